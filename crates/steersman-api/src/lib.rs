@@ -1,5 +1,24 @@
 //! Requests to a Kubernetes API server, and its answers.
 //!
+//! ```
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use steersman_api::{Api, Connection};
+//! use steersman_apiserver::ApiServer;
+//! use steersman_object::ObjectKey;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), steersman_api::Error> {
+//! let server = ApiServer::new();
+//! let connection = Connection::in_process(server.service(), "default");
+//! let namespaces = Api::<Namespace>::typed(connection.client()?);
+//! let found = namespaces.get(&ObjectKey::cluster("default")).await?;
+//! assert_eq!(found.metadata.name.as_deref(), Some("default"));
+//! let missing = namespaces.get(&ObjectKey::cluster("nowhere")).await.unwrap_err();
+//! assert!(missing.is_not_found());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! This is the only library crate that names `kube-client`. A [`kube_client::Client`] (a boxed tower service) stands
 //! for a cluster, or for an API server in this process. Requests go through it as raw bytes, for three reasons: a
 //! refusal keeps its status, `Retry-After` and `Status` body in an [`Error`] to branch on; an object that does not

@@ -1,5 +1,16 @@
 //! An embedded Kubernetes API server, for tests and development.
 //!
+//! ```
+//! use serde_json::json;
+//! use steersman_apiserver::ApiServer;
+//!
+//! let server = ApiServer::new();
+//! let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+//! server.create(object)?;
+//! assert_eq!(server.list("configmaps", "default").len(), 1);
+//! # Ok::<(), steersman_apiserver::status::Status>(())
+//! ```
+//!
 //! [`ApiServer`] behaves like a kube-apiserver 1.36 with an in-memory store: discovery, built-in
 //! kinds and custom resources, list and watch, optimistic locking, finalizers, status and scale.
 //! By default it also acts as the garbage collector and the namespace controller; on demand it acts
@@ -15,17 +26,6 @@
 //!   ([`ApiServer::route_service_to`]).
 //! - A log records all requests ([`ApiServer::requests`]), and requests and watches fail on demand
 //!   ([`ApiServer::faults`]).
-//!
-//! ```
-//! use serde_json::json;
-//! use steersman_apiserver::ApiServer;
-//!
-//! let server = ApiServer::new();
-//! let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
-//! server.create(object)?;
-//! assert_eq!(server.list("configmaps", "default").len(), 1);
-//! # Ok::<(), steersman_apiserver::status::Status>(())
-//! ```
 //!
 //! # Limits
 //!

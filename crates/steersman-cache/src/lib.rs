@@ -1,6 +1,29 @@
 //! An in-memory cache of Kubernetes objects: one informer per kind, shared by all readers and
 //! controllers.
 //!
+//! ```
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use steersman_api::Connection;
+//! use steersman_apiserver::ApiServer;
+//! use steersman_cache::{Cache, CacheOptions, Selection};
+//! use steersman_object::ObjectKey;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = ApiServer::new();
+//! let cache = Cache::new(CacheOptions::new())?;
+//! cache.informer::<Namespace>()?;
+//! let connection = Connection::in_process(server.service(), "default");
+//! tokio::spawn(cache.run(connection, Default::default()));
+//!
+//! // Waits for the first list; later reads send no request.
+//! let default = cache.get::<Namespace>(&ObjectKey::cluster("default")).await?;
+//! assert!(default.metadata.uid.is_some());
+//! assert!(cache.list::<Namespace>(&Selection::new()).await?.len() > 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The options of a [`Cache`] declare kinds, namespaces, selectors and field indexes before the
 //! cache runs. A declaration does no I/O. [`Cache::run`] starts every declared informer; an
 //! informer declared later starts at once. There is one informer for each pair of kind and

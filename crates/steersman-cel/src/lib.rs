@@ -1,6 +1,24 @@
 //! The Common Expression Language of validation rules, with static types, cost estimates and cost
 //! limits.
 //!
+//! ```
+//! use serde_json::json;
+//! use steersman_cel::Rules;
+//! use steersman_cel::structural::Structural;
+//!
+//! let schema = json!({
+//!     "type": "object",
+//!     "properties": {"replicas": {
+//!         "type": "integer",
+//!         "x-kubernetes-validations": [{"rule": "self > 0", "message": "at least one replica"}],
+//!     }},
+//! });
+//! let rules = Rules::compile(&Structural::compile(&schema)).expect("the schema has a rule");
+//! let verdict = rules.validate(&json!({"replicas": 0}), None);
+//! assert_eq!(verdict.errors[0].field, "replicas");
+//! assert!(rules.validate(&json!({"replicas": 2}), None).errors.is_empty());
+//! ```
+//!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any
 //! version.
 //!

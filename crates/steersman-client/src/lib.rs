@@ -1,5 +1,27 @@
 //! A client that reads from the cache and writes to the API server.
 //!
+//! ```no_run
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use steersman_client::{Client, Error};
+//! use steersman_object::ObjectKey;
+//!
+//! async fn greet(client: &Client, key: &ObjectKey) -> Result<(), Error> {
+//!     let empty = ConfigMap { metadata: key.to_meta(), ..ConfigMap::default() };
+//!     // Creates the object, sends what differs, or sends nothing.
+//!     let ensured = client
+//!         .ensure(empty, |config| {
+//!             config.data.get_or_insert_default().insert("text".to_owned(), "hello".to_owned());
+//!         })
+//!         .await?;
+//!     println!("written: {}", ensured.is_changed());
+//!
+//!     // A read from memory, which has the write.
+//!     let config = client.get::<ConfigMap>(key).await?;
+//!     println!("{:?}", config.data);
+//!     Ok(())
+//! }
+//! ```
+//!
 //! A [`Client`] reads from memory and writes over the network (`CLIENT-1`). A write reaches the cache only as an
 //! event of the API server. A reconciler still reads its own writes: a cached read waits until the cache has seen the
 //! earlier writes of the same key (`RYOW-1`, [`ReadConsistency`]). Writes of other clients may not have arrived yet;

@@ -1,5 +1,31 @@
 //! From events to reconciles.
 //!
+//! ```
+//! use k8s_openapi::api::apps::v1::Deployment;
+//! use k8s_openapi::api::core::v1::ConfigMap;
+//! use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request, predicate};
+//!
+//! struct Rollouts;
+//!
+//! impl Reconciler for Rollouts {
+//!     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
+//!         let Some(deployment) = ctx.client().get_opt::<Deployment>(&request.key).await? else {
+//!             return Ok(Action::done());
+//!         };
+//!         println!("{} has the spec {:?}", request.key, deployment.spec);
+//!         Ok(Action::done())
+//!     }
+//! }
+//!
+//! let controller = Controller::builder::<Deployment>()
+//!     .for_filter(predicate::generation_changed())
+//!     .owns::<ConfigMap>()
+//!     .max_concurrent_reconciles(4)
+//!     .build(Rollouts)?;
+//! assert_eq!(controller.name(), "deployment");
+//! # Ok::<_, steersman_controller::ControllerError>(())
+//! ```
+//!
 //! A [`Controller`] watches kinds of a shared cache. Each watch has a [`predicate`] of its own and a
 //! [`handler`] that turns the events that pass into requests. The requests of all watches meet in one
 //! work queue, where equal requests are one, and workers hand them to the [`Reconciler`].

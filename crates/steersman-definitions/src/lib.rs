@@ -1,5 +1,19 @@
 //! The life of an operator's `CustomResourceDefinition`s.
 //!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+//! use steersman_api::Connection;
+//! use steersman_definitions::{Definitions, Error};
+//!
+//! // `website` is `Website::crd()` of a type with `#[derive(CustomResource)]`.
+//! async fn install(connection: &Connection, website: CustomResourceDefinition) -> Result<(), Error> {
+//!     let definitions = Definitions::new().with(website);
+//!     definitions.install(connection, Duration::from_secs(30)).await
+//! }
+//! ```
+//!
 //! [`Definitions`] are installed by the leader of an operator. A definition that accepts less than the one on the
 //! server is refused, a definition of a later release is kept, and stored objects are migrated to the version that the
 //! definition stores, so that a later release can remove the former versions.

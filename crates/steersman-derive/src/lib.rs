@@ -1,5 +1,32 @@
 //! The attribute [`versioned`](macro@versioned): the versions of a custom resource from one declaration.
 //!
+//! ```
+//! #[steersman::versioned(v1beta1, v1)]
+//! mod website {
+//!     use schemars::JsonSchema;
+//!     use serde::{Deserialize, Serialize};
+//!     use steersman::CustomResource;
+//!
+//!     #[derive(CustomResource, Clone, Debug, Deserialize, JsonSchema, Serialize)]
+//!     #[kube(group = "web.example.com", kind = "Website", namespaced)]
+//!     pub struct WebsiteSpec {
+//!         pub image: String,
+//!         #[versioned(renamed(v1, from = count))]
+//!         pub replicas: i32,
+//!     }
+//! }
+//!
+//! # fn main() {
+//! let old = serde_json::json!({
+//!     "apiVersion": "web.example.com/v1beta1", "kind": "Website", "metadata": {"name": "a"},
+//!     "spec": {"image": "nginx", "count": 2},
+//! });
+//! let new = website::conversions().convert(&old, "web.example.com/v1").unwrap();
+//! assert_eq!(new["spec"]["replicas"], 2);
+//! assert_eq!(website::definition().spec.versions.len(), 2);
+//! # }
+//! ```
+//!
 //! Operators use it as `steersman::versioned`. Modules, words first:
 //!
 //! - `version_name` orders the names of versions.

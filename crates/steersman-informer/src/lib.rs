@@ -1,5 +1,32 @@
 //! Informers: one kind of an API server, mirrored in memory and delivered to its subscribers.
 //!
+//! ```
+//! use k8s_openapi::api::core::v1::Namespace;
+//! use steersman_api::{ApiListWatch, Connection};
+//! use steersman_apiserver::ApiServer;
+//! use steersman_informer::{Delivery, Informer, InformerOptions};
+//! use steersman_object::{Kind, ObjectKey};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = ApiServer::new();
+//! let connection = Connection::in_process(server.service(), "default");
+//! let kind = Kind::of::<Namespace>();
+//!
+//! let namespaces = Informer::<Namespace>::new(kind.clone(), InformerOptions::new());
+//! let list_watch = ApiListWatch::new(connection.client()?, kind, None);
+//! tokio::spawn(namespaces.run(list_watch, CancellationToken::new()));
+//!
+//! let mut subscription = namespaces.subscribe();
+//! while let Some(Delivery::Event(event)) = subscription.next().await {
+//!     println!("{}", event.key());
+//! }
+//! assert!(namespaces.store().get(&ObjectKey::cluster("default")).is_some());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The path of one event:
 //!
 //! ```text

@@ -1,6 +1,18 @@
 //! Rules of the built-in kinds of Kubernetes: defaults, fields that the server sets, validation and
 //! warnings, one table row per kind.
 //!
+//! ```
+//! use serde_json::json;
+//! use steersman_schema::builtin::built_in;
+//!
+//! let resources = built_in();
+//! let maps = resources.iter().find(|one| one.is("", "ConfigMap")).expect("the kind is built in");
+//! let kind = steersman_kinds::of(maps).expect("the kind has rules");
+//! let object = json!({"metadata": {"name": "a"}, "data": {"not a key": "value"}});
+//! let errors = steersman_kinds::validate(kind, &object, None);
+//! assert_eq!(errors[0].field, "data[not a key]");
+//! ```
+//!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 
 mod fields;

@@ -1,5 +1,19 @@
 //! Owns cache, client and controllers: declares without I/O, starts and stops in order.
 //!
+//! ```no_run
+//! use k8s_openapi::api::apps::v1::Deployment;
+//! use steersman_api::Connection;
+//! use steersman_controller::{Controller, Reconciler};
+//! use steersman_manager::{Manager, shutdown_signal};
+//!
+//! async fn run(scaler: impl Reconciler) -> Result<(), Box<dyn std::error::Error>> {
+//!     let manager = Manager::builder(Connection::infer().await?).build()?;
+//!     manager.add_controller(Controller::builder::<Deployment>().build(scaler)?)?;
+//!     manager.start(shutdown_signal()).await?;
+//!     Ok(())
+//! }
+//! ```
+//!
 //! A [`Manager`] is declared first: what the cache watches, the controllers, and other runnables. None of
 //! this needs a cluster. [`Manager::start`] then starts everything, group by group, supervises it, and stops
 //! it in another order (`MGR-1`):

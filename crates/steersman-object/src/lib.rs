@@ -1,6 +1,22 @@
 //! Values that describe Kubernetes objects: kinds, keys, versions, selectors and owners. No tasks,
 //! no clock, no network.
 //!
+//! ```
+//! use k8s_openapi::api::apps::v1::Deployment;
+//! use steersman_object::{Kind, LabelSelector, Object as _, ObjectKey, Selection};
+//!
+//! let kind = Kind::of::<Deployment>();
+//! assert_eq!(kind.to_string(), "Deployment.v1.apps");
+//!
+//! let key = ObjectKey::namespaced("shop", "front");
+//! let front = Deployment { metadata: key.to_meta(), ..Deployment::default() };
+//! assert_eq!(front.key(), key);
+//! assert_eq!(key.to_string(), "shop/front");
+//!
+//! let web = Selection::new().namespace("shop").labels(LabelSelector::label("app", "web"));
+//! assert_eq!(web.selected_namespace(), Some("shop"));
+//! ```
+//!
 //! All other crates use these types. A kind is a runtime value ([`Kind`]), so typed, dynamic and
 //! metadata-only objects share one code path. One key type ([`ObjectKey`]) addresses objects of
 //! namespaced and cluster-scoped kinds. Only [`ResourceVersion`] compares versions.

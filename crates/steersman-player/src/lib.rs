@@ -1,13 +1,5 @@
 //! The player, which acts for the controllers, the scheduler and the kubelets of a cluster.
 //!
-//! A part of the embedded API server (`steersman-apiserver`, feature `player`): its names may change with any version.
-//!
-//! Invariants: the player acts only through the verbs, so that what it does is what a client could
-//! have done, and leaves what others report of a Pod as it is (PLAY-1); it acts on what its own last
-//! writes left, so it never makes one Pod too many (PLAY-2); a change that it overslept is found by
-//! looking at everything again (PLAY-3); a rollout keeps its bounds at each step (PLAY-4); no request
-//! waits for more than a few of its writes (PLAY-7).
-//!
 //! ```
 //! use std::time::Duration;
 //!
@@ -46,6 +38,14 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! A part of the embedded API server (`steersman-apiserver`, feature `player`): its names may change with any version.
+//!
+//! Invariants: the player acts only through the verbs, so that what it does is what a client could
+//! have done, and leaves what others report of a Pod as it is (PLAY-1); it acts on what its own last
+//! writes left, so it never makes one Pod too many (PLAY-2); a change that it overslept is found by
+//! looking at everything again (PLAY-3); a rollout keeps its bounds at each step (PLAY-4); no request
+//! waits for more than a few of its writes (PLAY-7).
 
 mod options;
 mod state;

@@ -1,5 +1,23 @@
 //! What a verb means for a resource, over a store with many versions.
 //!
+//! ```
+//! use jiff::Timestamp;
+//! use serde_json::json;
+//! use steersman_registry::{GetOptions, Registry, RegistryOptions, Target, WriteOptions};
+//!
+//! let now = Timestamp::UNIX_EPOCH;
+//! let mut registry = Registry::new(RegistryOptions::default(), now);
+//! registry.bootstrap(now);
+//! let maps = registry.resource("", "v1", "configmaps").expect("the kind is built in");
+//!
+//! let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+//! let target = Target::object(&maps, Some("default"), "a");
+//! let written = registry.create(target, body, &WriteOptions::default(), now)?;
+//! assert!(written.created);
+//! registry.get(target, &GetOptions::default())?;
+//! # Ok::<(), steersman_text::status::Status>(())
+//! ```
+//!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 //!
 //! Invariants:

@@ -1,5 +1,14 @@
 //! Tables of Kubernetes' own kinds and their types, and the checks of values against schemas.
 //!
+//! ```
+//! use steersman_schema::builtin::built_in;
+//!
+//! let resources = built_in();
+//! let deployments = resources.iter().find(|one| one.is("apps", "Deployment")).expect("the kind is built in");
+//! assert_eq!(deployments.plural, "deployments");
+//! assert_eq!(deployments.api_version(), "apps/v1");
+//! ```
+//!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 
 pub mod resource;

@@ -1,5 +1,28 @@
 //! HTTP and HTTPS servers of an operator: health probes, metrics, and other routes.
 //!
+//! ```
+//! use bytes::Bytes;
+//! use http::{Request, StatusCode};
+//! use steersman_serve::{ListenAddress, Route, Routes, Server, ServerOptions, text_response};
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), steersman_serve::Error> {
+//! let mut routes = Routes::new();
+//! let hello = |_: Request<Bytes>| async { text_response(StatusCode::OK, "hello") };
+//! routes.add(Route::get("/hello", hello))?;
+//!
+//! let address = ListenAddress::from("127.0.0.1:0");
+//! let server = Server::bind("greetings", &address, ServerOptions::new()).await?;
+//! println!("listening on {}", server.local_address());
+//! let stop = CancellationToken::new();
+//! let running = tokio::spawn(server.run(routes, stop.clone()));
+//! stop.cancel();
+//! running.await.expect("the server does not panic");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! A [`Server`] listens on one address and serves [`Routes`]. Its [`Limits`] bound what a client can cost, and a stop
 //! waits for the requests in progress. [`TlsOptions`] reads the certificate again before each handshake.
 //! [`ReviewedAccess`] lets in clients that the api-server knows and permits. The manager makes the servers of health

@@ -1,6 +1,19 @@
 //! Texts of the Kubernetes API: statuses, Go's JSON and YAML, names, versions, quantities, times and
 //! selectors.
 //!
+//! ```
+//! use serde_json::json;
+//! use steersman_text::quantity::Quantity;
+//! use steersman_text::selector::LabelSelector;
+//!
+//! let sum = Quantity::parse("1.5Gi").unwrap().plus(Quantity::parse("512Mi").unwrap());
+//! assert_eq!(sum.to_string(), "2Gi");
+//!
+//! let selector = LabelSelector::parse("app in (web, api), !canary")?;
+//! assert!(selector.matches(&json!({"metadata": {"labels": {"app": "web"}}})));
+//! # Ok::<(), steersman_text::status::Status>(())
+//! ```
+//!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 
 pub mod go;

@@ -1,5 +1,23 @@
 //! Admission and conversion webhooks of an operator.
 //!
+//! ```
+//! use k8s_openapi::api::apps::v1::Deployment;
+//! use steersman_webhook::{AdmissionContext, Defaulter, Refusal, WebhookServer};
+//!
+//! /// Gives each Deployment two replicas if its author names no number.
+//! struct Replicas;
+//!
+//! impl Defaulter<Deployment> for Replicas {
+//!     async fn default(&self, object: &mut Deployment, _: &AdmissionContext) -> Result<(), Refusal> {
+//!         object.spec.get_or_insert_default().replicas.get_or_insert(2);
+//!         Ok(())
+//!     }
+//! }
+//!
+//! let webhooks = WebhookServer::new("[::]:9443").defaulter::<Deployment>(Replicas);
+//! assert_eq!(webhooks.paths(), ["/mutate-apps-v1-deployment"]);
+//! ```
+//!
 //! A [`WebhookServer`] has a [`Defaulter`] or a [`Validator`] per kind, and [`AdmissionHandler`]s for everything else.
 //! A manager runs it: it starts before the caches, and the operator is ready once the server answers.
 //!

@@ -1,5 +1,19 @@
 //! A work queue for controllers: keys go in, tickets come out.
 //!
+//! ```
+//! use steersman_workqueue::{Queue, QueueOptions};
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() {
+//! let queue = Queue::new(QueueOptions::new("websites"));
+//! queue.add("default/home");
+//! queue.add("default/home"); // A duplicate: the key already waits.
+//! let ticket = queue.next().await.expect("the queue is open");
+//! assert_eq!(*ticket.key(), "default/home");
+//! ticket.forget();
+//! assert!(queue.idle());
+//! # }
+//! ```
+//!
 //! The queue knows nothing of Kubernetes. It holds keys (see [`Key`]), hands each of them to one
 //! worker at a time as a [`Ticket`], and the end of the ticket decides what happens to the key next.
 //!
@@ -19,20 +33,6 @@
 //!   key runs again at the deadline of that retry.
 //! - **WQ-12** Adds that are spaced in a backoff run before the retry after pauses that double with each failure.
 //! - **WQ-13** With a limit of runs, no span of its length holds more runs of one key.
-//!
-//! ```
-//! use steersman_workqueue::{Queue, QueueOptions};
-//!
-//! # #[tokio::main(flavor = "current_thread")] async fn main() {
-//! let queue = Queue::new(QueueOptions::new("websites"));
-//! queue.add("default/home");
-//! queue.add("default/home"); // A duplicate: the key already waits.
-//! let ticket = queue.next().await.expect("the queue is open");
-//! assert_eq!(*ticket.key(), "default/home");
-//! ticket.forget();
-//! assert!(queue.idle());
-//! # }
-//! ```
 //!
 //! # Reading order
 //!
