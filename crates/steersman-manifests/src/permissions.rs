@@ -55,7 +55,7 @@ const CLUSTER_SCOPED: &[(&str, &str)] = &[
     ("storagemigration.k8s.io", "storageversionmigrations"),
 ];
 
-/// The permissions of an operator's own account.
+/// The permissions of an operator's own account. (MANIFEST-2)
 #[derive(Debug)]
 pub(crate) struct Permissions {
     /// Those in all namespaces, and on objects without one.

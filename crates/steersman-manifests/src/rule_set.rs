@@ -44,7 +44,10 @@ pub(crate) struct RuleSet {
 /// A verb that orders as in the list of verbs.
 type RankedVerb = (usize, String);
 
-/// One group with one resource, the names of its objects, and the verbs.
+/// A group, a resource and verbs.
+type ResourceVerbs<'a> = (&'a str, &'a str, Vec<RankedVerb>);
+
+/// A group, the names of objects, and verbs.
 type Grant = (String, Vec<String>, Vec<RankedVerb>);
 
 impl RuleSet {
@@ -102,7 +105,7 @@ impl RuleSet {
 
     /// Returns the resources of each group that have the same names and verbs.
     fn grants(&self) -> BTreeMap<Grant, Vec<String>> {
-        let mut by_resource: BTreeMap<(&str, &str, Vec<RankedVerb>), Vec<String>> = BTreeMap::new();
+        let mut by_resource: BTreeMap<ResourceVerbs<'_>, Vec<String>> = BTreeMap::new();
         for (target, verbs) in &self.granted {
             let Target::Resource {
                 group,

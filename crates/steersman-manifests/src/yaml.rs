@@ -1,7 +1,5 @@
 //! Machine: writes values as YAML, with their keys in the order that people expect.
 
-use std::fmt::Write as _;
-
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -84,7 +82,7 @@ pub(crate) fn document(value: &Value) -> String {
         value,
         is_of_names: false,
     };
-    // Only a value that is no YAML fails, or a writer; a JSON value is YAML, and a text is writable.
+    // Writing does not fail: every JSON value has a form in YAML, and a `String` takes every text.
     let text = serde_saphyr::to_string(&node).unwrap_or_default();
     let trimmed = without_trailing_spaces(&text);
     // A text of the value may have spaces of its own at the end of a line.
@@ -107,8 +105,7 @@ pub(crate) fn documents<'a>(values: impl IntoIterator<Item = &'a Value>) -> Stri
         if !text.is_empty() {
             text.push_str("---\n");
         }
-        // A text is writable.
-        let _ = text.write_str(&document(value));
+        text.push_str(&document(value));
     }
     text
 }

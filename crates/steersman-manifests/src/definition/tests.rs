@@ -1,3 +1,5 @@
+//! What a definition becomes in a manifest.
+
 use serde_json::{Value, json};
 
 use super::OwnKind;

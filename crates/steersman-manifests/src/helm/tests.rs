@@ -1,3 +1,5 @@
+//! The parts of a chart's templates.
+
 use super::{condition, of_config, parts};
 
 #[test]

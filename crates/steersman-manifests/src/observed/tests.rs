@@ -1,3 +1,5 @@
+//! Reading and writing the file of observed rules.
+
 use super::Observed;
 use crate::rule::PolicyRule;
 

@@ -1,3 +1,5 @@
+//! Merging rules: shortest form, and the same permissions.
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::{Strategy, prop, proptest};

@@ -1,3 +1,5 @@
+//! Filling in the text of a manifest.
+
 use steersman_cli::Description;
 
 use super::fill;

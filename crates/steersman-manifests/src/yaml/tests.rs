@@ -1,3 +1,5 @@
+//! Writing values as YAML: the order of keys, and the same value when read.
+
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 use serde_json::{Value, json};
 
