@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 /// The command line as cargo passes it on: `cargo-steersman steersman new greeter`.
 #[derive(Debug, Parser)]
@@ -31,6 +32,98 @@ Examples:
 pub(crate) enum SteersmanCommand {
     New(NewArgs),
     Dev(DevArgs),
+    Generate(GenerateArgs),
+    /// Install the definitions in the cluster of kubectl
+    Install(DeployArgs),
+    /// Delete the definitions, and with them all objects of these kinds
+    Uninstall(DeployArgs),
+    /// Deploy the operator with all it needs to the cluster of kubectl
+    Deploy(DeployArgs),
+    /// Delete the operator and its definitions, and with them all objects of these kinds
+    Undeploy(DeployArgs),
+    /// Build the image with docker or podman
+    Image(ImageArgs),
+    /// Print the completions of a shell
+    Completions(CompletionArgs),
+}
+
+/// Write the manifests of the operator into config and dist
+///
+/// Builds the operator and asks it for its kinds, controllers and webhooks. The role has the rules that the watches need, and
+/// those in rbac.observed.yaml, which the tests write. Options are in [package.metadata.steersman] of Cargo.toml: namespace,
+/// image, namespaces, replicas, prometheus, network-policy.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cargo steersman generate             definitions, roles and manifests; the chart if dist/chart exists
+  cargo steersman generate rbac        only config/rbac
+  cargo steersman generate helm        the Helm chart in dist/chart
+  cargo steersman generate --check     for continuous integration: fails if a file would change")]
+pub(crate) struct GenerateArgs {
+    /// What to write [default: crds rbac manifests, and helm if dist/chart exists]
+    #[arg(value_enum)]
+    pub(crate) outputs: Vec<Output>,
+    /// Write nothing, and fail if a file would change
+    #[arg(long)]
+    pub(crate) check: bool,
+    #[command(flatten)]
+    pub(crate) manifests: ManifestArgs,
+}
+
+/// Files to generate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Output {
+    /// The definitions, in config/crd
+    Crds,
+    /// The service account and its roles, in config/rbac
+    Rbac,
+    /// The folder config for kustomize, and dist/install.yaml
+    Manifests,
+    /// The Helm chart, in dist/chart
+    Helm,
+}
+
+/// What manifests are made of.
+#[derive(Debug, Args)]
+pub(crate) struct ManifestArgs {
+    /// The image of the operator [default: NAME:VERSION]
+    #[arg(long)]
+    pub(crate) image: Option<String>,
+    /// The namespace of the operator [default: NAME-system]
+    #[arg(long)]
+    pub(crate) namespace: Option<String>,
+    /// Build without the network
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Use this program, which is built already
+    #[arg(long, value_name = "FILE", conflicts_with = "offline")]
+    pub(crate) program: Option<PathBuf>,
+}
+
+/// Which cluster, and which manifests.
+#[derive(Debug, Args)]
+pub(crate) struct DeployArgs {
+    /// The context of the kubeconfig
+    #[arg(long)]
+    pub(crate) context: Option<String>,
+    #[command(flatten)]
+    pub(crate) manifests: ManifestArgs,
+}
+
+/// The image to build.
+#[derive(Debug, Args)]
+pub(crate) struct ImageArgs {
+    /// The name of the image with its tag
+    #[arg(long)]
+    pub(crate) image: String,
+}
+
+/// The shell of completions.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
 }
 
 /// Make a new operator in a folder of its name
@@ -107,6 +200,9 @@ pub(crate) struct DevArgs {
     /// Build without the network
     #[arg(long)]
     pub(crate) offline: bool,
+    /// Use this program, which is built already
+    #[arg(long, value_name = "FILE", conflicts_with = "offline")]
+    pub(crate) program: Option<PathBuf>,
     /// Build for speed
     #[arg(long)]
     pub(crate) release: bool,

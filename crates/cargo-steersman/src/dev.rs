@@ -4,25 +4,24 @@ mod changes;
 mod cluster;
 mod lines;
 mod operator;
-mod screen;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use steersman_cli::Description;
 use steersman_object::report;
 use tokio::process::Command;
-use tokio::time::{interval, sleep};
+use tokio::time::{Instant, interval, sleep};
 
 use self::changes::Changes;
 use self::cluster::DevCluster;
 use self::lines::{ObjectLines, Readiness, is_of, name_of, readiness, request_line};
 use self::operator::{RunningOperator, free_port};
-use self::screen::Screen;
 use crate::command_line::DevArgs;
 use crate::error::Error;
 use crate::project::{BuildOptions, Project, describe};
+use crate::screen::Screen;
 
 /// A session of `dev`.
 struct Session<'a> {
@@ -88,6 +87,19 @@ pub(crate) async fn dev(args: &DevArgs) -> Result<(), Error> {
     ended
 }
 
+impl Built {
+    fn of(program: PathBuf) -> Result<Self, Error> {
+        let description = describe(&program)?;
+        let data = std::fs::metadata(&program);
+        let at = data.and_then(|data| data.modified()).ok();
+        Ok(Self {
+            program,
+            at,
+            description,
+        })
+    }
+}
+
 impl Session<'_> {
     async fn run(&mut self) -> Result<(), Error> {
         let mut changes = match self.args.once {
@@ -132,7 +144,7 @@ impl Session<'_> {
     /// Builds the program, and starts it in place of the running one unless that is the same. If the build fails, the
     /// former one keeps running.
     async fn renew(
-        &mut self,
+        &self,
         former: Option<(RunningOperator, Built)>,
     ) -> Result<(RunningOperator, Built), (Error, Option<(RunningOperator, Built)>)> {
         let built = match self.build().await {
@@ -156,6 +168,9 @@ impl Session<'_> {
     }
 
     async fn build(&self) -> Result<Built, Error> {
+        if let Some(program) = &self.args.program {
+            return Built::of(program.clone());
+        }
         let name = &self.project.name;
         self.screen.say(format_args!("building {name}"));
         let options = BuildOptions {
@@ -178,16 +193,7 @@ impl Session<'_> {
                 advice: String::new(),
             });
         }
-        let program = self.project.built(&output.stdout)?;
-        let description = describe(&program)?;
-        let at = std::fs::metadata(&program)
-            .and_then(|data| data.modified())
-            .ok();
-        Ok(Built {
-            program,
-            at,
-            description,
-        })
+        Built::of(self.project.built(&output.stdout)?)
     }
 
     fn start(&self, built: &Built) -> Result<RunningOperator, Error> {
@@ -196,7 +202,7 @@ impl Session<'_> {
         let has_webhooks = !description.webhooks.is_empty() || !description.converted.is_empty();
         if has_webhooks {
             self.cluster
-                .route_webhooks(&description.name, self.webhook_port);
+                .route_webhooks(description, self.webhook_port)?;
         }
         let port = has_webhooks.then_some(self.webhook_port);
         let more = &self.args.operator_args;

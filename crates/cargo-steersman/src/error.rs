@@ -110,6 +110,32 @@ pub(crate) enum Error {
         /// What is missing.
         problem: String,
     },
+    /// Generated files are not those that would be generated.
+    #[error(
+        "the manifests are out of date; run `cargo steersman generate` and commit the result:\n  {}",
+        differences.join("\n  ")
+    )]
+    OutOfDate {
+        /// The differences.
+        differences: Vec<String>,
+    },
+    /// The options in `Cargo.toml` cannot be read.
+    #[error("[package.metadata.steersman] of Cargo.toml cannot be read: {problem}")]
+    Metadata {
+        /// The problem.
+        problem: String,
+    },
+    /// The manifests cannot be made.
+    #[error(transparent)]
+    Manifests(#[from] steersman_manifests::Error),
+    /// There is no program that builds images.
+    #[error(
+        "neither {builders} is on the PATH: build the image with another tool from the Dockerfile"
+    )]
+    NoBuilder {
+        /// The known programs.
+        builders: String,
+    },
     /// Sources cannot be watched.
     #[error("changes of {} cannot be seen", path.display())]
     Watch {

@@ -4,26 +4,34 @@
 //!
 //! - `error` has the errors, and `command_line` the arguments.
 //! - `names` checks names, and `scaffold` makes the files of a new operator.
-//! - `files` writes them.
+//! - `screen` prints lines.
+//! - `comparison` finds what differs between generated files and those of a folder.
+//! - `files` writes files.
 //! - `project` finds, builds and describes an operator.
-//! - `new` and `dev` are the commands.
+//! - `new`, `generate`, `deploy` and `dev` are the commands.
 
 mod error;
 mod command_line;
 mod names;
 mod scaffold;
+mod screen;
+mod comparison;
 mod files;
 mod project;
 mod new;
+mod generate;
+mod deploy;
 mod dev;
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::{CommandFactory as _, Parser as _};
 use steersman_object::report;
 
 use crate::command_line::{CargoArgs, SteersmanCommand};
+use crate::deploy::{Action, Objects, deploy, image};
 use crate::error::Error;
+use crate::screen::complain;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -31,7 +39,7 @@ async fn main() -> ExitCode {
     match run(args.command).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {}", report(&error));
+            complain(format_args!("error: {}", report(&error)));
             ExitCode::FAILURE
         }
     }
@@ -41,5 +49,16 @@ async fn run(command: SteersmanCommand) -> Result<(), Error> {
     match command {
         SteersmanCommand::New(args) => new::new(&args),
         SteersmanCommand::Dev(args) => dev::dev(&args).await,
+        SteersmanCommand::Generate(args) => generate::generate(&args),
+        SteersmanCommand::Install(args) => deploy(&args, Action::Apply, Objects::Definitions),
+        SteersmanCommand::Uninstall(args) => deploy(&args, Action::Delete, Objects::Definitions),
+        SteersmanCommand::Deploy(args) => deploy(&args, Action::Apply, Objects::All),
+        SteersmanCommand::Undeploy(args) => deploy(&args, Action::Delete, Objects::All),
+        SteersmanCommand::Image(args) => image(&args),
+        SteersmanCommand::Completions(args) => {
+            let (mut command, out) = (CargoArgs::command(), &mut std::io::stdout());
+            clap_complete::generate(args.shell, &mut command, "cargo", out);
+            Ok(())
+        }
     }
 }

@@ -9,6 +9,7 @@ use crate::files::write_new;
 use crate::names::{KindNames, ProgramName};
 use crate::project::cargo;
 use crate::scaffold::{Source, operator};
+use crate::screen::say;
 
 /// The folder that this command was built from.
 const OWN_SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -39,18 +40,18 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     let format = format(&folder);
     let number = files.len();
     let place = folder.display();
-    println!(
+    say(format_args!(
         "made {place} with {number} files: {kind} in {group}/{version}",
         kind = kind.kind,
         group = kind.group,
         version = kind.version
-    );
+    ));
     if !format {
-        println!("cargo fmt is not installed, so the files are not formatted");
+        say("cargo fmt is not installed, so the files are not formatted");
     }
-    println!("next:");
-    println!("  cd {place}");
-    println!("  cargo steersman dev");
+    say("next:");
+    say(format_args!("  cd {place}"));
+    say("  cargo steersman dev");
     Ok(())
 }
 

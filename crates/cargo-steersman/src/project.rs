@@ -15,6 +15,8 @@ pub(crate) struct Project {
     pub(crate) folder: PathBuf,
     /// The name of the package, and of its program.
     pub(crate) name: String,
+    /// The table `[package.metadata.steersman]`; null if there is none.
+    pub(crate) metadata: Value,
 }
 
 /// How a program is built.
@@ -68,6 +70,7 @@ impl Project {
         Ok(Self {
             folder: manifest.parent().unwrap_or(folder).to_owned(),
             name: name.to_owned(),
+            metadata: package["metadata"]["steersman"].clone(),
         })
     }
 
@@ -151,6 +154,20 @@ fn run(command: &mut Command, errors: Stdio, advice: &str) -> Result<Output, Err
             false => advice.to_owned(),
         },
     })
+}
+
+/// Runs a program to its end; what it prints is printed.
+pub(crate) fn run_to_end(command: &mut Command) -> Result<(), Error> {
+    let program = shown(command);
+    match command.stdin(Stdio::null()).status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Error::Failed {
+            program,
+            status: status.to_string(),
+            advice: String::new(),
+        }),
+        Err(source) => Err(Error::Start { program, source }),
+    }
 }
 
 /// Returns the words of a command as one types them.

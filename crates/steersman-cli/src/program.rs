@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fmt;
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -170,7 +171,8 @@ impl<T: OperatorSettings> Program<T> {
                 ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
             }
             Err(error) => {
-                eprintln!("error: {}", report(&error));
+                // There is no other place for it.
+                let _ = writeln!(std::io::stderr(), "error: {}", report(&error));
                 ExitCode::FAILURE
             }
         }
@@ -190,15 +192,11 @@ impl<T: OperatorSettings> Program<T> {
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
         shutdown: Shutdown,
     ) -> Result<(), ProgramError> {
-        let command = ProgramArgs::<T>::command()
-            .name(self.name)
-            .version(self.version);
-        let matches = command.try_get_matches_from(words);
-        let args = matches.and_then(|matches| ProgramArgs::from_arg_matches(&matches));
-        let args: ProgramArgs<T> = args.map_err(ProgramError::Usage)?;
+        let args = self.parse(words)?;
         if args.command.is_some() {
-            let description = self.describe(&args)?;
-            println!("{}", serde_json::json!(description));
+            let description = self.description(&args)?;
+            // Who closed the pipe reads no description.
+            let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(description));
             return Ok(());
         }
         args.operator.init_logging()?;
@@ -211,8 +209,29 @@ impl<T: OperatorSettings> Program<T> {
         manager.start(shutdown).await.map_err(ProgramError::Manager)
     }
 
-    /// Describes the program. It needs no cluster and no runtime.
-    fn describe(self, args: &ProgramArgs<T>) -> Result<Description, ProgramError> {
+    /// Describes the program, as `PROGRAM describe` prints it. It needs no cluster and no runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`ProgramError`], with its causes as sources.
+    pub fn describe(self) -> Result<Description, ProgramError> {
+        let args = self.parse([self.name])?;
+        self.description(&args)
+    }
+
+    fn parse(
+        &self,
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<ProgramArgs<T>, ProgramError> {
+        let command = ProgramArgs::<T>::command()
+            .name(self.name)
+            .version(self.version);
+        let matches = command.try_get_matches_from(words);
+        let args = matches.and_then(|matches| ProgramArgs::from_arg_matches(&matches));
+        args.map_err(ProgramError::Usage)
+    }
+
+    fn description(self, args: &ProgramArgs<T>) -> Result<Description, ProgramError> {
         let config = args.operator.config()?;
         let mut description = Description {
             name: self.name.to_owned(),

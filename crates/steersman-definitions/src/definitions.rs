@@ -132,7 +132,6 @@ impl Definitions {
     }
 
     /// Returns the definitions, in the order in which they were added.
-    #[must_use]
     pub fn list(&self) -> &[Definition] {
         &self.list
     }

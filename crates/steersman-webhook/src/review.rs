@@ -55,7 +55,7 @@ impl ReviewVersion {
 /// A review on the wire, without the problems that a body may have.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WireReview {
+struct WireAdmissionReview {
     api_version: String,
     kind: String,
     request: AdmissionRequest,
@@ -133,7 +133,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
 
 /// Reads a review without a problem; `None` if there is one, which [`read`] then finds.
 fn read_at_once(body: &[u8]) -> Option<Review> {
-    let review: WireReview = serde_json::from_slice(body).ok()?;
+    let review: WireAdmissionReview = serde_json::from_slice(body).ok()?;
     let version = ReviewVersion::parse(&review.api_version)?;
     let request = review.request;
     (review.kind == KIND).then_some(Review { version, request })

@@ -263,7 +263,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: CARGO,
-        may: &[MANIFESTS, CLI, CLIENT, TESTENV, API, OBJECT],
+        may: &[MANIFESTS, CLI, TESTENV, OBJECT],
         never: &[],
     },
 ];

@@ -72,10 +72,13 @@ fn check_file(file: &File) -> Vec<Violation> {
 const TAG: &str = "begin with `//! Words: …`, `//! Machine: …`, `//! Driver: …`, `//! Handle: …` or, \
                    where it only declares and re-exports modules, `//! Room: …`";
 
-/// Returns whether a file states a role: crate roots, programs, tests and xtask do not.
+/// Packages without roles. The example `greeter` is what users get from `cargo steersman new`, and their crates need none.
+const WITHOUT_ROLES: [&str; 2] = ["xtask", "examples/greeter"];
+
+/// Returns whether a file states a role: crate roots, programs and tests do not.
 fn has_role(file: &File) -> bool {
     let in_src = file.package().is_some_and(|package| {
-        package != "xtask" && file.path[package.len()..].starts_with("/src/")
+        !WITHOUT_ROLES.contains(&package) && file.path[package.len()..].starts_with("/src/")
     });
     let is_root = matches!(file.name(), "lib.rs" | "main.rs") || file.path.contains("/src/bin/");
     in_src && !is_root && !file.is_test()

@@ -10,6 +10,7 @@ use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::apiserver::{ApiServer, Serving, manifests};
 
 use crate::error::Error;
+use crate::generate::webhook_configurations;
 
 /// The API server of `dev`.
 #[derive(Debug)]
@@ -22,6 +23,8 @@ pub(crate) struct DevCluster {
 
 /// The time that a Pod takes to become ready.
 const STARTUP: Duration = Duration::from_secs(1);
+/// The resource of definitions, with its group.
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 /// The field manager of the samples.
 const MANAGER: &str = "cargo-steersman";
 
@@ -64,7 +67,7 @@ impl DevCluster {
                 .as_str()
                 .unwrap_or_default()
                 .to_owned();
-            let present = self.server.get("customresourcedefinitions", "", &name);
+            let present = self.server.get(DEFINITIONS, "", &name);
             // The program injects the certificates of its conversion webhook.
             let conversion = present.map(|present| present["spec"]["conversion"].clone());
             if let Some(conversion) =
@@ -81,10 +84,21 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Lets the server find the webhooks of the program behind their Service.
-    pub(crate) fn route_webhooks(&self, name: &str, port: u16) {
+    /// Lets the server call the webhooks of the program, which listen on this port.
+    pub(crate) fn route_webhooks(&self, description: &Description, port: u16) -> Result<(), Error> {
         let url = format!("https://127.0.0.1:{port}");
-        self.server.route_service("default", name, 443, &url);
+        self.server
+            .route_service("default", &description.name, 443, &url);
+        for (path, text) in webhook_configurations(description)? {
+            for object in documents(&text) {
+                let applied = self.server.apply(&object, MANAGER);
+                applied.map_err(|status| Error::Refused {
+                    object: path.clone(),
+                    problem: status.message,
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Applies the objects of a file or folder, and returns how many there are. A folder that does not exist has none.
@@ -133,4 +147,12 @@ impl DevCluster {
     pub(crate) async fn stop(self) {
         self.serving.stop().await;
     }
+}
+
+/// Returns the objects of generated YAML.
+fn documents(text: &str) -> Vec<Value> {
+    let documents = text.split("\n---\n");
+    documents
+        .filter_map(|document| serde_saphyr::from_str(document).ok())
+        .collect()
 }

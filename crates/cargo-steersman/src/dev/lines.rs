@@ -57,16 +57,18 @@ pub(crate) fn request_line(record: &RequestRecord, program: &str) -> Option<Stri
     if let Some(subresource) = &record.subresource {
         what = format!("{what}/{subresource}");
     }
-    let names = [&record.namespace, &record.name];
-    let names: Vec<&str> = names.into_iter().flatten().map(String::as_str).collect();
+    let place = match (&record.namespace, &record.name) {
+        (Some(namespace), Some(name)) => format!(" {namespace}/{name}"),
+        // The name is in the body of the request.
+        (Some(namespace), None) => format!(" in {namespace}"),
+        (None, Some(name)) => format!(" {name}"),
+        (None, None) => String::new(),
+    };
     let outcome = match is_failed {
         true => format!(": refused with {status}"),
         false => String::new(),
     };
-    Some(format!(
-        "{program}: {verb} {what} {}{outcome}",
-        names.join("/")
-    ))
+    Some(format!("{program}: {verb} {what}{place}{outcome}"))
 }
 
 /// Returns whether a request is one of the program.
@@ -159,7 +161,7 @@ mod tests {
         let mut lines = ObjectLines::default();
         let new = object(1, &Value::Null);
         assert_eq!(
-            lines.changed(&[new.clone()]),
+            lines.changed(std::slice::from_ref(&new)),
             ["Greeting default/a has no condition Ready"]
         );
         assert!(lines.changed(&[new]).is_empty());

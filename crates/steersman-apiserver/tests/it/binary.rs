@@ -272,7 +272,7 @@ fn curls(page: &str) -> String {
     blocks.filter(|block| block.contains("curl ")).collect()
 }
 
-// Runs the commands of the README and the guide for users of other languages.
+// Runs the commands of the pages for users of other languages.
 #[tokio::test]
 async fn the_documented_curl_commands_give_the_documented_results() {
     let curl = Command::new("curl").arg("--version").output().await;
@@ -290,7 +290,10 @@ async fn the_documented_curl_commands_give_the_documented_results() {
     )
     .unwrap();
     let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for (page, hits) in [("README.md", 1), ("crates/steersman/guide/faults.md", 0)] {
+    for (page, hits) in [
+        ("docs/guide/server-program.md", 1),
+        ("crates/steersman/guide/faults.md", 0),
+    ] {
         let running = start(&[]).await;
         let kubeconfig = Kubeconfig::read_from(&running.kubeconfig).unwrap();
         let cluster = kubeconfig.clusters[0].cluster.as_ref().unwrap();

@@ -7,3 +7,4 @@
 mod sources;
 mod help;
 mod servers;
+mod program;

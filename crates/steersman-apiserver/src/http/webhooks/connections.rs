@@ -35,11 +35,11 @@ pub(crate) struct Peer {
 /// Connections without a request in progress.
 #[derive(Default)]
 pub(crate) struct IdleConnections {
-    pool: Arc<Mutex<Pool>>,
+    pool: Arc<Mutex<IdlePool>>,
 }
 
 #[derive(Default)]
-struct Pool {
+struct IdlePool {
     by_peer: HashMap<Peer, Vec<Idle>>,
     /// Whether a task closes expired connections. It ends when there are no connections.
     is_swept: bool,
@@ -84,7 +84,7 @@ impl IdleConnections {
     }
 }
 
-impl Pool {
+impl IdlePool {
     fn close_expired(&mut self) {
         self.by_peer.retain(|_, idle| {
             idle.retain(|idle| !idle.connection.is_closed() && idle.since.elapsed() < IDLE_TIME);
@@ -102,7 +102,7 @@ impl Pool {
 }
 
 /// Closes connections as they expire, until there are none.
-async fn sweep(pool: Arc<Mutex<Pool>>) {
+async fn sweep(pool: Arc<Mutex<IdlePool>>) {
     let mut next = Some(Instant::now() + IDLE_TIME);
     while let Some(expiry) = next {
         sleep_until(expiry).await;

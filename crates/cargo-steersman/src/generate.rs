@@ -1,0 +1,184 @@
+//! Driver: `cargo steersman generate`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use steersman_cli::Description;
+use steersman_manifests::{Files, Manifests, Observed, Options};
+
+use crate::command_line::{GenerateArgs, ManifestArgs, Output};
+use crate::comparison::{Difference, compare};
+use crate::error::Error;
+use crate::files::write;
+use crate::project::{BuildOptions, Project, describe};
+use crate::screen::{complain, say};
+
+/// The file with the rules that tests observed.
+const OBSERVED: &str = "rbac.observed.yaml";
+/// The folder of the Helm chart.
+const CHART: &str = "dist/chart";
+
+/// Writes the manifests of the operator in the present folder, or compares them.
+pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
+    let project = Project::find(Path::new("."))?;
+    let manifests = manifests(&project, &args.manifests)?;
+    let outputs = outputs(args, &project);
+    let mut files = Files::new();
+    for output in &outputs {
+        files.extend(match output {
+            Output::Crds => manifests.crds(),
+            Output::Rbac => manifests.rbac(),
+            Output::Manifests => {
+                let mut files = manifests.kustomize();
+                files.extend(manifests.install());
+                files
+            }
+            Output::Helm => manifests.helm(),
+        });
+    }
+    let existing = existing(&project.folder, &files, &outputs)?;
+    let differences = compare(&files, &existing);
+    if args.check {
+        return match differences.is_empty() {
+            true => Ok(()),
+            false => Err(Error::OutOfDate {
+                differences: differences.iter().map(ToString::to_string).collect(),
+            }),
+        };
+    }
+    let files = files
+        .into_iter()
+        .map(|(path, content)| (path.into(), content));
+    write(&project.folder, &files.collect())?;
+    for difference in &differences {
+        match difference {
+            Difference::Missing(path) => say(format_args!("made    {path}")),
+            Difference::Changed(path, _) => say(format_args!("changed {path}")),
+            Difference::Stale(path) => {
+                let file = project.folder.join(path);
+                fs::remove_file(&file).map_err(Error::file(&file, "removed"))?;
+                say(format_args!("removed {path}"));
+            }
+        }
+    }
+    if differences.is_empty() {
+        say("the manifests are up to date");
+    }
+    Ok(())
+}
+
+/// Builds the operator, and makes its manifests.
+pub(crate) fn manifests(project: &Project, args: &ManifestArgs) -> Result<Manifests, Error> {
+    let build = BuildOptions {
+        is_offline: args.offline,
+        is_release: false,
+    };
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => project.build(build)?,
+    };
+    let description = describe(&program)?;
+    let mut options = options(project)?;
+    options.namespace = args.namespace.clone().or(options.namespace);
+    options.image = args.image.clone().or(options.image);
+    let observed = observed(project)?;
+    Ok(Manifests::new(&description, &observed, &options)?)
+}
+
+/// Makes the objects that let the API server of `dev` call the webhooks of a program.
+pub(crate) fn webhook_configurations(description: &Description) -> Result<Files, Error> {
+    let options = Options {
+        namespace: Some("default".to_owned()),
+        ..Options::default()
+    };
+    let manifests = Manifests::new(description, &Observed::default(), &options)?;
+    let mut files = manifests.kustomize();
+    files.retain(|path, _| path.ends_with("webhook/configurations.yaml"));
+    Ok(files)
+}
+
+/// Returns the outputs that the command line names, or else all: the chart only if it was generated before.
+fn outputs(args: &GenerateArgs, project: &Project) -> BTreeSet<Output> {
+    if !args.outputs.is_empty() {
+        return args.outputs.iter().copied().collect();
+    }
+    let mut all = BTreeSet::from([Output::Crds, Output::Rbac, Output::Manifests]);
+    if project.folder.join(CHART).exists() {
+        all.insert(Output::Helm);
+    }
+    all
+}
+
+/// Returns the options in `[package.metadata.steersman]` of `Cargo.toml`.
+fn options(project: &Project) -> Result<Options, Error> {
+    if project.metadata.is_null() {
+        return Ok(Options::default());
+    }
+    let options = serde_json::from_value(project.metadata.clone());
+    options.map_err(|problem| Error::Metadata {
+        problem: problem.to_string(),
+    })
+}
+
+fn observed(project: &Project) -> Result<Observed, Error> {
+    let path = project.folder.join(OBSERVED);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Observed::parse(&text)?),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            complain(format_args!(
+                "{OBSERVED} does not exist, so the role has only the rules of the watches: run the tests with \
+                 `observe_rbac` first"
+            ));
+            Ok(Observed::default())
+        }
+        Err(error) => Err(Error::file(&path, "read")(error)),
+    }
+}
+
+/// Reads the files that exist where these outputs go.
+fn existing(
+    folder: &Path,
+    files: &Files,
+    outputs: &BTreeSet<Output>,
+) -> Result<BTreeMap<String, String>, Error> {
+    let mut paths: BTreeSet<String> = files.keys().cloned().collect();
+    for output in outputs {
+        let below = match output {
+            Output::Crds => "config/crd",
+            Output::Rbac => "config/rbac",
+            Output::Manifests => "config",
+            Output::Helm => CHART,
+        };
+        find(folder, below, &mut paths)?;
+    }
+    let mut existing = BTreeMap::new();
+    for path in paths {
+        let file = folder.join(&path);
+        // What is no text was not generated.
+        if let Ok(text) = fs::read_to_string(&file) {
+            existing.insert(path, text);
+        }
+    }
+    Ok(existing)
+}
+
+fn find(folder: &Path, below: &str, paths: &mut BTreeSet<String>) -> Result<(), Error> {
+    let place = folder.join(below);
+    if !place.is_dir() {
+        return Ok(());
+    }
+    let entries = fs::read_dir(&place).map_err(Error::file(&place, "read"))?;
+    for entry in entries {
+        let entry = entry.map_err(Error::file(&place, "read"))?;
+        let path = format!("{below}/{}", entry.file_name().to_string_lossy());
+        // A link could lead back to the folder.
+        let kind = entry.file_type().map_err(Error::file(&place, "read"))?;
+        if kind.is_dir() {
+            find(folder, &path, paths)?;
+        } else {
+            paths.insert(path);
+        }
+    }
+    Ok(())
+}

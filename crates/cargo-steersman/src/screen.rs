@@ -1,0 +1,39 @@
+//! Driver: prints lines, as they are or with the time since the start.
+
+use std::fmt::Display;
+use std::io::Write as _;
+
+use tokio::time::Instant;
+
+/// Standard output, with the time since the start before each line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Screen {
+    start: Instant,
+}
+
+/// Prints a line to standard output.
+pub(crate) fn say(line: impl Display) {
+    // Who closed the pipe reads no more lines.
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+/// Prints a line to standard error.
+pub(crate) fn complain(line: impl Display) {
+    // There is no other place for it.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+impl Screen {
+    /// Starts the clock.
+    pub(crate) fn start() -> Self {
+        Self {
+            start: Instant::now(),
+        }
+    }
+
+    /// Prints a line.
+    pub(crate) fn say(&self, line: impl Display) {
+        let seconds = self.start.elapsed().as_secs_f64();
+        say(format_args!("{seconds:7.2}s  {line}"));
+    }
+}

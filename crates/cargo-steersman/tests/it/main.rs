@@ -1,0 +1,10 @@
+//! Tests of the program `cargo steersman`.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
+mod cargo;
+mod help;
+mod scaffold;
+mod under_its_role;

@@ -1,0 +1,145 @@
+//! A new operator is the example `greeter`, which the workspace compiles and tests; and it works from its first command to
+//! its role.
+
+use std::path::{Path, PathBuf};
+
+use crate::cargo::{cargo, fails, steersman, succeeds, target, workspace};
+use crate::under_its_role::works_under_its_role;
+
+const NEW: [&str; 4] = ["new", "greeter", "--kind", "Greeting"];
+/// The variable that permits the builds of a new operator, which take minutes: `.ci/run scaffold` sets it.
+const PERMISSION: &str = "STEERSMAN_SCAFFOLD";
+
+#[test]
+fn a_new_operator_is_the_example_of_the_workspace() {
+    let here = tempfile::tempdir().unwrap();
+    let made = succeeds(steersman(here.path()).args(NEW));
+    assert!(made.contains("cd greeter"), "{made}");
+    let folder = here.path().join("greeter");
+    let example = workspace().join("examples/greeter");
+    let mut files = 0;
+    for path in files_below(&folder) {
+        let path = path.strip_prefix(&folder).unwrap();
+        // A member of the workspace has its versions and its lock file.
+        if path == Path::new("Cargo.toml") || path == Path::new("Cargo.lock") {
+            continue;
+        }
+        let read = |folder: &Path| std::fs::read_to_string(folder.join(path)).unwrap_or_default();
+        let same = read(&folder) == read(&example);
+        assert!(
+            same,
+            "{} differs: copy it into examples/greeter",
+            path.display()
+        );
+        files += 1;
+    }
+    assert_eq!(files, 15);
+    let error = fails(steersman(here.path()).args(NEW));
+    assert!(error.contains("greeter exists"), "{error}");
+}
+
+#[tokio::test]
+async fn an_operator_runs_and_works_under_its_generated_role() {
+    let here = tempfile::tempdir().unwrap();
+    let folder = here.path().join("greeter");
+    succeeds(steersman(here.path()).args(NEW));
+    let observed = "rbac.observed.yaml";
+    let example = workspace().join("examples/greeter");
+    std::fs::copy(example.join(observed), folder.join(observed)).unwrap();
+    let program = example_program();
+    works(&folder, &["--program", program.to_str().unwrap()]);
+    works_under_its_role(&folder, &program).await;
+}
+
+#[tokio::test]
+async fn a_new_operator_compiles_without_warnings_outside_of_the_workspace() {
+    if std::env::var_os(PERMISSION).is_none() {
+        use std::io::Write as _;
+        // Directly, because the test harness captures the output of passing tests.
+        let _ = writeln!(std::io::stderr(), "skipped: {PERMISSION} is not set");
+        return;
+    }
+    for scope in [&[][..], &["--cluster-scoped"]] {
+        let here = tempfile::tempdir().unwrap();
+        let folder = here.path().join("greeter");
+        let sources = workspace();
+        let sources = ["--steersman-path", sources.to_str().unwrap()];
+        succeeds(steersman(here.path()).args(NEW).args(sources).args(scope));
+        cargo(&folder, &["fmt", "--check"]);
+        cargo(&folder, &["test", "--offline", "--quiet"]);
+        let clippy = [
+            "clippy",
+            "--offline",
+            "--all-targets",
+            "--quiet",
+            "--",
+            "-D",
+            "warnings",
+        ];
+        cargo(&folder, &clippy);
+        works(&folder, &["--offline"]);
+        if scope.is_empty() {
+            works_under_its_role(&folder, &target().join("debug/greeter")).await;
+        }
+    }
+}
+
+/// Runs an operator until its samples are ready, and generates its manifests.
+fn works(folder: &Path, build: &[&str]) {
+    let shown = succeeds(steersman(folder).args(["dev", "--once"]).args(build));
+    for line in [
+        "greeter: create configmaps in default",
+        "greeting-sample is ready: Published",
+        "all samples are ready",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+    let generate = |words: &[&str]| {
+        let mut command = steersman(folder);
+        command.arg("generate").args(words).args(build);
+        command
+    };
+    let error = fails(&mut generate(&["--check"]));
+    assert!(
+        error.contains("config/rbac/role.yaml is missing"),
+        "{error}"
+    );
+    succeeds(&mut generate(&[]));
+    succeeds(&mut generate(&["--check"]));
+    // The chart only if it is asked for, and from then on always.
+    assert!(!folder.join("dist/chart").exists());
+    succeeds(&mut generate(&["helm"]));
+    let values = folder.join("dist/chart/values.yaml");
+    std::fs::write(&values, "replicaCount: 7\n").unwrap();
+    let error = fails(&mut generate(&["--check"]));
+    assert!(
+        error.contains("dist/chart/values.yaml differs from line 1 on"),
+        "{error}"
+    );
+    let shown = succeeds(&mut generate(&[]));
+    assert_eq!(shown, "changed dist/chart/values.yaml\n");
+}
+
+/// Returns the program of the example. Tests of the whole workspace have built it.
+fn example_program() -> PathBuf {
+    let program = target().join("debug/greeter");
+    if !program.exists() {
+        cargo(
+            &workspace(),
+            &["build", "--locked", "--quiet", "--package", "greeter"],
+        );
+    }
+    program
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => files.extend(files_below(&path)),
+            false => files.push(path),
+        }
+    }
+    files
+}

@@ -1,0 +1,109 @@
+//! The built operator, on an API server that enforces the generated role.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use steersman_testenv::apiserver::auth::User;
+use steersman_testenv::apiserver::{ApiServer, Authorization, Serving, manifests};
+use steersman_testenv::eventually;
+use tokio::process::{Child, Command};
+
+const NAMESPACE: &str = "greeter-system";
+const ACCOUNT: &str = "system:serviceaccount:greeter-system:greeter";
+
+/// Runs the operator under the role of `dist/install.yaml`, and then under the role without a rule.
+pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
+    let server = ApiServer::builder()
+        .authorization(Authorization::Rbac)
+        .build();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    for manifest in manifests::read(folder.join("dist/install.yaml")).unwrap() {
+        let applied = server.apply(&manifest.object, "test");
+        applied.unwrap_or_else(|refused| panic!("{manifest}: {refused:?}"));
+    }
+    let kubeconfig = folder.join("kubeconfig");
+    write_kubeconfig(&server, &serving, &kubeconfig);
+    for sample in manifests::read(folder.join("config/samples")).unwrap() {
+        server.apply(&sample.object, "test").unwrap();
+    }
+
+    let operator = start(program, &kubeconfig);
+    eventually("the sample is ready under the role", || async {
+        let sample = server.get("greetings.example.com", "default", "greeting-sample");
+        let sample = sample.unwrap();
+        match sample["status"]["conditions"][0]["status"] == "True" {
+            true => Ok(()),
+            false => Err(std::fs::read_to_string(kubeconfig.with_extension("log")).unwrap()),
+        }
+    })
+    .await
+    .unwrap();
+    let refused = server
+        .requests()
+        .matching(|request| request.user == ACCOUNT && request.status == Some(403));
+    assert!(refused.is_empty(), "{refused:?}");
+    drop(operator);
+
+    // Without the rule for ConfigMaps the preflight names it.
+    let mut role = server
+        .get("clusterroles.rbac.authorization.k8s.io", "", "greeter")
+        .unwrap();
+    let rules = role["rules"].as_array_mut().unwrap();
+    let before = rules.len();
+    rules.retain(|rule| !rule["resources"].to_string().contains("configmaps"));
+    assert_eq!(rules.len(), before - 1, "{role}");
+    server
+        .update("clusterroles.rbac.authorization.k8s.io", role)
+        .unwrap();
+    let operator = start(program, &kubeconfig);
+    eventually("the preflight names the rule", || async {
+        let log = std::fs::read_to_string(kubeconfig.with_extension("log")).unwrap();
+        match log.contains("get, list, watch configmaps") {
+            true => Ok(()),
+            false => Err(log),
+        }
+    })
+    .await
+    .unwrap();
+    drop(operator);
+    serving.stop().await;
+}
+
+/// Writes a kubeconfig for the service account of the operator, in its namespace.
+fn write_kubeconfig(server: &ApiServer, serving: &Serving, path: &Path) {
+    let token = server.add_user(User::new(ACCOUNT));
+    let mut config: Value = serde_saphyr::from_str(&serving.kubeconfig()).unwrap();
+    config["users"][0]["user"] = json!({ "token": token });
+    config["contexts"][0]["context"]["namespace"] = json!(NAMESPACE);
+    std::fs::write(path, config.to_string()).unwrap();
+}
+
+/// Starts the operator as its Deployment does, with probes and metrics on free ports, and its log in `kubeconfig.log`.
+/// Dropping it kills it.
+fn start(program: &Path, kubeconfig: &Path) -> Child {
+    let log = File::create(kubeconfig.with_extension("log")).unwrap();
+    let mut command = Command::new(program);
+    command.env("KUBECONFIG", kubeconfig).args([
+        "--install",
+        "--leader-elect",
+        "--leader-election-namespace",
+        NAMESPACE,
+        "--leader-election-lease-duration=3s",
+        "--leader-election-renew-deadline=2s",
+        "--leader-election-retry-period=500ms",
+        "--preflight",
+    ]);
+    for server in ["health-probe", "metrics"] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        command.arg(format!("--{server}-bind-address={address}"));
+    }
+    command
+        .kill_on_drop(true)
+        .stdin(Stdio::null())
+        .stderr(Stdio::from(log));
+    command.spawn().unwrap()
+}

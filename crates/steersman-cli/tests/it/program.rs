@@ -1,0 +1,205 @@
+//! A whole program: what it says about itself, and how it runs.
+
+use std::ffi::OsString;
+use std::future::ready;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use serde_json::json;
+use steersman_apiserver::ApiServer;
+use steersman_cli::description::{DescribedKind, DescribedWebhook};
+use steersman_cli::{BoxError, Description, Program, ProgramError};
+use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
+use steersman_definitions::{Definition, Definitions};
+use steersman_manager::{Manager, Shutdown};
+use steersman_object::report;
+use steersman_webhook::{AdmissionContext, Defaulter, Refusal, Validator};
+
+struct Idle;
+
+impl Reconciler for Idle {
+    async fn reconcile(&self, _: &Context, _: Request) -> Result<Action, Error> {
+        Ok(Action::done())
+    }
+}
+
+struct Lenient;
+
+impl Defaulter<Deployment> for Lenient {
+    async fn default(&self, _: &mut Deployment, _: &AdmissionContext) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+impl Validator<Deployment> for Lenient {
+    async fn validate_create(&self, _: &Deployment, _: &AdmissionContext) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    async fn validate_update(
+        &self,
+        _: &Deployment,
+        _: &Deployment,
+        _: &AdmissionContext,
+    ) -> Result<(), Refusal> {
+        Ok(())
+    }
+}
+
+fn add(manager: &Manager) -> Result<(), BoxError> {
+    let controller = Controller::builder::<Deployment>().owns::<Pod>();
+    manager.add_controller(controller.build(Idle)?)?;
+    manager.add_controller(
+        Controller::builder::<ConfigMap>()
+            .name("pods")
+            .build(Idle)?,
+    )?;
+    Ok(())
+}
+
+fn definitions() -> Definitions {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "sites.example.com"},
+        "spec": {
+            "group": "example.com",
+            "names": {"kind": "Site", "plural": "sites"},
+            "scope": "Namespaced",
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object"}},
+            }],
+        },
+    });
+    let definition = serde_json::from_value(definition).unwrap();
+    Definitions::new().with(Definition::new(&definition))
+}
+
+fn program() -> Program {
+    Program::new("sites", "1.2.3")
+        .definitions(definitions())
+        .webhooks(|server, _| {
+            let server = server.defaulter::<Deployment>(Lenient);
+            server.validator::<Deployment>(Lenient)
+        })
+        .setup(|manager, _| add(manager))
+}
+
+/// A kind in its group and version, with its plural name.
+fn kind(group: &str, kind: &str, plural: &str) -> DescribedKind {
+    DescribedKind {
+        group: group.to_owned(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        plural: plural.to_owned(),
+        namespaced: true,
+    }
+}
+
+#[test]
+fn a_program_describes_itself_without_a_cluster() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let _entered = runtime.as_ref().unwrap().enter();
+    let description = program().describe().unwrap();
+    assert_eq!(
+        (&*description.name, &*description.version),
+        ("sites", "1.2.3")
+    );
+    assert_eq!(
+        description.definitions[0]["metadata"]["name"],
+        "sites.example.com"
+    );
+    let deployment = kind("apps", "Deployment", "deployments");
+    let expected = [
+        kind("", "ConfigMap", "configmaps"),
+        kind("", "Pod", "pods"),
+        deployment.clone(),
+    ];
+    assert_eq!(description.kinds, expected);
+    assert_eq!(description.controllers, ["deployment", "pods"]);
+    let webhook = |path: &str, mutates| DescribedWebhook {
+        path: path.to_owned(),
+        mutates,
+        object: deployment.clone(),
+    };
+    let expected = [
+        webhook("/mutate-apps-v1-deployment", true),
+        webhook("/validate-apps-v1-deployment", false),
+    ];
+    assert_eq!(description.webhooks, expected);
+    // As another program reads it.
+    let read: Description = serde_json::from_value(json!(description)).unwrap();
+    assert_eq!(read, description);
+}
+
+#[tokio::test]
+async fn the_leader_of_a_program_installs_its_definitions() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    serving.write_kubeconfig(&kubeconfig).unwrap();
+    let words = [
+        "sites",
+        "--install",
+        "--health-probe-bind-address=0",
+        "--kubeconfig",
+    ]
+    .map(OsString::from);
+    let words = words.into_iter().chain([kubeconfig.into_os_string()]);
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let shutdown = Shutdown::when(async move {
+        // A dropped sender stops the program, too.
+        let _ = stopped.await;
+    });
+    let running = tokio::spawn(program().run_with(words, shutdown));
+    while server
+        .get(
+            "customresourcedefinitions.apiextensions.k8s.io",
+            "",
+            "sites.example.com",
+        )
+        .is_none()
+    {
+        tokio::task::yield_now().await;
+    }
+    stop.send(()).unwrap();
+    running.await.unwrap().unwrap();
+    let agents = server
+        .requests()
+        .all()
+        .into_iter()
+        .map(|record| record.user_agent);
+    assert!(
+        agents
+            .into_iter()
+            .any(|agent| agent.starts_with("sites/1.2.3"))
+    );
+    serving.stop().await;
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_run_says_why() {
+    let failing = Program::new("sites", "1").setup(|_, _| Err("the moon is full".into()));
+    let error = failing.describe().unwrap_err();
+    assert_eq!(
+        report(&error).to_string(),
+        "the controllers cannot be set up: the moon is full"
+    );
+    for (words, expected) in [
+        (
+            vec!["sites", "--no-such-flag"],
+            "unexpected argument '--no-such-flag'",
+        ),
+        (vec!["sites", "--help"], "--webhook-bind-address"),
+    ] {
+        let error = program()
+            .run_with(words, Shutdown::when(ready(())))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, ProgramError::Usage(_)));
+        assert!(error.to_string().contains(expected), "{error}");
+        assert!(!error.to_string().contains("describe"), "{error}");
+    }
+}

@@ -1,0 +1,4 @@
+//! The operator `greeter`: its kinds and their controllers.
+
+pub mod api;
+pub mod controllers;

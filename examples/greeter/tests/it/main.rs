@@ -1,0 +1,3 @@
+//! Tests of the whole operator on the embedded API server.
+
+mod greeting;
