@@ -45,7 +45,7 @@ use crate::settings::OperatorSettings;
 /// }
 /// ```
 ///
-/// The flags are those of [`OperatorArgs`](crate::OperatorArgs), and:
+/// The flags are those of [`OperatorArgs`], and:
 ///
 /// - `--install`: the leader installs the [`definitions`](Self::definitions).
 /// - `--webhook-bind-address`: the address of the [`webhooks`](Self::webhooks); by default `0`, which is none. Without
