@@ -31,6 +31,9 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum SteersmanCommand {
     New(NewArgs),
+    /// Add to the operator in this folder
+    #[command(subcommand)]
+    Add(AddCommand),
     Dev(DevArgs),
     Generate(GenerateArgs),
     /// Install the definitions in the cluster of kubectl
@@ -164,6 +167,40 @@ pub(crate) struct NewArgs {
     /// Make the folder in this one
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) into: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AddCommand {
+    Kind(AddKindArgs),
+}
+
+/// Add a kind with its controller, a test and a sample
+///
+/// Adds the modules to src/api.rs, src/controllers.rs and tests/it/main.rs, the definition and the controller; everything
+/// else in these files stays. Nothing is written if a file is in the way.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cargo steersman add kind Farewell
+  cargo steersman add kind Farewell --dry-run       shows the files alone")]
+pub(crate) struct AddKindArgs {
+    /// The kind, such as Farewell
+    pub(crate) name: String,
+    /// Its group [default: that of another kind]
+    #[arg(long)]
+    pub(crate) group: Option<String>,
+    /// Its version [default: that of another kind]
+    #[arg(long)]
+    pub(crate) version: Option<String>,
+    /// The plural name of the kind [default: as in English]
+    #[arg(long)]
+    pub(crate) plural: Option<String>,
+    /// The objects of the kind are in no namespace
+    #[arg(long)]
+    pub(crate) cluster_scoped: bool,
+    /// Write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// Run the operator with an API server on this machine

@@ -35,6 +35,14 @@ pub(crate) enum Error {
         /// The error of the operating system.
         source: std::io::Error,
     },
+    /// A source of the operator cannot be changed.
+    #[error("{} cannot be changed: {problem}; change it by hand, or bring it into the form of a new operator", path.display())]
+    Source {
+        /// The file.
+        path: PathBuf,
+        /// The problem.
+        problem: String,
+    },
     /// A folder does not hold the sources of this framework.
     #[error(
         "{} has no crates/steersman: --steersman-path takes the folder of Steersman's sources",

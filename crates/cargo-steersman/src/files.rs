@@ -1,9 +1,11 @@
-//! Driver: writes the files of a scaffold, and never over another one.
+//! Driver: writes and formats files; those of a new folder never over other ones.
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::error::Error;
+use crate::project::cargo;
 use crate::scaffold::Files;
 
 /// Writes files into a new folder. If that fails, nothing of the folder stays.
@@ -31,6 +33,14 @@ pub(crate) fn write(folder: &Path, files: &Files) -> Result<(), Error> {
         fs::write(&path, content).map_err(Error::file(&path, "written"))?;
     }
     Ok(())
+}
+
+/// Formats the sources; the lengths of names decide where lines break. Returns whether that worked.
+pub(crate) fn format(folder: &Path) -> bool {
+    let mut command = Command::new(cargo());
+    command.arg("fmt").current_dir(folder);
+    let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    ended.is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@
 //! - `names` checks names, and `scaffold` makes the files of a new operator.
 //! - `screen` prints lines.
 //! - `comparison` finds what differs between generated files and those of a folder.
-//! - `files` writes files.
+//! - `edits` adds to sources.
 //! - `project` finds, builds and describes an operator.
-//! - `new`, `generate`, `deploy` and `dev` are the commands.
+//! - `files` writes files.
+//! - `new`, `add`, `generate`, `deploy` and `dev` are the commands.
 
 mod error;
 mod command_line;
@@ -16,9 +17,11 @@ mod names;
 mod scaffold;
 mod screen;
 mod comparison;
-mod files;
+mod edits;
 mod project;
+mod files;
 mod new;
+mod add;
 mod generate;
 mod deploy;
 mod dev;
@@ -28,7 +31,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser as _};
 use steersman_object::report;
 
-use crate::command_line::{CargoArgs, SteersmanCommand};
+use crate::command_line::{AddCommand, CargoArgs, SteersmanCommand};
 use crate::deploy::{Action, Objects, deploy, image};
 use crate::error::Error;
 use crate::screen::complain;
@@ -48,6 +51,7 @@ async fn main() -> ExitCode {
 async fn run(command: SteersmanCommand) -> Result<(), Error> {
     match command {
         SteersmanCommand::New(args) => new::new(&args),
+        SteersmanCommand::Add(AddCommand::Kind(args)) => add::add_kind(&args),
         SteersmanCommand::Dev(args) => dev::dev(&args).await,
         SteersmanCommand::Generate(args) => generate::generate(&args),
         SteersmanCommand::Install(args) => deploy(&args, Action::Apply, Objects::Definitions),

@@ -1,13 +1,11 @@
 //! Driver: `cargo steersman new`.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use crate::command_line::NewArgs;
 use crate::error::Error;
-use crate::files::write_new;
+use crate::files::{format, write_new};
 use crate::names::{KindNames, ProgramName};
-use crate::project::cargo;
 use crate::scaffold::{Source, operator};
 use crate::screen::say;
 
@@ -37,7 +35,7 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
         files.insert(PathBuf::from("Cargo.lock"), lock);
     }
     write_new(&folder, &files)?;
-    let format = format(&folder);
+    let is_formatted = format(&folder);
     let number = files.len();
     let place = folder.display();
     say(format_args!(
@@ -46,7 +44,7 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
         group = kind.group,
         version = kind.version
     ));
-    if !format {
+    if !is_formatted {
         say("cargo fmt is not installed, so the files are not formatted");
     }
     say("next:");
@@ -67,12 +65,4 @@ fn sources(folder: &Path) -> Result<Source, Error> {
         path: folder.to_owned(),
     };
     found.map(Source::Path).ok_or_else(missing)
-}
-
-/// Formats the sources; the lengths of names decide where lines break. Returns whether that worked.
-fn format(folder: &Path) -> bool {
-    let mut command = Command::new(cargo());
-    command.arg("fmt").current_dir(folder);
-    let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-    ended.is_ok_and(|status| status.success())
 }

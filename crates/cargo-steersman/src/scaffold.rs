@@ -96,6 +96,11 @@ pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &Source)
     files
 }
 
+/// Returns the files of a new kind of an operator.
+pub(crate) fn kind(program: &ProgramName, kind: &KindNames) -> Files {
+    filled(&KIND, &values(program, kind))
+}
+
 impl Source {
     /// Returns the line of `Cargo.toml` for a crate of this framework.
     fn dependency(&self, name: &str, more: &str) -> String {

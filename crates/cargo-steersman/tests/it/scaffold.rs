@@ -38,6 +38,56 @@ fn a_new_operator_is_the_example_of_the_workspace() {
     assert!(error.contains("greeter exists"), "{error}");
 }
 
+#[test]
+fn a_kind_is_added_once_and_nothing_is_overwritten() {
+    let here = tempfile::tempdir().unwrap();
+    let folder = here.path().join("greeter");
+    succeeds(steersman(here.path()).args(NEW));
+    let read = |path: &str| std::fs::read_to_string(folder.join(path)).unwrap();
+    let add = |words: &[&str]| {
+        let mut command = steersman(&folder);
+        command.args(["add", "kind"]).args(words);
+        command
+    };
+    let shown = succeeds(&mut add(&["Farewell", "--dry-run"]));
+    let expected = [
+        "new      config/samples/farewell.yaml",
+        "new      src/api/farewell.rs",
+        "new      src/controllers/farewell.rs",
+        "new      tests/it/farewell.rs",
+        "changed  src/api.rs",
+        "changed  src/controllers.rs",
+        "changed  tests/it/main.rs",
+    ];
+    assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
+    assert!(!folder.join("src/api/farewell.rs").exists());
+    succeeds(&mut add(&["Farewell"]));
+    assert!(read("src/api.rs").contains(".with(farewell::Farewell::crd())"));
+    assert!(read("src/controllers.rs").contains("    farewell::add(manager)?;\n    Ok(())"));
+    assert!(read("tests/it/main.rs").ends_with("mod farewell;\nmod greeting;\n"));
+    assert!(read("config/samples/farewell.yaml").contains("example.com/v1alpha1"));
+    cargo(&folder, &["fmt", "--check"]);
+    // A second time, after a change of the kind.
+    let changed = read("src/api/farewell.rs") + "// Mine.\n";
+    std::fs::write(folder.join("src/api/farewell.rs"), &changed).unwrap();
+    let shown = succeeds(&mut add(&["Farewell"]));
+    assert_eq!(shown, "Farewell is there already; nothing changed\n");
+    assert_eq!(read("src/api/farewell.rs"), changed);
+    // A file is in the way: nothing is written.
+    std::fs::write(folder.join("src/api/welcome.rs"), "mine").unwrap();
+    let error = fails(&mut add(&["Welcome"]));
+    assert!(error.contains("src/api/welcome.rs exists"), "{error}");
+    assert!(!read("src/api.rs").contains("welcome"));
+    // A source that is written in another form is named.
+    std::fs::write(folder.join("src/controllers.rs"), "pub mod a;\n").unwrap();
+    let error = fails(&mut add(&["Hello"]));
+    assert!(
+        error.contains("src/controllers.rs cannot be changed: it has no function `add_all`"),
+        "{error}"
+    );
+    assert!(!folder.join("src/api/hello.rs").exists());
+}
+
 #[tokio::test]
 async fn an_operator_runs_and_works_under_its_generated_role() {
     let here = tempfile::tempdir().unwrap();
@@ -65,6 +115,11 @@ async fn a_new_operator_compiles_without_warnings_outside_of_the_workspace() {
         let sources = workspace();
         let sources = ["--steersman-path", sources.to_str().unwrap()];
         succeeds(steersman(here.path()).args(NEW).args(sources).args(scope));
+        succeeds(
+            steersman(&folder)
+                .args(["add", "kind", "Farewell"])
+                .args(scope),
+        );
         cargo(&folder, &["fmt", "--check"]);
         cargo(&folder, &["test", "--offline", "--quiet"]);
         let clippy = [
