@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use steersman_object::{Gvk, Kind, ObjectKey, Scope};
 
 use crate::error::Error;
+use crate::number_formats;
 
 /// A `CustomResourceDefinition` that an operator installs.
 ///
@@ -35,6 +36,9 @@ const CONVERT: &str = "/convert";
 
 impl Definition {
     /// Makes the default: the definition is installed as it is, and stored objects are migrated.
+    ///
+    /// Only formats of unsigned numbers, which schemars writes and API servers warn about, are replaced: `uint8` and `uint16`
+    /// by `int32`, `uint32` and `uint64` by `int64`. The minimum stays.
     pub fn new(definition: &CustomResourceDefinition) -> Self {
         let mut content = to_json(definition);
         // The server owns the status, and a version would make the write conditional.
@@ -44,6 +48,7 @@ impl Definition {
         if let Some(metadata) = content["metadata"].as_object_mut() {
             metadata.retain(|name, _| ["name", "labels", "annotations"].contains(&name.as_str()));
         }
+        number_formats::correct(&mut content);
         Self {
             content,
             accepted: Vec::new(),

@@ -23,6 +23,7 @@
 //! - [`error`] has [`Error`].
 //! - [`status`] has [`DefinitionStatus`].
 //! - [`metrics`] has [`DefinitionMetrics`].
+//! - `number_formats` replaces formats that API servers do not know.
 //! - [`definition`] has [`Definition`].
 //! - `normal_form` writes definitions in one notation, and `release_history` remembers which ones were installed.
 //! - `schema_narrowing` compares two schemas.
@@ -38,6 +39,7 @@
 pub mod error;
 pub mod status;
 pub mod metrics;
+mod number_formats;
 pub mod definition;
 mod normal_form;
 mod release_history;

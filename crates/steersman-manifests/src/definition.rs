@@ -1,6 +1,6 @@
 //! Machine: reads what a definition defines, and prepares it for API servers.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::error::Error;
 
@@ -63,7 +63,7 @@ impl OwnKind {
     }
 }
 
-/// Returns the definition with its type, without a status, and without formats that API servers warn about.
+/// Returns the definition with its type and without a status.
 fn prepared(definition: &Value) -> Value {
     let mut definition = definition.clone();
     if let Some(definition) = definition.as_object_mut() {
@@ -71,48 +71,5 @@ fn prepared(definition: &Value) -> Value {
         definition.insert("apiVersion".to_owned(), json!("apiextensions.k8s.io/v1"));
         definition.insert("kind".to_owned(), json!("CustomResourceDefinition"));
     }
-    let versions = definition.pointer_mut("/spec/versions");
-    for version in versions.and_then(Value::as_array_mut).into_iter().flatten() {
-        if let Some(schema) = version.pointer_mut("/schema/openAPIV3Schema") {
-            correct_formats(schema);
-        }
-    }
     definition
-}
-
-/// Replaces the formats of unsigned numbers, which API servers warn about, in a schema and the schemas in it: `uint8` and
-/// `uint16` become `int32`, and `uint32`, `uint64` and `uint` become `int64`. The minimum stays, and is 0 if none is set.
-fn correct_formats(schema: &mut Value) {
-    let Some(schema) = schema.as_object_mut() else {
-        return;
-    };
-    if let Some(format) = signed(schema) {
-        schema.insert("format".to_owned(), json!(format));
-        schema.entry("minimum").or_insert_with(|| json!(0));
-    }
-    for (key, value) in schema {
-        match key.as_str() {
-            "properties" => value
-                .as_object_mut()
-                .into_iter()
-                .flat_map(Map::values_mut)
-                .for_each(correct_formats),
-            "items" | "additionalProperties" | "not" => correct_formats(value),
-            "allOf" | "anyOf" | "oneOf" => value
-                .as_array_mut()
-                .into_iter()
-                .flatten()
-                .for_each(correct_formats),
-            _ => {}
-        }
-    }
-}
-
-/// Returns the signed format of an unsigned number.
-fn signed(schema: &Map<String, Value>) -> Option<&'static str> {
-    match schema.get("format").and_then(Value::as_str)? {
-        "uint8" | "uint16" => Some("int32"),
-        "uint32" | "uint64" | "uint" => Some("int64"),
-        _ => None,
-    }
 }

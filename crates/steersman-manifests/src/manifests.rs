@@ -38,9 +38,6 @@ impl Manifests {
     }
 
     /// Returns the definitions of the program's kinds, in `config/crd`. There is no file if the program has none.
-    ///
-    /// Formats of unsigned numbers, which API servers warn about, are replaced: `uint8` and `uint16` by `int32`, `uint32`
-    /// and `uint64` by `int64`. The minimum stays.
     #[must_use]
     pub fn crds(&self) -> Files {
         crds::files(&self.operator)

@@ -16,11 +16,6 @@ fn definition(schema: &Value) -> Value {
     })
 }
 
-fn corrected(schema: &Value) -> Value {
-    let kind = OwnKind::of(&definition(schema)).unwrap();
-    kind.definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone()
-}
-
 #[test]
 fn a_definition_has_its_type_and_no_status() {
     let kind = OwnKind::of(&definition(&json!({}))).unwrap();
@@ -28,27 +23,6 @@ fn a_definition_has_its_type_and_no_status() {
     assert_eq!(kind.definition["kind"], "CustomResourceDefinition");
     assert_eq!(kind.definition.get("status"), None);
     assert_eq!(kind.name(), "websites.web.example.com");
-}
-
-#[test]
-fn unsigned_formats_become_signed_ones_and_the_minimum_stays() {
-    let unsigned = |format: &str| json!({"type": "integer", "format": format, "minimum": 3});
-    let schema = json!({"properties": {
-        "a": unsigned("uint8"),
-        "b": {"items": unsigned("uint32")},
-        "c": {"additionalProperties": {"anyOf": [unsigned("uint64")]}},
-        "format": {"type": "integer", "format": "uint16"},
-        "d": {"type": "string", "format": "date-time", "default": {"format": "uint8"}},
-    }});
-    let signed = |format: &str| json!({"type": "integer", "format": format, "minimum": 3});
-    let expected = json!({"properties": {
-        "a": signed("int32"),
-        "b": {"items": signed("int64")},
-        "c": {"additionalProperties": {"anyOf": [signed("int64")]}},
-        "format": {"type": "integer", "format": "int32", "minimum": 0},
-        "d": {"type": "string", "format": "date-time", "default": {"format": "uint8"}},
-    }});
-    assert_eq!(corrected(&schema), expected);
 }
 
 #[test]

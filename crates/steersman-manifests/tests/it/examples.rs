@@ -35,7 +35,7 @@ fn version(name: &str, is_stored: bool, field: &str) -> Value {
                             website without pages, and for everything else that takes more than a line.",
             "properties": {
                 "spec": {"type": "object", "required": [field], "properties": {
-                    field: {"type": "integer", "format": "uint32", "minimum": 0},
+                    field: {"type": "integer", "format": "int64", "minimum": 0},
                     "pages": {"type": "string", "description": "The name of the ConfigMap: its data are the pages"},
                 }},
                 "status": {"type": "object", "properties": {"ready": {"type": "integer", "format": "int64"}}},
