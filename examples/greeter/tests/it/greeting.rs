@@ -5,7 +5,7 @@ use greeter::controllers;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman::cli::BoxError;
 use steersman::status_conditions;
-use steersman_harness::{OperatorTest, Prepared};
+use steersman_harness::{OperatorTest, Prepared, RunningOperator};
 
 /// The rules of RBAC that the operator was seen to need. Commit the file: `cargo steersman generate` makes the role of it.
 const OBSERVED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/rbac.observed.yaml");
@@ -21,6 +21,13 @@ async fn create(prepared: Prepared) -> Result<(), BoxError> {
     Ok(())
 }
 
+/// Returns the published message.
+async fn message(operator: &RunningOperator) -> String {
+    let client = operator.client().live();
+    let config: ConfigMap = client.get(&operator.key("example")).await.unwrap();
+    config.data.unwrap()["message"].clone()
+}
+
 // On a paused clock, so that waiting takes no time.
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn a_message_is_published_in_a_config_map() {
@@ -34,12 +41,17 @@ async fn a_message_is_published_in_a_config_map() {
 
     // One reconcile for the object, and others for the events of its own writes.
     operator.tick_until_steady(3).await.unwrap();
-    let client = operator.client().live();
-    let config: ConfigMap = client.get(&operator.key("example")).await.unwrap();
-    assert_eq!(config.data.unwrap()["message"], "hello");
-    let greeting: Greeting = client.get(&operator.key("example")).await.unwrap();
-    let conditions = greeting.status.unwrap().conditions;
-    assert!(status_conditions::is_true(&conditions, "Ready"));
+    assert_eq!(message(&operator).await, "hello");
+    let client = operator.client().clone();
+    let greeting: Greeting = client.live().get(&operator.key("example")).await.unwrap();
+    let conditions = &greeting.status.as_ref().unwrap().conditions;
+    assert!(status_conditions::is_true(conditions, "Ready"));
+
+    // A change is published, too. Without it the operator would not be seen to need the permission.
+    let change = |greeting: &mut Greeting| greeting.spec.message = "bye".to_owned();
+    client.modify(&greeting, change).await.unwrap();
+    operator.tick_until_steady(3).await.unwrap();
+    assert_eq!(message(&operator).await, "bye");
 
     // A new start of the operator changes nothing.
     operator.assert_settled().await.unwrap();
