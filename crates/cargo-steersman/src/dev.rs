@@ -221,8 +221,12 @@ impl Session<'_> {
                 Ok(0) => return Ok(()),
                 Ok(number) => {
                     let samples = self.args.samples.display();
-                    self.screen
-                        .say(format_args!("{number} objects of {samples} are applied"));
+                    let objects = match number {
+                        1 => "1 object".to_owned(),
+                        more => format!("{more} objects"),
+                    };
+                    let applied = format_args!("applied {objects} of {samples}");
+                    self.screen.say(applied);
                     return Ok(());
                 }
                 Err(Error::Refused { problem, .. }) if problem.contains("webhook") => {
