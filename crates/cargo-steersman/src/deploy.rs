@@ -40,7 +40,10 @@ pub(crate) fn deploy(args: &DeployArgs, action: Action, objects: Objects) -> Res
         Objects::Definitions => manifests.crds(),
         Objects::All => manifests.install(),
     };
-    let text = documents(&files);
+    let text = match action {
+        Action::Apply => documents(&files),
+        Action::Delete => to_delete(&documents(&files)),
+    };
     let mut command = Command::new("kubectl");
     match action {
         Action::Apply => command.args(["apply", "--server-side", "--force-conflicts"]),
@@ -100,4 +103,33 @@ fn documents(files: &Files) -> String {
         .filter(|(path, _)| !path.ends_with("kustomization.yaml"));
     let texts: Vec<&str> = objects.map(|(_, text)| text.trim_end()).collect();
     texts.join("\n---\n") + "\n"
+}
+
+/// Returns the documents of objects in the order in which they are deleted: definitions first, while the operator still
+/// handles the finalizers of their objects. The namespace stays, because it may hold more than the operator.
+fn to_delete(text: &str) -> String {
+    let is_of = |document: &&str, kind: &str| {
+        let line = format!("kind: {kind}");
+        document.lines().any(|known| known == line)
+    };
+    let documents: Vec<&str> = text.trim_end().split("\n---\n").collect();
+    let (definitions, rest): (Vec<&str>, Vec<&str>) = documents
+        .into_iter()
+        .filter(|document| !is_of(document, "Namespace"))
+        .partition(|document| is_of(document, "CustomResourceDefinition"));
+    [definitions, rest].concat().join("\n---\n") + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_deleted_first_and_the_namespace_stays() {
+        let text = "kind: Namespace\n---\nkind: Deployment\nspec:\n  kind: CustomResourceDefinition\n---\n\
+                    # Note.\nkind: CustomResourceDefinition\n";
+        let expected = "# Note.\nkind: CustomResourceDefinition\n---\n\
+                        kind: Deployment\nspec:\n  kind: CustomResourceDefinition\n";
+        assert_eq!(to_delete(text), expected);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod changes;
 mod cluster;
+mod interruption;
 mod lines;
 mod operator;
 
@@ -16,6 +17,7 @@ use tokio::time::{Instant, interval, sleep};
 
 use self::changes::Changes;
 use self::cluster::DevCluster;
+use self::interruption::Interruption;
 use self::lines::{ObjectLines, Readiness, is_of, name_of, readiness, request_line};
 use self::operator::{RunningOperator, free_port};
 use crate::command_line::DevArgs;
@@ -32,6 +34,7 @@ struct Session<'a> {
     cluster: DevCluster,
     objects: ObjectLines,
     webhook_port: u16,
+    interruption: Interruption,
 }
 
 /// The built program, and what it says about itself.
@@ -77,6 +80,7 @@ pub(crate) async fn dev(args: &DevArgs) -> Result<(), Error> {
         cluster,
         objects: ObjectLines::default(),
         webhook_port: free_port()?,
+        interruption: Interruption::listen()?,
     };
     let ended = session.run().await;
     session.cluster.stop().await;
@@ -264,7 +268,7 @@ impl Session<'_> {
             tokio::select! {
                 path = change => return Ok(Turn::Changed(path)),
                 problem = ended => return Ok(Turn::Ended(problem)),
-                _ = tokio::signal::ctrl_c() => return Ok(Turn::Interrupted),
+                () = self.interruption.next() => return Ok(Turn::Interrupted),
                 _ = ticks.tick() => {}
             }
             let Some((operator, built)) = running else {
@@ -287,7 +291,7 @@ impl Session<'_> {
                     _ if !operator.is_ready().await => {
                         format!("the operator is not ready: {}", operator.missing().await)
                     }
-                    Some(object) => format!("{object} is not ready"),
+                    Some(object) => format!("{object} has no condition Ready that is True"),
                     None => "the operator still sends requests".to_owned(),
                 };
                 let seconds = self.args.timeout.as_secs();
@@ -311,12 +315,12 @@ impl Session<'_> {
         has_asked
     }
 
-    /// Returns an object that says that it is not ready.
+    /// Returns an object that does not say that it is ready.
     fn waiting(&self, description: &Description) -> Option<String> {
         let objects = self.cluster.objects(description);
         let mut waiting = objects
             .iter()
-            .filter(|object| readiness(object) == Readiness::NotReady);
+            .filter(|object| readiness(object) != Readiness::Ready);
         waiting.next().map(name_of)
     }
 }

@@ -34,7 +34,7 @@ use steersman_object::report;
 use crate::command_line::{AddCommand, CargoArgs, SteersmanCommand};
 use crate::deploy::{Action, Objects, deploy, image};
 use crate::error::Error;
-use crate::screen::complain;
+use crate::screen::{complain, say};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -60,8 +60,9 @@ async fn run(command: SteersmanCommand) -> Result<(), Error> {
         SteersmanCommand::Undeploy(args) => deploy(&args, Action::Delete, Objects::All),
         SteersmanCommand::Image(args) => image(&args),
         SteersmanCommand::Completions(args) => {
-            let (mut command, out) = (CargoArgs::command(), &mut std::io::stdout());
-            clap_complete::generate(args.shell, &mut command, "cargo", out);
+            let (mut command, mut script) = (CargoArgs::command(), Vec::new());
+            clap_complete::generate(args.shell, &mut command, "cargo", &mut script);
+            say(String::from_utf8_lossy(&script).trim_end());
             Ok(())
         }
     }

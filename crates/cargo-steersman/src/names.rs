@@ -32,7 +32,7 @@ pub(crate) struct KindNames {
 const LABEL: usize = 63;
 
 /// Names that are no names of a program, because cargo or Rust has another meaning for them.
-const RESERVED: [&str; 9] = [
+const RESERVED: [&str; 14] = [
     "api",
     "build",
     "controllers",
@@ -42,10 +42,15 @@ const RESERVED: [&str; 9] = [
     "std",
     "steersman",
     "test",
+    "k8s-openapi",
+    "schemars",
+    "serde",
+    "steersman-harness",
+    "tokio",
 ];
 
 /// Types that the files of a kind name.
-const USED: [&str; 23] = [
+const USED: [&str; 28] = [
     "Action",
     "BoxError",
     "Clone",
@@ -69,6 +74,11 @@ const USED: [&str; 23] = [
     "Some",
     "String",
     "Vec",
+    "OperatorTest",
+    "Prepared",
+    "Result",
+    "RunningOperator",
+    "Send",
 ];
 
 /// Words that Rust reserves.
@@ -128,7 +138,10 @@ impl KindNames {
             let rule = "a group is a DNS name with a dot that is yours, such as example.com";
             return Err(refused("the group", group, rule));
         }
-        if group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io") {
+        if ["k8s.io", "kubernetes.io"].contains(&group)
+            || group.ends_with(".k8s.io")
+            || group.ends_with(".kubernetes.io")
+        {
             let rule = "groups below k8s.io and kubernetes.io are those of Kubernetes";
             return Err(refused("the group", group, rule));
         }
@@ -145,10 +158,7 @@ impl KindNames {
         }
         let module = snake(kind);
         let (is_used, is_keyword) = (USED.contains(&kind), KEYWORDS.contains(&&*module));
-        if is_used
-            || is_keyword
-            || ["mod", "config", "message", "client", "request", "ctx"].contains(&&*module)
-        {
+        if is_used || is_keyword || ["config"].contains(&&*module) {
             let rule = "the files of the scaffold use this name for something else";
             return Err(refused("the kind", kind, rule));
         }

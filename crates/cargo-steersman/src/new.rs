@@ -47,6 +47,12 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     if !is_formatted {
         say("cargo fmt is not installed, so the files are not formatted");
     }
+    if let Source::Path(sources) = &source {
+        let sources = sources.display();
+        say(format_args!(
+            "it depends on the sources in {sources}: its image and its continuous integration need released crates"
+        ));
+    }
     say("next:");
     say(format_args!("  cd {place}"));
     say("  cargo steersman dev");

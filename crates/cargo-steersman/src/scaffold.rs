@@ -18,7 +18,7 @@ pub(crate) enum Source {
 }
 
 /// The files of a crate: the path, and the template.
-const CRATE: [(&str, &str); 12] = [
+const CRATE: [(&str, &str); 13] = [
     (
         "Cargo.toml",
         include_str!("../templates/crate/Cargo.toml.tmpl"),
@@ -60,6 +60,10 @@ const CRATE: [(&str, &str); 12] = [
     (
         "AGENTS.md",
         include_str!("../templates/crate/AGENTS.md.tmpl"),
+    ),
+    (
+        "rbac.observed.yaml",
+        include_str!("../templates/crate/rbac.observed.yaml.tmpl"),
     ),
 ];
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until};
 
 use crate::error::Error;
 
@@ -13,6 +13,8 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct Changes {
     changed: UnboundedReceiver<PathBuf>,
+    /// The first change that was not returned yet, and when the changes count as ended.
+    pending: Option<(PathBuf, Instant)>,
     _watcher: RecommendedWatcher,
 }
 
@@ -62,18 +64,62 @@ impl Changes {
         }
         Ok(Self {
             changed,
+            pending: None,
             _watcher: watcher,
         })
     }
 
-    /// Waits for a change and for the end of the changes, and returns the first changed file. Cancel safe, except that a change
-    /// is reported once.
+    /// Waits for a change and for the end of the changes, and returns the first changed file. Cancel safe: a change that was
+    /// seen is returned by a later call, at the same moment.
     pub(crate) async fn next(&mut self) -> PathBuf {
-        // The watcher, which holds the sender, is a field of this value.
-        let Some(first) = self.changed.recv().await else {
-            return std::future::pending().await;
-        };
-        while let Ok(Some(_)) = timeout(PAUSE, self.changed.recv()).await {}
-        first
+        loop {
+            let end = self.pending.as_ref().map(|(_, end)| *end);
+            let ended = async {
+                match end {
+                    Some(end) => sleep_until(end).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                // The watcher, which holds the sender, is a field of this value: there is always a next change.
+                Some(changed) = self.changed.recv() => {
+                    let first = self.pending.take().map_or(changed, |(first, _)| first);
+                    self.pending = Some((first, Instant::now() + PAUSE));
+                }
+                () = ended => {
+                    if let Some((first, _)) = self.pending.take() {
+                        return first;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::timeout;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_change_is_reported_although_the_wait_is_cut_again_and_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(folder.join("src")).unwrap();
+        let mut changes = Changes::watch(&folder).unwrap();
+        // No source.
+        std::fs::write(folder.join("notes.txt"), "a").unwrap();
+        std::fs::write(folder.join("src/main.rs"), "a").unwrap();
+        // As `dev` cuts it; shorter than the pause, so that no single wait lasts until the end of the changes.
+        let changed = timeout(Duration::from_secs(60), async {
+            loop {
+                if let Ok(changed) = timeout(PAUSE / 3, changes.next()).await {
+                    return changed;
+                }
+            }
+        });
+        let changed = changed.await.unwrap();
+        assert_eq!(changed, folder.join("src/main.rs"));
     }
 }

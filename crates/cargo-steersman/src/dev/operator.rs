@@ -46,6 +46,9 @@ impl RunningOperator {
             command.arg(format!("--webhook-bind-address=127.0.0.1:{port}"));
         }
         command.args(more).stdin(Stdio::null()).kill_on_drop(true);
+        // The ctrl-c of a terminal reaches a whole group; this program stops the operator itself, in order.
+        #[cfg(unix)]
+        command.process_group(0);
         let child = command.spawn().map_err(|source| Error::Start {
             program: program.display().to_string(),
             source,

@@ -33,7 +33,7 @@ fn a_new_operator_is_the_example_of_the_workspace() {
         );
         files += 1;
     }
-    assert_eq!(files, 15);
+    assert_eq!(files, 16);
     let error = fails(steersman(here.path()).args(NEW));
     assert!(error.contains("greeter exists"), "{error}");
 }
@@ -93,9 +93,6 @@ async fn an_operator_runs_and_works_under_its_generated_role() {
     let here = tempfile::tempdir().unwrap();
     let folder = here.path().join("greeter");
     succeeds(steersman(here.path()).args(NEW));
-    let observed = "rbac.observed.yaml";
-    let example = workspace().join("examples/greeter");
-    std::fs::copy(example.join(observed), folder.join(observed)).unwrap();
     let program = example_program();
     works(&folder, &["--program", program.to_str().unwrap()]);
     works_under_its_role(&folder, &program).await;

@@ -29,7 +29,7 @@ pub fn add(manager: &Manager) -> Result<(), BoxError> {
 impl Reconciler for GreetingReconciler {
     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
         let client = ctx.client();
-        let Some(greeting) = client.get_opt::<Greeting>(&request.key).await? else {
+        let Some(object) = client.get_opt::<Greeting>(&request.key).await? else {
             // Deleted: its ConfigMap is deleted with it.
             return Ok(Action::done());
         };
@@ -39,22 +39,22 @@ impl Reconciler for GreetingReconciler {
             metadata: request.key.to_meta(),
             ..ConfigMap::default()
         };
-        let message = greeting.spec.message.clone();
+        let message = object.spec.message.clone();
         let publish = |config: &mut ConfigMap| {
             let data = config.data.get_or_insert_default();
             data.insert("message".to_owned(), message.clone());
         };
-        client.ensure_owned(&*greeting, config, publish).await?;
+        client.ensure_owned(&*object, config, publish).await?;
 
         let (reason, text) = ("Published", "the ConfigMap has the message");
-        let ready = status_conditions::condition(&*greeting, READY, TRUE, reason, text, ctx.now());
-        let report = |greeting: &mut Greeting| {
-            let generation = greeting.metadata.generation;
-            let status = greeting.status.get_or_insert_default();
+        let ready = status_conditions::condition(&*object, READY, TRUE, reason, text, ctx.now());
+        let report = |object: &mut Greeting| {
+            let generation = object.metadata.generation;
+            let status = object.status.get_or_insert_default();
             status.observed_generation = generation;
             status_conditions::set(&mut status.conditions, ready.clone());
         };
-        client.status().modify(&*greeting, report).await?;
+        client.status().modify(&*object, report).await?;
         Ok(Action::done())
     }
 }

@@ -15,9 +15,9 @@ async fn create(prepared: Prepared) -> Result<(), BoxError> {
     let spec = GreetingSpec {
         message: "hello".to_owned(),
     };
-    let mut greeting = Greeting::new("example", spec);
-    greeting.metadata.namespace = Some(prepared.namespace().to_owned());
-    prepared.client().create(&greeting).await?;
+    let mut object = Greeting::new("example", spec);
+    object.metadata.namespace = Some(prepared.namespace().to_owned());
+    prepared.client().create(&object).await?;
     Ok(())
 }
 
@@ -43,13 +43,13 @@ async fn a_message_is_published_in_a_config_map() {
     operator.tick_until_steady(3).await.unwrap();
     assert_eq!(message(&operator).await, "hello");
     let client = operator.client().clone();
-    let greeting: Greeting = client.live().get(&operator.key("example")).await.unwrap();
-    let conditions = &greeting.status.as_ref().unwrap().conditions;
+    let object: Greeting = client.live().get(&operator.key("example")).await.unwrap();
+    let conditions = &object.status.as_ref().unwrap().conditions;
     assert!(status_conditions::is_true(conditions, "Ready"));
 
     // A change is published, too. Without it the operator would not be seen to need the permission.
-    let change = |greeting: &mut Greeting| greeting.spec.message = "bye".to_owned();
-    client.modify(&greeting, change).await.unwrap();
+    let change = |object: &mut Greeting| object.spec.message = "bye".to_owned();
+    client.modify(&object, change).await.unwrap();
     operator.tick_until_steady(3).await.unwrap();
     assert_eq!(message(&operator).await, "bye");
 
