@@ -21,13 +21,6 @@ async fn create(prepared: Prepared) -> Result<(), BoxError> {
     Ok(())
 }
 
-/// Returns the published message.
-async fn message(operator: &RunningOperator) -> String {
-    let client = operator.client().live();
-    let config: ConfigMap = client.get(&operator.key("example")).await.unwrap();
-    config.data.unwrap()["message"].clone()
-}
-
 // On a paused clock, so that waiting takes no time.
 #[tokio::test(flavor = "current_thread", start_paused = true)]
 async fn a_message_is_published_in_a_config_map() {
@@ -38,6 +31,13 @@ async fn a_message_is_published_in_a_config_map() {
         .start()
         .await
         .unwrap();
+
+    // Reads from the API server, not from the cache.
+    let message = async |operator: &RunningOperator| {
+        let client = operator.client().live();
+        let config: ConfigMap = client.get(&operator.key("example")).await.unwrap();
+        config.data.unwrap()["message"].clone()
+    };
 
     // One reconcile for the object, and others for the events of its own writes.
     operator.tick_until_steady(3).await.unwrap();
