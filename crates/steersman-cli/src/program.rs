@@ -95,12 +95,6 @@ enum HiddenCommand {
     Describe,
 }
 
-/// Whether the program is there to run, or to be described.
-enum Purpose {
-    Run,
-    Describe,
-}
-
 impl Program {
     /// Makes a program without settings of its own. `name` is its name in requests, in Leases and in the field manager of
     /// its writes; `version` is the version in requests.
@@ -194,7 +188,7 @@ impl<T: OperatorSettings> Program<T> {
     ) -> Result<(), ProgramError> {
         let args = self.parse(words)?;
         if args.command.is_some() {
-            let description = self.description(&args)?;
+            let description = self.description(args)?;
             // Who closed the pipe reads no description.
             let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(description));
             return Ok(());
@@ -205,7 +199,7 @@ impl<T: OperatorSettings> Program<T> {
             error if error.is_no_config() => ProgramError::NoCluster(error),
             error => error.into(),
         })?;
-        let (manager, _) = self.declare(&args, &config, connection, &Purpose::Run)?;
+        let (manager, _) = self.declare(&args, &config, connection)?;
         manager.start(shutdown).await.map_err(ProgramError::Manager)
     }
 
@@ -216,7 +210,7 @@ impl<T: OperatorSettings> Program<T> {
     /// [`ProgramError`], with its causes as sources.
     pub fn describe(self) -> Result<Description, ProgramError> {
         let args = self.parse([self.name])?;
-        self.description(&args)
+        self.description(args)
     }
 
     fn parse(
@@ -231,7 +225,12 @@ impl<T: OperatorSettings> Program<T> {
         args.map_err(ProgramError::Usage)
     }
 
-    fn description(self, args: &ProgramArgs<T>) -> Result<Description, ProgramError> {
+    fn description(self, args: ProgramArgs<T>) -> Result<Description, ProgramError> {
+        // The definitions are a part of the description.
+        let args = ProgramArgs {
+            install: true,
+            ..args
+        };
         let config = args.operator.config()?;
         let mut description = Description {
             name: self.name.to_owned(),
@@ -242,7 +241,7 @@ impl<T: OperatorSettings> Program<T> {
         // Nothing is sent to it.
         let nowhere = http::Uri::from_static("https://127.0.0.1:1");
         let connection = Connection::from_config(kube_client::Config::new(nowhere));
-        let (manager, webhooks) = self.declare(args, &config, connection, &Purpose::Describe)?;
+        let (manager, webhooks) = self.declare(&args, &config, connection)?;
         let definitions = manager.definitions().list().iter();
         description.definitions = definitions
             .map(|definition| definition.content().clone())
@@ -265,7 +264,6 @@ impl<T: OperatorSettings> Program<T> {
         args: &ProgramArgs<T>,
         config: &Config<T>,
         connection: Connection,
-        purpose: &Purpose,
     ) -> Result<(Manager, WebhookServer), ProgramError> {
         let namespace = connection.namespace();
         let namespace = namespace.unwrap_or_else(|| connection.default_namespace());
@@ -275,8 +273,7 @@ impl<T: OperatorSettings> Program<T> {
             webhooks = add(webhooks, config);
         }
         let mut builder = config.manager_over(connection, self.name);
-        let is_described = matches!(purpose, Purpose::Describe);
-        if args.install || is_described {
+        if args.install {
             builder = builder.definitions(self.definitions);
         }
         let is_off = ListenAddress::from(&*args.webhook_bind_address).is_off();

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::future::ready;
+use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
@@ -14,6 +15,7 @@ use steersman_definitions::{Definition, Definitions};
 use steersman_manager::{Manager, Shutdown};
 use steersman_object::report;
 use steersman_webhook::{AdmissionContext, Defaulter, Refusal, Validator};
+use tokio::time::timeout;
 
 struct Idle;
 
@@ -154,16 +156,13 @@ async fn the_leader_of_a_program_installs_its_definitions() {
         let _ = stopped.await;
     });
     let running = tokio::spawn(program().run_with(words, shutdown));
-    while server
-        .get(
-            "customresourcedefinitions.apiextensions.k8s.io",
-            "",
-            "sites.example.com",
-        )
-        .is_none()
-    {
-        tokio::task::yield_now().await;
-    }
+    let installed = timeout(Duration::from_secs(60), async {
+        let definitions = "customresourcedefinitions.apiextensions.k8s.io";
+        while server.get(definitions, "", "sites.example.com").is_none() {
+            tokio::task::yield_now().await;
+        }
+    });
+    installed.await.unwrap();
     stop.send(()).unwrap();
     running.await.unwrap().unwrap();
     let agents = server
