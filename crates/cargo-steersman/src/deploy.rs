@@ -31,6 +31,8 @@ pub(crate) enum Objects {
 
 /// The programs that build images.
 const BUILDERS: [&str; 2] = ["docker", "podman"];
+/// What is between two documents of YAML.
+const BETWEEN: &str = "\n---\n";
 
 /// Applies or deletes objects of the operator in the present folder.
 pub(crate) fn deploy(args: &DeployArgs, action: Action, objects: Objects) -> Result<(), Error> {
@@ -40,10 +42,11 @@ pub(crate) fn deploy(args: &DeployArgs, action: Action, objects: Objects) -> Res
         Objects::Definitions => manifests.crds(),
         Objects::All => manifests.install(),
     };
-    let text = match action {
+    let documents = match action {
         Action::Apply => documents(&files),
-        Action::Delete => to_delete(&documents(&files)),
+        Action::Delete => to_delete(documents(&files)),
     };
+    let text = documents.join(BETWEEN) + "\n";
     let mut command = Command::new("kubectl");
     match action {
         Action::Apply => command.args(["apply", "--server-side", "--force-conflicts"]),
@@ -96,28 +99,28 @@ pub(crate) fn image(args: &ImageArgs) -> Result<(), Error> {
     run_to_end(&mut command)
 }
 
-/// Returns the objects of files as one stream of YAML documents.
-fn documents(files: &Files) -> String {
+/// Returns the documents of files, without those that only kustomize reads.
+fn documents(files: &Files) -> Vec<&str> {
     let objects = files
         .iter()
         .filter(|(path, _)| !path.ends_with("kustomization.yaml"));
-    let texts: Vec<&str> = objects.map(|(_, text)| text.trim_end()).collect();
-    texts.join("\n---\n") + "\n"
+    objects
+        .flat_map(|(_, text)| text.trim_end().split(BETWEEN))
+        .collect()
 }
 
-/// Returns the documents of objects in the order in which they are deleted: definitions first, while the operator still
+/// Returns the documents in the order in which their objects are deleted: definitions first, while the operator still
 /// handles the finalizers of their objects. The namespace stays, because it may hold more than the operator.
-fn to_delete(text: &str) -> String {
+fn to_delete(documents: Vec<&str>) -> Vec<&str> {
     let is_of = |document: &&str, kind: &str| {
         let line = format!("kind: {kind}");
         document.lines().any(|known| known == line)
     };
-    let documents: Vec<&str> = text.trim_end().split("\n---\n").collect();
     let (definitions, rest): (Vec<&str>, Vec<&str>) = documents
         .into_iter()
         .filter(|document| !is_of(document, "Namespace"))
         .partition(|document| is_of(document, "CustomResourceDefinition"));
-    [definitions, rest].concat().join("\n---\n") + "\n"
+    [definitions, rest].concat()
 }
 
 #[cfg(test)]
@@ -130,6 +133,7 @@ mod tests {
                     # Note.\nkind: CustomResourceDefinition\n";
         let expected = "# Note.\nkind: CustomResourceDefinition\n---\n\
                         kind: Deployment\nspec:\n  kind: CustomResourceDefinition\n";
-        assert_eq!(to_delete(text), expected);
+        let files = Files::from([("dist/install.yaml".to_owned(), text.to_owned())]);
+        assert_eq!(to_delete(documents(&files)).join(BETWEEN) + "\n", expected);
     }
 }

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime};
 
+use serde_json::Value;
 use steersman_cli::Description;
 use steersman_object::report;
 use tokio::process::Command;
@@ -111,19 +112,23 @@ impl Session<'_> {
             false => Some(Changes::watch(&self.project.folder)?),
         };
         let mut running: Option<(RunningOperator, Built)> = None;
+        let mut is_outdated = true;
         loop {
-            match self.renew(running.take()).await {
-                Ok(renewed) => running = Some(renewed),
-                Err((problem, _)) if changes.is_none() => return Err(problem),
-                Err((problem, former)) => {
-                    self.screen.say(format_args!("error: {}", report(&problem)));
-                    running = former;
+            if is_outdated {
+                match self.renew(running.take()).await {
+                    Ok(renewed) => running = Some(renewed),
+                    Err((problem, _)) if changes.is_none() => return Err(problem),
+                    Err((problem, former)) => {
+                        self.screen.say(format_args!("error: {}", report(&problem)));
+                        running = former;
+                    }
                 }
             }
             match self.watch(&mut running, changes.as_mut()).await? {
                 Turn::Changed(path) => {
                     let path = path.strip_prefix(&self.project.folder).unwrap_or(&path);
                     self.screen.say(format_args!("{} changed", path.display()));
+                    is_outdated = true;
                 }
                 Turn::Ended(problem) if changes.is_none() => return Err(problem),
                 Turn::Ended(problem) => {
@@ -131,9 +136,7 @@ impl Session<'_> {
                         "error: {problem}; a change of the sources starts it again"
                     ));
                     running = None;
-                    if let Turn::Interrupted = self.watch(&mut running, changes.as_mut()).await? {
-                        return Ok(());
-                    }
+                    is_outdated = false;
                 }
                 Turn::Ready | Turn::Interrupted => {
                     if let Some((operator, _)) = running.take() {
@@ -274,14 +277,17 @@ impl Session<'_> {
             let Some((operator, built)) = running else {
                 continue;
             };
-            let has_asked = self.show(&built.description);
+            let objects = self.cluster.objects(&built.description);
+            let has_asked = self.show(&built.description.name, &objects);
             if has_asked || revision != self.cluster.revision() {
                 (busy, revision) = (Instant::now(), self.cluster.revision());
             }
             if !self.args.once {
                 continue;
             }
-            let waiting = self.waiting(&built.description);
+            // An object that does not say that it is ready.
+            let mut waiting = objects.iter();
+            let waiting = waiting.find(|object| readiness(object) != Readiness::Ready);
             if waiting.is_none() && busy.elapsed() >= QUIET && operator.is_ready().await {
                 self.screen.say("all samples are ready");
                 return Ok(Turn::Ready);
@@ -291,7 +297,10 @@ impl Session<'_> {
                     _ if !operator.is_ready().await => {
                         format!("the operator is not ready: {}", operator.missing().await)
                     }
-                    Some(object) => format!("{object} has no condition Ready that is True"),
+                    Some(object) => {
+                        let name = name_of(object);
+                        format!("{name} has no condition Ready that is True")
+                    }
                     None => "the operator still sends requests".to_owned(),
                 };
                 let seconds = self.args.timeout.as_secs();
@@ -301,26 +310,17 @@ impl Session<'_> {
     }
 
     /// Prints what is new. Returns whether the operator has sent a request.
-    fn show(&mut self, description: &Description) -> bool {
+    fn show(&mut self, program: &str, objects: &[Value]) -> bool {
         let mut has_asked = false;
         for record in self.cluster.new_requests() {
-            has_asked |= is_of(&record, &description.name);
-            if let Some(line) = request_line(&record, &description.name) {
+            has_asked |= is_of(&record, program);
+            if let Some(line) = request_line(&record, program) {
                 self.screen.say(line);
             }
         }
-        for line in self.objects.changed(&self.cluster.objects(description)) {
+        for line in self.objects.changed(objects) {
             self.screen.say(line);
         }
         has_asked
-    }
-
-    /// Returns an object that does not say that it is ready.
-    fn waiting(&self, description: &Description) -> Option<String> {
-        let objects = self.cluster.objects(description);
-        let mut waiting = objects
-            .iter()
-            .filter(|object| readiness(object) != Readiness::Ready);
-        waiting.next().map(name_of)
     }
 }

@@ -1,5 +1,7 @@
 //! Machine: the names of a scaffold, made of few given ones, and the rules that they must follow.
 
+use steersman_text::names::{NameRule, check_name};
+
 use crate::error::Error;
 
 /// The names of an operator.
@@ -95,11 +97,7 @@ impl ProgramName {
     pub(crate) fn new(name: &str) -> Result<Self, Error> {
         let rule = "a program has lower-case letters, digits and single hyphens, begins with a letter, and has at \
                     most 40 characters, because names of objects are made of it";
-        let is_name = is_label(name)
-            && name.starts_with(|c: char| c.is_ascii_lowercase())
-            && !name.contains("--")
-            && name.len() <= 40;
-        if !is_name {
+        if !is_name(name) || name.contains("--") || name.len() > 40 {
             return Err(refused("the name", name, rule));
         }
         let library = name.replace('-', "_");
@@ -163,7 +161,7 @@ impl KindNames {
             return Err(refused("the kind", kind, rule));
         }
         let plural = plural.map_or_else(|| plural_of(kind), str::to_owned);
-        if !is_label(&plural) || !plural.starts_with(|c: char| c.is_ascii_lowercase()) {
+        if !is_name(&plural) {
             let rule =
                 "a plural name has lower-case letters, digits and hyphens, such as greetings";
             return Err(refused("the plural name", &plural, rule));
@@ -188,11 +186,12 @@ fn refused(what: &'static str, text: &str, rule: &str) -> Error {
 }
 
 fn is_label(text: &str) -> bool {
-    let is_inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=LABEL).contains(&text.len())
-        && text.chars().all(is_inner)
-        && !text.starts_with('-')
-        && !text.ends_with('-')
+    check_name(NameRule::Label, text).is_empty()
+}
+
+/// Returns whether a text is a label that begins with a letter.
+fn is_name(text: &str) -> bool {
+    check_name(NameRule::Label1035, text).is_empty()
 }
 
 /// Returns whether a text is a version that kubectl orders by age: `v1`, `v2beta1`.

@@ -229,7 +229,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: MANIFESTS,
-        may: &[CLI],
+        may: &[CLI, TEXT],
         never: &["tokio", "hyper", "kube-client"],
     },
     Row {
@@ -263,7 +263,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: CARGO,
-        may: &[MANIFESTS, CLI, TESTENV, OBJECT],
+        may: &[MANIFESTS, CLI, TESTENV, OBJECT, TEXT],
         never: &[],
     },
 ];
