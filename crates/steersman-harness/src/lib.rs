@@ -87,7 +87,7 @@ mod prepared;
 mod progress;
 mod steadiness;
 mod bound_watch;
-mod write_log;
+mod request_log;
 mod rbac_file;
 mod running_operator;
 mod operator_test;

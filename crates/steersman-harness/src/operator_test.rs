@@ -20,8 +20,8 @@ use steersman_testenv::{TestEnv, TestEnvBuilder};
 
 use crate::error::{BoxError, HarnessError};
 use crate::prepared::Prepared;
+use crate::request_log::AGENT;
 use crate::running_operator::{Declare, RunningOperator, Surroundings};
-use crate::write_log::AGENT;
 
 type PrepareFuture = Pin<Box<dyn Future<Output = Result<(), BoxError>> + Send>>;
 type Prepare = Box<dyn FnOnce(Prepared) -> PrepareFuture + Send>;

@@ -23,8 +23,8 @@ use crate::error::{BoxError, HarnessError};
 use crate::prepared::Prepared;
 use crate::progress::{Progress, sent_writes};
 use crate::rbac_file;
+use crate::request_log::{RequestsSince, requests_sent};
 use crate::steadiness::{Sample, Steadiness, Verdict};
-use crate::write_log::{PermissionLog, WriteLog, requests_sent};
 
 /// Declares the controllers of an operator in a manager.
 pub(crate) type Declare = Arc<dyn Fn(&Manager) -> Result<(), BoxError> + Send + Sync>;
@@ -53,7 +53,7 @@ pub struct RunningOperator {
     process: OperatorProcess,
     kept: KeptNamespace,
     /// `None` for a server other than the embedded one.
-    permissions: Option<PermissionLog>,
+    permissions: Option<RequestsSince>,
 }
 
 /// One run of the operator, from the start of a manager to its end.
@@ -72,7 +72,7 @@ struct KeptNamespace(Option<String>);
 impl RunningOperator {
     /// Starts the operator.
     pub(crate) fn launch(around: Surroundings) -> Result<Self, HarnessError> {
-        let permissions = around.env.server().map(PermissionLog::from_now);
+        let permissions = around.env.server().map(RequestsSince::now);
         let process = OperatorProcess::start(&around)?;
         let is_kept = around.env.has_controllers();
         let kept = is_kept.then(|| around.prepared.namespace.clone());
@@ -236,10 +236,10 @@ impl RunningOperator {
         self.halt().await?;
         let servers = self.around.env.server().into_iter();
         let servers = servers.chain(&self.around.other_servers);
-        let logs: Vec<WriteLog> = servers.map(WriteLog::from_now).collect();
+        let logs: Vec<RequestsSince> = servers.map(RequestsSince::now).collect();
         self.process = OperatorProcess::start(&self.around)?;
         self.tick_until_steady(u64::MAX).await?;
-        let writes = logs.iter().flat_map(WriteLog::writes);
+        let writes = logs.iter().flat_map(RequestsSince::writes);
         let mut found: Vec<String> = writes.map(|write| write.to_string()).collect();
         if self.around.env.server().is_none() {
             let sent = sent_writes(self.process.manager.metrics_registry());

@@ -45,6 +45,7 @@ pub use environment::TestEnv;
 pub use error::Error;
 pub use expect::Expectation;
 pub use namespace::TestNamespace;
+pub use rbac_log::is_of_test;
 pub use rbac_rules::{RbacRules, RbacSyntaxError};
 pub use steersman_apiserver as apiserver;
 pub use user::{User, UserBuilder, UserService};

@@ -95,8 +95,9 @@ fn second_verb(verb: Verb, part: Option<&str>, record: &RequestRecord) -> Option
     }
 }
 
-/// Returns whether a request is one of the environment or of the harness.
-fn is_of_test(record: &RequestRecord) -> bool {
+/// Returns whether a request is one of the environment or of the harness, by its `User-Agent`.
+#[must_use]
+pub fn is_of_test(record: &RequestRecord) -> bool {
     let program = record
         .user_agent
         .split(['/', ' '])

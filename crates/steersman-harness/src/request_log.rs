@@ -1,32 +1,30 @@
 //! Machine: finds the requests of an operator in the log of the embedded server.
 
-use steersman_testenv::RbacRules;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::faults::{RequestRecord, Verb};
+use steersman_testenv::{RbacRules, is_of_test};
 
 /// The name of the harness in the `User-Agent` of its own requests, and in the field manager of its writes.
 pub(crate) const AGENT: &str = "steersman-harness";
 
-/// The name of the environment in the `User-Agent` of its own requests.
-const ENV_AGENT: &str = "steersman-testenv";
-
 /// Groups with resources that are asked and not stored, such as reviews of permissions.
 const REVIEWS: [&str; 2] = ["authorization.k8s.io", "authentication.k8s.io"];
 
-/// The write requests of one server, from a moment on.
+/// The requests of one server, from a moment on.
 #[derive(Debug)]
-pub(crate) struct WriteLog {
+pub(crate) struct RequestsSince {
     server: ApiServer,
     /// The number of the first request that counts.
     first: u64,
 }
 
-impl WriteLog {
+impl RequestsSince {
     /// Begins with the next request that the server receives.
-    pub(crate) fn from_now(server: &ApiServer) -> Self {
+    pub(crate) fn now(server: &ApiServer) -> Self {
+        let last = server.requests().all().pop();
         Self {
             server: server.clone(),
-            first: next_request(server),
+            first: last.map_or(0, |last| last.sequence + 1),
         }
     }
 
@@ -34,24 +32,6 @@ impl WriteLog {
     pub(crate) fn writes(&self) -> Vec<RequestRecord> {
         let counts = |record: &RequestRecord| record.sequence >= self.first && is_write(record);
         self.server.requests().matching(counts)
-    }
-}
-
-/// The permissions that an operator needs, by the log of one server, from a moment on.
-#[derive(Debug)]
-pub(crate) struct PermissionLog {
-    server: ApiServer,
-    /// The number of the first request that counts.
-    first: u64,
-}
-
-impl PermissionLog {
-    /// Begins with the next request that the server receives.
-    pub(crate) fn from_now(server: &ApiServer) -> Self {
-        Self {
-            server: server.clone(),
-            first: next_request(server),
-        }
     }
 
     /// Returns the rules for the requests so far. A request that impersonates a user does not count, because it needs
@@ -70,26 +50,14 @@ impl PermissionLog {
 
 /// Returns the number of requests of the operator in the log of a server, without watches.
 pub(crate) fn requests_sent(server: &ApiServer) -> usize {
-    let counts = |record: &RequestRecord| is_of_operator(record) && !record.does(Verb::Watch);
+    let counts = |record: &RequestRecord| !is_of_test(record) && !record.does(Verb::Watch);
     server.requests().count(counts)
-}
-
-/// Returns the number that the next request of a server gets.
-fn next_request(server: &ApiServer) -> u64 {
-    let last = server.requests().all().pop();
-    last.map_or(0, |last| last.sequence + 1)
-}
-
-/// Returns whether a request is not one of the test itself.
-fn is_of_operator(record: &RequestRecord) -> bool {
-    let mut agents = [AGENT, ENV_AGENT].iter();
-    !agents.any(|agent| record.user_agent.starts_with(agent))
 }
 
 /// Returns whether a request of the operator asks for a change of an object.
 fn is_write(record: &RequestRecord) -> bool {
     let is_read = |verb| matches!(verb, Verb::Get | Verb::List | Verb::Watch);
     record.verb.is_some_and(|verb| !is_read(verb))
-        && is_of_operator(record)
+        && !is_of_test(record)
         && !REVIEWS.contains(&record.group.as_str())
 }
