@@ -1,29 +1,25 @@
 //! Words: the rules that the tests of an operator saw it need.
 
 use serde::Deserialize;
-use serde_json::json;
 use serde_saphyr::Spanned;
 
 use crate::error::Error;
 use crate::rule::PolicyRule;
 use crate::rule_set::RuleSet;
-use crate::yaml;
 
 #[cfg(test)]
 mod tests;
 
-/// The first line of the file.
-const HEADER: &str = "# The requests that the tests of this operator saw it send. The tests write this file; commit it.\n";
-
-/// The rules that the tests of an operator saw it need: the content of `rbac.observed.yaml`.
+/// The rules that the tests of an operator saw it need: the content of `rbac.observed.yaml`, which the harness of the
+/// tests writes.
 ///
 /// ```
 /// use steersman_manifests::{Observed, PolicyRule};
 ///
 /// let mut observed = Observed::default();
 /// observed.add(&PolicyRule::new("apps", &["deployments"], &["patch"]));
-/// assert_eq!(Observed::parse(&observed.to_yaml())?, observed);
-/// # Ok::<(), steersman_manifests::Error>(())
+/// observed.add(&PolicyRule::new("apps", &["deployments"], &["get"]));
+/// assert_eq!(observed.rules(), [PolicyRule::new("apps", &["deployments"], &["get", "patch"])]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
@@ -76,23 +72,6 @@ impl Observed {
     #[must_use]
     pub fn rules(&self) -> Vec<PolicyRule> {
         self.set.single()
-    }
-
-    /// Returns the text of the file. It is the same for the same permissions.
-    #[must_use]
-    pub fn to_yaml(&self) -> String {
-        format!(
-            "{HEADER}{}",
-            yaml::document(&json!({"rules": self.rules()}))
-        )
-    }
-}
-
-impl<'a> Extend<&'a PolicyRule> for Observed {
-    fn extend<I: IntoIterator<Item = &'a PolicyRule>>(&mut self, rules: I) {
-        for rule in rules {
-            self.add(rule);
-        }
     }
 }
 

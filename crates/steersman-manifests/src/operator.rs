@@ -2,6 +2,7 @@
 
 use steersman_cli::Description;
 use steersman_cli::description::{DescribedKind, DescribedWebhook};
+use steersman_text::names::{self, NameRule};
 
 use crate::definition::OwnKind;
 use crate::error::Error;
@@ -95,12 +96,7 @@ impl Operator {
 }
 
 fn check_name(place: &'static str, name: &str, most: usize) -> Result<(), Error> {
-    let is_inner = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
-    let is_good = (1..=most).contains(&name.len())
-        && name.chars().all(is_inner)
-        && !name.starts_with('-')
-        && !name.ends_with('-');
-    if is_good {
+    if name.len() <= most && names::check_name(NameRule::Label, name).is_empty() {
         return Ok(());
     }
     let name = name.to_owned();
