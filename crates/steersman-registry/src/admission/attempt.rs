@@ -61,6 +61,7 @@ impl Registry {
         let own = std::mem::replace(&mut self.rng, fork.clone());
         let addresses = self.last_address;
         attempt.verb_state.attended = true;
+        attempt.verb_state.conversions = 0;
         std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
         // The state that was put into the registry is taken out again even if the verb panics
         // (SRV-4).
@@ -131,7 +132,7 @@ impl Registry {
             }
             let times = verb_state.asked.entry(place).or_default();
             *times += 1;
-            if *times > MOST_CHANGES {
+            if *times > 1 + MOST_CHANGES {
                 verb_state.pending.clear();
                 let why = MODIFIED;
                 return Err(Status::conflict(resource.subject(), name, why));
@@ -192,6 +193,14 @@ impl Registry {
             own.then(|| (ip.to_owned(), port))
         });
         found.ok_or_else(|| format!("no endpoints available for service \"{name}\""))
+    }
+
+    /// Returns the place of the next conversion of this run. A write converts its object several times, and only a
+    /// conversion that another run needed at the same place is a repeated one.
+    pub(crate) fn next_conversion(&self) -> String {
+        let mut verb_state = self.verb_state.borrow_mut();
+        verb_state.conversions += 1;
+        format!("conversion {}", verb_state.conversions)
     }
 
     /// Records warnings for the client, whatever the outcome of its request: the texts of `Warning`

@@ -271,8 +271,7 @@ impl Registry {
             key,
         };
         let name = metadata::text(objects.first().copied().unwrap_or(&Value::Null), "name");
-        let place = format!("conversion {version} {name} {}", objects.len());
-        let answers = self.answers((from, name), vec![(place, call)])?;
+        let answers = self.answers((from, name), vec![(self.next_conversion(), call)])?;
         let answer = answers.first().ok_or_else(|| failed("failed".to_owned()))?;
         let values = conversion::converted(review, answer).map_err(|why| {
             failed(format!(

@@ -17,6 +17,8 @@ pub(crate) struct VerbState {
     pub(crate) answers: HashMap<String, CallResponse>,
     /// The number of calls of each webhook, by its position in the request.
     pub(crate) asked: HashMap<String, usize>,
+    /// The number of conversions that this run has needed so far.
+    pub(crate) conversions: usize,
     /// The calls to make.
     pub(crate) pending: Vec<Call>,
     /// The revision at which a list that had to wait continues.

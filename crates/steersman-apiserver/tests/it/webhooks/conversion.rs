@@ -1,6 +1,6 @@
 //! Tests of conversion webhooks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use steersman_apiserver::ResponseBody;
 
@@ -176,6 +176,33 @@ async fn an_apply_reads_and_writes_its_own_version() {
 }
 
 /// ADM-2
+/// ADM-1
+#[tokio::test(start_paused = true)]
+async fn the_conversions_of_one_write_are_no_changes_of_its_object() {
+    let server = server();
+    server.install_crd(definition()).unwrap();
+    let (behind, changes) = (server.clone(), Arc::new(AtomicUsize::new(0)));
+    let changed = Arc::clone(&changes);
+    convert_with(&server, move |asked, _| {
+        let is_read = asked["desiredAPIVersion"] == "example.com/v1beta1";
+        let number = changed.load(Ordering::SeqCst);
+        // Another writer, while the webhook converts the stored object: as often as a webhook may be asked again.
+        if is_read && (1..=5).contains(&number) {
+            changed.store(number + 1, Ordering::SeqCst);
+            let patch = json!({"spec": {"replicas": number}});
+            let written = behind.merge_patch("websites.example.com", "default", "a", &patch);
+            written.unwrap();
+        }
+    });
+    post(&server, BETA, &beta("a", "one")).await.expect(201);
+    changes.store(1, Ordering::SeqCst);
+    let patch = json!({"spec": {"picture": "two"}});
+    let written = merge(&server, &format!("{BETA}/a"), &patch).await;
+    let written = written.expect(200);
+    assert_eq!(changes.load(Ordering::SeqCst), 6);
+    assert_eq!(written["spec"], json!({"picture": "two", "replicas": 5}));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_conversion_that_fails_changes_nothing() {
     let server = server();
