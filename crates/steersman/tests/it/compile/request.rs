@@ -1,4 +1,6 @@
 //! A type that does not implement `Hash` cannot be a request.
+//~ `Shop` cannot be a request
+//~ derive `Clone`, `Debug`, `PartialEq`, `Eq` and `Hash` for it; equal requests are one request
 
 use steersman::controller::RequestKey;
 
