@@ -10,6 +10,7 @@ use clap::{
 };
 use serde::Deserialize;
 use steersman_manager::ManagerBuilder;
+use tracing_subscriber::util::TryInitError;
 
 use crate::config::Config;
 use crate::error::ConfigError;
@@ -118,12 +119,28 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     pub fn init_logging(&self) -> Result<LogLevel, ConfigError> {
         let config = self.config()?;
         let level = LogLevel::init(config.log_level(), config.log_format())?;
+        self.warn_of_kubebuilder();
+        Ok(self.log.get_or_init(|| level).clone())
+    }
+
+    /// Sets up the log of the process like [`init_logging`](Self::init_logging), but keeps the log that the process has:
+    /// a process has one log, and may run several programs after each other.
+    pub(crate) fn init_or_keep_logging(&self) -> Result<(), ConfigError> {
+        match self.init_logging() {
+            Err(ConfigError::Logging(error)) if error.is::<TryInitError>() => {
+                self.warn_of_kubebuilder();
+                Ok(())
+            }
+            set => set.map(drop),
+        }
+    }
+
+    fn warn_of_kubebuilder(&self) {
         let without_effect = self.kubebuilder.without_effect();
         if !without_effect.is_empty() {
             let flags = without_effect.join("; ");
             tracing::warn!(flags, "flags of kubebuilder have no effect");
         }
-        Ok(self.log.get_or_init(|| level).clone())
     }
 
     /// Begins to declare a manager with every setting of the configuration: see [`Config::manager`].

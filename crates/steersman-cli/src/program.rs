@@ -172,7 +172,8 @@ impl<T: OperatorSettings> Program<T> {
         }
     }
 
-    /// Runs the program with these words, the first of which is its name, until `shutdown`.
+    /// Runs the program with these words, the first of which is its name, until `shutdown`. A process that has a log
+    /// already keeps it, so that a test can run a program several times.
     ///
     /// # Errors
     ///
@@ -193,7 +194,7 @@ impl<T: OperatorSettings> Program<T> {
             let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(description));
             return Ok(());
         }
-        args.operator.init_logging()?;
+        args.operator.init_or_keep_logging()?;
         let config = args.operator.config()?.version(self.version);
         let connection = config.connect().await.map_err(|error| match error {
             error if error.is_no_config() => ProgramError::NoCluster(error),

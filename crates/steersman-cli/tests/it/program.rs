@@ -150,6 +150,11 @@ async fn the_leader_of_a_program_installs_its_definitions() {
     ]
     .map(OsString::from);
     let words = words.into_iter().chain([kubeconfig.into_os_string()]);
+    // A process has one log: the second run keeps that of the first.
+    for _ in 0..2 {
+        let stopped = Shutdown::when(ready(()));
+        program().run_with(words.clone(), stopped).await.unwrap();
+    }
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let shutdown = Shutdown::when(async move {
         // A dropped sender stops the program, too.
