@@ -2,22 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use steersman_text::verbs::position;
+
 use crate::rule::PolicyRule;
 
 #[cfg(test)]
 mod tests;
-
-/// The verbs in their usual order. Other verbs follow alphabetically.
-const VERBS: &[&str] = &[
-    "get",
-    "list",
-    "watch",
-    "create",
-    "update",
-    "patch",
-    "delete",
-    "deletecollection",
-];
 
 /// Every verb, in a rule.
 const ANY: &str = "*";
@@ -194,11 +184,8 @@ fn ranked(verbs: &BTreeSet<String>) -> Vec<RankedVerb> {
     if verbs.contains(ANY) {
         return vec![(0, ANY.to_owned())];
     }
-    let rank = |verb: &str| VERBS.iter().position(|known| *known == verb);
     let verbs = verbs.iter();
-    let mut verbs: Vec<RankedVerb> = verbs
-        .map(|verb| (rank(verb).unwrap_or(VERBS.len()), verb.clone()))
-        .collect();
+    let mut verbs: Vec<RankedVerb> = verbs.map(|verb| (position(verb), verb.clone())).collect();
     verbs.sort();
     verbs
 }

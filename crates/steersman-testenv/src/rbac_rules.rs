@@ -4,19 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Deserialize;
+use steersman_text::verbs::position;
 use thiserror::Error;
-
-/// The verbs in the order in which rules list them. Other verbs follow, sorted by name.
-const ORDER: [&str; 8] = [
-    "get",
-    "list",
-    "watch",
-    "create",
-    "update",
-    "patch",
-    "delete",
-    "deletecollection",
-];
 
 /// Words that YAML 1.1 reads as a boolean or as null.
 const YAML_WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
@@ -133,12 +122,7 @@ impl fmt::Display for RbacRules {
         f.write_str("rules:\n")?;
         for ((group, resource), verbs) in &self.verbs {
             let mut verbs: Vec<&str> = verbs.iter().map(String::as_str).collect();
-            verbs.sort_by_key(|verb| {
-                ORDER
-                    .iter()
-                    .position(|known| known == verb)
-                    .unwrap_or(ORDER.len())
-            });
+            verbs.sort_by_key(|verb| position(verb));
             let verbs: Vec<String> = verbs.into_iter().map(scalar).collect();
             writeln!(f, "- apiGroups: [{}]", scalar(group))?;
             writeln!(f, "  resources: [{}]", scalar(resource))?;
@@ -172,6 +156,8 @@ fn one_line(error: &serde_saphyr::Error) -> RbacSyntaxError {
 
 #[cfg(test)]
 mod tests {
+    use steersman_text::verbs::VERBS;
+
     use super::*;
 
     const ROLE: &str = r#"apiVersion: rbac.authorization.k8s.io/v1
@@ -196,7 +182,7 @@ rules:
         rules.allow("", "pods/exec", "*");
         for verb in ["escalate", "bind"]
             .into_iter()
-            .chain(ORDER.into_iter().rev())
+            .chain(VERBS.into_iter().rev())
         {
             rules.allow("", "configmaps", verb);
         }

@@ -31,3 +31,4 @@ pub mod schedule;
 pub mod selector;
 pub mod shard;
 pub mod versions;
+pub mod verbs;

@@ -136,7 +136,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: TESTENV,
-        may: &[APISERVER],
+        may: &[APISERVER, TEXT],
         never: &[],
     },
     Row {

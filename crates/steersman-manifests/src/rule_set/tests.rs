@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::{Strategy, prop, proptest};
+use steersman_text::verbs::VERBS;
 
-use super::{ANY, RuleSet, VERBS, targets};
+use super::{ANY, RuleSet, targets};
 use crate::rule::PolicyRule;
 
 fn set(rules: &[PolicyRule]) -> RuleSet {
