@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use steersman_cli::Description;
-use steersman_manifests::{Files, Manifests, Observed, Options};
+use steersman_manifests::files::{EXTRA, OBSERVED};
+use steersman_manifests::{Files, Manifests, Options, RuleList};
 
 use crate::command_line::{GenerateArgs, ManifestArgs, Output};
 use crate::comparison::{Difference, compare};
@@ -14,8 +15,6 @@ use crate::files::write;
 use crate::project::{BuildOptions, Project, describe};
 use crate::screen::{complain, say};
 
-/// The file with the rules that tests observed.
-const OBSERVED: &str = "rbac.observed.yaml";
 /// The folder of the Helm chart.
 const CHART: &str = "dist/chart";
 
@@ -82,8 +81,17 @@ pub(crate) fn manifests(project: &Project, args: &ManifestArgs) -> Result<Manife
     let mut options = options(project)?;
     options.namespace = args.namespace.clone().or(options.namespace);
     options.image = args.image.clone().or(options.image);
-    let observed = observed(project)?;
-    Ok(Manifests::new(&description, &observed, &options)?)
+    let observed = rules(project, OBSERVED)?;
+    let mut all = observed.unwrap_or_else(|| {
+        complain(format_args!(
+            "{OBSERVED} does not exist, so the role has no rules that tests saw: run the tests with `observe_rbac` first"
+        ));
+        RuleList::default()
+    });
+    if let Some(extra) = rules(project, EXTRA)? {
+        all.merge(&extra);
+    }
+    Ok(Manifests::new(&description, &all, &options)?)
 }
 
 /// Makes the objects that let the API server of `dev` call the webhooks of a program.
@@ -92,7 +100,7 @@ pub(crate) fn webhook_configurations(description: &Description) -> Result<Files,
         namespace: Some("default".to_owned()),
         ..Options::default()
     };
-    let manifests = Manifests::new(description, &Observed::default(), &options)?;
+    let manifests = Manifests::new(description, &RuleList::default(), &options)?;
     let mut files = manifests.kustomize();
     files.retain(|path, _| path.ends_with("webhook/configurations.yaml"));
     Ok(files)
@@ -121,17 +129,12 @@ fn options(project: &Project) -> Result<Options, Error> {
     })
 }
 
-fn observed(project: &Project) -> Result<Observed, Error> {
-    let path = project.folder.join(OBSERVED);
+/// Reads a file of rules, if it exists.
+fn rules(project: &Project, name: &str) -> Result<Option<RuleList>, Error> {
+    let path = project.folder.join(name);
     match fs::read_to_string(&path) {
-        Ok(text) => Ok(Observed::parse(&text)?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            complain(format_args!(
-                "{OBSERVED} does not exist, so the role has only the rules of the watches: run the tests with \
-                 `observe_rbac` first"
-            ));
-            Ok(Observed::default())
-        }
+        Ok(text) => Ok(Some(RuleList::parse(name, &text)?)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::file(&path, "read")(error)),
     }
 }

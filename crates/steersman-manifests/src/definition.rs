@@ -14,6 +14,8 @@ pub(crate) struct OwnKind {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) is_namespaced: bool,
+    /// Whether it has more than one version, so that stored objects may be of another one.
+    pub(crate) has_versions: bool,
     /// Whether a webhook of the program converts its objects.
     pub(crate) is_converted: bool,
     /// The `CustomResourceDefinition`, as the manifests have it.
@@ -38,6 +40,9 @@ impl OwnKind {
             kind: text("/spec/names/kind")?,
             plural: text("/spec/names/plural")?,
             is_namespaced: definition["spec"]["scope"] == "Namespaced",
+            has_versions: definition["spec"]["versions"]
+                .as_array()
+                .is_some_and(|versions| versions.len() > 1),
             is_converted: false,
             definition: prepared(definition),
         })

@@ -4,17 +4,21 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file of observed rules is no YAML, or not of the shape of rules.
-    #[error(
-        "the observed rules cannot be read: {problem}; correct the line, or let the tests write the file again"
-    )]
-    Observed {
+    /// A file of rules is no YAML, or not of the shape of rules.
+    #[error("{file}: {problem}; {remedy}")]
+    RuleFile {
+        /// The file.
+        file: String,
         /// The position and the problem.
         problem: String,
+        /// What to do.
+        remedy: &'static str,
     },
-    /// An observed rule is incomplete or contradicts itself.
-    #[error("the observed rules, line {line}: rule {number} {problem}")]
+    /// A rule of a file is incomplete or contradicts itself.
+    #[error("{file}, line {line}: rule {number} {problem}")]
     Rule {
+        /// The file.
+        file: String,
         /// The line of the rule, beginning with 1.
         line: u64,
         /// The position of the rule in the list, beginning with 1.

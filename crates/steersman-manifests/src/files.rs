@@ -6,11 +6,18 @@ use std::collections::BTreeMap;
 /// between its parts.
 pub type Files = BTreeMap<String, String>;
 
+/// The file of the rules that the tests of an operator saw it need. The tests write it.
+pub const OBSERVED: &str = "rbac.observed.yaml";
+
+/// The file of the rules that a user adds by hand.
+pub const EXTRA: &str = "rbac.extra.yaml";
+
 /// What manifests are made of, for [`header`].
 pub(crate) const FROM_PROGRAM: &str = "the output of `describe`";
 
 /// What roles are made of, for [`header`].
-pub(crate) const FROM_RULES: &str = "the output of `describe` and rbac.observed.yaml";
+pub(crate) const FROM_RULES: &str =
+    "the output of `describe`, rbac.observed.yaml and rbac.extra.yaml";
 
 /// Returns the first line of a generated file.
 pub(crate) fn header(from: &str) -> String {

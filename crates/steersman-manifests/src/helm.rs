@@ -8,6 +8,7 @@ use crate::operator::Operator;
 use crate::rbac::is_for_users;
 use crate::rule::PolicyRule;
 use crate::template::fill;
+use crate::yaml::{quoted, scalar};
 use crate::{crds, rbac, webhooks, workload};
 
 #[cfg(test)]
@@ -16,8 +17,11 @@ mod tests;
 /// The namespace in the files from which templates are made. Helm puts that of the release in its place.
 const PLACEHOLDER: &str = "namespace-of-the-helm-release";
 
-/// What Helm puts in the place of the placeholder.
+/// What Helm puts in the place of the placeholder, within a text.
 const RELEASE_NAMESPACE: &str = "{{ .Release.Namespace }}";
+
+/// What Helm puts in the place of the placeholder as the value of a field. A namespace such as `123` needs quotes.
+const QUOTED_NAMESPACE: &str = "{{ .Release.Namespace | quote }}";
 
 /// The line of a definition that is there only if the value `crd.keep` is set.
 const KEEP: &str = "    helm.sh/resource-policy: keep\n";
@@ -84,6 +88,8 @@ fn of_config(path: &str, text: &str) -> String {
     };
     // Texts of the program, such as descriptions, may hold the braces of a template.
     let body = without_header(text).replace("{{", r#"{{ "{{" }}"#);
+    let value = format!(": {PLACEHOLDER}\n");
+    let body = body.replace(&value, &format!(": {QUOTED_NAMESPACE}\n"));
     let mut body = body.replace(PLACEHOLDER, RELEASE_NAMESPACE);
     if path.starts_with("crd/") {
         let kept = format!("    {{{{- if .Values.crd.keep }}}}\n{KEEP}    {{{{- end }}}}\n");
@@ -126,11 +132,12 @@ fn template(from: &str, body: &str) -> String {
 fn values(operator: &Operator) -> String {
     let (repository, tag) = parts(&operator.image);
     // Without a tag, an image has the version of the program.
-    let tag = if tag == operator.version { "" } else { tag };
+    let is_version = tag == operator.version.replace('+', "_");
+    let tag = if is_version { "" } else { tag };
     let options = &operator.options;
     fill(VALUES, operator)
-        .replace("${repository}", repository)
-        .replace("${tag}", tag)
+        .replace("${repository}", &scalar(repository))
+        .replace("${tag}", &quoted(tag))
         .replace("${prometheus}", &options.prometheus.to_string())
         .replace("${network_policy}", &options.network_policy.to_string())
 }

@@ -14,7 +14,7 @@ const MANAGER: &str = "config/manager/manager.yaml";
 
 /// Returns `dist/install.yaml`, with what the folders of `config` hold.
 pub(crate) fn files(operator: &Operator, config: &Files) -> Files {
-    let mut documents = vec![namespace(operator)];
+    let mut documents: Vec<String> = namespace(operator).into_iter().collect();
     for folder in FOLDERS {
         if *folder == "network-policy" && !operator.options.network_policy {
             continue;
@@ -28,7 +28,11 @@ pub(crate) fn files(operator: &Operator, config: &Files) -> Files {
         });
         documents.extend(files.map(|(_, text)| without_header(text).to_owned()));
     }
-    let text = header(FROM_RULES) + &documents.join("---\n");
+    let note = match operator.owns_namespace() {
+        true => String::new(),
+        false => format!("# The namespace {} must exist.\n", operator.namespace),
+    };
+    let text = header(FROM_RULES) + &note + &documents.join("---\n");
     Files::from([("dist/install.yaml".to_owned(), text)])
 }
 

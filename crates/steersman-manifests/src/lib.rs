@@ -1,12 +1,13 @@
 //! The manifests of an operator, made of what its program says about itself.
 //!
-//! [`Manifests`] takes the [`Description`](steersman_cli::Description) that `PROGRAM describe` prints, the rules that
-//! the operator's tests [`Observed`], and [`Options`]. It returns [`Files`]: their paths and contents. Nothing is read
+//! [`Manifests`] takes the [`Description`](steersman_cli::Description) that `PROGRAM describe` prints, the rules of
+//! its files as a [`RuleList`], and [`Options`]. It returns [`Files`]: their paths and contents. Nothing is read
 //! from or written to a disk.
 //!
 //! ```
 //! use steersman_cli::Description;
-//! use steersman_manifests::{Manifests, Observed, Options};
+//! use steersman_manifests::files::OBSERVED;
+//! use steersman_manifests::{Manifests, Options, RuleList};
 //!
 //! # fn f() -> Result<(), Box<dyn std::error::Error>> {
 //! let description: Description = serde_json::from_str(r#"{
@@ -14,8 +15,8 @@
 //!     "definitions": [], "controllers": ["website"], "webhooks": [], "converted": [],
 //!     "kinds": [{"group": "apps", "version": "v1", "kind": "Deployment", "plural": "deployments", "namespaced": true}]
 //! }"#)?;
-//! let observed = Observed::parse("rules:\n- apiGroups: [apps]\n  resources: [deployments]\n  verbs: [patch]\n")?;
-//! let manifests = Manifests::new(&description, &observed, &Options::default())?;
+//! let rules = RuleList::parse(OBSERVED, "rules:\n- apiGroups: [apps]\n  resources: [deployments]\n  verbs: [patch]\n")?;
+//! let manifests = Manifests::new(&description, &rules, &Options::default())?;
 //! let role = &manifests.rbac()["config/rbac/role.yaml"];
 //! assert!(role.contains("verbs: [get, list, watch, patch]"));
 //! # Ok(())
@@ -31,7 +32,7 @@
 //! - [`rule`] has [`PolicyRule`].
 //! - `yaml` writes values as YAML, with their keys in the usual order.
 //! - `rule_set` merges rules.
-//! - [`observed`] has [`Observed`].
+//! - [`rule_list`] has [`RuleList`].
 //! - `definition` prepares definitions for API servers and finds their kinds.
 //! - `permissions` decides which rules each part of an operator needs.
 //! - `operator` has the facts about one operator that the generators share.
@@ -47,7 +48,7 @@ pub mod files;
 pub mod rule;
 mod yaml;
 mod rule_set;
-pub mod observed;
+pub mod rule_list;
 mod definition;
 mod operator;
 mod permissions;
@@ -63,6 +64,6 @@ pub mod manifests;
 pub use error::Error;
 pub use files::Files;
 pub use manifests::Manifests;
-pub use observed::Observed;
 pub use options::Options;
 pub use rule::PolicyRule;
+pub use rule_list::RuleList;

@@ -4,10 +4,10 @@ use steersman_cli::Description;
 
 use crate::error::Error;
 use crate::files::Files;
-use crate::observed::Observed;
 use crate::operator::Operator;
 use crate::options::Options;
 use crate::rule::PolicyRule;
+use crate::rule_list::RuleList;
 use crate::{crds, helm, install, rbac, webhooks, workload};
 
 /// The manifests of one operator, as files.
@@ -17,24 +17,34 @@ use crate::{crds, helm, install, rbac, webhooks, workload};
 #[derive(Clone, Debug)]
 pub struct Manifests {
     operator: Operator,
-    observed: Vec<PolicyRule>,
+    rules: Vec<PolicyRule>,
 }
 
 impl Manifests {
-    /// Prepares the manifests of the program with this description.
+    /// Prepares the manifests of the program with this description. The rules are those that the watches do not need,
+    /// from `rbac.observed.yaml` and `rbac.extra.yaml`.
     ///
     /// # Errors
     ///
     /// [`Error`] if a name or an option is not allowed, or a definition is incomplete.
     pub fn new(
         description: &Description,
-        observed: &Observed,
+        rules: &RuleList,
         options: &Options,
     ) -> Result<Self, Error> {
         Ok(Self {
             operator: Operator::new(description, options)?,
-            observed: observed.rules(),
+            rules: rules.rules(),
         })
+    }
+
+    /// Returns the namespace that must exist before the manifests are applied. There is none with the namespace
+    /// `<name>-system`, which the manifests declare: one of another name may hold other things, which the label of the
+    /// declared namespace (`pod-security.kubernetes.io/enforce`) would stop.
+    #[must_use]
+    pub fn required_namespace(&self) -> Option<&str> {
+        let operator = &self.operator;
+        (!operator.owns_namespace()).then_some(&operator.namespace)
     }
 
     /// Returns the definitions of the program's kinds, in `config/crd`. There is no file if the program has none.
@@ -45,11 +55,11 @@ impl Manifests {
 
     /// Returns the service account, its roles and their bindings, and roles for users, in `config/rbac`.
     ///
-    /// The operator's own role grants `get`, `list` and `watch` of each kind that the cache holds, the observed rules, and
+    /// The operator's own role grants `get`, `list` and `watch` of each kind that the cache holds, the rules of the files, and
     /// the rules of the definitions and webhooks.
     #[must_use]
     pub fn rbac(&self) -> Files {
-        rbac::files(&self.operator, &self.observed)
+        rbac::files(&self.operator, &self.rules)
     }
 
     /// Returns the folder `config`, for `kubectl apply -k config/default`: the files of [`crds`](Self::crds) and
@@ -76,6 +86,6 @@ impl Manifests {
     /// by its own name: a cluster has one release.
     #[must_use]
     pub fn helm(&self) -> Files {
-        helm::files(&self.operator, &self.observed)
+        helm::files(&self.operator, &self.rules)
     }
 }

@@ -1,5 +1,7 @@
 //! Words: the facts about one operator that all generators share.
 
+use std::collections::BTreeSet;
+
 use steersman_cli::Description;
 use steersman_cli::description::{DescribedKind, DescribedWebhook};
 use steersman_text::names::{self, NameRule};
@@ -38,11 +40,19 @@ impl Operator {
         let namespace = options.namespace.clone();
         let namespace = namespace.unwrap_or_else(|| format!("{name}-system"));
         check_name("the namespace", &namespace, 63)?;
+        let mut options = options.clone();
+        let mut known = BTreeSet::new();
         for watched in &options.namespaces {
             check_name("a watched namespace", watched, 63)?;
         }
+        // A namespace that is named twice gets one role.
+        options
+            .namespaces
+            .retain(|watched| known.insert(watched.clone()));
         let image = options.image.clone();
-        let image = image.unwrap_or_else(|| format!("{name}:{}", description.version));
+        // A tag has no `+`, which a version may have.
+        let tag = || description.version.replace('+', "_");
+        let image = image.unwrap_or_else(|| format!("{name}:{}", tag()));
         check_image(&image)?;
         let own = description.definitions.iter().map(OwnKind::of);
         let mut own: Vec<OwnKind> = own.collect::<Result<_, _>>()?;
@@ -62,7 +72,7 @@ impl Operator {
             version: description.version.clone(),
             namespace,
             image,
-            options: options.clone(),
+            options,
             kinds: description.kinds.clone(),
             own,
             webhooks,
@@ -82,6 +92,12 @@ impl Operator {
             }
         }
         operator
+    }
+
+    /// Returns whether the namespace is the operator's own by its name. A namespace of another name may hold other
+    /// things, so no manifest declares it, and it must exist.
+    pub(crate) fn owns_namespace(&self) -> bool {
+        self.namespace == format!("{}-system", self.name) && self.namespace != "kube-system"
     }
 
     /// Returns whether the program answers requests of the API server.

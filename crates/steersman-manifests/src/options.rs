@@ -15,14 +15,16 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Options {
-    /// The namespace of the operator. Default: `<name>-system`.
+    /// The namespace of the operator. Default: `<name>-system`, which the manifests declare. One of another name must
+    /// exist, and stays as it is.
     pub namespace: Option<String>,
     /// The image of the operator. Default: `<name>:<version>`.
     pub image: Option<String>,
     /// The namespaces that the operator watches. Default: none, which means all.
     ///
     /// With namespaces, the rules for namespaced kinds are a Role in each of them, and the `ClusterRole` has only the
-    /// rules for kinds without a namespace, and for the definitions.
+    /// rules for kinds without a namespace, for the definitions, and for the migration of stored objects of kinds with
+    /// several versions.
     pub namespaces: Vec<String>,
     /// The number of replicas. Default: 2, of which one leads. One replica has no `PodDisruptionBudget`, because the
     /// budget would block the drain of a node.

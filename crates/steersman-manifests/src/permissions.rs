@@ -11,12 +11,15 @@ const READ: &[&str] = &["get", "list", "watch"];
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 const WEBHOOKS: &str = "admissionregistration.k8s.io";
 
-/// The kinds without a namespace of Kubernetes itself, as group and plural.
+/// The kinds without a namespace of Kubernetes itself, as group and plural, and what only rules name: the users to
+/// impersonate, and the signers to approve for.
 const CLUSTER_SCOPED: &[(&str, &str)] = &[
     ("", "componentstatuses"),
+    ("", "groups"),
     ("", "namespaces"),
     ("", "nodes"),
     ("", "persistentvolumes"),
+    ("", "users"),
     (WEBHOOKS, "mutatingadmissionpolicies"),
     (WEBHOOKS, "mutatingadmissionpolicybindings"),
     (WEBHOOKS, "mutatingwebhookconfigurations"),
@@ -27,11 +30,14 @@ const CLUSTER_SCOPED: &[(&str, &str)] = &[
     ("apiregistration.k8s.io", "apiservices"),
     ("authentication.k8s.io", "selfsubjectreviews"),
     ("authentication.k8s.io", "tokenreviews"),
+    ("authentication.k8s.io", "uids"),
+    ("authentication.k8s.io", "userextras"),
     ("authorization.k8s.io", "selfsubjectaccessreviews"),
     ("authorization.k8s.io", "selfsubjectrulesreviews"),
     ("authorization.k8s.io", "subjectaccessreviews"),
     ("certificates.k8s.io", "certificatesigningrequests"),
     ("certificates.k8s.io", "clustertrustbundles"),
+    ("certificates.k8s.io", "signers"),
     ("flowcontrol.apiserver.k8s.io", "flowschemas"),
     (
         "flowcontrol.apiserver.k8s.io",
@@ -113,7 +119,11 @@ fn definitions(operator: &Operator) -> Vec<PolicyRule> {
         "customresourcedefinitions/status",
     ];
     let migrations = ("storagemigration.k8s.io", "storageversionmigrations");
+    // Stored objects are migrated in all namespaces. A definition with one version has none to migrate; one that loses
+    // its last old version keeps it as not served until the objects are migrated.
+    let is_limited = !operator.options.namespaces.is_empty();
     let own = operator.own.iter();
+    let own = own.filter(|own| !is_limited || !own.is_namespaced || own.has_versions);
     let own = own.map(|own| PolicyRule::new(&own.group, &[&own.plural], &["list", "patch"]));
     let rules = [
         PolicyRule::new(DEFINITIONS, &resources[..1], &["create"]),

@@ -1,19 +1,24 @@
 //! Machine: fills the facts about an operator into the text of a manifest.
 
 use crate::operator::Operator;
+use crate::yaml::scalar;
 
 #[cfg(test)]
 mod tests;
 
-/// Replaces `${name}`, `${namespace}`, `${version}`, `${image}`, `${replicas}` and `${watched}`. A line that begins with
-/// `?` and a condition (`watched`, `definitions`, `webhooks`) is kept only if the condition holds.
+/// The place of the only fact that is a number.
+const REPLICAS: &str = "${replicas}";
+
+/// Replaces `${name}`, `${namespace}`, `${version}`, `${image}`, `${replicas}` and `${watched}`. A fact that is the whole
+/// value or item of its line is in quotes where YAML needs them, because a name such as `123` or `true` is a text. A line
+/// that begins with `?` and a condition (`watched`, `definitions`, `webhooks`) is kept only if the condition holds.
 pub(crate) fn fill(template: &str, operator: &Operator) -> String {
     let facts = [
         ("${name}", operator.name.clone()),
         ("${namespace}", operator.namespace.clone()),
         ("${version}", operator.version.clone()),
         ("${image}", operator.image.clone()),
-        ("${replicas}", operator.options.replicas.to_string()),
+        (REPLICAS, operator.options.replicas.to_string()),
         ("${watched}", operator.options.namespaces.join(",")),
     ];
     let mut text = String::new();
@@ -23,6 +28,12 @@ pub(crate) fn fill(template: &str, operator: &Operator) -> String {
         };
         let mut line = line.to_owned();
         for (place, fact) in &facts {
+            if *place != REPLICAS
+                && let Some(start) = line.strip_suffix(place)
+                && (start.ends_with(": ") || start.ends_with("- "))
+            {
+                line = start.to_owned() + &scalar(fact);
+            }
             line = line.replace(place, fact);
         }
         text.push_str(&line);

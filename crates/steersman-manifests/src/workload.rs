@@ -70,11 +70,11 @@ pub(crate) fn files(operator: &Operator) -> Files {
         let mut names = Vec::new();
         let in_folder = |file: &&TemplateFile| file.folder == folder && (file.is_needed)(operator);
         for file in TEMPLATE_FILES.iter().filter(in_folder) {
-            let documents = file
-                .templates
-                .iter()
-                .map(|template| fill(template, operator));
-            let documents: Vec<String> = documents.collect();
+            let templates = file.templates.iter();
+            let templates =
+                templates.filter(|template| **template != NAMESPACE || operator.owns_namespace());
+            let documents: Vec<String> =
+                templates.map(|template| fill(template, operator)).collect();
             let text = header(FROM_PROGRAM) + &documents.join("---\n");
             files.insert(format!("config/{folder}/{}", file.name), text);
             names.push(file.name.to_owned());
@@ -85,9 +85,9 @@ pub(crate) fn files(operator: &Operator) -> Files {
     files
 }
 
-/// Returns the namespace of the operator.
-pub(crate) fn namespace(operator: &Operator) -> String {
-    fill(NAMESPACE, operator)
+/// Returns the namespace of the operator, if it is the operator's own.
+pub(crate) fn namespace(operator: &Operator) -> Option<String> {
+    operator.owns_namespace().then(|| fill(NAMESPACE, operator))
 }
 
 /// Returns the Deployment.

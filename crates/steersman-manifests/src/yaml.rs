@@ -4,6 +4,7 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use serde_saphyr::FlowSeq;
+use steersman_text::yaml;
 
 #[cfg(test)]
 mod tests;
@@ -96,6 +97,26 @@ pub(crate) fn document(value: &Value) -> String {
 fn without_trailing_spaces(text: &str) -> String {
     let lines = text.lines().map(|line| line.trim_end_matches(' '));
     lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Writes a text as a value or an item: in quotes, unless all versions of YAML read it as this text without them.
+pub(crate) fn scalar(text: &str) -> String {
+    let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && !text.ends_with(':')
+        && text
+            .chars()
+            .all(|char| char.is_ascii_alphanumeric() || "-._/:@".contains(char))
+        && yaml::parse(text.as_bytes()).is_ok_and(|read| read == text);
+    if is_plain {
+        text.to_owned()
+    } else {
+        quoted(text)
+    }
+}
+
+/// Writes a text in quotes: the strings of JSON are strings of YAML.
+pub(crate) fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
 }
 
 /// Writes documents with their separators.

@@ -22,7 +22,8 @@ fn braces_of_the_program_are_texts_and_the_namespace_is_that_of_the_release() {
     let text = "# Generated\ndescription: a {{ b }}\nnamespace: namespace-of-the-helm-release\n";
     let template = of_config("rbac/role.yaml", text);
     let body = template.split_once('\n').unwrap().1;
-    let expected = "description: a {{ \"{{\" }} b }}\nnamespace: {{ .Release.Namespace }}\n";
+    let expected =
+        "description: a {{ \"{{\" }} b }}\nnamespace: {{ .Release.Namespace | quote }}\n";
     assert_eq!(body, expected);
 }
 

@@ -81,6 +81,7 @@ fn rendered(text: &str) -> String {
         !line.starts_with("{{-")
     });
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+    let text = text.replace("{{ .Release.Namespace | quote }}", "websites-system");
     let text = text.replace("{{ .Release.Namespace }}", "websites-system");
     text.replace(r#"{{ "{{" }}"#, "{{")
 }

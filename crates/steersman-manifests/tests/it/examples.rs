@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use steersman_cli::Description;
-use steersman_manifests::{Manifests, Observed, Options};
+use steersman_manifests::{Manifests, Options, RuleList};
 
 /// The observed rules of the operator with everything.
 pub(crate) const OBSERVED: &str = "\
@@ -88,7 +88,7 @@ pub(crate) fn simple() -> Description {
 
 /// Returns the manifests of the operator with everything.
 pub(crate) fn manifests(options: &Options) -> Manifests {
-    let observed = Observed::parse(OBSERVED).unwrap();
+    let observed = RuleList::parse("rbac.observed.yaml", OBSERVED).unwrap();
     Manifests::new(&everything(), &observed, options).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use steersman_manifests::{Files, Manifests, Observed, Options};
+use steersman_manifests::{Files, Manifests, Options, RuleList};
 
 use crate::examples::{manifests, options, simple};
 
@@ -69,7 +69,7 @@ fn an_operator_without_definitions_and_webhooks_has_these_files() {
         replicas: 1,
         ..Options::default()
     };
-    let manifests = Manifests::new(&simple(), &Observed::default(), &options).unwrap();
+    let manifests = Manifests::new(&simple(), &RuleList::default(), &options).unwrap();
     compare("simple", &all(&manifests));
 }
 

@@ -9,7 +9,7 @@ use steersman_cli::{Program, ProgramError};
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_definitions::{Definition, Definitions};
 use steersman_manager::Shutdown;
-use steersman_manifests::{Files, Manifests, Observed, Options};
+use steersman_manifests::{Files, Manifests, Options, RuleList};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::auth::{Authorization, User};
 use steersman_testenv::apiserver::faults::RequestRecord;
@@ -215,7 +215,7 @@ fn refused(server: &ApiServer) -> Vec<RequestRecord> {
 
 fn installed() -> Vec<Value> {
     let description = program().describe().unwrap();
-    let manifests = Manifests::new(&description, &Observed::default(), &Options::default());
+    let manifests = Manifests::new(&description, &RuleList::default(), &Options::default());
     documents(&manifests.unwrap().install())
 }
 
@@ -281,7 +281,7 @@ async fn an_api_server_accepts_every_object_of_an_operator_with_everything() {
         ),
     ] {
         let server = enforcing();
-        for namespace in extra {
+        for namespace in ["websites-system"].iter().chain(extra) {
             let namespace =
                 json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
             server.create(namespace).unwrap();
@@ -326,6 +326,9 @@ fn install_prometheus(server: &ApiServer) {
 async fn an_api_server_accepts_the_monitor_which_finds_the_metrics() {
     let server = enforcing();
     install_prometheus(&server);
+    let namespace =
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "websites-system"}});
+    server.create(namespace).unwrap();
     let files = manifests(&options()).kustomize();
     apply(&server, &documents(&manifests(&options()).install()));
     let monitoring = files

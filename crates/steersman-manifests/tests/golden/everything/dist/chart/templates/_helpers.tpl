@@ -5,14 +5,14 @@ app.kubernetes.io/name: website-operator
 
 {{- define "website-operator.labels" -}}
 {{ include "website-operator.selectorLabels" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
-app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name (.Chart.Version | replace "+" "_") | trunc 63 | trimSuffix "-" | quote }}
 {{- end }}
 
 {{- define "website-operator.image" -}}
-{{- $tag := .Values.image.tag | default .Chart.AppVersion -}}
+{{- $tag := .Values.image.tag | default (.Chart.AppVersion | replace "+" "_") -}}
 {{- if hasPrefix "sha256:" $tag -}}
 {{ .Values.image.repository }}@{{ $tag }}
 {{- else -}}

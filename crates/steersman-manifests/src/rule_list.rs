@@ -1,71 +1,85 @@
-//! Words: the rules that the tests of an operator saw it need.
+//! Words: the rules in a file, such as those that the tests of an operator saw it need.
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
 use crate::error::Error;
+use crate::files::OBSERVED;
 use crate::rule::PolicyRule;
 use crate::rule_set::RuleSet;
 
 #[cfg(test)]
 mod tests;
 
-/// The rules that the tests of an operator saw it need: the content of `rbac.observed.yaml`, which the harness of the
-/// tests writes.
+/// The rules in a file: in `rbac.rules.yaml`, which the tests of an operator write, or in `rbac.extra.yaml`, which a
+/// user writes.
 ///
 /// ```
-/// use steersman_manifests::{Observed, PolicyRule};
+/// use steersman_manifests::{RuleList, PolicyRule};
 ///
-/// let mut observed = Observed::default();
-/// observed.add(&PolicyRule::new("apps", &["deployments"], &["patch"]));
-/// observed.add(&PolicyRule::new("apps", &["deployments"], &["get"]));
-/// assert_eq!(observed.rules(), [PolicyRule::new("apps", &["deployments"], &["get", "patch"])]);
+/// let mut rules = RuleList::default();
+/// rules.add(&PolicyRule::new("apps", &["deployments"], &["patch"]));
+/// rules.add(&PolicyRule::new("apps", &["deployments"], &["get"]));
+/// assert_eq!(rules.rules(), [PolicyRule::new("apps", &["deployments"], &["get", "patch"])]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Observed {
+pub struct RuleList {
     set: RuleSet,
 }
 
 /// The file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ObservedFile {
+struct RuleFile {
     #[serde(default)]
     rules: Vec<Spanned<PolicyRule>>,
 }
 
-impl Observed {
-    /// Reads the text of the file. A file without rules is empty.
+impl RuleList {
+    /// Reads the text of a file, whose name is in errors. A file without rules is empty.
     ///
     /// # Errors
     ///
-    /// [`Error::Observed`] for a text that is no list of rules, and [`Error::Rule`] for a rule without verbs, groups or
+    /// [`Error::RuleFile`] for a text that is no list of rules, and [`Error::Rule`] for a rule without verbs, groups or
     /// resources, or with both resources and paths.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let mut observed = Self::default();
+    pub fn parse(file: &str, text: &str) -> Result<Self, Error> {
+        let mut rules = Self::default();
         let mut lines = text.lines().map(str::trim);
         if lines.all(|line| line.is_empty() || line.starts_with('#')) {
-            return Ok(observed);
+            return Ok(rules);
         }
-        let file: ObservedFile = serde_saphyr::from_str(text).map_err(|error| Error::Observed {
+        let read: RuleFile = serde_saphyr::from_str(text).map_err(|error| Error::RuleFile {
+            file: file.to_owned(),
             problem: one_line(&error),
+            remedy: match file == OBSERVED {
+                true => "correct the line, or delete the file and run all tests",
+                false => "correct the line",
+            },
         })?;
-        for (index, rule) in file.rules.iter().enumerate() {
+        for (index, rule) in read.rules.iter().enumerate() {
             if let Some(problem) = problem(&rule.value) {
                 return Err(Error::Rule {
+                    file: file.to_owned(),
                     line: rule.referenced.line(),
                     number: index + 1,
                     problem: problem.to_owned(),
                 });
             }
-            observed.add(&rule.value);
+            rules.add(&rule.value);
         }
-        Ok(observed)
+        Ok(rules)
     }
 
     /// Adds what a rule grants.
     pub fn add(&mut self, rule: &PolicyRule) {
         self.set.add(rule);
+    }
+
+    /// Adds the rules of another file.
+    pub fn merge(&mut self, other: &Self) {
+        for rule in other.rules() {
+            self.add(&rule);
+        }
     }
 
     /// Returns the rules: one per group and resource, sorted.
@@ -75,13 +89,13 @@ impl Observed {
     }
 }
 
-impl FromIterator<PolicyRule> for Observed {
-    fn from_iter<I: IntoIterator<Item = PolicyRule>>(rules: I) -> Self {
-        let mut observed = Self::default();
-        for rule in rules {
-            observed.add(&rule);
+impl FromIterator<PolicyRule> for RuleList {
+    fn from_iter<I: IntoIterator<Item = PolicyRule>>(all: I) -> Self {
+        let mut rules = Self::default();
+        for rule in all {
+            rules.add(&rule);
         }
-        observed
+        rules
     }
 }
 

@@ -2,16 +2,17 @@
 
 use serde_json::json;
 
-use super::Observed;
+use super::RuleList;
+use crate::files::{EXTRA, OBSERVED};
 use crate::rule::PolicyRule;
 use crate::yaml;
 
-fn text_of(observed: &Observed) -> String {
+fn text_of(observed: &RuleList) -> String {
     yaml::document(&json!({"rules": observed.rules()}))
 }
 
 fn refused(text: &str) -> String {
-    Observed::parse(text).unwrap_err().to_string()
+    RuleList::parse(OBSERVED, text).unwrap_err().to_string()
 }
 
 #[test]
@@ -50,22 +51,25 @@ rules:
 - nonResourceURLs: [/metrics]
   verbs: [get]
 ";
-    let observed = Observed::parse(text).unwrap();
+    let observed = RuleList::parse(OBSERVED, text).unwrap();
     assert_eq!(text_of(&observed), expected);
-    assert_eq!(Observed::parse(expected).unwrap(), observed);
+    assert_eq!(RuleList::parse(OBSERVED, expected).unwrap(), observed);
 }
 
 #[test]
 fn an_empty_file_has_no_rules() {
     for text in ["", "# nothing\n", "rules: []\n"] {
         assert_eq!(
-            Observed::parse(text).unwrap(),
-            Observed::default(),
+            RuleList::parse(OBSERVED, text).unwrap(),
+            RuleList::default(),
             "{text}"
         );
     }
-    let written = text_of(&Observed::default());
-    assert_eq!(Observed::parse(&written).unwrap(), Observed::default());
+    let written = text_of(&RuleList::default());
+    assert_eq!(
+        RuleList::parse(OBSERVED, &written).unwrap(),
+        RuleList::default()
+    );
 }
 
 #[test]
@@ -74,7 +78,7 @@ fn rules_can_be_collected() {
         PolicyRule::new("", &["pods"], &["get"]),
         PolicyRule::new("", &["pods"], &["list"]),
     ];
-    let observed: Observed = rules.into_iter().collect();
+    let observed: RuleList = rules.into_iter().collect();
     assert_eq!(
         observed.rules(),
         [PolicyRule::new("", &["pods"], &["get", "list"])]
@@ -99,7 +103,7 @@ fn an_incomplete_rule_is_refused_with_its_line() {
     for (rule, problem) in cases {
         let good = "- apiGroups: ['']\n  resources: [pods]\n  verbs: [get]";
         let refused = refused(&format!("rules:\n{good}\n- {rule}\n"));
-        let start = "the observed rules, line 5: rule 2 ";
+        let start = "rbac.observed.yaml, line 5: rule 2 ";
         assert!(
             refused.starts_with(start) && refused.contains(problem),
             "{refused}"
@@ -117,8 +121,15 @@ fn a_text_that_is_no_list_of_rules_is_refused_with_its_line() {
     ] {
         let refused = refused(text);
         assert!(
-            refused.contains("line") && refused.contains("correct the line"),
+            refused.starts_with("rbac.observed.yaml: ") && refused.contains(" at line "),
             "{refused}"
         );
+        // The harness does not write over a broken file.
+        let remedy = "; correct the line, or delete the file and run all tests";
+        assert!(refused.ends_with(remedy), "{refused}");
+        // Tests do not write the file of a user.
+        let refused = RuleList::parse(EXTRA, text).unwrap_err().to_string();
+        assert!(refused.starts_with("rbac.extra.yaml: "), "{refused}");
+        assert!(refused.ends_with("; correct the line"), "{refused}");
     }
 }
