@@ -53,8 +53,8 @@ pub(crate) enum SteersmanCommand {
 /// Write the manifests of the operator into config and dist
 ///
 /// Builds the operator and asks it for its kinds, controllers and webhooks. The role has the rules that the watches need, and
-/// those in rbac.observed.yaml, which the tests write. Options are in [package.metadata.steersman] of Cargo.toml: namespace,
-/// image, namespaces, replicas, prometheus, network-policy.
+/// those in rbac.observed.yaml, which the tests write. Rules by hand are in rbac.extra.yaml. Options are in
+/// [package.metadata.steersman] of Cargo.toml: namespace, image, namespaces, replicas, prometheus, network-policy.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -164,6 +164,9 @@ pub(crate) struct NewArgs {
     /// are still there; otherwise the released version]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) steersman_path: Option<PathBuf>,
+    /// Depend on the released version, also if the sources are there
+    #[arg(long, conflicts_with = "steersman_path")]
+    pub(crate) released: bool,
     /// Make the folder in this one
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub(crate) into: PathBuf,

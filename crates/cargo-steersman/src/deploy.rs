@@ -37,7 +37,14 @@ const BETWEEN: &str = "\n---\n";
 /// Applies or deletes objects of the operator in the present folder.
 pub(crate) fn deploy(args: &DeployArgs, action: Action, objects: Objects) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
+    // Before a build that takes minutes.
+    find_kubectl()?;
     let manifests = manifests(&project, &args.manifests)?;
+    if let (Action::Apply, Objects::All, Some(namespace)) =
+        (action, objects, manifests.required_namespace())
+    {
+        find_namespace(args, namespace, &project.name)?;
+    }
     let files = match objects {
         Objects::Definitions => manifests.crds(),
         Objects::All => manifests.install(),
@@ -47,19 +54,12 @@ pub(crate) fn deploy(args: &DeployArgs, action: Action, objects: Objects) -> Res
         Action::Delete => to_delete(documents(&files)),
     };
     let text = documents.join(BETWEEN) + "\n";
-    let mut command = Command::new("kubectl");
+    let mut command = kubectl(args);
     match action {
         Action::Apply => command.args(["apply", "--server-side", "--force-conflicts"]),
         Action::Delete => command.args(["delete", "--ignore-not-found"]),
     };
-    if let Some(context) = &args.context {
-        command.args(["--context", context]);
-    }
     command.args(["--filename", "-"]).stdin(Stdio::piped());
-    let missing = |source| Error::Start {
-        program: "kubectl, which must be on the PATH,".to_owned(),
-        source,
-    };
     let mut child = command.spawn().map_err(missing)?;
     if let Some(mut stdin) = child.stdin.take() {
         // kubectl says itself why it reads no more.
@@ -73,6 +73,46 @@ pub(crate) fn deploy(args: &DeployArgs, action: Action, objects: Objects) -> Res
             status: status.to_string(),
             advice: String::new(),
         }),
+    }
+}
+
+/// Returns kubectl for the chosen cluster.
+fn kubectl(args: &DeployArgs) -> Command {
+    let mut command = Command::new("kubectl");
+    if let Some(context) = &args.context {
+        command.args(["--context", context]);
+    }
+    command
+}
+
+/// Fails if there is no kubectl.
+fn find_kubectl() -> Result<(), Error> {
+    let mut command = Command::new("kubectl");
+    let silent = command.args(["version", "--client"]).stdin(Stdio::null());
+    let silent = silent.stdout(Stdio::null()).stderr(Stdio::null());
+    silent.status().map(drop).map_err(missing)
+}
+
+fn missing(source: std::io::Error) -> Error {
+    Error::Start {
+        program: "kubectl, which must be on the PATH,".to_owned(),
+        source,
+    }
+}
+
+/// Fails if a cluster has no such namespace. If the cluster does not tell, as without a permission, the next command
+/// reports that better.
+fn find_namespace(args: &DeployArgs, namespace: &str, program: &str) -> Result<(), Error> {
+    let mut command = kubectl(args);
+    let command = command.args(["get", "namespace", namespace, "--ignore-not-found"]);
+    let answer = command.args(["--output", "name"]).stdin(Stdio::null());
+    let answer = answer.output().map_err(missing)?;
+    match answer.status.success() && answer.stdout.is_empty() {
+        true => Err(Error::NoNamespace {
+            namespace: namespace.to_owned(),
+            own: format!("{program}-system"),
+        }),
+        false => Ok(()),
     }
 }
 
@@ -93,10 +133,21 @@ pub(crate) fn image(args: &ImageArgs) -> Result<(), Error> {
         });
     };
     let mut command = Command::new(builder);
-    command
-        .args(["build", "--tag", &args.image, "."])
-        .current_dir(&project.folder);
+    command.args(build_words(&project, &args.image));
+    command.current_dir(&project.folder);
     run_to_end(&mut command)
+}
+
+/// Returns the words after the name of the program that builds an image.
+fn build_words(project: &Project, image: &str) -> Vec<String> {
+    let mut words = ["build", "--tag", image].map(str::to_owned).to_vec();
+    if let Some(sources) = &project.sources {
+        // The Dockerfile of a new operator copies them to their place.
+        let context = format!("steersman={}", sources.display());
+        words.extend(["--build-context".to_owned(), context]);
+    }
+    words.push(".".to_owned());
+    words
 }
 
 /// Returns the documents of files, without those that only kustomize reads.
@@ -126,6 +177,21 @@ fn to_delete(documents: Vec<&str>) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_build_gets_the_sources_that_the_crate_depends_on_by_path() {
+        let mut project = Project {
+            folder: ".".into(),
+            name: "greeter".to_owned(),
+            metadata: serde_json::Value::Null,
+            sources: None,
+        };
+        let words = |project: &Project| build_words(project, "greeter:1").join(" ");
+        assert_eq!(words(&project), "build --tag greeter:1 .");
+        project.sources = Some("/src".into());
+        let expected = "build --tag greeter:1 --build-context steersman=/src .";
+        assert_eq!(words(&project), expected);
+    }
 
     #[test]
     fn definitions_are_deleted_first_and_the_namespace_stays() {

@@ -25,6 +25,7 @@ use crate::command_line::DevArgs;
 use crate::error::Error;
 use crate::project::{BuildOptions, Project, describe};
 use crate::screen::Screen;
+use crate::shell_words::path_word;
 
 /// A session of `dev`.
 struct Session<'a> {
@@ -72,7 +73,8 @@ pub(crate) async fn dev(args: &DevArgs) -> Result<(), Error> {
     let screen = Screen::start();
     let cluster = DevCluster::start(args.port, &kubeconfig).await?;
     screen.say(format_args!("an API server runs at {}", cluster.url()));
-    screen.say(format_args!("export KUBECONFIG={}", kubeconfig.display()));
+    let word = path_word(&kubeconfig);
+    screen.say(format_args!("export KUBECONFIG={word}"));
     let mut session = Session {
         args,
         project,

@@ -128,8 +128,10 @@ pub(crate) enum Error {
         differences: Vec<String>,
     },
     /// The options in `Cargo.toml` cannot be read.
-    #[error("[package.metadata.steersman] of Cargo.toml cannot be read: {problem}")]
+    #[error("[package.metadata.steersman] of Cargo.toml: {key}{problem}")]
     Metadata {
+        /// The key with a colon; may be empty.
+        key: String,
         /// The problem.
         problem: String,
     },
@@ -143,6 +145,17 @@ pub(crate) enum Error {
     NoBuilder {
         /// The known programs.
         builders: String,
+    },
+    /// A cluster has no such namespace.
+    #[error(
+        "the cluster has no namespace {namespace}: create it with `kubectl create namespace {namespace}`; \
+         deploy declares only {own}, because a namespace of another name may hold other things"
+    )]
+    NoNamespace {
+        /// The namespace.
+        namespace: String,
+        /// The namespace that is declared.
+        own: String,
     },
     /// Sources cannot be watched.
     #[error("changes of {} cannot be seen", path.display())]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
 use steersman_cli::Description;
 use steersman_manifests::files::{EXTRA, OBSERVED};
 use steersman_manifests::{Files, Manifests, Options, RuleList};
@@ -123,9 +124,20 @@ fn options(project: &Project) -> Result<Options, Error> {
     if project.metadata.is_null() {
         return Ok(Options::default());
     }
-    let options = serde_json::from_value(project.metadata.clone());
-    options.map_err(|problem| Error::Metadata {
-        problem: problem.to_string(),
+    options_of(&project.metadata)
+}
+
+fn options_of(metadata: &Value) -> Result<Options, Error> {
+    let options = serde_path_to_error::deserialize(metadata);
+    options.map_err(|problem| {
+        let is_key = problem.inner().to_string().starts_with("unknown field");
+        let key = match problem.path().to_string() {
+            // An unknown key is named by the problem.
+            key if is_key || key == "." => String::new(),
+            key => key + ": ",
+        };
+        let problem = problem.into_inner().to_string();
+        Error::Metadata { key, problem }
     })
 }
 
@@ -184,4 +196,39 @@ fn find(folder: &Path, below: &str, paths: &mut BTreeSet<String>) -> Result<(), 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_wrong_option_is_named_and_an_unknown_one_with_the_known_ones() {
+        let cases = [
+            (
+                json!({"replicas": "2"}),
+                "replicas: invalid type: string \"2\"",
+            ),
+            (
+                json!({"replicas": -1}),
+                "replicas: invalid value: integer `-1`",
+            ),
+            (
+                json!({"namespaces": ["a", 1]}),
+                "namespaces[1]: invalid type",
+            ),
+            (
+                json!({"netpol": true}),
+                "unknown field `netpol`, expected one of `namespace`, `image`",
+            ),
+            (json!("x"), "invalid type: string \"x\""),
+        ];
+        for (metadata, expected) in cases {
+            let problem = options_of(&metadata).unwrap_err().to_string();
+            let start = format!("[package.metadata.steersman] of Cargo.toml: {expected}");
+            assert!(problem.starts_with(&start), "{problem}");
+        }
+    }
 }

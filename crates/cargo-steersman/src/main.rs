@@ -3,7 +3,7 @@
 //! Modules, words first:
 //!
 //! - `error` has the errors, and `command_line` the arguments.
-//! - `names` checks names, and `scaffold` makes the files of a new operator.
+//! - `names` checks names, `shell_words` quotes words of printed commands, and `scaffold` makes the files of a new operator.
 //! - `screen` prints lines.
 //! - `comparison` finds what differs between generated files and those of a folder.
 //! - `edits` adds to sources.
@@ -14,6 +14,7 @@
 mod error;
 mod command_line;
 mod names;
+mod shell_words;
 mod scaffold;
 mod screen;
 mod comparison;

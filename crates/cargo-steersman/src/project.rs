@@ -7,6 +7,7 @@ use serde_json::Value;
 use steersman_cli::Description;
 
 use crate::error::Error;
+use crate::shell_words::shell_word;
 
 /// The crate of an operator.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Project {
     pub(crate) name: String,
     /// The table `[package.metadata.steersman]`; null if there is none.
     pub(crate) metadata: Value,
+    /// The folder of this framework's sources, if the crate depends on them by path.
+    pub(crate) sources: Option<PathBuf>,
 }
 
 /// How a program is built.
@@ -71,6 +74,7 @@ impl Project {
             folder: manifest.parent().unwrap_or(folder).to_owned(),
             name: name.to_owned(),
             metadata: package["metadata"]["steersman"].clone(),
+            sources: sources(package),
         })
     }
 
@@ -110,6 +114,17 @@ impl Project {
             problem: format!("cargo built no program {}", self.name),
         })
     }
+}
+
+/// Returns the folder of this framework's sources, if a package depends on them by path.
+fn sources(package: &Value) -> Option<PathBuf> {
+    let dependencies = package["dependencies"].as_array()?;
+    let own = dependencies
+        .iter()
+        .find(|dependency| dependency["name"] == "steersman")?;
+    // It is FOLDER/crates/steersman.
+    let sources = Path::new(own["path"].as_str()?).parent()?.parent()?;
+    Some(sources.to_owned())
 }
 
 /// Asks a program for its description.
@@ -173,7 +188,8 @@ pub(crate) fn run_to_end(command: &mut Command) -> Result<(), Error> {
 /// Returns the words of a command as one types them.
 fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let words: Vec<_> = words.map(|word| word.to_string_lossy()).collect();
+    let words = words.map(|word| shell_word(&word.to_string_lossy()));
+    let words: Vec<String> = words.collect();
     words.join(" ")
 }
 

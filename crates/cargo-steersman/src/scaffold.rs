@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::names::{KindNames, ProgramName};
+use crate::shell_words::path_word;
 
 /// Files by their path below the folder of the crate.
 pub(crate) type Files = BTreeMap<PathBuf, String>;
@@ -95,6 +96,7 @@ pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &Source)
         source.dependency("steersman", "features = [\"cli\"]"),
     );
     values.insert("harness", source.dependency("steersman-harness", ""));
+    values.extend(source.places());
     let mut files = filled(&CRATE, &values);
     files.extend(filled(&KIND, &values));
     files
@@ -106,6 +108,23 @@ pub(crate) fn kind(program: &ProgramName, kind: &KindNames) -> Files {
 }
 
 impl Source {
+    /// Returns what the image and continuous integration do to have the crates of this framework.
+    fn places(&self) -> [(&'static str, String); 4] {
+        let [sources, install, image, readme] = match self {
+            Self::Version(_) => {
+                let install = "cargo install cargo-steersman --locked".to_owned();
+                [String::new(), install, String::new(), String::new()]
+            }
+            Self::Path(folder) => places_of(folder),
+        };
+        [
+            ("ci_sources", sources),
+            ("ci_install", install),
+            ("image_sources", image),
+            ("readme_sources", readme),
+        ]
+    }
+
     /// Returns the line of `Cargo.toml` for a crate of this framework.
     fn dependency(&self, name: &str, more: &str) -> String {
         let place = match self {
@@ -122,6 +141,34 @@ impl Source {
         };
         format!("{name} = {{ {place}{more} }}")
     }
+}
+
+/// Returns the places of a crate that depends on sources in a folder: two steps of continuous integration, the lines of
+/// the image, and a paragraph about both.
+fn places_of(folder: &Path) -> [String; 4] {
+    let text = folder.to_string_lossy();
+    let word = path_word(folder);
+    let here = quoted(&format!("test -d {word}"));
+    let sources = format!(
+        "      # Cargo.toml depends on Steersman's sources by path: they must be here at the same place.\n      - run: {here}\n"
+    );
+    let command = path_word(&folder.join("crates").join("cargo-steersman"));
+    let install = quoted(&format!("cargo install --path {command} --locked"));
+    let files = serde_json::json!(["Cargo.toml", "Cargo.lock", format!("{text}/")]);
+    let crates = serde_json::json!(["crates", format!("{text}/crates")]);
+    // The crates inherit from the manifest of their workspace, and need nothing else of it.
+    let image = format!(
+        "# Cargo.toml depends on Steersman's sources by path. `cargo steersman image` passes them to the build, as does\n\
+         # docker build --build-context steersman={word} .\n\
+         COPY --from=steersman {files}\n\
+         COPY --from=steersman {crates}\n"
+    );
+    let readme = format!(
+        "\n`Cargo.toml` depends on Steersman's sources in `{text}`.\n\
+         `cargo steersman image` passes them to the build of the image.\n\
+         Continuous integration needs them at the same place, or released crates in `Cargo.toml`.\n"
+    );
+    [sources, install, image, readme]
 }
 
 /// Returns a text as a basic string of TOML. JSON escapes are a subset of those of TOML.
@@ -216,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_program_has_at_most_40_lines() {
+    fn a_crate_that_depends_on_sources_has_them_everywhere() {
         let (program, kind) = names();
         let source = Source::Path("/src/it's \"here\"".into());
         let files = operator(&program, &kind, &source);
@@ -225,5 +272,28 @@ mod tests {
         let line =
             r#"steersman = { path = "/src/it's \"here\"/crates/steersman", features = ["cli"] }"#;
         assert!(manifest.contains(line), "{manifest}");
+        // The image and continuous integration have the sources at the same place.
+        let word = r#"'/src/it'\''s "here"'"#;
+        let image = &files[Path::new("Dockerfile")];
+        let context = format!("# docker build --build-context steersman={word} .\n");
+        assert!(image.contains(&context), "{image}");
+        let copy = r#"COPY --from=steersman ["crates","/src/it's \"here\"/crates"]"#;
+        assert!(image.contains(copy), "{image}");
+        let checks = &files[Path::new(".github/workflows/ci.yml")];
+        let checks: serde_json::Value = serde_saphyr::from_str(checks).unwrap();
+        let steps = checks["jobs"]["check"]["steps"].as_array().unwrap();
+        assert_eq!(steps[1]["run"], format!("test -d {word}"));
+        let install =
+            r#"cargo install --path '/src/it'\''s "here"/crates/cargo-steersman' --locked"#;
+        assert!(steps.iter().any(|step| step["run"] == install), "{checks}");
+        // A released crate needs neither.
+        let released = Source::Version("0.1".to_owned());
+        let files = operator(&program, &kind, &released);
+        for path in ["Dockerfile", ".github/workflows/ci.yml", "README.md"] {
+            assert!(
+                !files[Path::new(path)].contains("Steersman's sources"),
+                "{path}"
+            );
+        }
     }
 }

@@ -5,6 +5,7 @@
 )]
 
 mod cargo;
+mod deploy;
 mod help;
 mod scaffold;
 mod under_its_role;

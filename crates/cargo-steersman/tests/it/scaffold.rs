@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 use crate::cargo::{cargo, fails, steersman, succeeds, target, workspace};
 use crate::under_its_role::works_under_its_role;
 
-const NEW: [&str; 4] = ["new", "greeter", "--kind", "Greeting"];
+pub(crate) const NEW: [&str; 4] = ["new", "greeter", "--kind", "Greeting"];
 /// The variable that permits the builds of a new operator, which take minutes: `.ci/run scaffold` sets it.
 const PERMISSION: &str = "STEERSMAN_SCAFFOLD";
 
 #[test]
 fn a_new_operator_is_the_example_of_the_workspace() {
     let here = tempfile::tempdir().unwrap();
-    let made = succeeds(steersman(here.path()).args(NEW));
+    let made = succeeds(steersman(here.path()).args(NEW).arg("--released"));
     assert!(made.contains("cd greeter"), "{made}");
     let folder = here.path().join("greeter");
     let example = workspace().join("examples/greeter");
     let mut files = 0;
     for path in files_below(&folder) {
         let path = path.strip_prefix(&folder).unwrap();
-        // A member of the workspace has its versions and its lock file.
-        if path == Path::new("Cargo.toml") || path == Path::new("Cargo.lock") {
+        // A member of the workspace has its versions.
+        if path == Path::new("Cargo.toml") {
             continue;
         }
         let read = |folder: &Path| std::fs::read_to_string(folder.join(path)).unwrap_or_default();
@@ -36,6 +36,30 @@ fn a_new_operator_is_the_example_of_the_workspace() {
     assert_eq!(files, 16);
     let error = fails(steersman(here.path()).args(NEW));
     assert!(error.contains("greeter exists"), "{error}");
+}
+
+#[test]
+fn a_new_operator_has_the_lock_file_that_it_needs() {
+    let here = tempfile::tempdir().unwrap();
+    let into = here.path().join("my folder");
+    std::fs::create_dir(&into).unwrap();
+    let words = ["--into", into.to_str().unwrap()];
+    let made = succeeds(steersman(here.path()).args(NEW).args(words));
+    let folder = into.join("greeter");
+    // The printed command can be copied.
+    let expected = format!("  cd '{}'\n", folder.display());
+    assert!(made.contains(&expected), "{made}");
+    let read = || std::fs::read_to_string(folder.join("Cargo.lock")).unwrap();
+    let made = read();
+    assert!(made.contains("name = \"greeter\""), "{made}");
+    assert!(!made.contains("name = \"criterion\""), "{made}");
+    // Of all packages of this platform; others need not be here.
+    let rustc = cargo(&folder, &["--version", "--verbose"]);
+    let host = rustc.lines().find_map(|line| line.strip_prefix("host: "));
+    let words = ["metadata", "--format-version", "1", "--locked", "--offline"];
+    let platform = ["--filter-platform", host.unwrap()];
+    cargo(&folder, &[&words[..], &platform].concat());
+    assert_eq!(read(), made);
 }
 
 #[test]
@@ -173,7 +197,7 @@ fn works(folder: &Path, build: &[&str]) {
 }
 
 /// Returns the program of the example. Tests of the whole workspace have built it.
-fn example_program() -> PathBuf {
+pub(crate) fn example_program() -> PathBuf {
     let program = target().join("debug/greeter");
     if !program.exists() {
         cargo(

@@ -1,0 +1,114 @@
+//! What `deploy` and `generate` do with rules by hand, with namespaces, and without kubectl.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::json;
+use steersman_testenv::apiserver::ApiServer;
+
+use crate::cargo::{fails, steersman, succeeds};
+use crate::scaffold::{NEW, example_program};
+
+/// Makes a new operator in a folder, and returns a command in it.
+fn operator(here: &Path) -> impl Fn(&[&str]) -> Command {
+    succeeds(steersman(here).args(NEW));
+    let folder = here.join("greeter");
+    move |words: &[&str]| {
+        let mut command = steersman(&folder);
+        command.args(words);
+        command
+    }
+}
+
+#[test]
+fn rules_by_hand_are_in_the_role_and_an_error_names_their_file() {
+    let here = tempfile::tempdir().unwrap();
+    let run = operator(here.path());
+    let program = example_program();
+    let generate = ["generate", "rbac", "--program", program.to_str().unwrap()];
+    let file = |name: &str| here.path().join("greeter").join(name);
+    let rule = "rules:\n- apiGroups: [\"\"]\n  resources: [users]\n  verbs: [impersonate]\n";
+    std::fs::write(file("rbac.extra.yaml"), rule).unwrap();
+    succeeds(&mut run(&generate));
+    let role = std::fs::read_to_string(file("config/rbac/role.yaml")).unwrap();
+    assert!(role.contains("verbs: [impersonate]"), "{role}");
+    // Without its file, a rule is gone.
+    std::fs::remove_file(file("rbac.extra.yaml")).unwrap();
+    succeeds(&mut run(&generate));
+    let role = std::fs::read_to_string(file("config/rbac/role.yaml")).unwrap();
+    assert!(!role.contains("impersonate"), "{role}");
+    for (name, remedy) in [
+        ("rbac.extra.yaml", "; correct the line"),
+        (
+            "rbac.observed.yaml",
+            "; correct the line, or delete the file and run all tests",
+        ),
+    ] {
+        std::fs::write(file(name), "rules:\n<<<<<<< HEAD\n").unwrap();
+        let error = fails(&mut run(&generate));
+        assert!(error.starts_with(&format!("error: {name}: ")), "{error}");
+        assert!(error.trim_end().ends_with(remedy), "{error}");
+    }
+}
+
+#[test]
+fn a_missing_kubectl_is_noticed_before_the_build() {
+    let here = tempfile::tempdir().unwrap();
+    let run = operator(here.path());
+    let mut deploy = run(&["deploy", "--program", "nothing"]);
+    // Cargo is found by its variable.
+    let cargo = deploy.env("PATH", "").env("CARGO", env!("CARGO"));
+    let error = fails(cargo);
+    assert!(
+        error.contains("kubectl, which must be on the PATH,"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_namespace_of_another_name_must_exist_and_is_not_changed() {
+    let has_kubectl = Command::new("kubectl")
+        .args(["version", "--client"])
+        .output();
+    if has_kubectl.is_err() {
+        return;
+    }
+    let here = tempfile::tempdir().unwrap();
+    let run = operator(here.path());
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let kubeconfig = here.path().join("kubeconfig");
+    serving.write_kubeconfig(&kubeconfig).unwrap();
+    let program = example_program();
+    let program = ["--program", program.to_str().unwrap()];
+    let run = |words: &[&str]| {
+        let mut command = run(words);
+        command.args(program).env("KUBECONFIG", &kubeconfig);
+        command.env("HOME", here.path());
+        command
+    };
+    let mut deploy = run(&["deploy", "--namespace", "shop"]);
+    let error = tokio::task::spawn_blocking(move || fails(&mut deploy));
+    let error = error.await.unwrap();
+    assert!(error.contains("`kubectl create namespace shop`"), "{error}");
+    assert!(server.get("namespaces", "", "shop").is_none());
+
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+    let before = server.create(namespace).unwrap();
+    for mut command in [
+        run(&["deploy", "--namespace", "shop"]),
+        run(&["undeploy", "--namespace", "shop"]),
+    ] {
+        let ended = tokio::task::spawn_blocking(move || succeeds(&mut command));
+        ended.await.unwrap();
+        assert_eq!(server.get("namespaces", "", "shop"), Some(before.clone()));
+    }
+    // The operator's own namespace is made.
+    let mut deploy = run(&["deploy"]);
+    let deployed = tokio::task::spawn_blocking(move || succeeds(&mut deploy));
+    deployed.await.unwrap();
+    let own = server.get("namespaces", "", "greeter-system").unwrap();
+    let level = "pod-security.kubernetes.io/enforce";
+    assert_eq!(own["metadata"]["labels"][level], "restricted");
+    serving.stop().await;
+}
