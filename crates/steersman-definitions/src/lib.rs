@@ -29,6 +29,7 @@
 //! - `schema_narrowing` compares two schemas.
 //! - `progress` reads and writes how far a migration is.
 //! - `narrowing` compares two definitions, and `plan` decides what is written.
+//! - [`difference`] has [`DefinitionDifference`].
 //! - `status_board` has the state of all definitions.
 //! - `requests` has the requests about one definition on the server.
 //! - `server_migration` lets the server migrate objects.
@@ -47,6 +48,7 @@ mod schema_narrowing;
 mod progress;
 mod narrowing;
 mod plan;
+pub mod difference;
 mod status_board;
 mod requests;
 mod server_migration;
@@ -56,6 +58,7 @@ pub mod definitions;
 
 pub use definition::Definition;
 pub use definitions::Definitions;
+pub use difference::DefinitionDifference;
 pub use error::Error;
 pub use metrics::DefinitionMetrics;
 pub use status::{DefinitionPhase, DefinitionStatus};

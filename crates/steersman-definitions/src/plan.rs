@@ -80,7 +80,7 @@ fn is_installed(present: &Value, wanted: &Value) -> bool {
 }
 
 /// Returns whether `present` has every member of `wanted`.
-fn has_all(present: &Value, wanted: &Value) -> bool {
+pub(crate) fn has_all(present: &Value, wanted: &Value) -> bool {
     match (present, wanted) {
         (_, Value::Null | Value::Bool(false)) if present.is_null() => true,
         (Value::Object(present), Value::Object(wanted)) => wanted
