@@ -1,10 +1,18 @@
-//! Machine: checks a CustomResourceDefinition as its creation does, without a store.
+//! Machine: checks a CustomResourceDefinition, and objects of it, as their creation does, without a store.
 
 use serde_json::Value;
 use steersman_kinds::crd;
+use steersman_schema::custom;
+use steersman_schema::resource::Resource;
 use steersman_text::status::FieldError;
 
 pub use steersman_kinds::crd::RuleCost;
+
+/// The compiled schema of one version of a definition.
+#[derive(Debug)]
+pub struct ObjectCheck {
+    resource: Resource,
+}
 
 /// Checks a definition, and returns the estimated costs of its CEL rules.
 ///
@@ -25,6 +33,31 @@ pub fn check_definition(definition: &Value) -> Result<Vec<RuleCost>, Vec<FieldEr
         Ok(crd::rule_costs(&crd))
     } else {
         Err(errors)
+    }
+}
+
+impl ObjectCheck {
+    /// Compiles the schema of a served version of a valid definition; `None` if the definition serves no such version.
+    #[must_use]
+    pub fn new(definition: &Value, version: &str) -> Option<Self> {
+        let mut crd = definition.clone();
+        crd::apply_defaults(&mut crd);
+        let mut resources = crd::resources(&crd, 0).into_iter();
+        let resource = resources.find(|resource| resource.version == version)?;
+        Some(Self { resource })
+    }
+
+    /// Returns the problems of an object, after the defaults of the schema are applied, as a create would: its schema, its
+    /// lists, and its CEL rules. The metadata is not checked, and a field that the schema lacks is no problem.
+    #[must_use]
+    pub fn problems(&self, object: &Value) -> Vec<FieldError> {
+        let mut object = object.clone();
+        if let Some(schema) = &self.resource.structural {
+            schema.apply_defaults(&mut object);
+        }
+        let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+        custom::check(&self.resource, &object, None, &mut errors, &mut warnings);
+        errors
     }
 }
 
@@ -89,5 +122,25 @@ mod tests {
             errors.iter().any(|error| error.field == "spec.kind"),
             "{errors:?}"
         );
+    }
+
+    #[test]
+    fn an_object_has_the_problems_of_its_schema_and_rules() {
+        let check = ObjectCheck::new(&definition("self.hosts.size() < 2"), "v1").unwrap();
+        let problems = |spec: Value| {
+            let object = json!({
+                "apiVersion": "example.com/v1", "kind": "Site", "metadata": {"name": "a"}, "spec": spec,
+            });
+            check.problems(&object)
+        };
+        assert_eq!(problems(json!({"hosts": ["a"], "other": 7})), []);
+        let found = problems(json!({"hosts": ["a", 7]}));
+        assert_eq!(found[0].field, "spec.hosts[1]");
+        let found = problems(json!({"hosts": ["a", "b"]}));
+        assert!(
+            matches!(&*found, [error] if error.field == "spec" && error.message.contains("hosts.size()")),
+            "{found:?}"
+        );
+        assert!(ObjectCheck::new(&definition("true"), "v2").is_none());
     }
 }
