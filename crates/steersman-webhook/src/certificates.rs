@@ -3,6 +3,7 @@
 mod authority;
 pub mod authority_metrics;
 mod stored_certificates;
+pub mod report;
 mod rotation;
 mod injection;
 pub mod trusted_authorities;
@@ -12,4 +13,5 @@ mod follower;
 
 pub use authority_metrics::AuthorityMetrics;
 pub use built_in::{BuiltInCertificates, InvalidCertificates};
+pub use report::CertificateReport;
 pub use trusted_authorities::AuthoritiesReceiver;

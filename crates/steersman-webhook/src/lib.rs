@@ -69,7 +69,8 @@ pub mod certificates;
 pub mod server;
 
 pub use certificates::{
-    AuthoritiesReceiver, AuthorityMetrics, BuiltInCertificates, InvalidCertificates,
+    AuthoritiesReceiver, AuthorityMetrics, BuiltInCertificates, CertificateReport,
+    InvalidCertificates,
 };
 pub use chain::HandlerChain;
 pub use context::AdmissionContext;
