@@ -36,6 +36,7 @@
 //! - `definition` prepares definitions for API servers and finds their kinds.
 //! - `permissions` decides which rules each part of an operator needs.
 //! - `operator` has the facts about one operator that the generators share.
+//! - [`role_grant`] has [`RoleGrant`].
 //! - `crds` and `rbac` make files of values.
 //! - `template` fills in texts, of which `workload` makes the Deployment and the objects around it.
 //! - `webhooks` makes the Service and the configurations of webhooks.
@@ -52,6 +53,7 @@ pub mod rule_list;
 mod definition;
 mod operator;
 mod permissions;
+pub mod role_grant;
 mod crds;
 mod rbac;
 mod template;
@@ -65,5 +67,6 @@ pub use error::Error;
 pub use files::Files;
 pub use manifests::Manifests;
 pub use options::Options;
+pub use role_grant::RoleGrant;
 pub use rule::PolicyRule;
 pub use rule_list::RuleList;

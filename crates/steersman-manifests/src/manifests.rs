@@ -1,11 +1,13 @@
 //! Handle: the manifests of one operator.
 
+use serde_json::Value;
 use steersman_cli::Description;
 
 use crate::error::Error;
 use crate::files::Files;
 use crate::operator::Operator;
 use crate::options::Options;
+use crate::role_grant::{RoleGrant, grants};
 use crate::rule::PolicyRule;
 use crate::rule_list::RuleList;
 use crate::{crds, helm, install, rbac, webhooks, workload};
@@ -45,6 +47,38 @@ impl Manifests {
     pub fn required_namespace(&self) -> Option<&str> {
         let operator = &self.operator;
         (!operator.owns_namespace()).then_some(&operator.namespace)
+    }
+
+    /// Returns the namespace of the operator.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.operator.namespace
+    }
+
+    /// Returns the definitions, as the leader of the operator installs them, without the authority of a conversion webhook.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<Value> {
+        let own = self.operator.own.iter();
+        own.map(|own| own.definition.clone()).collect()
+    }
+
+    /// Returns the roles that [`rbac`](Self::rbac) binds to the operator's own account. A role without a rule is left out.
+    #[must_use]
+    pub fn grants(&self) -> Vec<RoleGrant> {
+        grants(&self.operator, &self.rules)
+    }
+
+    /// Returns the configurations of the webhooks, without the authority that the leader injects. There is none if the
+    /// program has no defaulter and no validator.
+    #[must_use]
+    pub fn webhook_configurations(&self) -> Vec<Value> {
+        webhooks::configurations(&self.operator)
+    }
+
+    /// Returns whether the API server calls the program: a defaulter, a validator, or a conversion.
+    #[must_use]
+    pub fn has_webhook_server(&self) -> bool {
+        self.operator.has_webhook_server()
     }
 
     /// Returns the definitions of the program's kinds, in `config/crd`. There is no file if the program has none.

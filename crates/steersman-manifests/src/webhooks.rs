@@ -35,7 +35,7 @@ pub(crate) fn files(operator: &Operator) -> Files {
 }
 
 /// Returns the configurations that make the API server call the defaulters and the validators.
-fn configurations(operator: &Operator) -> Vec<Value> {
+pub(crate) fn configurations(operator: &Operator) -> Vec<Value> {
     let kinds = [
         (true, "MutatingWebhookConfiguration", "mutate"),
         (false, "ValidatingWebhookConfiguration", "validate"),
