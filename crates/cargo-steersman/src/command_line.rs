@@ -46,6 +46,7 @@ pub(crate) enum SteersmanCommand {
     Undeploy(DeployArgs),
     /// Build the image with docker or podman
     Image(ImageArgs),
+    Doctor(DoctorArgs),
     /// Print the completions of a shell
     Completions(CompletionArgs),
 }
@@ -119,6 +120,32 @@ pub(crate) struct ImageArgs {
     /// The name of the image with its tag
     #[arg(long)]
     pub(crate) image: String,
+}
+
+/// Say what the operator lacks in the cluster of the kubeconfig
+///
+/// Builds the operator and asks it for its kinds, controllers and webhooks. Compares them with the cluster: the kinds and
+/// definitions, the permissions of the service account, the webhooks with their certificates, the Lease, the Deployment, and
+/// the objects of its kinds. Says for each problem what to do about it. Changes nothing. Fails if there is a problem.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cargo steersman doctor
+  cargo steersman doctor --context staging          another cluster
+  cargo steersman doctor --namespace operators      the operator runs in this namespace")]
+pub(crate) struct DoctorArgs {
+    /// The context of the kubeconfig
+    #[arg(long)]
+    pub(crate) context: Option<String>,
+    /// The namespace of the operator [default: that of Cargo.toml, or NAME-system]
+    #[arg(long)]
+    pub(crate) namespace: Option<String>,
+    /// Build without the network
+    #[arg(long)]
+    pub(crate) offline: bool,
+    /// Use this program, which is built already
+    #[arg(long, value_name = "FILE", conflicts_with = "offline")]
+    pub(crate) program: Option<PathBuf>,
 }
 
 /// The shell of completions.

@@ -165,6 +165,17 @@ pub(crate) enum Error {
         /// The reason.
         source: notify::Error,
     },
+    /// There is no cluster to connect to.
+    #[error("there is no cluster to examine: name one with KUBECONFIG and --context")]
+    Connect(#[source] steersman_api::Error),
+    /// The operator lacks something in the cluster.
+    #[error("{program} has {problems} problem{}: what to do about each is above", if *problems == 1 { "" } else { "s" })]
+    Unhealthy {
+        /// The program.
+        program: String,
+        /// The number of problems.
+        problems: usize,
+    },
 }
 
 impl Error {

@@ -70,6 +70,14 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
 
 /// Builds the operator, and makes its manifests.
 pub(crate) fn manifests(project: &Project, args: &ManifestArgs) -> Result<Manifests, Error> {
+    described(project, args).map(|(_, manifests)| manifests)
+}
+
+/// Builds the operator, and returns its description and its manifests.
+pub(crate) fn described(
+    project: &Project,
+    args: &ManifestArgs,
+) -> Result<(Description, Manifests), Error> {
     let build = BuildOptions {
         is_offline: args.offline,
         is_release: false,
@@ -92,7 +100,8 @@ pub(crate) fn manifests(project: &Project, args: &ManifestArgs) -> Result<Manife
     if let Some(extra) = rules(project, EXTRA)? {
         all.merge(&extra);
     }
-    Ok(Manifests::new(&description, &all, &options)?)
+    let manifests = Manifests::new(&description, &all, &options)?;
+    Ok((description, manifests))
 }
 
 /// Makes the objects that let the API server of `dev` call the webhooks of a program.

@@ -9,7 +9,7 @@
 //! - `edits` adds to sources.
 //! - `project` finds, builds and describes an operator.
 //! - `files` writes files.
-//! - `new`, `add`, `generate`, `deploy` and `dev` are the commands.
+//! - `new`, `add`, `generate`, `deploy`, `dev` and `doctor` are the commands.
 
 mod error;
 mod command_line;
@@ -26,6 +26,7 @@ mod add;
 mod generate;
 mod deploy;
 mod dev;
+mod doctor;
 
 use std::process::ExitCode;
 
@@ -60,6 +61,7 @@ async fn run(command: SteersmanCommand) -> Result<(), Error> {
         SteersmanCommand::Deploy(args) => deploy(&args, Action::Apply, Objects::All),
         SteersmanCommand::Undeploy(args) => deploy(&args, Action::Delete, Objects::All),
         SteersmanCommand::Image(args) => image(&args),
+        SteersmanCommand::Doctor(args) => doctor::doctor(&args).await,
         SteersmanCommand::Completions(args) => {
             let (mut command, mut script) = (CargoArgs::command(), Vec::new());
             clap_complete::generate(args.shell, &mut command, "cargo", &mut script);

@@ -263,7 +263,16 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: CARGO,
-        may: &[MANIFESTS, CLI, TESTENV, OBJECT, TEXT],
+        may: &[
+            MANIFESTS,
+            CLI,
+            WEBHOOK,
+            DEFINITIONS,
+            TESTENV,
+            API,
+            OBJECT,
+            TEXT,
+        ],
         never: &[],
     },
 ];

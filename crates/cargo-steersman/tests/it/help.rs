@@ -19,6 +19,7 @@ fn the_help_of_each_command_has_examples_or_flags() {
         "install",
         "uninstall",
         "image",
+        "doctor",
     ] {
         assert!(
             help.contains(&format!("\n  {command} ")),
@@ -34,7 +35,7 @@ fn the_help_of_each_command_has_examples_or_flags() {
 #[test]
 fn a_folder_without_an_operator_is_named_with_the_way_out() {
     let here = tempfile::tempdir().unwrap();
-    for command in ["dev", "generate", "deploy"] {
+    for command in ["dev", "generate", "deploy", "doctor"] {
         let error = fails(steersman(here.path()).arg(command));
         assert!(error.contains("has no Cargo.toml"), "{error}");
         assert!(error.contains("cargo steersman new NAME"), "{error}");

@@ -6,6 +6,7 @@
 
 mod cargo;
 mod deploy;
+mod doctor;
 mod help;
 mod scaffold;
 mod under_its_role;

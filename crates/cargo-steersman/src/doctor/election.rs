@@ -1,0 +1,130 @@
+//! Machine: which replica leads, by the Lease.
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+
+use crate::doctor::finding::{Finding, Seen};
+
+/// How far the clocks of two machines may differ, in seconds.
+const SKEW: i64 = 5;
+const ADVICE: &str = "no replica leads, so no controller works: see \"deployment\" below, and the logs of the operator";
+
+/// Checks the Lease of the leader election. `is_elected` is whether a Deployment runs replicas with `--leader-elect`.
+pub(crate) fn check_lease(
+    name: &str,
+    seen: &Seen<Option<Value>>,
+    is_elected: bool,
+    now: Timestamp,
+) -> Finding {
+    let absent = |text: String| match is_elected {
+        true => Finding::problem(text, ADVICE),
+        false => Finding::unknown(
+            text,
+            "nothing to do if the operator does not run, or runs without --leader-elect",
+        ),
+    };
+    let spec = match seen {
+        Ok(Some(lease)) => &lease["spec"],
+        Ok(None) => {
+            return absent(format!("Lease {name} does not exist"));
+        }
+        Err(unseen) => return unseen.finding(&format!("Lease {name}")),
+    };
+    let time = |field: &str| {
+        spec[field]
+            .as_str()
+            .and_then(|time| time.parse::<Timestamp>().ok())
+    };
+    let holder = spec["holderIdentity"].as_str().unwrap_or_default();
+    let (Some(renewed), Some(limit)) = (time("renewTime"), spec["leaseDurationSeconds"].as_i64())
+    else {
+        return absent(format!("Lease {name} has no time of a renewal"));
+    };
+    if holder.is_empty() {
+        let text = format!("Lease {name} was released {}", ago(renewed, now));
+        return absent(text);
+    }
+    let since = time("acquireTime").map_or_else(String::new, |since| format!(" since {since}"));
+    let text = format!(
+        "Lease {name} is held by {holder}{since}, renewed {}",
+        ago(renewed, now)
+    );
+    match seconds(renewed, now) > limit.saturating_add(SKEW) {
+        true => Finding::problem(format!("{text}, and expired after {limit} s"), ADVICE),
+        false => Finding::good(text),
+    }
+}
+
+fn seconds(from: Timestamp, now: Timestamp) -> i64 {
+    now.as_second().saturating_sub(from.as_second())
+}
+
+/// Returns a past time in words.
+fn ago(time: Timestamp, now: Timestamp) -> String {
+    match seconds(time, now).max(0) {
+        seconds @ ..120 => format!("{seconds} s ago"),
+        seconds @ ..7200 => format!("{} min ago", seconds / 60),
+        seconds @ ..172_800 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} days ago", seconds / 86400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::doctor::finding::Level;
+
+    #[test]
+    fn a_lease_is_held_expired_released_or_absent() {
+        let now: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
+        let lease = |holder: &str, renewed: &str| {
+            Ok(Some(json!({"spec": {
+                "holderIdentity": holder, "leaseDurationSeconds": 15, "acquireTime": "2026-03-01T09:00:00.000000Z",
+                "renewTime": renewed,
+            }})))
+        };
+        let empty = || Ok(Some(json!({"spec": {}})));
+        for (seen, elected, level, text) in [
+            (
+                lease("a", "2026-03-01T11:59:50.5Z"),
+                true,
+                Level::Good,
+                "held by a since 2026-03-01T09:00:00Z, renewed 10 s ago",
+            ),
+            // A clock that is ahead.
+            (
+                lease("a", "2026-03-01T12:00:40Z"),
+                true,
+                Level::Good,
+                "renewed 0 s ago",
+            ),
+            (
+                lease("a", "2026-03-01T09:00:00Z"),
+                false,
+                Level::Problem,
+                "renewed 3 h ago, and expired after 15 s",
+            ),
+            (
+                lease("", "2026-02-01T09:00:00Z"),
+                true,
+                Level::Problem,
+                "released 28 days ago",
+            ),
+            (
+                lease("", "2026-03-01T11:00:00Z"),
+                false,
+                Level::Unknown,
+                "released 60 min ago",
+            ),
+            (empty(), false, Level::Unknown, "no time of a renewal"),
+            (Ok(None), true, Level::Problem, "does not exist"),
+            (Ok(None), false, Level::Unknown, "does not exist"),
+        ] {
+            let found = check_lease("a/b", &seen, elected, now);
+            assert_eq!(found.level, level, "{found:?}");
+            assert!(found.text.contains(text), "{found:?}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Words: what a check found, and facts that could not be read.
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) level: Level,
+    /// The subject and its state, on one line.
+    pub(crate) text: String,
+    /// What to do about it, a text per line.
+    pub(crate) advice: Vec<String>,
+}
+
+/// What a finding means for the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// The operator has what it needs.
+    Good,
+    /// The operator lacks something.
+    Problem,
+    /// It cannot be said.
+    Unknown,
+}
+
+/// Findings about one subject.
+#[derive(Clone, Debug)]
+pub(crate) struct Section {
+    pub(crate) subject: &'static str,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// A fact of the cluster, or why it could not be read.
+pub(crate) type Seen<T> = Result<T, Unseen>;
+
+/// Why a fact could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unseen {
+    /// The problem, with the request.
+    pub(crate) problem: String,
+    pub(crate) cause: UnseenCause,
+}
+
+/// The cause of a failed request, as far as it changes the advice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnseenCause {
+    /// The server does not know the credentials (401).
+    Unauthorized,
+    /// The user may not send the request (403).
+    Forbidden,
+    /// The server cannot be reached, or takes too long.
+    Unanswered,
+    /// Everything else.
+    Other,
+}
+
+impl Finding {
+    pub(crate) fn good(text: impl Into<String>) -> Self {
+        Self {
+            level: Level::Good,
+            text: text.into(),
+            advice: Vec::new(),
+        }
+    }
+
+    pub(crate) fn problem(text: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self {
+            level: Level::Problem,
+            text: text.into(),
+            advice: vec![advice.into()],
+        }
+    }
+
+    pub(crate) fn unknown(text: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self {
+            level: Level::Unknown,
+            ..Self::problem(text, advice)
+        }
+    }
+
+    /// Adds a line of advice.
+    pub(crate) fn advise(mut self, line: impl Into<String>) -> Self {
+        self.advice.push(line.into());
+        self
+    }
+}
+
+impl Unseen {
+    /// Makes the finding that something cannot be checked.
+    pub(crate) fn finding(&self, subject: &str) -> Finding {
+        let advice = match self.cause {
+            UnseenCause::Forbidden => {
+                "choose with --context a user that may send this request, or grant it to this one"
+            }
+            UnseenCause::Unauthorized => "renew the credentials in the kubeconfig",
+            UnseenCause::Unanswered => "run `cargo steersman doctor` again when the server answers",
+            UnseenCause::Other => "the server says why; see its log",
+        };
+        Finding::unknown(
+            format!("{subject} cannot be checked: {}", self.problem),
+            advice,
+        )
+    }
+
+    #[cfg(test)]
+    pub(crate) fn forbidden(problem: &str) -> Self {
+        Self {
+            problem: problem.to_owned(),
+            cause: UnseenCause::Forbidden,
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Driver: gathers the facts of each check, and lets it find what is wrong.
+
+use std::collections::BTreeMap;
+
+use futures::stream::{self, StreamExt as _};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{Event, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+use steersman_cli::Description;
+use steersman_manifests::Manifests;
+use steersman_object::{FieldSelector, Gvk, Kind, ObjectKey, Scope, Selection};
+use steersman_testenv::apiserver::definition_check::ObjectCheck;
+use steersman_webhook::certificates::CertificateReport;
+
+use crate::doctor::election::check_lease;
+use crate::doctor::finding::{Finding, Section, Seen, UnseenCause};
+use crate::doctor::objects::ObjectTally;
+use crate::doctor::own_definitions::check_definition;
+use crate::doctor::permissions::{check_permissions, questions};
+use crate::doctor::served_kinds::{check_kinds, needed_kinds};
+use crate::doctor::target::{ListedObject, TargetCluster};
+use crate::doctor::webhook_setup::{WebhookFacts, check_webhooks};
+use crate::doctor::workload::{PodFacts, check_deployment, elects, has_flag, is_ready};
+
+/// An operator and the cluster in which it is examined.
+pub(crate) struct Examination<'a> {
+    pub(crate) cluster: &'a TargetCluster,
+    pub(crate) description: &'a Description,
+    pub(crate) manifests: &'a Manifests,
+    pub(crate) now: Timestamp,
+}
+
+/// The number of access reviews at a time.
+const AT_ONCE: usize = 8;
+
+impl Examination<'_> {
+    /// Runs all checks, one after another.
+    pub(crate) async fn run(&self) -> Vec<Section> {
+        let section = |subject, findings| Section { subject, findings };
+        let (findings, is_usable) = self.server().await;
+        let mut sections = vec![section("server", findings)];
+        if !is_usable {
+            return sections;
+        }
+        let kinds = check_kinds(&needed_kinds(self.description), &self.cluster.kinds().await);
+        sections.push(section("kinds", kinds));
+        let wanted = self.manifests.definitions();
+        let mut present = Vec::new();
+        for definition in &wanted {
+            let key = ObjectKey::cluster(text(&definition["metadata"]["name"]));
+            let kind = Kind::of::<CustomResourceDefinition>();
+            present.push(self.cluster.get(kind, &key).await);
+        }
+        let pairs = || wanted.iter().zip(&present);
+        let definitions = pairs().flat_map(|(wanted, present)| check_definition(wanted, present));
+        sections.push(section("definitions", definitions.collect()));
+        sections.push(section("permissions", self.permissions().await));
+        let deployment = self
+            .cluster
+            .get(Kind::of::<Deployment>(), &self.own_key())
+            .await;
+        sections.push(section(
+            "webhooks",
+            self.webhooks(&present, &deployment).await,
+        ));
+        let lease = self.cluster.get(Kind::of::<Lease>(), &self.own_key()).await;
+        let name = self.own_key().to_string();
+        let lease = check_lease(&name, &lease, elects(&deployment), self.now);
+        sections.push(section("leader election", vec![lease]));
+        let pods = self.pods(&deployment).await;
+        sections.push(section(
+            "deployment",
+            check_deployment(&name, &deployment, &pods),
+        ));
+        let mut objects = Vec::new();
+        for (wanted, present) in pairs() {
+            objects.extend(self.objects(wanted, present).await);
+        }
+        sections.push(section("objects", objects));
+        sections
+    }
+
+    /// Returns the key of the operator's Deployment, Service, service account and Lease.
+    fn own_key(&self) -> ObjectKey {
+        ObjectKey::namespaced(self.manifests.namespace(), &self.description.name)
+    }
+
+    /// Checks the server, and whether other requests make sense.
+    async fn server(&self) -> (Vec<Finding>, bool) {
+        let endpoint = self.cluster.endpoint();
+        let version = self.cluster.version().await;
+        let mut findings = vec![match &version {
+            Ok(version) => Finding::good(format!("{endpoint} runs Kubernetes {version}")),
+            Err(unseen) => unseen.finding(&format!("the version of {endpoint}")),
+        }];
+        match self.cluster.user().await {
+            Ok(user) => findings.push(Finding::good(format!(
+                "the credentials are those of {user}"
+            ))),
+            Err(unseen) if unseen.cause == UnseenCause::Unauthorized => {
+                let text = format!(
+                    "{endpoint} does not know the credentials: {}",
+                    unseen.problem
+                );
+                let advice = "renew the credentials in the kubeconfig, or choose another context with --context";
+                findings.push(Finding::problem(text, advice));
+                return (findings, false);
+            }
+            Err(unseen) if unseen.cause == UnseenCause::Unanswered && version.is_err() => {
+                let text = format!("{endpoint} does not answer: {}", unseen.problem);
+                let advice = "look at the address in the kubeconfig and whether the cluster runs, or choose another context \
+                              with --context";
+                return (vec![Finding::problem(text, advice)], false);
+            }
+            // Servers before 1.28 do not serve this review.
+            Err(unseen) => findings.push(unseen.finding("the user of the credentials")),
+        }
+        (findings, true)
+    }
+
+    /// Asks for each rule of the roles whether the operator's account has it.
+    async fn permissions(&self) -> Vec<Finding> {
+        let grants = self.manifests.grants();
+        let key = self.own_key();
+        let account = (self.manifests.namespace(), self.description.name.as_str());
+        let mut findings = Vec::new();
+        match self.cluster.get(Kind::of::<ServiceAccount>(), &key).await {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let advice = "run `cargo steersman deploy`, or name the namespace of the operator with --namespace";
+                findings.push(Finding::problem(
+                    format!("ServiceAccount {key} is missing"),
+                    advice,
+                ));
+            }
+            Err(unseen) => findings.push(unseen.finding(&format!("ServiceAccount {key}"))),
+        }
+        let questions = questions(&grants);
+        let mut answers = Vec::new();
+        if let Some(first) = questions.first() {
+            answers.push(self.cluster.may(account, first).await);
+        }
+        // The same refusal for each of them would say nothing new.
+        if matches!(&*answers, [Ok(_)]) {
+            let rest = stream::iter(&questions[1..]);
+            let rest = rest
+                .map(|question| self.cluster.may(account, question))
+                .buffered(AT_ONCE);
+            answers.extend(rest.collect::<Vec<_>>().await);
+        }
+        let account = format!("the account {key}");
+        findings.extend(check_permissions(&account, &grants, &questions, &answers));
+        findings
+    }
+
+    async fn webhooks(
+        &self,
+        definitions: &[Seen<Option<Value>>],
+        deployment: &Seen<Option<Value>>,
+    ) -> Vec<Finding> {
+        if !self.manifests.has_webhook_server() {
+            return Vec::new();
+        }
+        let key = self.own_key();
+        let wanted = self.manifests.webhook_configurations();
+        let mut configurations = Vec::new();
+        for configuration in &wanted {
+            let kind = match configuration["kind"] == "MutatingWebhookConfiguration" {
+                true => Kind::of::<MutatingWebhookConfiguration>(),
+                false => Kind::of::<ValidatingWebhookConfiguration>(),
+            };
+            let key = ObjectKey::cluster(key.name());
+            configurations.push(self.cluster.get(kind, &key).await);
+        }
+        let definitions = definitions
+            .iter()
+            .filter_map(|definition| definition.as_ref().ok()?.clone());
+        let converted = definitions
+            .filter(|definition| definition["spec"]["conversion"]["strategy"] == "Webhook");
+        let secret_key = key.sibling(format!("{}-certificates", key.name()));
+        let secret = self.cluster.get(Kind::of::<Secret>(), &secret_key).await;
+        let of_service = BTreeMap::from([(
+            "kubernetes.io/service-name".to_owned(),
+            key.name().to_owned(),
+        )]);
+        let slices = Kind::of::<EndpointSlice>();
+        let facts = WebhookFacts {
+            service_name: key.to_string(),
+            configurations,
+            converted: converted.collect(),
+            service: self.cluster.get(Kind::of::<Service>(), &key).await,
+            slices: self
+                .cluster
+                .labelled(slices, self.manifests.namespace(), &of_service)
+                .await,
+            secret_name: secret_key.to_string(),
+            certificates: secret.map(|secret| {
+                let secret: Option<Secret> =
+                    secret.and_then(|secret| serde_json::from_value(secret).ok());
+                secret.map(|secret| CertificateReport::read(&secret, self.now))
+            }),
+            has_own_certificate: deployment.as_ref().is_ok_and(|one| {
+                one.as_ref()
+                    .is_some_and(|one| has_flag(one, "--webhook-cert-path"))
+            }),
+        };
+        check_webhooks(&wanted, &facts)
+    }
+
+    /// Reads the Pods of the Deployment, and why some are not ready.
+    async fn pods(&self, deployment: &Seen<Option<Value>>) -> Seen<Vec<PodFacts>> {
+        let Ok(Some(deployment)) = deployment else {
+            return Ok(Vec::new());
+        };
+        let labels = deployment["spec"]["selector"]["matchLabels"].clone();
+        let labels: BTreeMap<String, String> = serde_json::from_value(labels).unwrap_or_default();
+        let namespace = self.manifests.namespace();
+        let mut pods = Vec::new();
+        for pod in self
+            .cluster
+            .labelled(Kind::of::<Pod>(), namespace, &labels)
+            .await?
+        {
+            let readiness = match is_ready(&pod) {
+                true => None,
+                false => self.failed_probe(text(&pod["metadata"]["name"])).await,
+            };
+            pods.push(PodFacts { pod, readiness });
+        }
+        Ok(pods)
+    }
+
+    /// Returns the message of the last failed probe of a Pod. Without permission to read Events there is none.
+    async fn failed_probe(&self, pod: &str) -> Option<String> {
+        let fields = FieldSelector::new()
+            .equals("involvedObject.name", pod)
+            .equals("reason", "Unhealthy");
+        let selection = Selection::new()
+            .namespace(self.manifests.namespace())
+            .fields(fields);
+        let mut last: Option<Value> = None;
+        let add = |event| {
+            if let ListedObject::Good(event) = event {
+                last = Some(event);
+            }
+        };
+        self.cluster
+            .list(Kind::of::<Event>(), &selection, add)
+            .await
+            .ok()?;
+        last?["message"].as_str().map(str::to_owned)
+    }
+
+    /// Checks the objects of a definition, in the version that the program watches, or else that it stores.
+    async fn objects(&self, wanted: &Value, present: &Seen<Option<Value>>) -> Vec<Finding> {
+        let spec = &wanted["spec"];
+        let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
+        let mut watched = self.description.kinds.iter();
+        let watched = watched.find(|watched| watched.group == group && watched.kind == kind);
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        let mut stored = versions.filter(|version| version["storage"] == true);
+        let stored = stored.next().map(|version| text(&version["name"]));
+        let Some(version) = watched.map(|watched| watched.version.as_str()).or(stored) else {
+            return Vec::new();
+        };
+        let is_served = |definition: &Value| {
+            let mut versions = definition["spec"]["versions"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            versions.any(|one| one["name"] == version && one["served"] == true)
+        };
+        // "definitions" has said so.
+        if matches!(present, Ok(None))
+            || matches!(present, Ok(Some(definition)) if !is_served(definition))
+        {
+            return Vec::new();
+        }
+        let Some(check) = ObjectCheck::new(wanted, version) else {
+            return Vec::new();
+        };
+        let scope = match spec["scope"] == "Namespaced" {
+            true => Scope::Namespaced,
+            false => Scope::Cluster,
+        };
+        let plural = text(&spec["names"]["plural"]);
+        let kind = Kind::new(Gvk::new(group, version, kind), plural, scope);
+        let mut tally = ObjectTally::new(check);
+        let add = |object| match object {
+            ListedObject::Good(object) => tally.add(&object),
+            ListedObject::Malformed(name, problem) => tally.add_malformed(&name, &problem),
+        };
+        let end = self
+            .cluster
+            .list(kind.clone(), &Selection::new(), add)
+            .await;
+        tally.finding(&kind.qualified_plural(), version, &end)
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

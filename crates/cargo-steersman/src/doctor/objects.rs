@@ -1,0 +1,155 @@
+//! Machine: which objects the schema of the program refuses.
+
+use serde_json::Value;
+use steersman_testenv::apiserver::definition_check::ObjectCheck;
+
+use crate::doctor::finding::{Finding, Seen};
+
+/// Checks the objects of one kind, one after another.
+#[derive(Debug)]
+pub(crate) struct ObjectTally {
+    check: ObjectCheck,
+    checked: u64,
+    refused: u64,
+    /// The first refused objects, each with its problems.
+    examples: Vec<String>,
+}
+
+/// The number of refused objects that are named.
+const SHOWN: usize = 10;
+/// The number of problems of one object that are named.
+const PROBLEMS: usize = 3;
+
+impl ObjectTally {
+    pub(crate) fn new(check: ObjectCheck) -> Self {
+        Self {
+            check,
+            checked: 0,
+            refused: 0,
+            examples: Vec::new(),
+        }
+    }
+
+    /// Checks an object.
+    pub(crate) fn add(&mut self, object: &Value) {
+        self.checked += 1;
+        let problems = self.check.problems(object);
+        if problems.is_empty() {
+            return;
+        }
+        let texts = problems.iter().take(PROBLEMS);
+        let mut texts: Vec<String> = texts
+            .map(|problem| format!("{}: {}", problem.field, problem.message))
+            .collect();
+        if problems.len() > PROBLEMS {
+            texts.push(format!("and {} more", problems.len() - PROBLEMS));
+        }
+        self.refuse(&name_of(object), &texts.join("; "));
+    }
+
+    /// Counts an object that is no object of a kind.
+    pub(crate) fn add_malformed(&mut self, name: &str, problem: &str) {
+        self.checked += 1;
+        self.refuse(name, problem);
+    }
+
+    fn refuse(&mut self, name: &str, problem: &str) {
+        self.refused += 1;
+        if self.examples.len() < SHOWN {
+            self.examples.push(format!("- {name}: {problem}"));
+        }
+    }
+
+    /// Returns the finding about a resource in a version. `end` is how the list ended.
+    pub(crate) fn finding(self, resource: &str, version: &str, end: &Seen<()>) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let (checked, refused) = (self.checked, self.refused);
+        if refused > 0 {
+            let text =
+                format!("{refused} of {checked} {resource} do not fit the schema of {version}");
+            let advice = "correct these fields: the operator may not be able to read the objects, and their next write is \
+                          refused";
+            let mut finding = Finding::problem(text, advice);
+            let rest = usize::try_from(refused).unwrap_or(usize::MAX) - self.examples.len();
+            let more = (rest > 0).then(|| format!("- and {rest} more objects"));
+            finding
+                .advice
+                .splice(0..0, self.examples.into_iter().chain(more));
+            findings.push(finding);
+        }
+        match end {
+            Err(unseen) => findings.push(unseen.finding(&format!("the objects of {resource}"))),
+            Ok(()) if refused == 0 => {
+                findings.push(Finding::good(match checked {
+                    0 => format!("there is no object of {resource}"),
+                    1 => format!("the object of {resource} fits the schema of {version}"),
+                    _ => format!("{checked} objects of {resource} fit the schema of {version}"),
+                }));
+            }
+            Ok(()) => {}
+        }
+        findings
+    }
+}
+
+fn name_of(object: &Value) -> String {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    match text("namespace") {
+        "" => text("name").to_owned(),
+        namespace => format!("{namespace}/{}", text("name")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::doctor::finding::{Level, Unseen};
+
+    fn tally() -> ObjectTally {
+        let schema = json!({"type": "object", "properties": {"spec": {
+            "type": "object", "required": ["size"], "properties": {"size": {"type": "integer", "maximum": 5}},
+        }}});
+        let definition = json!({"spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Site", "plural": "sites"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}}],
+        }});
+        ObjectTally::new(ObjectCheck::new(&definition, "v1").unwrap())
+    }
+
+    #[test]
+    fn refused_objects_are_named_up_to_a_limit() {
+        let mut tally = tally();
+        for size in 0..20 {
+            let metadata = json!({"namespace": "shop", "name": format!("s{size}")});
+            tally.add(&json!({"metadata": metadata, "spec": {"size": size}}));
+        }
+        tally.add(&json!({"metadata": {"name": "none"}, "spec": {}}));
+        let found = tally.finding("sites.example.com", "v1", &Ok(()));
+        let [finding] = &*found else {
+            panic!("{found:?}");
+        };
+        assert_eq!(
+            finding.text,
+            "15 of 21 sites.example.com do not fit the schema of v1"
+        );
+        assert!(
+            finding.advice[0].starts_with("- shop/s6: spec.size: Invalid value"),
+            "{finding:?}"
+        );
+        assert_eq!(finding.advice[SHOWN], "- and 5 more objects");
+        assert_eq!(finding.advice.len(), SHOWN + 2);
+    }
+
+    #[test]
+    fn an_interrupted_list_is_unknown() {
+        let mut tally = tally();
+        tally.add(&json!({"metadata": {"name": "a"}, "spec": {"size": 1}}));
+        let found = tally.finding("sites.example.com", "v1", &Err(Unseen::forbidden("403")));
+        assert!(
+            matches!(&*found, [one] if one.level == Level::Unknown),
+            "{found:?}"
+        );
+    }
+}

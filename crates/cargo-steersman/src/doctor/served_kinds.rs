@@ -1,0 +1,209 @@
+//! Machine: whether the server serves the kinds of the program.
+
+use serde_json::Value;
+use steersman_cli::Description;
+use steersman_cli::description::DescribedKind;
+
+use crate::doctor::finding::{Finding, Seen};
+
+/// A kind that the program needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NeededKind {
+    pub(crate) kind: DescribedKind,
+    /// Whether the program defines it.
+    pub(crate) is_own: bool,
+}
+
+/// The kinds that the server serves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DiscoveredKinds {
+    pub(crate) kinds: Vec<DescribedKind>,
+    /// The groups and versions that could not be read, as in `apps/v1`, with the problem.
+    pub(crate) failed: Vec<(String, String)>,
+}
+
+/// Returns the kinds that the program watches, defines, defaults or validates, each once, in order.
+pub(crate) fn needed_kinds(description: &Description) -> Vec<NeededKind> {
+    let own: Vec<DescribedKind> = description.definitions.iter().flat_map(defined).collect();
+    let called = description.webhooks.iter().map(|webhook| &webhook.object);
+    let mut all: Vec<DescribedKind> = description.kinds.iter().chain(called).cloned().collect();
+    all.extend(own.iter().cloned());
+    all.sort();
+    all.dedup();
+    let is_own = |kind: &DescribedKind| {
+        let mut own = own.iter();
+        own.any(|own| own.group == kind.group && own.kind == kind.kind)
+    };
+    let needed = all.into_iter().map(|kind| NeededKind {
+        is_own: is_own(&kind),
+        kind,
+    });
+    needed.collect()
+}
+
+/// Returns the kinds that a definition serves, one per version.
+fn defined(definition: &Value) -> Vec<DescribedKind> {
+    let spec = &definition["spec"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let versions = spec["versions"].as_array().into_iter().flatten();
+    let served = versions.filter(|version| version["served"] == true);
+    let kinds = served.map(|version| DescribedKind {
+        group: text(&spec["group"]),
+        version: text(&version["name"]),
+        kind: text(&spec["names"]["kind"]),
+        plural: text(&spec["names"]["plural"]),
+        namespaced: spec["scope"] == "Namespaced",
+    });
+    kinds.collect()
+}
+
+/// Compares the kinds that the program needs with those of the server.
+pub(crate) fn check_kinds(needed: &[NeededKind], seen: &Seen<DiscoveredKinds>) -> Vec<Finding> {
+    match seen {
+        Ok(discovered) => needed.iter().map(|kind| check(kind, discovered)).collect(),
+        Err(unseen) => vec![unseen.finding("the served kinds")],
+    }
+}
+
+fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> Finding {
+    let kind = &needed.kind;
+    let (name, version) = (resource(kind), &kind.version);
+    let same = |other: &&DescribedKind| other.group == kind.group && other.kind == kind.kind;
+    let served: Vec<&DescribedKind> = discovered.kinds.iter().filter(same).collect();
+    if let Some(found) = served.iter().find(|found| found.version == *version) {
+        return match found.namespaced == kind.namespaced && found.plural == kind.plural {
+            true => Finding::good(format!("{name} is served in {version}")),
+            false => Finding::problem(
+                format!(
+                    "{name} is {} here as {:?}, and the program takes it as {} and {:?}",
+                    scope(found),
+                    found.plural,
+                    scope(kind),
+                    kind.plural,
+                ),
+                match needed.is_own {
+                    true => {
+                        "the scope of a definition cannot change: delete the definition with all objects, and install \
+                             it again"
+                    }
+                    false => {
+                        "build the operator with the types of the definition that this cluster has"
+                    }
+                },
+            ),
+        };
+    }
+    let place = match kind.group.as_str() {
+        "" => version.clone(),
+        group => format!("{group}/{version}"),
+    };
+    if let Some((_, problem)) = discovered
+        .failed
+        .iter()
+        .find(|(failed, _)| *failed == place)
+    {
+        let text = format!("{name} may or may not be served: {place} cannot be read: {problem}");
+        return Finding::unknown(text, "look for its APIService: `kubectl get apiservices`");
+    }
+    let advice = match (needed.is_own, is_of_kubernetes(&kind.group)) {
+        (true, _) => "install its definition: see \"definitions\" below".to_owned(),
+        (_, true) => format!("the operator needs a release of Kubernetes that serves {place}"),
+        _ => format!("install the definition of {name}, in a release that serves {version}"),
+    };
+    let versions: Vec<&str> = served.iter().map(|found| found.version.as_str()).collect();
+    match versions.is_empty() {
+        true => Finding::problem(format!("{name} is not installed"), advice),
+        false => {
+            let versions = versions.join(", ");
+            let text = format!("{name} is not served in {version}, only in {versions}");
+            Finding::problem(text, advice)
+        }
+    }
+}
+
+/// Returns the resource with its group, as in `deployments.apps`.
+pub(crate) fn resource(kind: &DescribedKind) -> String {
+    match kind.group.as_str() {
+        "" => kind.plural.clone(),
+        group => format!("{}.{group}", kind.plural),
+    }
+}
+
+fn scope(kind: &DescribedKind) -> &'static str {
+    match kind.namespaced {
+        true => "namespaced",
+        false => "cluster-scoped",
+    }
+}
+
+fn is_of_kubernetes(group: &str) -> bool {
+    !group.contains('.') || group.ends_with(".k8s.io")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::{Level, Unseen};
+
+    fn kind(group: &str, version: &str, kind: &str, namespaced: bool) -> DescribedKind {
+        DescribedKind {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            plural: format!("{}s", kind.to_lowercase()),
+            namespaced,
+        }
+    }
+
+    #[test]
+    fn each_state_of_a_kind_has_its_text_and_advice() {
+        let needed = |kind, is_own| NeededKind { kind, is_own };
+        let discovered = DiscoveredKinds {
+            kinds: vec![
+                kind("", "v1", "Node", false),
+                kind("apps", "v1beta1", "Deployment", true),
+                kind("example.com", "v1", "Site", false),
+            ],
+            failed: vec![("metrics.k8s.io/v1".to_owned(), "503".to_owned())],
+        };
+        for (needed, level, text, advice) in [
+            (
+                needed(kind("", "v1", "Node", false), false),
+                Level::Good,
+                "nodes is served in v1",
+                "",
+            ),
+            (
+                needed(kind("apps", "v1", "Deployment", true), false),
+                Level::Problem,
+                "deployments.apps is not served in v1, only in v1beta1",
+                "release of Kubernetes that serves apps/v1",
+            ),
+            (
+                needed(kind("example.com", "v1", "Site", true), true),
+                Level::Problem,
+                "sites.example.com is cluster-scoped here",
+                "delete the definition",
+            ),
+            (
+                needed(kind("cert-manager.io", "v1", "Issuer", true), false),
+                Level::Problem,
+                "issuers.cert-manager.io is not installed",
+                "install the definition of issuers.cert-manager.io",
+            ),
+            (
+                needed(kind("metrics.k8s.io", "v1", "PodMetric", true), false),
+                Level::Unknown,
+                "cannot be read: 503",
+                "apiservices",
+            ),
+        ] {
+            let found = check_kinds(&[needed], &Ok(discovered.clone()));
+            assert_eq!(found[0].level, level, "{found:?}");
+            assert!(found[0].text.contains(text), "{found:?}");
+            assert!(found[0].advice.join("\n").contains(advice), "{found:?}");
+        }
+        let unseen = check_kinds(&[], &Err(Unseen::forbidden("403")));
+        assert_eq!(unseen[0].level, Level::Unknown);
+    }
+}

@@ -1,0 +1,260 @@
+//! Driver: reads facts from the cluster. Each request has a time limit, and a failed one is a fact.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use k8s_openapi::api::authentication::v1::SelfSubjectReview;
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use serde_json::Value;
+use steersman_api::kube_client::Client;
+use steersman_api::kube_client::core::DynamicObject;
+use steersman_api::{
+    Api, ConfigChoice, Connection, Decoded, Error as RequestError, Mapper, Paging,
+};
+use steersman_cli::description::DescribedKind;
+use steersman_object::{Kind, LabelSelector, ObjectKey, Selection};
+use tokio::time::timeout;
+
+use crate::doctor::finding::{Seen, Unseen, UnseenCause};
+use crate::doctor::permissions::{AccessQuestion, AccessTarget};
+use crate::doctor::served_kinds::DiscoveredKinds;
+use crate::error::Error;
+
+/// The cluster of the kubeconfig.
+#[derive(Clone)]
+pub(crate) struct TargetCluster {
+    connection: Connection,
+    client: Client,
+}
+
+/// An object of a list, or one that is no object of its kind.
+pub(crate) enum ListedObject {
+    Good(Value),
+    /// The name and the problem.
+    Malformed(String, String),
+}
+
+/// The time limit of a request.
+const LIMIT: Duration = Duration::from_secs(10);
+/// The number of objects in a page.
+const PAGE: u32 = 500;
+
+impl TargetCluster {
+    /// Finds the cluster. No request is sent.
+    pub(crate) async fn find(context: Option<&str>) -> Result<Self, Error> {
+        let choice = match context {
+            Some(context) => ConfigChoice::new().context(context),
+            None => ConfigChoice::new(),
+        };
+        let connection = Connection::infer_with(&choice)
+            .await
+            .map_err(Error::Connect)?;
+        let connection = connection.user_agent("cargo-steersman", env!("CARGO_PKG_VERSION"));
+        let client = connection.connect().await.map_err(Error::Connect)?;
+        Ok(Self { connection, client })
+    }
+
+    pub(crate) fn endpoint(&self) -> String {
+        self.connection.endpoint()
+    }
+
+    /// Returns the version of the server.
+    pub(crate) async fn version(&self) -> Seen<String> {
+        let asked = timeout(LIMIT, self.client.apiserver_version()).await;
+        let info = asked.map_err(|_| no_answer("get /version"))?;
+        let info = info.map_err(|error| Unseen {
+            problem: format!("get /version failed: {}", steersman_object::report(&error)),
+            cause: UnseenCause::Other,
+        })?;
+        Ok(info.git_version)
+    }
+
+    /// Returns the name of the user that the server takes the credentials for.
+    pub(crate) async fn user(&self) -> Seen<String> {
+        let reviews = Api::<SelfSubjectReview>::typed(self.client.clone());
+        let review = SelfSubjectReview::default();
+        let answer = limited("create selfsubjectreviews", reviews.review(&review)).await?;
+        let user = answer.status.and_then(|status| status.user_info);
+        Ok(user.and_then(|user| user.username).unwrap_or_default())
+    }
+
+    /// Returns all kinds that the server serves.
+    pub(crate) async fn kinds(&self) -> Seen<DiscoveredKinds> {
+        let mapper = Mapper::new(self.connection.clone());
+        let found = limited("discovery", mapper.everything()).await?;
+        let failed = found.failed.into_iter();
+        Ok(DiscoveredKinds {
+            kinds: found
+                .served
+                .iter()
+                .map(|served| DescribedKind::from(&served.kind))
+                .collect(),
+            failed: failed
+                .map(|(place, error)| (place, error.brief()))
+                .collect(),
+        })
+    }
+
+    /// Reads an object.
+    pub(crate) async fn get(&self, kind: Kind, key: &ObjectKey) -> Seen<Option<Value>> {
+        let request = format!("get {} {}", kind.qualified_plural(), key.name());
+        let objects = Api::<DynamicObject>::new(self.client.clone(), kind);
+        let object = limited(&request, objects.get_opt(key)).await?;
+        Ok(object.map(to_json))
+    }
+
+    /// Reads the objects that a selection selects, page by page.
+    pub(crate) async fn list(
+        &self,
+        kind: Kind,
+        selection: &Selection,
+        mut each: impl FnMut(ListedObject),
+    ) -> Seen<()> {
+        let request = format!("list {}", kind.qualified_plural());
+        let objects = Api::<DynamicObject>::new(self.client.clone(), kind.clone());
+        let mut paging = Paging::new().page_size(PAGE);
+        loop {
+            let page = limited(&request, objects.list(selection, &paging)).await?;
+            for object in page.items {
+                each(match object {
+                    Decoded::Good(object) => {
+                        let mut object = to_json(object);
+                        object["apiVersion"] = kind.gvk().api_version().into();
+                        object["kind"] = kind.gvk().kind().into();
+                        ListedObject::Good(object)
+                    }
+                    Decoded::Malformed(object) => {
+                        ListedObject::Malformed(object.key.to_string(), object.error)
+                    }
+                });
+            }
+            match page.continue_token {
+                Some(token) => paging = paging.continue_token(token),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// Reads the objects with these labels in a namespace.
+    pub(crate) async fn labelled(
+        &self,
+        kind: Kind,
+        namespace: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Seen<Vec<Value>> {
+        let text: Vec<String> = labels
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let selector: LabelSelector = text.join(",").parse().map_err(|problem| Unseen {
+            problem: format!("the labels {labels:?} cannot be selected: {problem}"),
+            cause: UnseenCause::Other,
+        })?;
+        let selection = Selection::new().namespace(namespace).labels(selector);
+        let mut found = Vec::new();
+        let add = |object| {
+            if let ListedObject::Good(object) = object {
+                found.push(object);
+            }
+        };
+        self.list(kind, &selection, add).await?;
+        Ok(found)
+    }
+
+    /// Asks whether a service account may do something.
+    pub(crate) async fn may(
+        &self,
+        (namespace, name): (&str, &str),
+        question: &AccessQuestion,
+    ) -> Seen<bool> {
+        let (resource, path) = match &question.target {
+            AccessTarget::Object {
+                group,
+                resource,
+                name,
+            } => {
+                let (resource, subresource) = match resource.split_once('/') {
+                    Some((resource, subresource)) => (resource, Some(subresource)),
+                    None => (resource.as_str(), None),
+                };
+                let attributes = ResourceAttributes {
+                    group: Some(group.clone()),
+                    resource: Some(resource.to_owned()),
+                    subresource: subresource.map(str::to_owned),
+                    name: name.clone(),
+                    namespace: question.namespace.clone(),
+                    verb: Some(question.verb.clone()),
+                    ..ResourceAttributes::default()
+                };
+                (Some(attributes), None)
+            }
+            AccessTarget::Path(path) => {
+                let attributes = NonResourceAttributes {
+                    path: Some(path.clone()),
+                    verb: Some(question.verb.clone()),
+                };
+                (None, Some(attributes))
+            }
+        };
+        let groups = [
+            "system:serviceaccounts".to_owned(),
+            format!("system:serviceaccounts:{namespace}"),
+            "system:authenticated".to_owned(),
+        ];
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(format!("system:serviceaccount:{namespace}:{name}")),
+                groups: Some(groups.to_vec()),
+                resource_attributes: resource,
+                non_resource_attributes: path,
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let reviews = Api::<SubjectAccessReview>::typed(self.client.clone());
+        let answer = limited("create subjectaccessreviews", reviews.review(&review)).await?;
+        Ok(answer.status.is_some_and(|status| status.allowed))
+    }
+}
+
+/// Waits for an answer, up to the time limit.
+async fn limited<T>(
+    request: &str,
+    answer: impl Future<Output = Result<T, RequestError>>,
+) -> Seen<T> {
+    match timeout(LIMIT, answer).await {
+        Ok(Ok(answer)) => Ok(answer),
+        Ok(Err(error)) => Err(unseen(&error)),
+        Err(_) => Err(no_answer(request)),
+    }
+}
+
+fn unseen(error: &RequestError) -> Unseen {
+    let cause = match error {
+        error if error.is_unauthorized() => UnseenCause::Unauthorized,
+        error if error.is_forbidden() => UnseenCause::Forbidden,
+        RequestError::Transport { .. } => UnseenCause::Unanswered,
+        _ => UnseenCause::Other,
+    };
+    // The message of a refusal names the user, the verb and the resource.
+    let message = error.status().map(|status| status.message.clone());
+    let message = message.filter(|_| cause == UnseenCause::Forbidden);
+    Unseen {
+        problem: message.unwrap_or_else(|| error.brief()),
+        cause,
+    }
+}
+
+fn no_answer(request: &str) -> Unseen {
+    Unseen {
+        problem: format!("{request} had no answer in {} s", LIMIT.as_secs()),
+        cause: UnseenCause::Unanswered,
+    }
+}
+
+/// Returns an object as JSON. It was read from JSON, so it can always be written.
+fn to_json(object: DynamicObject) -> Value {
+    serde_json::to_value(object).unwrap_or_default()
+}

@@ -1,0 +1,346 @@
+//! Machine: whether the API server can call the webhooks of the program.
+
+use k8s_openapi::ByteString;
+use serde_json::Value;
+use steersman_webhook::certificates::CertificateReport;
+
+use crate::doctor::finding::{Finding, Seen};
+
+/// What the cluster has for the webhooks of a program.
+#[derive(Clone, Debug)]
+pub(crate) struct WebhookFacts {
+    /// The namespace and name of the Service.
+    pub(crate) service_name: String,
+    /// The configurations on the server, in the order of the program's.
+    pub(crate) configurations: Vec<Seen<Option<Value>>>,
+    /// The definitions on the server that have a conversion webhook.
+    pub(crate) converted: Vec<Value>,
+    pub(crate) service: Seen<Option<Value>>,
+    /// The `EndpointSlices` of the Service.
+    pub(crate) slices: Seen<Vec<Value>>,
+    /// The namespace and name of the Secret.
+    pub(crate) secret_name: String,
+    pub(crate) certificates: Seen<Option<CertificateReport>>,
+    /// Whether the Deployment brings certificates of its own, with `--webhook-cert-path`.
+    pub(crate) has_own_certificate: bool,
+}
+
+/// The parts of a webhook in which a configuration may differ from the program's.
+const COMPARED: [(&str, &str); 3] = [
+    (
+        "/clientConfig/service/namespace",
+        "the namespace of its Service",
+    ),
+    ("/clientConfig/service/name", "its Service"),
+    ("/clientConfig/service/path", "its path"),
+];
+const REGENERATE: &str = "run `cargo steersman generate` and `kubectl apply -k config/webhook`, or `cargo steersman deploy`";
+const LEADER_INJECTS: &str = "the leader of the operator injects it; if it runs, its log says why not, and \"permissions\" above what it lacks";
+
+/// Checks the configurations that the program wants, and everything that the server needs to call it.
+pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Vec<Finding> {
+    let authorities = match &facts.certificates {
+        Ok(Some(report)) if !facts.has_own_certificate => Some(report.authorities.as_str()),
+        _ => None,
+    };
+    let mut findings = Vec::new();
+    for (wanted, seen) in wanted.iter().zip(&facts.configurations) {
+        findings.extend(configuration(wanted, seen, authorities));
+    }
+    for definition in &facts.converted {
+        let client = &definition["spec"]["conversion"]["webhook"]["clientConfig"];
+        let name = format!(
+            "the conversion webhook of {}",
+            definition["metadata"]["name"].as_str().unwrap_or_default()
+        );
+        findings.push(match bundle_problem(client, authorities) {
+            Some(problem) => Finding::problem(format!("{name} {problem}"), LEADER_INJECTS),
+            None => Finding::good(format!("{name} is set")),
+        });
+    }
+    findings.extend(service(facts));
+    findings.extend(certificates(facts));
+    findings
+}
+
+fn configuration(
+    wanted: &Value,
+    seen: &Seen<Option<Value>>,
+    authorities: Option<&str>,
+) -> Vec<Finding> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let name = format!(
+        "{} {}",
+        text(&wanted["kind"]),
+        text(&wanted["metadata"]["name"])
+    );
+    let present = match seen {
+        Ok(Some(present)) => present,
+        Ok(None) => return vec![Finding::problem(format!("{name} is missing"), REGENERATE)],
+        Err(unseen) => return vec![unseen.finding(&name)],
+    };
+    let listed = |configuration: &Value| -> Vec<Value> {
+        configuration["webhooks"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default()
+    };
+    let (wanted, present) = (listed(wanted), listed(present));
+    let mut findings = Vec::new();
+    for webhook in &wanted {
+        let own = text(&webhook["name"]);
+        let Some(found) = present
+            .iter()
+            .find(|found| found["name"] == webhook["name"])
+        else {
+            findings.push(Finding::problem(
+                format!("{name} lacks the webhook {own}"),
+                REGENERATE,
+            ));
+            continue;
+        };
+        let mut differing: Vec<&str> = COMPARED
+            .iter()
+            .filter(|(pointer, _)| webhook.pointer(pointer) != found.pointer(pointer))
+            .map(|(_, part)| *part)
+            .collect();
+        if !covers(found, webhook) {
+            differing.push("its rules");
+        }
+        if !differing.is_empty() {
+            let parts = differing.join(", ");
+            let text = format!("{name}: the webhook {own} differs from the program's in {parts}");
+            findings.push(Finding::problem(text, REGENERATE));
+        }
+        if let Some(problem) = bundle_problem(&found["clientConfig"], authorities) {
+            let text = format!("{name}: the webhook {own} {problem}");
+            findings.push(Finding::problem(text, LEADER_INJECTS));
+        }
+    }
+    for found in &present {
+        if !wanted
+            .iter()
+            .any(|webhook| webhook["name"] == found["name"])
+        {
+            let own = text(&found["name"]);
+            let text = format!("{name} has the webhook {own}, which the program does not have");
+            findings.push(Finding::problem(text, REGENERATE));
+        }
+    }
+    if findings.is_empty() {
+        findings.push(Finding::good(format!(
+            "{name} has the webhooks of the program"
+        )));
+    }
+    findings
+}
+
+/// Returns whether the rules of a webhook are those of the program: a rule may have more entries than the program's.
+fn covers(found: &Value, wanted: &Value) -> bool {
+    let rules = |webhook: &Value| webhook["rules"].as_array().cloned().unwrap_or_default();
+    let found = rules(found);
+    rules(wanted).iter().all(|wanted| {
+        found.iter().any(|found| {
+            ["apiGroups", "apiVersions", "resources", "operations"]
+                .iter()
+                .all(|part| {
+                    let found = found[*part].as_array().cloned().unwrap_or_default();
+                    let wanted = wanted[*part].as_array();
+                    let mut wanted = wanted.into_iter().flatten();
+                    wanted.all(|one| found.contains(one) || found.iter().any(|any| any == "*"))
+                })
+        })
+    })
+}
+
+/// Returns what is wrong about the authorities of a client configuration.
+fn bundle_problem(client: &Value, authorities: Option<&str>) -> Option<&'static str> {
+    let bundle = serde_json::from_value::<ByteString>(client["caBundle"].clone());
+    let bundle = bundle.map(|bundle| bundle.0).unwrap_or_default();
+    if bundle.is_empty() {
+        return Some("has no caBundle, so the server trusts no certificate of the operator");
+    }
+    let differs = authorities.is_some_and(|authorities| authorities.as_bytes() != bundle);
+    differs.then_some("has another caBundle than the operator's Secret")
+}
+
+fn service(facts: &WebhookFacts) -> Vec<Finding> {
+    let name = format!("Service {}", facts.service_name);
+    match &facts.service {
+        Ok(Some(_)) => {}
+        Ok(None) => return vec![Finding::problem(format!("{name} is missing"), REGENERATE)],
+        Err(unseen) => return vec![unseen.finding(&name)],
+    }
+    let slices = match &facts.slices {
+        Ok(slices) => slices,
+        Err(unseen) => return vec![unseen.finding(&format!("the endpoints of {name}"))],
+    };
+    let endpoints = slices
+        .iter()
+        .filter_map(|slice| slice["endpoints"].as_array());
+    // An absent condition means ready.
+    let ready = endpoints
+        .flatten()
+        .filter(|endpoint| endpoint["conditions"]["ready"] != false);
+    match ready.count() {
+        0 => {
+            let text =
+                format!("{name} has no ready endpoint, so each write of a covered kind is refused");
+            let advice =
+                "start the operator with --webhook-bind-address, and see \"deployment\" below";
+            vec![Finding::problem(text, advice)]
+        }
+        1 => vec![Finding::good(format!("{name} has 1 ready endpoint"))],
+        many => vec![Finding::good(format!("{name} has {many} ready endpoints"))],
+    }
+}
+
+fn certificates(facts: &WebhookFacts) -> Vec<Finding> {
+    let name = format!("Secret {}", facts.secret_name);
+    if facts.has_own_certificate {
+        let text = "the certificates are those of --webhook-cert-path";
+        return vec![Finding::good(text)];
+    }
+    let report = match &facts.certificates {
+        Ok(Some(report)) => report,
+        Ok(None) => {
+            let advice = "the leader of the operator makes it; with certificates of another origin, set \
+                          --webhook-cert-path in the Deployment";
+            return vec![Finding::problem(format!("{name} is missing"), advice)];
+        }
+        Err(unseen) => return vec![unseen.finding(&name)],
+    };
+    let advice = "the leader of the operator repairs and renews it: see whether it runs under \"leader election\" below";
+    let problems = report.problems.iter();
+    let mut findings: Vec<Finding> = problems
+        .map(|problem| Finding::problem(format!("{name}: {problem}"), advice))
+        .collect();
+    if let Some((_, to)) = &report.validity {
+        findings.push(match report.is_late {
+            true => Finding::problem(
+                format!("{name}: the serving certificate expires at {to}"),
+                advice,
+            ),
+            false => Finding::good(format!(
+                "{name}: the serving certificate is valid until {to}"
+            )),
+        });
+    } else if findings.is_empty() {
+        findings.push(Finding::problem(
+            format!("{name} has no certificate"),
+            advice,
+        ));
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::doctor::finding::{Level, Unseen};
+
+    fn webhook() -> Value {
+        json!({
+            "name": "validate.sites.example.com",
+            "clientConfig": {
+                "service": {"name": "sites", "namespace": "sites-system", "path": "/validate"},
+                "caBundle": "Y2E=",
+            },
+            "rules": [{
+                "apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["sites"], "operations": ["CREATE", "UPDATE"],
+            }],
+        })
+    }
+
+    fn configuration(webhooks: &Value) -> Value {
+        json!({
+            "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "sites"}, "webhooks": webhooks,
+        })
+    }
+
+    fn facts(webhooks: &Value) -> WebhookFacts {
+        WebhookFacts {
+            service_name: "sites-system/sites".to_owned(),
+            configurations: vec![Ok(Some(configuration(webhooks)))],
+            converted: vec![json!({
+                "metadata": {"name": "sites.example.com"},
+                "spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": "Y2E="}}}},
+            })],
+            service: Ok(Some(json!({}))),
+            slices: Ok(vec![json!({"endpoints": [{"conditions": {}}]})]),
+            secret_name: "sites-system/sites-certificates".to_owned(),
+            certificates: Ok(None),
+            has_own_certificate: true,
+        }
+    }
+
+    fn problems(facts: &WebhookFacts) -> Vec<String> {
+        let found = check_webhooks(&[configuration(&json!([webhook()]))], facts);
+        let problems = found
+            .into_iter()
+            .filter(|finding| finding.level == Level::Problem);
+        problems.map(|finding| finding.text).collect()
+    }
+
+    #[test]
+    fn each_part_of_a_configuration_is_compared() {
+        assert_eq!(problems(&facts(&json!([webhook()]))), [""; 0]);
+        let mut wider = webhook();
+        wider["rules"][0]["operations"] = json!(["*"]);
+        assert_eq!(problems(&facts(&json!([wider]))), [""; 0]);
+        let mut other = webhook();
+        other["clientConfig"]["service"]["namespace"] = json!("default");
+        other["rules"][0]["operations"] = json!(["CREATE"]);
+        other["clientConfig"]["caBundle"] = json!(null);
+        let mut strange = webhook();
+        strange["name"] = json!("old.sites.example.com");
+        let found = problems(&facts(&json!([other, strange])));
+        let [differs, bundle, old] = &*found else {
+            panic!("{found:?}");
+        };
+        assert!(
+            differs.ends_with("in the namespace of its Service, its rules"),
+            "{differs}"
+        );
+        assert!(bundle.contains("has no caBundle"), "{bundle}");
+        assert!(
+            old.contains("has the webhook old.sites.example.com"),
+            "{old}"
+        );
+        let found = problems(&facts(&json!([])));
+        assert!(
+            found[0].contains("lacks the webhook validate.sites.example.com"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_service_without_endpoints_and_a_lost_secret_are_problems() {
+        let mut facts = facts(&json!([webhook()]));
+        facts.has_own_certificate = false;
+        facts.slices = Ok(vec![
+            json!({"endpoints": [{"conditions": {"ready": false}}]}),
+            json!({"endpoints": null}),
+        ]);
+        let found = problems(&facts);
+        assert!(found[0].contains("no ready endpoint"), "{found:?}");
+        assert!(
+            found[1].contains("sites-certificates is missing"),
+            "{found:?}"
+        );
+        facts.service = Ok(None);
+        facts.configurations = vec![Ok(None)];
+        facts.certificates = Err(Unseen::forbidden("403"));
+        let found = problems(&facts);
+        assert!(
+            found[0].contains("ValidatingWebhookConfiguration sites is missing"),
+            "{found:?}"
+        );
+        assert!(
+            found[1].contains("Service sites-system/sites is missing"),
+            "{found:?}"
+        );
+    }
+}

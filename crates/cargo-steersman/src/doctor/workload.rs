@@ -1,0 +1,242 @@
+//! Machine: whether the Deployment of the operator runs.
+
+use serde_json::Value;
+
+use crate::doctor::finding::{Finding, Seen};
+
+/// A Pod of the operator.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PodFacts {
+    pub(crate) pod: Value,
+    /// The message of the last failed readiness probe, if it could be read.
+    pub(crate) readiness: Option<String>,
+}
+
+/// Reasons for which a container waits without a defect.
+const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
+
+/// Returns whether a Deployment has a flag, as in `--leader-elect`, in the form of one word with or without a value.
+pub(crate) fn has_flag(deployment: &Value, flag: &str) -> bool {
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
+    let words = containers.into_iter().flatten().flat_map(|container| {
+        let lists = [&container["command"], &container["args"]];
+        lists
+            .into_iter()
+            .filter_map(Value::as_array)
+            .flatten()
+            .filter_map(Value::as_str)
+    });
+    let mut words = words;
+    words.any(|word| {
+        let rest = word.strip_prefix(flag);
+        rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('=') && rest != "=false"))
+    })
+}
+
+/// Returns whether a Deployment should run replicas that elect a leader.
+pub(crate) fn elects(seen: &Seen<Option<Value>>) -> bool {
+    let Ok(Some(deployment)) = seen else {
+        return false;
+    };
+    wanted_replicas(deployment) > 0 && has_flag(deployment, "--leader-elect")
+}
+
+/// Checks the Deployment of the operator and its Pods.
+pub(crate) fn check_deployment(
+    name: &str,
+    seen: &Seen<Option<Value>>,
+    pods: &Seen<Vec<PodFacts>>,
+) -> Vec<Finding> {
+    let deployment = match seen {
+        Ok(Some(deployment)) => deployment,
+        Ok(None) => {
+            let text = format!("Deployment {name} does not exist");
+            let advice = "nothing to do if the operator runs elsewhere; otherwise run `cargo steersman deploy`, with \
+                          --namespace if it is in another one";
+            return vec![Finding::unknown(text, advice)];
+        }
+        Err(unseen) => return vec![unseen.finding(&format!("Deployment {name}"))],
+    };
+    let containers = &deployment["spec"]["template"]["spec"]["containers"];
+    let image = containers[0]["image"].as_str().unwrap_or_default();
+    let (wanted, available) = (
+        wanted_replicas(deployment),
+        deployment["status"]["availableReplicas"]
+            .as_i64()
+            .unwrap_or(0),
+    );
+    let text = format!(
+        "Deployment {name} has {available} of {wanted} replicas available, with the image {image}"
+    );
+    let mut findings = vec![match available {
+        _ if wanted == 0 => Finding::problem(
+            text,
+            format!(
+                "it is scaled to 0: `kubectl scale deployment --replicas=1 {}`",
+                place(name)
+            ),
+        ),
+        available if available < wanted => {
+            let advice = format!(
+                "see its Pods: `kubectl describe deployment {}`",
+                place(name)
+            );
+            Finding::problem(text, advice)
+        }
+        _ => Finding::good(text),
+    }];
+    match pods {
+        Ok(pods) => findings.extend(pods.iter().filter_map(check_pod)),
+        Err(unseen) => findings.push(unseen.finding(&format!("the Pods of {name}"))),
+    }
+    findings
+}
+
+fn check_pod(facts: &PodFacts) -> Option<Finding> {
+    let pod = &facts.pod;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (name, namespace) = (
+        text(&pod["metadata"]["name"]),
+        text(&pod["metadata"]["namespace"]),
+    );
+    if is_ready(pod) || !pod["metadata"]["deletionTimestamp"].is_null() {
+        return None;
+    }
+    let containers = pod["status"]["containerStatuses"].as_array();
+    let mut waiting = containers.into_iter().flatten().filter(|container| {
+        let reason = text(&container["state"]["waiting"]["reason"]);
+        !reason.is_empty() && !STARTING.contains(&&*reason)
+    });
+    if let Some(container) = waiting.next() {
+        let reason = text(&container["state"]["waiting"]["reason"]);
+        let ended = &container["lastState"]["terminated"];
+        let last = match ended["exitCode"].as_i64() {
+            Some(code) => format!(
+                "{} (exit code {code}) {}",
+                text(&ended["reason"]),
+                text(&ended["message"])
+            ),
+            None => text(&container["state"]["waiting"]["message"]),
+        };
+        let advice = match ended.is_null() {
+            true => format!("`kubectl describe pod --namespace {namespace} {name}`"),
+            false => format!("`kubectl logs --previous --namespace {namespace} {name}`"),
+        };
+        return Some(Finding::problem(
+            format!("Pod {name} is in {reason}: {}", last.trim()),
+            advice,
+        ));
+    }
+    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    let messages = conditions
+        .filter(|condition| condition["status"] == "False")
+        .map(|condition| text(&condition["message"]));
+    let mut messages: Vec<String> = messages.filter(|message| !message.is_empty()).collect();
+    messages.dedup();
+    messages.extend(facts.readiness.clone());
+    let because = match messages.is_empty() {
+        true => String::new(),
+        false => format!(": {}", messages.join("; ")),
+    };
+    let advice = format!(
+        "`kubectl logs --namespace {namespace} {name}`; its /readyz?verbose says which check fails"
+    );
+    Some(Finding::problem(
+        format!("Pod {name} is not ready{because}"),
+        advice,
+    ))
+}
+
+/// Returns whether a Pod has the condition Ready.
+pub(crate) fn is_ready(pod: &Value) -> bool {
+    let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
+}
+
+fn wanted_replicas(deployment: &Value) -> i64 {
+    deployment["spec"]["replicas"].as_i64().unwrap_or(1)
+}
+
+/// Returns the flags of kubectl for a namespace and name.
+fn place(name: &str) -> String {
+    match name.split_once('/') {
+        Some((namespace, name)) => format!("--namespace {namespace} {name}"),
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::doctor::finding::Level;
+
+    fn deployment(available: i64) -> Value {
+        json!({
+            "spec": {"replicas": 2, "template": {"spec": {"containers": [
+                {"image": "greeter:1", "args": ["--leader-elect", "--webhook-cert-path=/a", "--install=false"]},
+            ]}}},
+            "status": {"availableReplicas": available},
+        })
+    }
+
+    fn pod(status: &Value, readiness: Option<&str>) -> PodFacts {
+        PodFacts {
+            pod: json!({"metadata": {"name": "greeter-a", "namespace": "greeter-system"}, "status": status}),
+            readiness: readiness.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn flags_of_a_deployment_are_read() {
+        let deployment = deployment(2);
+        assert!(
+            has_flag(&deployment, "--leader-elect") && has_flag(&deployment, "--webhook-cert-path")
+        );
+        assert!(!has_flag(&deployment, "--install") && !has_flag(&deployment, "--leader"));
+        assert!(elects(&Ok(Some(deployment))) && !elects(&Ok(None)));
+    }
+
+    #[test]
+    fn a_pod_that_crashes_or_is_not_ready_says_why() {
+        let crashing = json!({"containerStatuses": [{
+            "state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}},
+            "lastState": {"terminated": {"reason": "Error", "exitCode": 1, "message": "error: no cluster"}},
+        }]});
+        let pulling = json!({"containerStatuses": [
+            {"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}},
+        ]});
+        let unready = json!({"conditions": [{"type": "Ready", "status": "False", "message": "unready status: [operator]"}]});
+        let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+        let pods = vec![
+            pod(&crashing, None),
+            pod(&pulling, None),
+            pod(&unready, Some("Readiness probe failed: 503")),
+            pod(&ready, None),
+        ];
+        let found = check_deployment(
+            "greeter-system/greeter",
+            &Ok(Some(deployment(0))),
+            &Ok(pods),
+        );
+        let texts: Vec<&str> = found.iter().map(|finding| &*finding.text).collect();
+        let expected = [
+            "Deployment greeter-system/greeter has 0 of 2 replicas available, with the image greeter:1",
+            "Pod greeter-a is in CrashLoopBackOff: Error (exit code 1) error: no cluster",
+            "Pod greeter-a is in ImagePullBackOff: no such image",
+            "Pod greeter-a is not ready: unready status: [operator]; Readiness probe failed: 503",
+        ];
+        assert_eq!(texts, expected);
+        assert!(found.iter().all(|finding| finding.level == Level::Problem));
+        let healthy = check_deployment(
+            "a/b",
+            &Ok(Some(deployment(2))),
+            &Ok(vec![pod(&ready, None)]),
+        );
+        assert!(
+            matches!(&*healthy, [one] if one.level == Level::Good),
+            "{healthy:?}"
+        );
+    }
+}

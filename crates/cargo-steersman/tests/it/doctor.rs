@@ -1,0 +1,356 @@
+//! `cargo steersman doctor`, with an API server that enforces RBAC.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+use steersman_api::Connection;
+use steersman_object::ObjectKey;
+use steersman_testenv::apiserver::auth::User;
+use steersman_testenv::apiserver::play::{Played, Speed};
+use steersman_testenv::apiserver::{ApiServer, Authorization, Serving, manifests};
+use steersman_testenv::eventually;
+use steersman_webhook::BuiltInCertificates;
+use tokio_util::sync::CancellationToken;
+
+use crate::cargo::{steersman, succeeds};
+use crate::scaffold::{NEW, example_program};
+
+const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+const LEASES: &str = "leases.coordination.k8s.io";
+const ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
+
+/// An operator with its manifests in a cluster.
+struct Examined {
+    folder: PathBuf,
+    program: PathBuf,
+    server: ApiServer,
+    serving: Serving,
+    _here: tempfile::TempDir,
+}
+
+impl Examined {
+    /// Generates the manifests of a program, and applies them.
+    async fn deployed(program: impl FnOnce(&Path) -> PathBuf) -> Self {
+        let here = tempfile::tempdir().unwrap();
+        succeeds(steersman(here.path()).args(NEW));
+        let folder = here.path().join("greeter");
+        let program = program(&folder);
+        succeeds(
+            steersman(&folder)
+                .args(["generate", "--program"])
+                .arg(&program),
+        );
+        let server = ApiServer::builder()
+            .authorization(Authorization::Rbac)
+            .play(Played::everything().speed(Speed::instant()))
+            .build();
+        let serving = server.serve("127.0.0.1:0").await.unwrap();
+        for manifest in manifests::read(folder.join("dist/install.yaml")).unwrap() {
+            let applied = server.apply(&manifest.object, "test");
+            applied.unwrap_or_else(|refused| panic!("{manifest}: {refused:?}"));
+        }
+        let examined = Self {
+            folder,
+            program,
+            server,
+            serving,
+            _here: here,
+        };
+        examined.renew(0);
+        examined.are_available().await;
+        examined
+    }
+
+    async fn are_available(&self) {
+        eventually("the replicas are available", || async {
+            let deployment = self
+                .server
+                .get("deployments.apps", "greeter-system", "greeter");
+            let available = deployment.map(|one| one["status"]["availableReplicas"].clone());
+            match available == Some(json!(2)) {
+                true => Ok(()),
+                false => Err(format!("{available:?}")),
+            }
+        })
+        .await
+        .unwrap();
+    }
+
+    /// Writes the Lease as a replica did that renewed it this number of seconds ago.
+    fn renew(&self, seconds: i64) {
+        let time = k8s_openapi::jiff::Timestamp::now();
+        let time = time - k8s_openapi::jiff::SignedDuration::from_secs(seconds);
+        let time = time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string();
+        let lease = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "greeter", "namespace": "greeter-system"},
+            "spec": {
+                "holderIdentity": "greeter-a", "leaseDurationSeconds": 15, "acquireTime": time, "renewTime": time,
+            },
+        });
+        self.server.apply(&lease, "test").unwrap();
+    }
+
+    /// Examines the operator as a user, and returns what was printed and whether there was no problem.
+    fn doctor(&self, user: Option<&str>) -> (String, bool) {
+        let kubeconfig = match user {
+            Some(user) => self.serving.kubeconfig_for(User::new(user)),
+            None => self.serving.kubeconfig(),
+        };
+        std::fs::write(self.folder.join("kubeconfig"), kubeconfig).unwrap();
+        examine(&self.folder, &self.program)
+    }
+}
+
+/// Runs the command, and returns what it printed and whether there was no problem.
+fn examine(folder: &Path, program: &Path) -> (String, bool) {
+    let mut command = steersman(folder);
+    command.env("KUBECONFIG", folder.join("kubeconfig"));
+    let output = command
+        .args(["doctor", "--program"])
+        .arg(program)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    (format!("{out}{err}"), output.status.success())
+}
+
+/// Checks that a report has each of these texts.
+fn assert_has(report: &str, texts: &[&str]) {
+    for text in texts {
+        assert!(report.contains(text), "{text}:\n{report}");
+    }
+}
+
+/// Makes a definition that lacks a field, an object that does not fit, a role without a rule, and an expired Lease.
+fn damage(cluster: &Examined) {
+    let server = &cluster.server;
+    let mut definition = server
+        .get(DEFINITIONS, "", "greetings.example.com")
+        .unwrap();
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties";
+    let strict = definition.clone();
+    let spec = definition.pointer_mut(&format!("{schema}/spec")).unwrap();
+    spec.as_object_mut().unwrap().remove("required");
+    server.install_crd(definition).unwrap();
+    let object = json!({
+        "apiVersion": "example.com/v1alpha1", "kind": "Greeting", "metadata": {"name": "mute"}, "spec": {},
+    });
+    server.create(object).unwrap();
+    let mut older = strict;
+    let status = older
+        .pointer_mut(&format!("{schema}/status/properties"))
+        .unwrap();
+    status
+        .as_object_mut()
+        .unwrap()
+        .remove("observedGeneration")
+        .unwrap();
+    server.install_crd(older).unwrap();
+    let mut role = server.get(ROLES, "", "greeter").unwrap();
+    let rules = role["rules"].as_array_mut().unwrap();
+    rules.retain(|rule| !rule["resources"].to_string().contains("configmaps"));
+    server.update(ROLES, role).unwrap();
+    cluster.renew(3600);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_healthy_operator_has_no_problem_and_each_defect_is_found() {
+    let cluster = Examined::deployed(|_| example_program()).await;
+    for sample in manifests::read(cluster.folder.join("config/samples")).unwrap() {
+        cluster.server.apply(&sample.object, "test").unwrap();
+    }
+    let (report, is_healthy) = cluster.doctor(None);
+    assert!(is_healthy, "{report}");
+    assert_has(
+        &report,
+        &[
+            "greetings.example.com is served in v1alpha1",
+            "greetings.example.com is that of the program",
+            "has all ",
+            "is held by greeter-a",
+            "has 2 of 2 replicas available, with the image greeter:",
+            "the object of greetings.example.com fits the schema of v1alpha1",
+            "\n0 problems, 0 unknown, ",
+        ],
+    );
+
+    damage(&cluster);
+    let (report, is_healthy) = cluster.doctor(None);
+    assert!(!is_healthy, "{report}");
+    assert_has(
+        &report,
+        &[
+            "greetings.example.com differs from that of the program",
+            "- v1alpha1.status.observedGeneration: the server lacks the field",
+            "greeter-system/greeter lacks rules of the ClusterRole greeter\n",
+            "             - apiGroups: [\"\"]\n               resources: [configmaps]\n               \
+             verbs: [get, list, watch, create, patch]\n",
+            "renewed 60 min ago, and expired after 15 s",
+            "1 of 2 greetings.example.com do not fit the schema of v1alpha1",
+            "- default/mute: spec.message: Required value",
+            "\n4 problems, 0 unknown, ",
+            "error: greeter has 4 problems",
+        ],
+    );
+
+    // Without the definition, and for a user that may read nothing.
+    let server = &cluster.server;
+    server
+        .delete(DEFINITIONS, "", "greetings.example.com")
+        .unwrap();
+    server.delete(LEASES, "greeter-system", "greeter").unwrap();
+    let (report, _) = cluster.doctor(None);
+    assert_has(
+        &report,
+        &[
+            "greetings.example.com is not installed",
+            "greetings.example.com is missing",
+            "Lease greeter-system/greeter does not exist",
+        ],
+    );
+    let (report, is_healthy) = cluster.doctor(Some("guest"));
+    assert!(!is_healthy, "{report}");
+    assert_has(
+        &report,
+        &[
+            "the credentials are those of guest",
+            "configmaps is served in v1",
+            "the permissions of the account greeter-system/greeter cannot be checked",
+            "may create subjectaccessreviews.authorization.k8s.io",
+            "Deployment greeter-system/greeter cannot be checked: deployments.apps \"greeter\" is forbidden",
+        ],
+    );
+    let Examined {
+        serving,
+        folder,
+        program,
+        ..
+    } = cluster;
+    serving.stop().await;
+    let (report, _) = examine(&folder, &program);
+    assert_has(
+        &report,
+        &["does not answer: ", "\n1 problem, 0 unknown, 0 ok"],
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn webhooks_are_called_after_the_leader_has_injected_its_authority() {
+    let cluster = Examined::deployed(with_webhooks).await;
+    let server = &cluster.server;
+    // As a release before left it, without endpoints of the Service.
+    let mut definition = server
+        .get(DEFINITIONS, "", "greetings.example.com")
+        .unwrap();
+    definition["status"]["storedVersions"] = json!(["v1alpha1", "v1"]);
+    server
+        .update(&format!("{DEFINITIONS}/status"), definition)
+        .unwrap();
+    let mut service = server.get("services", "greeter-system", "greeter").unwrap();
+    let selector = service["spec"]["selector"].clone();
+    service["spec"]["selector"] = json!({"app": "another"});
+    server.update("services", service.clone()).unwrap();
+    let (report, is_healthy) = cluster.doctor(None);
+    assert!(!is_healthy, "{report}");
+    assert_has(
+        &report,
+        &[
+            "the conversion webhook of greetings.example.com has no caBundle",
+            "the webhook mutate.greetings.example.com has no caBundle",
+            "the webhook validate.greetings.example.com has no caBundle",
+            "Service greeter-system/greeter has no ready endpoint",
+            "Secret greeter-system/greeter-certificates is missing",
+            "greetings.example.com may have objects that are stored in v1alpha1",
+            "the leader stores them anew by itself",
+        ],
+    );
+
+    let mut definition = server
+        .get(DEFINITIONS, "", "greetings.example.com")
+        .unwrap();
+    definition["status"]["storedVersions"] = json!(["v1"]);
+    server
+        .update(&format!("{DEFINITIONS}/status"), definition)
+        .unwrap();
+    let mut service = server.get("services", "greeter-system", "greeter").unwrap();
+    service["spec"]["selector"] = selector;
+    server.update("services", service).unwrap();
+    let key = |name| ObjectKey::namespaced("greeter-system", name);
+    let certificates = BuiltInCertificates::new(key("greeter-certificates"), key("greeter"))
+        .inject_into_mutating("greeter")
+        .inject_into_validating("greeter")
+        .inject_into_definition("greetings.example.com");
+    let connection = Connection::in_process(server.service(), "default");
+    let (stop, leads) = (CancellationToken::new(), certificates.clone());
+    let stopped = stop.clone();
+    let leader = tokio::spawn(async move { leads.lead(&connection, stopped).await });
+    eventually("nothing is wrong", || async {
+        cluster.renew(0);
+        let (report, is_healthy) = cluster.doctor(None);
+        match is_healthy && report.contains("\n0 problems, 0 unknown, ") {
+            true => Ok(()),
+            false => Err(report),
+        }
+    })
+    .await
+    .unwrap();
+    stop.cancel();
+    leader.await.unwrap();
+
+    // Another authority, a rule too few, and no conversion.
+    let configurations = "validatingwebhookconfigurations.admissionregistration.k8s.io";
+    let mut validating = server.get(configurations, "", "greeter").unwrap();
+    validating["webhooks"][0]["clientConfig"]["caBundle"] = json!("b3RoZXI=");
+    validating["webhooks"][0]["rules"][0]["operations"] = json!(["CREATE"]);
+    server.update(configurations, validating).unwrap();
+    let mut definition = server
+        .get(DEFINITIONS, "", "greetings.example.com")
+        .unwrap();
+    definition["spec"]["conversion"] = json!({"strategy": "None"});
+    server.update(DEFINITIONS, definition).unwrap();
+    let (report, _) = cluster.doctor(None);
+    assert_has(
+        &report,
+        &[
+            "the webhook validate.greetings.example.com differs from the program's in its rules",
+            "the webhook validate.greetings.example.com has another caBundle than the operator's Secret",
+            "greetings.example.com has several versions and no conversion webhook",
+            "\n3 problems, 0 unknown, ",
+        ],
+    );
+    cluster.serving.stop().await;
+}
+
+/// Makes a program that describes greeter with a second version and with webhooks.
+#[cfg(unix)]
+fn with_webhooks(folder: &Path) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let described = succeeds(Command::new(example_program()).arg("describe"));
+    let mut description: Value = serde_json::from_str(&described).unwrap();
+    let versions = &mut description["definitions"][0]["spec"]["versions"];
+    let mut stored = versions[0].clone();
+    stored["name"] = json!("v1");
+    versions[0]["storage"] = json!(false);
+    versions.as_array_mut().unwrap().push(stored);
+    let object = description["kinds"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|kind| kind["kind"] == "Greeting");
+    let object = object.unwrap().clone();
+    description["webhooks"] = json!([
+        {"path": "/mutate", "mutates": true, "object": object},
+        {"path": "/validate", "mutates": false, "object": object},
+    ]);
+    description["converted"] =
+        json!([{"group": "example.com", "version": "v1", "kind": "Greeting"}]);
+    let (text, program) = (folder.join("description.json"), folder.join("program"));
+    std::fs::write(&text, description.to_string()).unwrap();
+    std::fs::write(&program, format!("#!/bin/sh\ncat '{}'\n", text.display())).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
