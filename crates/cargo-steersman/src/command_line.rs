@@ -254,9 +254,9 @@ pub(crate) struct DevArgs {
     /// The port of the API server; 0 is a free one
     #[arg(long, default_value_t = 0)]
     pub(crate) port: u16,
-    /// The folder or file of the objects to apply; it may be missing
-    #[arg(long, value_name = "PATH", default_value = "config/samples")]
-    pub(crate) samples: PathBuf,
+    /// The folder or file of the objects to apply [default: config/samples, if it exists]
+    #[arg(long, value_name = "PATH")]
+    pub(crate) samples: Option<PathBuf>,
     /// Where the kubeconfig is written
     #[arg(
         long,

@@ -1,6 +1,7 @@
 //! Driver: `cargo steersman dev`, which runs an operator with an API server while it is written.
 
 mod changes;
+mod samples;
 mod cluster;
 mod interruption;
 mod lines;
@@ -21,6 +22,7 @@ use self::cluster::DevCluster;
 use self::interruption::Interruption;
 use self::lines::{ObjectLines, Readiness, is_of, name_of, readiness, request_line};
 use self::operator::{RunningOperator, free_port};
+use self::samples::Samples;
 use crate::command_line::DevArgs;
 use crate::error::Error;
 use crate::project::{BuildOptions, Project, describe};
@@ -35,6 +37,7 @@ struct Session<'a> {
     screen: Screen,
     cluster: DevCluster,
     objects: ObjectLines,
+    samples: Samples,
     webhook_port: u16,
     interruption: Interruption,
 }
@@ -69,6 +72,7 @@ const TRIES: u32 = 20;
 /// Runs the operator of the present folder.
 pub(crate) async fn dev(args: &DevArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
+    let samples = Samples::find(&project.folder, args.samples.as_deref())?;
     let kubeconfig = project.folder.join(&args.kubeconfig);
     let screen = Screen::start();
     let cluster = DevCluster::start(args.port, &kubeconfig).await?;
@@ -82,6 +86,7 @@ pub(crate) async fn dev(args: &DevArgs) -> Result<(), Error> {
         screen,
         cluster,
         objects: ObjectLines::default(),
+        samples,
         webhook_port: free_port()?,
         interruption: Interruption::listen()?,
     };
@@ -140,11 +145,16 @@ impl Session<'_> {
                     running = None;
                     is_outdated = false;
                 }
-                Turn::Ready | Turn::Interrupted => {
+                turn @ (Turn::Ready | Turn::Interrupted) => {
                     if let Some((operator, _)) = running.take() {
                         operator.stop().await;
                     }
-                    return Ok(());
+                    return match turn {
+                        Turn::Interrupted if self.args.once => Err(Error::Interrupted {
+                            end: "all samples were ready",
+                        }),
+                        _ => Ok(()),
+                    };
                 }
             }
         }
@@ -224,12 +234,11 @@ impl Session<'_> {
 
     /// Applies the samples; again and again while the webhooks start.
     async fn apply_samples(&self) -> Result<(), Error> {
-        let path = self.project.folder.join(&self.args.samples);
         for _ in 1..TRIES {
-            match self.cluster.apply(&path) {
+            match self.cluster.apply(&self.samples) {
                 Ok(0) => return Ok(()),
                 Ok(number) => {
-                    let samples = self.args.samples.display();
+                    let samples = self.samples.shown.display();
                     let objects = match number {
                         1 => "1 object".to_owned(),
                         more => format!("{more} objects"),
@@ -244,7 +253,7 @@ impl Session<'_> {
                 Err(problem) => return Err(problem),
             }
         }
-        self.cluster.apply(&path).map(drop)
+        self.cluster.apply(&self.samples).map(drop)
     }
 
     /// Shows what happens, until something is to be done.

@@ -176,6 +176,40 @@ pub(crate) enum Error {
         /// The number of problems.
         problems: usize,
     },
+    /// The samples that the command line names do not exist.
+    #[error(
+        "{} does not exist: --samples takes the file or folder of the objects to apply", path.display()
+    )]
+    NoSamples {
+        /// The file or folder.
+        path: PathBuf,
+    },
+    /// The file of the samples is one that only kustomize reads.
+    #[error(
+        "{} is no object: apply what it makes with `kubectl apply --kustomize`, or name a folder", path.display()
+    )]
+    Kustomization {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Generated YAML cannot be read.
+    #[error("document {document} of {path} cannot be read, line {line} of the file: {problem}")]
+    Document {
+        /// The file.
+        path: String,
+        /// The number of the document in the file, from 1.
+        document: usize,
+        /// The line of the problem in the file, from 1.
+        line: usize,
+        /// The problem.
+        problem: String,
+    },
+    /// The command was interrupted before its end.
+    #[error("interrupted before {end}")]
+    Interrupted {
+        /// What had not happened yet.
+        end: &'static str,
+    },
 }
 
 impl Error {

@@ -38,6 +38,9 @@ use crate::deploy::{Action, Objects, deploy, image};
 use crate::error::Error;
 use crate::screen::{complain, say};
 
+/// The exit code of a shell for a command that ctrl-c ended.
+const INTERRUPTED: u8 = 130;
+
 #[tokio::main]
 async fn main() -> ExitCode {
     let CargoArgs::Steersman(args) = CargoArgs::parse();
@@ -45,7 +48,10 @@ async fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(format_args!("error: {}", report(&error)));
-            ExitCode::FAILURE
+            match error {
+                Error::Interrupted { .. } => ExitCode::from(INTERRUPTED),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -7,8 +7,9 @@ use serde_json::Value;
 use steersman_cli::Description;
 use steersman_testenv::apiserver::faults::RequestRecord;
 use steersman_testenv::apiserver::play::{Played, Speed};
-use steersman_testenv::apiserver::{ApiServer, Serving, manifests};
+use steersman_testenv::apiserver::{ApiServer, Serving};
 
+use super::samples::{Samples, documents};
 use crate::error::Error;
 use crate::generate::webhook_configurations;
 
@@ -90,7 +91,7 @@ impl DevCluster {
         self.server
             .route_service("default", &description.name, 443, &url);
         for (path, text) in webhook_configurations(description)? {
-            for object in documents(&text) {
+            for object in documents(&path, &text)? {
                 let applied = self.server.apply(&object, MANAGER);
                 applied.map_err(|status| Error::Refused {
                     object: path.clone(),
@@ -101,12 +102,9 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Applies the objects of a file or folder, and returns how many there are. A folder that does not exist has none.
-    pub(crate) fn apply(&self, path: &Path) -> Result<usize, Error> {
-        if !path.exists() {
-            return Ok(0);
-        }
-        let samples = manifests::read(path)?;
+    /// Applies samples, and returns how many there are.
+    pub(crate) fn apply(&self, samples: &Samples) -> Result<usize, Error> {
+        let samples = samples.read()?;
         for sample in &samples {
             let applied = self.server.apply(&sample.object, MANAGER);
             applied.map_err(|status| Error::Refused {
@@ -147,12 +145,4 @@ impl DevCluster {
     pub(crate) async fn stop(self) {
         self.serving.stop().await;
     }
-}
-
-/// Returns the objects of generated YAML.
-fn documents(text: &str) -> Vec<Value> {
-    let documents = text.split("\n---\n");
-    documents
-        .filter_map(|document| serde_saphyr::from_str(document).ok())
-        .collect()
 }

@@ -1,0 +1,120 @@
+//! Driver: reads the objects that `dev` applies.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use steersman_testenv::apiserver::manifests::{self, Manifest};
+
+use crate::error::Error;
+
+/// The objects that are applied after each start of the operator.
+#[derive(Clone, Debug)]
+pub(crate) struct Samples {
+    /// The file or folder in messages: relative to the folder of the operator.
+    pub(crate) shown: PathBuf,
+    path: PathBuf,
+}
+
+/// Where the samples of a new operator are.
+const DEFAULT: &str = "config/samples";
+/// The files that only kustomize reads.
+const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+
+impl Samples {
+    /// Finds the samples that the command line names, or else those of the folder, which need not exist.
+    pub(crate) fn find(folder: &Path, given: Option<&Path>) -> Result<Self, Error> {
+        let shown = given.unwrap_or(Path::new(DEFAULT)).to_owned();
+        let path = folder.join(&shown);
+        match given.is_some() && !path.exists() {
+            true => Err(Error::NoSamples { path: shown }),
+            false => Ok(Self { shown, path }),
+        }
+    }
+
+    /// Reads the objects. A folder that does not exist has none, and what only kustomize reads is left out.
+    pub(crate) fn read(&self) -> Result<Vec<Manifest>, Error> {
+        if !self.path.exists() {
+            return Ok(Vec::new());
+        }
+        if self.path.is_file() && is_kustomization(&self.path) {
+            let path = self.shown.clone();
+            return Err(Error::Kustomization { path });
+        }
+        let mut samples = manifests::read(&self.path)?;
+        samples.retain(|sample| !is_kustomization(&sample.file));
+        Ok(samples)
+    }
+}
+
+fn is_kustomization(path: &Path) -> bool {
+    let name = path.file_name();
+    name.is_some_and(|name| KUSTOMIZATIONS.iter().any(|known| name == *known))
+}
+
+/// Returns the objects of generated YAML.
+pub(crate) fn documents(path: &str, text: &str) -> Result<Vec<Value>, Error> {
+    const BETWEEN: &str = "\n---\n";
+    let mut objects = Vec::new();
+    // The first line of the document in the file.
+    let mut first = 1;
+    for (number, document) in text.split(BETWEEN).enumerate() {
+        let object = serde_saphyr::from_str::<Value>(document).map_err(|error| {
+            let line = error.location().map_or(1, |place| place.line());
+            let line = usize::try_from(line).unwrap_or(usize::MAX);
+            Error::Document {
+                path: path.to_owned(),
+                document: number + 1,
+                line: first + line.saturating_sub(1),
+                problem: error.to_string(),
+            }
+        })?;
+        objects.push(object);
+        first += document.lines().count() + 1;
+    }
+    objects.retain(|object| !object.is_null());
+    Ok(objects)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_kustomize_reads_is_no_sample_and_a_missing_default_has_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |given: Option<&str>| {
+            let samples = Samples::find(folder.path(), given.map(Path::new))?;
+            samples.read()
+        };
+        assert!(read(None).unwrap().is_empty());
+        let error = read(Some("config/samples")).unwrap_err().to_string();
+        assert!(
+            error.starts_with("config/samples does not exist"),
+            "{error}"
+        );
+        let inside = folder.path().join("config/samples");
+        std::fs::create_dir_all(&inside).unwrap();
+        std::fs::write(inside.join("kustomization.yaml"), "resources: [a.yaml]\n").unwrap();
+        std::fs::write(inside.join("a.yaml"), "kind: A\n").unwrap();
+        assert_eq!(read(None).unwrap().len(), 1);
+        let error = read(Some("config/samples/kustomization.yaml")).unwrap_err();
+        assert!(error.to_string().contains("--kustomize"), "{error}");
+    }
+
+    #[test]
+    fn an_error_in_generated_yaml_names_file_document_and_line() {
+        let text = "kind: A\nname: a\n---\n# Nothing.\n---\nkind: B\nname: [\n";
+        let error = documents("config/webhook.yaml", text).unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.starts_with("document 3 of config/webhook.yaml cannot be read, line "),
+            "{text}"
+        );
+        let Error::Document { line, .. } = error else {
+            panic!("{text}");
+        };
+        assert!((6..=8).contains(&line), "{line}");
+        let objects = documents("a", "kind: A\n---\n# Nothing.\n---\nkind: B\n").unwrap();
+        assert_eq!(objects.len(), 2);
+    }
+}
