@@ -9,7 +9,7 @@ use steersman_cache::CacheOptions;
 use steersman_controller::{ControllerDefaults, ControllerSettings, ReconcileLimit};
 use steersman_lease::LeaderElection;
 use steersman_manager::{Manager, ManagerBuilder, MetricsServer};
-use steersman_serve::{ListenAddress, TlsOptions};
+use steersman_serve::{ListenAddress, TlsOptions, TokenFile};
 use steersman_webhook::WebhookServer;
 
 use crate::controller_setting::{Backoff, NamedSetting, by_controller};
@@ -102,8 +102,12 @@ fn without_empty_values(mut flags: Flags) -> Flags {
     ] {
         name.take_if(|name| name.is_empty());
     }
-    for folder in [&mut flags.metrics_cert_path, &mut flags.webhook_cert_path] {
-        folder.take_if(|folder| folder.as_os_str().is_empty());
+    for path in [
+        &mut flags.metrics_cert_path,
+        &mut flags.metrics_token_path,
+        &mut flags.webhook_cert_path,
+    ] {
+        path.take_if(|path| path.as_os_str().is_empty());
     }
     flags
 }
@@ -289,8 +293,8 @@ impl<T> Config<T> {
         }
     }
 
-    /// Returns the server of `/metrics` with its certificate and its access; `None` without an address. A secure
-    /// server also shows and changes the level of the log, below `/debug/log-level`.
+    /// Returns the server of `/metrics` with its certificate and its access; `None` without an address. A server with
+    /// control of access also shows and changes the level of the log, below `/debug/log-level`.
     fn metrics_server(&self) -> Option<MetricsServer> {
         let flags = &self.flags;
         let address =
@@ -298,21 +302,31 @@ impl<T> Config<T> {
         if address.is_off() {
             return None;
         }
-        // Every client could change the level of a server without access control.
-        if flags.metrics_secure == Some(false) {
-            return Some(MetricsServer::new(address));
-        }
+        let token = flags.metrics_token_path.as_ref();
+        let server = match (flags.metrics_secure, token) {
+            // Every client could change the level of a server without access control.
+            (Some(false), None) => return Some(MetricsServer::new(address)),
+            (Some(false), Some(_)) => MetricsServer::new(address),
+            _ => MetricsServer::secure(address).tls(self.metrics_tls()),
+        };
+        let server = match token {
+            Some(path) => server.access(TokenFile::new(path)),
+            None => server,
+        };
+        Some(match &self.log {
+            Some(level) => server.route(level_route(level.clone())),
+            None => server,
+        })
+    }
+
+    fn metrics_tls(&self) -> TlsOptions {
+        let flags = &self.flags;
         let (chain, key) = (&flags.metrics_cert_name, &flags.metrics_cert_key);
         let tls = match &flags.metrics_cert_path {
             Some(folder) => files(folder, chain.as_deref(), key.as_deref()),
             None => TlsOptions::self_signed(),
         };
-        let http2 = flags.enable_http2.unwrap_or_default();
-        let server = MetricsServer::secure(address).tls(tls.http2(http2));
-        Some(match &self.log {
-            Some(level) => server.route(level_route(level.clone())),
-            None => server,
-        })
+        tls.http2(flags.enable_http2.unwrap_or_default())
     }
 }
 
@@ -356,6 +370,38 @@ mod tests {
             let config = args.config_with(|_| None).unwrap();
             let server = format!("{:?}", config.metrics_server().unwrap());
             assert!(server.contains(expected), "{flags:?}: {server}");
+        }
+    }
+
+    #[test]
+    fn a_token_controls_the_access_with_and_without_https() {
+        for (flags, expected) in [
+            (&[][..], "tls: Some, access: Reviewed"),
+            (&["--metrics-secure=f"], "tls: None, access: Open"),
+            (&["--metrics-token-path=t"], "tls: Some, access: Given"),
+            (
+                &["--metrics-secure=f", "--metrics-token-path=t"],
+                "tls: None, access: Given",
+            ),
+        ] {
+            let words = ["program", "--metrics-bind-address=:8443"];
+            let words = words.iter().chain(flags);
+            let args = crate::Args::try_parse_from(words).unwrap();
+            let config = args.config_with(|_| None).unwrap();
+            let server = format!("{:?}", config.metrics_server().unwrap());
+            let found = format!(
+                "tls: {}, access: {}",
+                if server.contains("tls: None") {
+                    "None"
+                } else {
+                    "Some"
+                },
+                ["Reviewed", "Open", "Given"]
+                    .iter()
+                    .find(|access| server.contains(&format!("access: {access}")))
+                    .unwrap()
+            );
+            assert_eq!(found, expected, "{flags:?}: {server}");
         }
     }
 }

@@ -63,6 +63,9 @@ pub(crate) struct Flags {
     /// The file of the private key in the folder
     #[arg(long, value_name = "NAME")]
     pub(crate) metrics_cert_key: Option<String>,
+    /// The file of a token: clients that send it read metrics, diagnostics and the log level, and the API server is not asked. It counts without HTTPS, too
+    #[arg(long, value_name = "FILE", value_parser = OsStringValueParser::new().map(PathBuf::from))]
+    pub(crate) metrics_token_path: Option<PathBuf>,
     /// The folder of the certificate of the webhook server
     #[arg(long, value_name = "FOLDER", value_parser = OsStringValueParser::new().map(PathBuf::from))]
     pub(crate) webhook_cert_path: Option<PathBuf>,
@@ -142,6 +145,7 @@ impl Flags {
             metrics_cert_path: self.metrics_cert_path.or(lower.metrics_cert_path),
             metrics_cert_name: self.metrics_cert_name.or(lower.metrics_cert_name),
             metrics_cert_key: self.metrics_cert_key.or(lower.metrics_cert_key),
+            metrics_token_path: self.metrics_token_path.or(lower.metrics_token_path),
             webhook_cert_path: self.webhook_cert_path.or(lower.webhook_cert_path),
             webhook_cert_name: self.webhook_cert_name.or(lower.webhook_cert_name),
             webhook_cert_key: self.webhook_cert_key.or(lower.webhook_cert_key),

@@ -51,6 +51,7 @@ pub const SETTINGS: &[Setting] = &[
     none("metrics-cert-path", SERVERS),
     with("metrics-cert-name", "tls.crt", SERVERS),
     with("metrics-cert-key", "tls.key", SERVERS),
+    none("metrics-token-path", SERVERS),
     none("webhook-cert-path", SERVERS),
     with("webhook-cert-name", "tls.crt", SERVERS),
     with("webhook-cert-key", "tls.key", SERVERS),

@@ -113,6 +113,7 @@ pub use options::{Clock, ControllerDefaults, ControllerSettings};
 pub use reconcile::{CleanUp, Finalized, Finalizers, Reconciler, pause};
 pub use request::{ClusterName, ClusterRequest, Request, RequestKey};
 pub use start::StartContext;
+pub use status::recent::{RecentReconcile, ReconcileResult};
 pub use status::{ControllerStatus, HandlerError, HandlerPanic, WorkProgress};
 
 pub use watch::added::{AddedWatch, WatchSet};

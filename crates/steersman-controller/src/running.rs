@@ -36,6 +36,7 @@ use crate::watch::in_clusters::{AnyClusterWatch, follow};
 use crate::watch::{AnySource, AnyWatch, FilterAll, PumpEnd, Sink};
 use crate::worker::Worker;
 use crate::worker::hooks::Hooks;
+use crate::worker::recent_reconciles::RecentReconciles;
 
 use first_sync::{InitialSets, next_synced, remind, sync_error};
 use overdue::{BETWEEN_LOOKS, OverdueReconciles};
@@ -63,6 +64,7 @@ struct Running<R: RequestKey> {
     metrics: Metrics,
     changes: PendingChanges<R>,
     loops: Arc<LoopWatch>,
+    recent: RecentReconciles<R>,
     client: Client,
 }
 
@@ -186,6 +188,9 @@ fn watch<R: RequestKey, C>(
         metrics.clone(),
         name.clone(),
     ));
+    let recent = RecentReconciles::new();
+    let shown = recent.clone();
+    status.shows_recent(move || shown.read());
     let running = Running {
         queue,
         tasks,
@@ -194,6 +199,7 @@ fn watch<R: RequestKey, C>(
         metrics,
         changes,
         loops,
+        recent,
         client,
     };
     Ok((running, awaited))
@@ -350,6 +356,7 @@ impl<R: RequestKey> Running<R> {
             max_retries: work.settings.max_retries,
             changes: self.changes.clone(),
             loops: Arc::clone(&self.loops),
+            recent: self.recent.clone(),
             hooks: Arc::clone(&work.hooks),
         }
     }

@@ -1,5 +1,7 @@
 //! Handle: shows how one controller is doing while it runs.
 
+pub(crate) mod recent;
+
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -11,6 +13,8 @@ use steersman_cache::{Cache, Unsynced};
 use steersman_object::{Kind, ObjectKey};
 
 use crate::request::ClusterName;
+
+use recent::RecentReconcile;
 
 /// The status of one controller. Cheap to clone; all clones show the same controller.
 ///
@@ -90,12 +94,17 @@ struct StatusShared {
 /// Reads the progress of the workers.
 type ReadProgress = Arc<dyn Fn() -> WorkProgress + Send + Sync>;
 
+/// Reads the last reconciles.
+type ReadRecent = Arc<dyn Fn() -> Vec<RecentReconcile> + Send + Sync>;
+
 #[derive(Default)]
 struct StatusState {
     /// Set while the controller waits for first syncs.
     awaited: Option<Awaited>,
     /// Set while workers run.
     progress: Option<ReadProgress>,
+    /// Set from the start on; it stays after the end.
+    recent: Option<ReadRecent>,
     panics: u64,
     last_panic: Option<HandlerPanic>,
     /// The paused objects; `None` if the controller has no rule of a pause.
@@ -178,6 +187,14 @@ impl ControllerStatus {
         let read = self.shared.state.lock().progress.clone();
         // Without the lock, because the queue has a lock of its own.
         read.map(|read| read())
+    }
+
+    /// Returns the last reconciles that have ended, oldest first: up to 64. Empty before the controller starts.
+    #[must_use]
+    pub fn recent(&self) -> Vec<RecentReconcile> {
+        let read = self.shared.state.lock().recent.clone();
+        // Without the lock, because it formats requests.
+        read.map(|read| read()).unwrap_or_default()
     }
 
     /// Returns the number of events lost to panics of predicates, handlers and filters since the
@@ -274,6 +291,14 @@ impl ControllerStatus {
         Comparing {
             status: self.clone(),
         }
+    }
+
+    /// Shows the last reconciles.
+    pub(crate) fn shows_recent(
+        &self,
+        read: impl Fn() -> Vec<RecentReconcile> + Send + Sync + 'static,
+    ) {
+        self.shared.state.lock().recent = Some(Arc::new(read));
     }
 
     /// Shows the progress of the workers until the returned guard is dropped.

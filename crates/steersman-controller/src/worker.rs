@@ -1,6 +1,7 @@
 //! Driver: the wiring of one worker: ticket, reconciler, outcome, end of the ticket.
 
 pub(crate) mod hooks;
+pub(crate) mod recent_reconciles;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use crate::action::Action;
+use crate::clock::now;
 use crate::context::changes::PendingChanges;
 use crate::context::loop_watch::LoopWatch;
 use crate::context::reason::{EVENT, RunReason};
@@ -26,7 +28,9 @@ use crate::metrics::Metrics;
 use crate::outcome::{Ending, RunLimits, outcome};
 use crate::reconcile::Reconciler;
 use crate::request::{ClusterName, RequestKey, requested_object};
+use crate::status::recent::ReconcileResult;
 use crate::worker::hooks::Hooks;
+use crate::worker::recent_reconciles::{Kept, RecentReconciles};
 
 /// Takes tickets and reconciles their requests, one at a time.
 pub(crate) struct Worker<R: RequestKey, C> {
@@ -45,6 +49,7 @@ pub(crate) struct Worker<R: RequestKey, C> {
     pub(crate) max_retries: Option<u32>,
     pub(crate) changes: PendingChanges<R>,
     pub(crate) loops: Arc<LoopWatch>,
+    pub(crate) recent: RecentReconciles<R>,
     pub(crate) hooks: Arc<Hooks<R>>,
 }
 
@@ -262,8 +267,19 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
         if let Some(priority) = outcome.priority {
             ticket.set_next_priority(priority);
         }
+        let request = ticket.key().clone();
         let next_in = ticket.end(outcome.verdict);
         ended.log(attempt, next_in, outcome.gave_up);
+        self.recent.keep(Kept {
+            id: self.context.reconcile_id(),
+            request,
+            reason: self.context.reason().clone(),
+            attempt,
+            result: ended.result(),
+            time,
+            ended: now(),
+            next_in,
+        });
     }
 }
 
@@ -274,6 +290,15 @@ impl Ended {
         match end {
             Ok(result) => Self::Returned(result),
             Err(payload) => Self::Panicked(panic_text(&*payload).to_owned()),
+        }
+    }
+
+    fn result(&self) -> ReconcileResult {
+        match self {
+            Self::Returned(Ok(_)) => ReconcileResult::Success,
+            Self::Returned(Err(error)) => ReconcileResult::Failed(error.chain()),
+            Self::Panicked(message) => ReconcileResult::Panicked(message.clone()),
+            Self::TimedOut => ReconcileResult::TimedOut,
         }
     }
 

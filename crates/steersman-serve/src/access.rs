@@ -270,7 +270,8 @@ fn is_for(wanted: Option<&[String]>, granted: Option<&[String]>) -> bool {
 }
 
 /// Returns the bearer token of a request.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
+/// Returns the bearer token of a request.
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.trim().split_once(' ')?;
     let token = token.trim();
@@ -278,7 +279,8 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && is_usable).then_some(token)
 }
 
-fn unauthorized() -> Refused {
+/// Makes the response to a request without a good token.
+pub(crate) fn unauthorized() -> Refused {
     let mut response = text_response(StatusCode::UNAUTHORIZED, "Unauthorized");
     response
         .headers_mut()

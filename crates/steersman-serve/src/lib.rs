@@ -41,7 +41,7 @@
 //! - [`routes`] has [`Routes`], [`Handler`] and [`AccessControl`].
 //! - [`metrics_page`] has [`MetricsPage`].
 //! - [`tls`] has [`TlsOptions`].
-//! - [`access`] has [`ReviewedAccess`].
+//! - [`access`] has [`ReviewedAccess`], and [`token_file`] has [`TokenFile`].
 //! - `dial` has [`dial_tls`].
 //! - `tracked_connection` reports what happens on a connection to its phase.
 //! - `respond` answers one request, and `connection` serves one connection.
@@ -59,6 +59,7 @@ pub mod routes;
 pub mod metrics_page;
 pub mod tls;
 pub mod access;
+pub mod token_file;
 mod dial;
 mod tracked_connection;
 mod respond;
@@ -76,3 +77,4 @@ pub use routes::{AccessControl, Handler, Route, Routes, json_response, text_resp
 pub use server::{Server, ServerOptions};
 pub use shared_certificate::SharedCertificate;
 pub use tls::{CertificateMetrics, TlsOptions};
+pub use token_file::TokenFile;

@@ -73,6 +73,12 @@ async fn flags_set_up_probes_and_metrics() {
             .0
             .contains("404")
     );
+    assert!(
+        get(metrics.unwrap(), "/debug/steersman")
+            .await
+            .0
+            .contains("404")
+    );
     drop(stop);
     running.await.unwrap().unwrap();
 }

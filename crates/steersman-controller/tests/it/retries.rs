@@ -7,7 +7,8 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentCondition};
 use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
 use steersman_controller::{
-    Action, Context, Controller, ControllerSettings, Error, Request, limiter, reconcile,
+    Action, Context, Controller, ControllerSettings, Error, ReconcileResult, Request, limiter,
+    reconcile,
 };
 use steersman_testenv::log::capture;
 
@@ -33,6 +34,8 @@ async fn an_event_before_a_retry_keeps_its_deadline_and_costs_no_attempt() {
         ))
         .build(reconciler)
         .unwrap();
+    let status = controller.status();
+    assert!(status.recent().is_empty());
     world.start(controller);
     assert_eq!(runs.next_at().await, ("0 the initial list".to_owned(), 0));
     for replicas in 2..5 {
@@ -46,6 +49,14 @@ async fn an_event_before_a_retry_keeps_its_deadline_and_costs_no_attempt() {
     assert_eq!((text.as_str(), at / 1000), ("1 retry 1", 600));
     let (text, at) = runs.next_at().await;
     assert_eq!((text.as_str(), at / 1000), ("2 retry 2", 1200));
+    // The last reconciles show the same; that of the last run may not have ended.
+    let recent = status.recent();
+    let retry = &recent[4];
+    assert_eq!((retry.id, retry.attempt), (5, 1), "{retry:?}");
+    assert_eq!(retry.request, "default/web");
+    assert_eq!(retry.reason, "retry 1");
+    assert_eq!(retry.result, ReconcileResult::Failed("not yet".to_owned()));
+    assert_eq!(retry.next_in, Some(Duration::from_secs(600)));
 }
 
 // WQ-12: a reconcile that writes its status and then fails is retried with backoff, without any declaration.

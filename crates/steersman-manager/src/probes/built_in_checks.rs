@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 use steersman_cache::{InformerReport, InformerState};
+use steersman_controller::{RecentReconcile, ReconcileResult};
 
 use crate::diagnostics::Diagnostics;
 use crate::health::Check;
@@ -131,6 +132,16 @@ impl Monitor {
         let monitor = Arc::clone(self);
         diagnostics.add("controllers", move || monitor.describe_controllers());
         let monitor = Arc::clone(self);
+        diagnostics.add("reconciles", move || {
+            let now = tokio_now();
+            let controllers = monitor.controllers().into_iter();
+            let all = controllers.flat_map(|status| {
+                let recent = status.recent().into_iter();
+                recent.map(move |one| reconcile(status.controller(), &one, now))
+            });
+            all.collect()
+        });
+        let monitor = Arc::clone(self);
         diagnostics.add("tasks", move || {
             let tasks = monitor.tasks().into_iter();
             tasks
@@ -194,6 +205,8 @@ fn informer(cluster: Option<&str>, report: &InformerReport, now: Instant) -> Val
     json!({
         "cluster": cluster,
         "kind": report.kind.qualified_plural(),
+        // As in the metrics.
+        "name": report.kind.to_string(),
         "namespace": report.namespace,
         "state": report.state.as_str(),
         "problem": reason,
@@ -202,6 +215,27 @@ fn informer(cluster: Option<&str>, report: &InformerReport, now: Instant) -> Val
         "isMetadataOnly": report.is_metadata_only,
         "subscribers": report.subscribers,
         "activityDueInSeconds": report.activity_due.map(|due| due.saturating_duration_since(now).as_secs()),
+    })
+}
+
+fn reconcile(controller: &str, recent: &RecentReconcile, now: Instant) -> Value {
+    let (result, message) = match &recent.result {
+        ReconcileResult::Failed(error) => ("error", Some(&**error)),
+        ReconcileResult::Panicked(text) => ("panic", Some(&**text)),
+        ReconcileResult::TimedOut => ("timeout", None),
+        _ => ("success", None),
+    };
+    json!({
+        "controller": controller,
+        "id": recent.id,
+        "request": recent.request,
+        "reason": recent.reason,
+        "attempt": recent.attempt,
+        "result": result,
+        "message": message,
+        "seconds": recent.time.as_secs_f64(),
+        "endedSecondsAgo": now.saturating_duration_since(recent.ended).as_secs_f64(),
+        "nextInSeconds": recent.next_in.map(|delay| delay.as_secs_f64()),
     })
 }
 

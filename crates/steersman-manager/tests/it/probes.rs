@@ -154,6 +154,8 @@ async fn a_long_reconcile_is_live() {
     }
     let work = manager.diagnostics().section("controllers").unwrap();
     assert_eq!(work[0]["work"]["running"], 1);
+    let ended = manager.diagnostics().section("reconciles").unwrap();
+    assert_eq!(ended, serde_json::json!([]));
     assert!(started.stop().await.unwrap_err().is_unclean_stop());
 }
 

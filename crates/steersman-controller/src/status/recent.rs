@@ -1,0 +1,39 @@
+//! Words: a reconcile that has ended.
+
+use std::time::{Duration, Instant};
+
+/// A reconcile that has ended; see [`ControllerStatus::recent`](crate::ControllerStatus::recent).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct RecentReconcile {
+    /// The number of the reconcile, unique within its controller.
+    pub id: u64,
+    /// The request: of an object, its key.
+    pub request: String,
+    /// Why it ran, as [`RunReason`](crate::RunReason) prints it.
+    pub reason: String,
+    /// The number of failures of the request before it.
+    pub attempt: u32,
+    /// How it ended.
+    pub result: ReconcileResult,
+    /// The time from its begin to its end.
+    pub time: Duration,
+    /// When it ended.
+    pub ended: Instant,
+    /// The delay of the next run that follows without another event; `None` if none does.
+    pub next_in: Option<Duration>,
+}
+
+/// How a reconcile ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReconcileResult {
+    /// It returned an action.
+    Success,
+    /// It returned this error, with its causes.
+    Failed(String),
+    /// It panicked with this text.
+    Panicked(String),
+    /// It was dropped after its deadline and the grace.
+    TimedOut,
+}

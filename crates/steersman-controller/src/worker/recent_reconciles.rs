@@ -1,0 +1,117 @@
+//! Handle: the last reconciles of one controller.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use crate::context::reason::RunReason;
+use crate::request::RequestKey;
+use crate::status::recent::{RecentReconcile, ReconcileResult};
+
+/// The last reconciles of one controller. Cheap to clone; clones share them.
+pub(crate) struct RecentReconciles<R> {
+    kept: Arc<Mutex<VecDeque<Kept<R>>>>,
+}
+
+/// A reconcile as it is kept: nothing is formatted before it is read.
+#[derive(Clone)]
+pub(crate) struct Kept<R> {
+    pub(crate) id: u64,
+    pub(crate) request: R,
+    pub(crate) reason: RunReason,
+    pub(crate) attempt: u32,
+    pub(crate) result: ReconcileResult,
+    pub(crate) time: Duration,
+    pub(crate) ended: Instant,
+    pub(crate) next_in: Option<Duration>,
+}
+
+/// The number of reconciles that are kept.
+const MOST: usize = 64;
+
+impl<R: RequestKey> RecentReconciles<R> {
+    pub(crate) fn new() -> Self {
+        Self {
+            kept: Arc::new(Mutex::new(VecDeque::with_capacity(MOST))),
+        }
+    }
+
+    /// Keeps a reconcile, in place of the oldest.
+    pub(crate) fn keep(&self, reconcile: Kept<R>) {
+        let mut kept = self.kept.lock();
+        let oldest = match kept.len() < MOST {
+            true => None,
+            false => kept.pop_front(),
+        };
+        kept.push_back(reconcile);
+        drop(kept);
+        // Without the lock, because its request is of a type of the program.
+        drop(oldest);
+    }
+
+    /// Returns the reconciles, oldest first.
+    pub(crate) fn read(&self) -> Vec<RecentReconcile> {
+        let kept: Vec<Kept<R>> = self.kept.lock().iter().cloned().collect();
+        // Without the lock, because the formatting of a request may panic.
+        kept.into_iter().map(Kept::into_recent).collect()
+    }
+}
+
+impl<R: RequestKey> Kept<R> {
+    fn into_recent(self) -> RecentReconcile {
+        RecentReconcile {
+            id: self.id,
+            request: format!("{:?}", self.request),
+            reason: self.reason.to_string(),
+            attempt: self.attempt,
+            result: self.result,
+            time: self.time,
+            ended: self.ended,
+            next_in: self.next_in,
+        }
+    }
+}
+
+impl<R> Clone for RecentReconciles<R> {
+    fn clone(&self) -> Self {
+        Self {
+            kept: Arc::clone(&self.kept),
+        }
+    }
+}
+
+impl<R> fmt::Debug for RecentReconciles<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecentReconciles")
+            .field("kept", &self.kept.lock().len())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_reconcile_makes_room() {
+        let recent = RecentReconciles::new();
+        for id in 0..100 {
+            recent.keep(Kept {
+                id,
+                request: id,
+                reason: RunReason::default(),
+                attempt: 0,
+                result: ReconcileResult::Success,
+                time: Duration::ZERO,
+                ended: crate::clock::now(),
+                next_in: None,
+            });
+        }
+        let ids: Vec<u64> = recent.read().iter().map(|one| one.id).collect();
+        assert_eq!(ids, (36..100).collect::<Vec<_>>());
+        assert_eq!(recent.read()[0].request, "36");
+    }
+}

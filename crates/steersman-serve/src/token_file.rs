@@ -1,0 +1,115 @@
+//! Driver: access to routes by one bearer token, which a file holds.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Response, StatusCode};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+use tracing::error;
+
+use crate::access::{bearer, unauthorized};
+use crate::routes::{AccessControl, text_response};
+
+/// Lets in the clients that send the bearer token of a file. It sends no request, so it works without an api-server.
+///
+/// The file is read for each request, so that another token can take its place. White space around the token does not
+/// count.
+///
+/// | request | response |
+/// |---|---|
+/// | without a bearer token, or with another one | 401 |
+/// | while the file cannot be read, or is empty | 500, and one error per minute in the log |
+#[derive(Debug)]
+#[must_use]
+pub struct TokenFile {
+    path: PathBuf,
+    last_error: Mutex<Option<Instant>>,
+}
+
+/// The pause between two log lines about a file that cannot be read.
+const LOG_PAUSE: Duration = Duration::from_secs(60);
+
+impl TokenFile {
+    /// Makes the control of access. The file is not read yet.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self {
+            path: path.into(),
+            last_error: Mutex::default(),
+        }
+    }
+
+    /// Logs a problem of the file, once per minute.
+    fn complain(&self, problem: &str) {
+        let now = Instant::now();
+        let mut last = self.last_error.lock();
+        if last.is_none_or(|last| now.duration_since(last) >= LOG_PAUSE) {
+            *last = Some(now);
+            error!(file = %self.path.display(), problem, "the token of a server cannot be read, so it refuses all clients");
+        }
+    }
+}
+
+impl AccessControl for TokenFile {
+    async fn admit(&self, head: &Parts) -> Result<(), Response<Bytes>> {
+        let Some(sent) = bearer(&head.headers) else {
+            return Err(unauthorized());
+        };
+        let read = std::fs::read_to_string(&self.path);
+        let problem = match &read {
+            Ok(text) if is_same(text.trim().as_bytes(), sent.as_bytes()) => return Ok(()),
+            // No token matches an empty one, because none is empty.
+            Ok(text) if !text.trim().is_empty() => return Err(unauthorized()),
+            Ok(_) => "it is empty".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        self.complain(&problem);
+        let text = "Authentication failed";
+        Err(text_response(StatusCode::INTERNAL_SERVER_ERROR, text))
+    }
+}
+
+/// Compares without an early end, so that the time of a refusal tells nothing about the token.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b));
+    one.len() == other.len() && differences == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_token_of_the_file_is_let_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let access = TokenFile::new(&path);
+        let status = async |header: Option<&str>| {
+            let mut request = http::Request::get("/metrics");
+            if let Some(header) = header {
+                request = request.header("authorization", header);
+            }
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            let admitted = access.admit(&head).await;
+            admitted.map_or_else(|refused| refused.status().as_u16(), |()| 200)
+        };
+        assert_eq!(status(Some("Bearer secret")).await, 500);
+        std::fs::write(&path, " \n").unwrap();
+        assert_eq!(status(Some("Bearer secret")).await, 500);
+        std::fs::write(&path, "secret\n").unwrap();
+        for (header, expected) in [
+            (Some("Bearer secret"), 200),
+            (Some("Bearer secre"), 401),
+            (Some("Bearer secrets"), 401),
+            (Some("Bearer  "), 401),
+            (Some("Basic secret"), 401),
+            (None, 401),
+        ] {
+            assert_eq!(status(header).await, expected, "{header:?}");
+        }
+        std::fs::write(&path, "other").unwrap();
+        assert_eq!(status(Some("Bearer secret")).await, 401);
+    }
+}
