@@ -236,8 +236,8 @@ pub(crate) struct AddKindArgs {
 /// Run the operator with an API server on this machine
 ///
 /// Builds the operator, starts an API server with a kubeconfig for kubectl, installs the definitions, applies the objects
-/// of config/samples, and shows what the operator does. A change of the sources builds and restarts the operator. The
-/// objects are lost at the end.
+/// of config/samples, and shows what the operator does: on a terminal in a view with keys that inject faults, otherwise in
+/// lines. A change of the sources builds and restarts the operator. The objects are lost at the end.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -251,6 +251,9 @@ pub(crate) struct DevArgs {
     /// How long --once waits after the build
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
     pub(crate) timeout: Duration,
+    /// Print lines instead of the view, also on a terminal
+    #[arg(long)]
+    pub(crate) plain: bool,
     /// The port of the API server; 0 is a free one
     #[arg(long, default_value_t = 0)]
     pub(crate) port: u16,
@@ -264,6 +267,16 @@ pub(crate) struct DevArgs {
         default_value = "target/steersman/kubeconfig"
     )]
     pub(crate) kubeconfig: PathBuf,
+    #[command(flatten)]
+    pub(crate) build: BuildArgs,
+    /// Flags of the operator
+    #[arg(last = true)]
+    pub(crate) operator_args: Vec<String>,
+}
+
+/// How the operator is built.
+#[derive(Debug, Args)]
+pub(crate) struct BuildArgs {
     /// Build without the network
     #[arg(long)]
     pub(crate) offline: bool,
@@ -273,9 +286,6 @@ pub(crate) struct DevArgs {
     /// Build for speed
     #[arg(long)]
     pub(crate) release: bool,
-    /// Flags of the operator
-    #[arg(last = true)]
-    pub(crate) operator_args: Vec<String>,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

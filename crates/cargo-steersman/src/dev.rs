@@ -1,31 +1,44 @@
 //! Driver: `cargo steersman dev`, which runs an operator with an API server while it is written.
 
+mod clock;
 mod changes;
 mod samples;
+mod answered;
 mod cluster;
 mod interruption;
 mod lines;
+mod loopback;
+mod view;
+mod endpoint;
+mod output;
 mod operator;
+mod built;
+mod injector;
+mod terminal;
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::Value;
-use steersman_cli::Description;
 use steersman_object::report;
-use tokio::process::Command;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep};
 
+use self::built::Built;
 use self::changes::Changes;
 use self::cluster::DevCluster;
 use self::interruption::Interruption;
 use self::lines::{ObjectLines, Readiness, is_of, name_of, readiness, request_line};
-use self::operator::{RunningOperator, free_port};
+use self::loopback::free_port;
+use self::operator::{OperatorStart, RunningOperator};
+use self::output::SessionOutput;
 use self::samples::Samples;
+use self::terminal::View;
+use self::view::model::{Heading, ViewEvent};
 use crate::command_line::DevArgs;
 use crate::error::Error;
-use crate::project::{BuildOptions, Project, describe};
+use crate::project::Project;
 use crate::screen::Screen;
 use crate::shell_words::path_word;
 
@@ -34,20 +47,14 @@ struct Session<'a> {
     args: &'a DevArgs,
     project: Project,
     kubeconfig: PathBuf,
-    screen: Screen,
+    output: SessionOutput,
     cluster: DevCluster,
     objects: ObjectLines,
     samples: Samples,
     webhook_port: u16,
     interruption: Interruption,
-}
-
-/// The built program, and what it says about itself.
-struct Built {
-    program: PathBuf,
-    /// When it was built: a program that is not built anew keeps running.
-    at: Option<SystemTime>,
-    description: Description,
+    /// The key of the view that restarts the operator.
+    restart: Option<UnboundedReceiver<()>>,
 }
 
 /// Why a session stops watching.
@@ -58,6 +65,8 @@ enum Turn {
     Ready,
     /// The operator ended by itself.
     Ended(Error),
+    /// The operator shall be started again.
+    Restart,
     /// ctrl-c.
     Interrupted,
 }
@@ -69,47 +78,71 @@ const QUIET: Duration = Duration::from_secs(1);
 /// How often samples are tried that the server refuses, because the webhooks have just started.
 const TRIES: u32 = 20;
 
+/// The file of the token of the diagnostics, beside the kubeconfig.
+const TOKEN: &str = "diagnostics-token";
+
 /// Runs the operator of the present folder.
 pub(crate) async fn dev(args: &DevArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let samples = Samples::find(&project.folder, args.samples.as_deref())?;
     let kubeconfig = project.folder.join(&args.kubeconfig);
-    let screen = Screen::start();
     let cluster = DevCluster::start(args.port, &kubeconfig).await?;
-    screen.say(format_args!("an API server runs at {}", cluster.url()));
-    let word = path_word(&kubeconfig);
-    screen.say(format_args!("export KUBECONFIG={word}"));
-    let mut session = Session {
-        args,
-        project,
-        kubeconfig,
-        screen,
-        cluster,
-        objects: ObjectLines::default(),
-        samples,
-        webhook_port: free_port()?,
-        interruption: Interruption::listen()?,
+    let heading = Heading {
+        name: project.name.clone(),
+        server: cluster.url(),
+        access: format!("export KUBECONFIG={}", path_word(&kubeconfig)),
+        is_embedded: true,
     };
-    let ended = session.run().await;
-    session.cluster.stop().await;
-    if !args.once {
-        // It names a closed port from now on.
-        let _ = std::fs::remove_file(&session.kubeconfig);
+    let webhook_port = free_port()?;
+    let (mut view, mut quit, mut restart) = (None, None, None);
+    let output = match has_view(args) {
+        true => {
+            let server = cluster.server().clone();
+            let (opened, sender, keys) = View::open(heading, Some(server))?;
+            (view, quit, restart) = (Some(opened), Some(keys.quit), Some(keys.restart));
+            SessionOutput::View(sender)
+        }
+        false => {
+            let output = SessionOutput::Lines(Screen::start());
+            output.say(format_args!("an API server runs at {}", heading.server));
+            output.say(heading.access);
+            output
+        }
+    };
+    let ended = async {
+        let mut session = Session {
+            args,
+            project,
+            kubeconfig,
+            output,
+            cluster,
+            objects: ObjectLines::default(),
+            samples,
+            webhook_port,
+            interruption: Interruption::listen(quit)?,
+            restart,
+        };
+        let ended = session.run().await;
+        session.cluster.stop().await;
+        if !args.once {
+            // It names a closed port from now on.
+            let _ = std::fs::remove_file(&session.kubeconfig);
+            let _ = std::fs::remove_file(session.kubeconfig.with_file_name(TOKEN));
+        }
+        ended
+    };
+    let ended = ended.await;
+    if let Some(view) = view {
+        view.close().await;
     }
     ended
 }
 
-impl Built {
-    fn of(program: PathBuf) -> Result<Self, Error> {
-        let description = describe(&program)?;
-        let data = std::fs::metadata(&program);
-        let at = data.and_then(|data| data.modified()).ok();
-        Ok(Self {
-            program,
-            at,
-            description,
-        })
-    }
+/// Returns whether the session has a view: if a person can see it and press keys.
+fn has_view(args: &DevArgs) -> bool {
+    let is_terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    let is_able = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+    is_terminal && is_able && !args.plain && !args.once
 }
 
 impl Session<'_> {
@@ -122,97 +155,90 @@ impl Session<'_> {
         let mut is_outdated = true;
         loop {
             if is_outdated {
-                match self.renew(running.take()).await {
-                    Ok(renewed) => running = Some(renewed),
-                    Err((problem, _)) if changes.is_none() => return Err(problem),
-                    Err((problem, former)) => {
-                        self.screen.say(format_args!("error: {}", report(&problem)));
-                        running = former;
+                let build = Built::build(&self.project, self.args, &self.output);
+                let built = tokio::select! {
+                    built = build => Some(built),
+                    () = self.interruption.next() => None,
+                };
+                let renewed = match built {
+                    Some(Ok(built)) => self.renew(&mut running, built).await,
+                    Some(Err(problem)) => Err(problem),
+                    None => return self.end(running.take(), Turn::Interrupted).await,
+                };
+                if let Err(problem) = renewed {
+                    if changes.is_none() {
+                        return Err(problem);
                     }
+                    self.output.complain(report(&problem));
                 }
             }
+            is_outdated = false;
             match self.watch(&mut running, changes.as_mut()).await? {
                 Turn::Changed(path) => {
                     let path = path.strip_prefix(&self.project.folder).unwrap_or(&path);
-                    self.screen.say(format_args!("{} changed", path.display()));
+                    self.output.say(format_args!("{} changed", path.display()));
                     is_outdated = true;
                 }
                 Turn::Ended(problem) if changes.is_none() => return Err(problem),
                 Turn::Ended(problem) => {
-                    self.screen.say(format_args!(
-                        "error: {problem}; a change of the sources starts it again"
+                    self.output
+                        .show(ViewEvent::OperatorEnded(problem.to_string()));
+                    self.output.complain(format_args!(
+                        "{problem}; a change of the sources starts it again"
                     ));
                     running = None;
-                    is_outdated = false;
                 }
-                turn @ (Turn::Ready | Turn::Interrupted) => {
-                    if let Some((operator, _)) = running.take() {
-                        operator.stop().await;
+                Turn::Restart => match running.take() {
+                    Some((operator, built)) => {
+                        self.stop(operator).await;
+                        match self.start(&built) {
+                            Ok(operator) => running = Some((operator, built)),
+                            Err(problem) => self.output.complain(report(&problem)),
+                        }
                     }
-                    return match turn {
-                        Turn::Interrupted if self.args.once => Err(Error::Interrupted {
-                            end: "all samples were ready",
-                        }),
-                        _ => Ok(()),
-                    };
+                    None => is_outdated = true,
+                },
+                turn @ (Turn::Ready | Turn::Interrupted) => {
+                    return self.end(running.take(), turn).await;
                 }
             }
         }
     }
 
-    /// Builds the program, and starts it in place of the running one unless that is the same. If the build fails, the
-    /// former one keeps running.
+    /// Ends the session.
+    async fn end(
+        &self,
+        running: Option<(RunningOperator, Built)>,
+        turn: Turn,
+    ) -> Result<(), Error> {
+        if let Some((operator, _)) = running {
+            self.stop(operator).await;
+        }
+        match turn {
+            Turn::Interrupted if self.args.once => Err(Error::Interrupted {
+                end: "all samples were ready",
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Starts a built program in place of the running one unless that is the same, and applies the samples.
     async fn renew(
         &self,
-        former: Option<(RunningOperator, Built)>,
-    ) -> Result<(RunningOperator, Built), (Error, Option<(RunningOperator, Built)>)> {
-        let built = match self.build().await {
-            Ok(built) => built,
-            Err(problem) => return Err((problem, former)),
-        };
-        let operator = match former {
-            Some((operator, before)) if before.at.is_some() && before.at == built.at => operator,
+        running: &mut Option<(RunningOperator, Built)>,
+        built: Built,
+    ) -> Result<(), Error> {
+        let operator = match running.take() {
+            Some((operator, before)) if before.is_same(&built) => operator,
             former => {
                 if let Some((operator, _)) = former {
-                    operator.stop().await;
+                    self.stop(operator).await;
                 }
-                let started = self.start(&built);
-                started.map_err(|problem| (problem, None))?
+                self.start(&built)?
             }
         };
-        match self.apply_samples().await {
-            Ok(()) => Ok((operator, built)),
-            Err(problem) => Err((problem, Some((operator, built)))),
-        }
-    }
-
-    async fn build(&self) -> Result<Built, Error> {
-        if let Some(program) = &self.args.program {
-            return Built::of(program.clone());
-        }
-        let name = &self.project.name;
-        self.screen.say(format_args!("building {name}"));
-        let options = BuildOptions {
-            is_offline: self.args.offline,
-            is_release: self.args.release,
-        };
-        let mut command = Command::from(self.project.build_command(options));
-        command
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .kill_on_drop(true);
-        let output = command.output().await.map_err(|source| Error::Start {
-            program: "cargo build".to_owned(),
-            source,
-        })?;
-        if !output.status.success() {
-            return Err(Error::Failed {
-                program: "cargo build".to_owned(),
-                status: output.status.to_string(),
-                advice: String::new(),
-            });
-        }
-        Built::of(self.project.built(&output.stdout)?)
+        *running = Some((operator, built));
+        self.apply_samples().await
     }
 
     fn start(&self, built: &Built) -> Result<RunningOperator, Error> {
@@ -223,13 +249,25 @@ impl Session<'_> {
             self.cluster
                 .route_webhooks(description, self.webhook_port)?;
         }
-        let port = has_webhooks.then_some(self.webhook_port);
-        let more = &self.args.operator_args;
-        let (program, kubeconfig) = (&built.program, &self.kubeconfig);
-        let operator = RunningOperator::start(program, description, kubeconfig, port, more)?;
-        self.screen
-            .say(format_args!("{} started", description.name));
+        let token_file = self.kubeconfig.with_file_name(TOKEN);
+        let start = OperatorStart {
+            program: &built.program,
+            kubeconfig: &self.kubeconfig,
+            context: None,
+            webhook_port: has_webhooks.then_some(self.webhook_port),
+            token_file: matches!(self.output, SessionOutput::View(_)).then_some(&*token_file),
+            more: &self.args.operator_args,
+        };
+        let operator = RunningOperator::start(start, description, &self.output)?;
+        let name = &description.name;
+        self.output.show_operator(name, operator.endpoint.clone());
+        self.output.say(format_args!("{name} started"));
         Ok(operator)
+    }
+
+    async fn stop(&self, operator: RunningOperator) {
+        operator.stop().await;
+        self.output.show(ViewEvent::OperatorStopped);
     }
 
     /// Applies the samples; again and again while the webhooks start.
@@ -244,7 +282,7 @@ impl Session<'_> {
                         more => format!("{more} objects"),
                     };
                     let applied = format_args!("applied {objects} of {samples}");
-                    self.screen.say(applied);
+                    self.output.say(applied);
                     return Ok(());
                 }
                 Err(Error::Refused { problem, .. }) if problem.contains("webhook") => {
@@ -279,7 +317,14 @@ impl Session<'_> {
                     None => std::future::pending().await,
                 }
             };
+            let restart = async {
+                match &mut self.restart {
+                    Some(restart) => restart.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
+                Some(()) = restart => return Ok(Turn::Restart),
                 path = change => return Ok(Turn::Changed(path)),
                 problem = ended => return Ok(Turn::Ended(problem)),
                 () = self.interruption.next() => return Ok(Turn::Interrupted),
@@ -300,7 +345,7 @@ impl Session<'_> {
             let mut waiting = objects.iter();
             let waiting = waiting.find(|object| readiness(object) != Readiness::Ready);
             if waiting.is_none() && busy.elapsed() >= QUIET && operator.is_ready().await {
-                self.screen.say("all samples are ready");
+                self.output.say("all samples are ready");
                 return Ok(Turn::Ready);
             }
             if began.elapsed() >= self.args.timeout {
@@ -325,12 +370,15 @@ impl Session<'_> {
         let mut has_asked = false;
         for record in self.cluster.new_requests() {
             has_asked |= is_of(&record, program);
-            if let Some(line) = request_line(&record, program) {
-                self.screen.say(line);
+            // The view reads the log itself.
+            if let (SessionOutput::Lines(screen), Some(line)) =
+                (&self.output, request_line(&record, program))
+            {
+                screen.say(line);
             }
         }
         for line in self.objects.changed(objects) {
-            self.screen.say(line);
+            self.output.say(line);
         }
         has_asked
     }

@@ -103,7 +103,7 @@ pub(crate) enum Error {
     #[error("the API server cannot start")]
     Server(#[source] steersman_testenv::apiserver::Error),
     /// The operator ended while it should run.
-    #[error("{program} ended ({status}): its log is above")]
+    #[error("{program} ended ({status}): its log says why")]
     Ended {
         /// The program.
         program: String,

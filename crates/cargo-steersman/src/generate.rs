@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 
 use serde_json::Value;
 use steersman_cli::Description;
@@ -86,7 +87,7 @@ pub(crate) fn described(
         Some(program) => program.clone(),
         None => project.build(build)?,
     };
-    let description = describe(&program)?;
+    let description = describe(&program, Stdio::inherit())?;
     let mut options = options(project)?;
     options.namespace = args.namespace.clone().or(options.namespace);
     options.image = args.image.clone().or(options.image);

@@ -127,14 +127,10 @@ fn sources(package: &Value) -> Option<PathBuf> {
     Some(sources.to_owned())
 }
 
-/// Asks a program for its description.
-pub(crate) fn describe(program: &Path) -> Result<Description, Error> {
+/// Asks a program for its description. Its errors are printed, or are in a pipe a part of the error.
+pub(crate) fn describe(program: &Path, errors: Stdio) -> Result<Description, Error> {
     let advice = ": its setup must not send requests";
-    let output = run(
-        Command::new(program).arg("describe"),
-        Stdio::inherit(),
-        advice,
-    )?;
+    let output = run(Command::new(program).arg("describe"), errors, advice)?;
     serde_json::from_slice(&output.stdout).map_err(|problem| Error::Description {
         program: program.display().to_string(),
         problem: problem.to_string(),
@@ -144,7 +140,6 @@ pub(crate) fn describe(program: &Path) -> Result<Description, Error> {
 /// Runs a program to its end, and returns what it printed.
 fn run(command: &mut Command, errors: Stdio, advice: &str) -> Result<Output, Error> {
     let name = shown(command);
-    let is_piped = advice.is_empty();
     let child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -164,9 +159,9 @@ fn run(command: &mut Command, errors: Stdio, advice: &str) -> Result<Output, Err
     Err(Error::Failed {
         program: name,
         status: output.status.to_string(),
-        advice: match is_piped && !said.is_empty() {
-            true => format!(": {said}"),
-            false => advice.to_owned(),
+        advice: match said.is_empty() {
+            true => advice.to_owned(),
+            false => format!(": {said}"),
         },
     })
 }

@@ -9,6 +9,7 @@ use steersman_testenv::apiserver::faults::RequestRecord;
 use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::apiserver::{ApiServer, Serving};
 
+use super::answered::AnsweredRequests;
 use super::samples::{Samples, documents};
 use crate::error::Error;
 use crate::generate::webhook_configurations;
@@ -18,8 +19,7 @@ use crate::generate::webhook_configurations;
 pub(crate) struct DevCluster {
     server: ApiServer,
     serving: Serving,
-    /// The number of the next request to show.
-    next: u64,
+    answered: AnsweredRequests,
 }
 
 /// The time that a Pod takes to become ready.
@@ -43,9 +43,9 @@ impl DevCluster {
             .write_kubeconfig(kubeconfig)
             .map_err(Error::Server)?;
         Ok(Self {
+            answered: AnsweredRequests::new(server.requests().clone()),
             server,
             serving,
-            next: 0,
         })
     }
 
@@ -125,20 +125,14 @@ impl DevCluster {
         objects.collect()
     }
 
-    /// Returns the requests that were answered since the last call, in their order. A request without an answer, and those
-    /// after it, come later; a watch never counts.
+    /// Returns the requests that were answered since the last call, in their order.
     pub(crate) fn new_requests(&mut self) -> Vec<RequestRecord> {
-        let first = self.next;
-        let new = self
-            .server
-            .requests()
-            .matching(|record| record.sequence >= first);
-        let answered = new.into_iter().take_while(|record| record.status.is_some());
-        let answered: Vec<RequestRecord> = answered.collect();
-        if let Some(last) = answered.last() {
-            self.next = last.sequence + 1;
-        }
-        answered
+        self.answered.next()
+    }
+
+    /// Returns the server.
+    pub(crate) fn server(&self) -> &ApiServer {
+        &self.server
     }
 
     /// Stops the server.

@@ -1,16 +1,18 @@
 //! Driver: the process of the operator.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use steersman_cli::Description;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
+use super::endpoint::Endpoint;
+use super::loopback::{free_port, get};
+use super::output::SessionOutput;
+use super::view::model::ViewEvent;
 use crate::error::Error;
 
 /// A running operator. Dropping it kills the process.
@@ -19,6 +21,23 @@ pub(crate) struct RunningOperator {
     child: Child,
     name: String,
     probes: SocketAddr,
+    /// The diagnostics, if they were asked for.
+    pub(crate) endpoint: Option<Endpoint>,
+}
+
+/// How an operator is started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OperatorStart<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) kubeconfig: &'a Path,
+    /// The context of the kubeconfig, if it is not the present one.
+    pub(crate) context: Option<&'a str>,
+    /// The port of the webhooks; `None` for no webhooks.
+    pub(crate) webhook_port: Option<u16>,
+    /// The file for the token of the diagnostics; `None` for no diagnostics.
+    pub(crate) token_file: Option<&'a Path>,
+    /// Flags of the command line.
+    pub(crate) more: &'a [String],
 }
 
 /// How long an operator may take to stop.
@@ -27,36 +46,48 @@ const GRACE: Duration = Duration::from_secs(10);
 const PROBE: Duration = Duration::from_secs(2);
 
 impl RunningOperator {
-    /// Starts a program, with its probes and webhooks on free ports.
+    /// Starts a program, with its probes, diagnostics and webhooks on free ports.
     pub(crate) fn start(
-        program: &Path,
+        start: OperatorStart<'_>,
         description: &Description,
-        kubeconfig: &Path,
-        webhook_port: Option<u16>,
-        more: &[String],
+        output: &SessionOutput,
     ) -> Result<Self, Error> {
         let probes = SocketAddr::from(([127, 0, 0, 1], free_port()?));
-        let mut command = Command::new(program);
+        let mut command = Command::new(start.program);
         command
             .arg("--install")
             .arg("--kubeconfig")
-            .arg(kubeconfig)
+            .arg(start.kubeconfig)
             .arg(format!("--health-probe-bind-address={probes}"));
-        if let Some(port) = webhook_port {
+        if let Some(context) = start.context {
+            command.arg("--context").arg(context);
+        }
+        if let Some(port) = start.webhook_port {
             command.arg(format!("--webhook-bind-address=127.0.0.1:{port}"));
         }
-        command.args(more).stdin(Stdio::null()).kill_on_drop(true);
+        let endpoint = match start.token_file {
+            Some(file) => Some(Endpoint::choose(file, &mut command)?),
+            None => None,
+        };
+        command
+            .args(start.more)
+            .stdin(Stdio::null())
+            .stdout(output.stdio())
+            .stderr(output.stdio())
+            .kill_on_drop(true);
         // The ctrl-c of a terminal reaches a whole group; this program stops the operator itself, in order.
         #[cfg(unix)]
         command.process_group(0);
-        let child = command.spawn().map_err(|source| Error::Start {
-            program: program.display().to_string(),
+        let mut child = command.spawn().map_err(|source| Error::Start {
+            program: start.program.display().to_string(),
             source,
         })?;
+        output.follow(&mut child, ViewEvent::LogLine);
         Ok(Self {
             child,
             name: description.name.clone(),
             probes,
+            endpoint,
         })
     }
 
@@ -74,13 +105,13 @@ impl RunningOperator {
 
     /// Returns whether the operator says that it is ready. Cancel safe.
     pub(crate) async fn is_ready(&self) -> bool {
-        let answer = timeout(PROBE, get(self.probes, "/readyz")).await;
+        let answer = timeout(PROBE, get(self.probes, "/readyz", "")).await;
         answer.is_ok_and(|answer| answer.is_ok_and(|text| text.starts_with("HTTP/1.1 200")))
     }
 
     /// Returns what `/readyz` says is missing. Cancel safe.
     pub(crate) async fn missing(&self) -> String {
-        let answer = timeout(PROBE, get(self.probes, "/readyz?verbose")).await;
+        let answer = timeout(PROBE, get(self.probes, "/readyz?verbose", "")).await;
         let answer = answer.ok().and_then(Result::ok).unwrap_or_default();
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         let failed: Vec<&str> = body
@@ -111,21 +142,4 @@ impl RunningOperator {
             let _ = self.child.kill().await;
         }
     }
-}
-
-/// Returns a port that is free at the moment.
-pub(crate) fn free_port() -> Result<u16, Error> {
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let address = listener.map_err(Error::file("127.0.0.1:0", "opened"))?;
-    Ok(address.port())
-}
-
-/// Sends a request without a library: the answer of a probe is short.
-async fn get(address: SocketAddr, path: &str) -> std::io::Result<String> {
-    let mut stream = TcpStream::connect(address).await?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).await?;
-    Ok(String::from_utf8_lossy(&answer).into_owned())
 }

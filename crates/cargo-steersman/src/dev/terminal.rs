@@ -1,0 +1,279 @@
+//! Driver: the terminal of the view: reads keys, asks the operator and the server, and draws.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crossterm::event::{self, Event};
+use ratatui::DefaultTerminal;
+use steersman_testenv::apiserver::ApiServer;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::{interval, sleep};
+
+use super::answered::AnsweredRequests;
+use super::clock::now;
+use super::endpoint::Endpoint;
+use super::injector::Injector;
+use super::lines::is_of;
+use super::output::{ViewMessage, ViewSender};
+use super::view::model::{Heading, ViewCommand, ViewEvent, ViewModel};
+use super::view::render::Painter;
+use super::view::requests::ViewRequest;
+use crate::error::Error;
+
+/// The view while it is on the terminal. [`close`](Self::close) gives the terminal back.
+#[derive(Debug)]
+pub(crate) struct View {
+    closing: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+/// What the keys of the view ask of the session.
+#[derive(Debug)]
+pub(crate) struct ViewRequests {
+    /// Completes when the session shall end, and also when the view has broken down.
+    pub(crate) quit: oneshot::Receiver<()>,
+    /// Has a message for each restart.
+    pub(crate) restart: UnboundedReceiver<()>,
+}
+
+/// The running view.
+struct ViewLoop {
+    model: ViewModel,
+    painter: Painter,
+    terminal: OwnedTerminal,
+    messages: UnboundedReceiver<ViewMessage>,
+    lines: Receiver<ViewEvent>,
+    keys: UnboundedReceiver<Event>,
+    snapshots: (UnboundedSender<ViewEvent>, UnboundedReceiver<ViewEvent>),
+    poll: Option<Poll>,
+    /// The faults and the log of the embedded server.
+    embedded: Option<(Injector, AnsweredRequests)>,
+    /// The name of the operator in its requests.
+    program: String,
+    quit: Option<oneshot::Sender<()>>,
+    restart: UnboundedSender<()>,
+}
+
+/// The terminal in the state of a view. Dropping it restores the terminal.
+struct OwnedTerminal {
+    terminal: DefaultTerminal,
+    keys_end: Arc<AtomicBool>,
+}
+
+/// The task that asks an operator for its diagnostics. Dropping it ends the task.
+struct Poll(JoinHandle<()>);
+
+/// The pause between two pictures.
+const PICTURE: Duration = Duration::from_millis(100);
+/// The pause between two looks at the diagnostics.
+const LOOK: Duration = Duration::from_millis(500);
+/// The pause between two looks at the keys' end.
+const KEYS: Duration = Duration::from_millis(100);
+/// The number of lines of programs that wait for the view.
+const WAITING: usize = 256;
+
+impl View {
+    /// Takes the terminal. From now on nothing else may write to it.
+    pub(crate) fn open(
+        heading: Heading,
+        embedded: Option<ApiServer>,
+    ) -> Result<(Self, ViewSender, ViewRequests), Error> {
+        let terminal = ratatui::try_init().map_err(Error::file("the terminal", "drawn on"))?;
+        let terminal = OwnedTerminal {
+            terminal,
+            keys_end: Arc::default(),
+        };
+        let keys = read_keys(Arc::clone(&terminal.keys_end));
+        let (messages, received) = unbounded_channel();
+        let (lines, waiting) = channel(WAITING);
+        let (quit, quits) = oneshot::channel();
+        let (restart, restarts) = unbounded_channel();
+        let (closing, closed) = oneshot::channel();
+        let program = heading.name.clone();
+        let running = ViewLoop {
+            model: ViewModel::new(heading, now()),
+            painter: Painter {
+                has_colors: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            },
+            terminal,
+            messages: received,
+            lines: waiting,
+            keys,
+            snapshots: unbounded_channel(),
+            poll: None,
+            embedded: embedded.map(|server| {
+                let log = server.requests().clone();
+                (Injector::new(server), AnsweredRequests::new(log))
+            }),
+            program,
+            quit: Some(quit),
+            restart,
+        };
+        let view = Self {
+            closing,
+            task: tokio::spawn(running.run(closed)),
+        };
+        let requests = ViewRequests {
+            quit: quits,
+            restart: restarts,
+        };
+        Ok((view, ViewSender { messages, lines }, requests))
+    }
+
+    /// Gives the terminal back.
+    pub(crate) async fn close(self) {
+        // If the view has broken down, the terminal is restored already.
+        let _ = self.closing.send(());
+        let _ = self.task.await;
+    }
+}
+
+impl ViewLoop {
+    async fn run(mut self, mut closed: oneshot::Receiver<()>) {
+        let mut pictures = interval(PICTURE);
+        loop {
+            let mut is_due = false;
+            let event = tokio::select! {
+                _ = &mut closed => return,
+                Some(message) = self.messages.recv() => match message {
+                    ViewMessage::Event(event) => event,
+                    ViewMessage::Operator(name, endpoint) => self.follow(name, endpoint),
+                },
+                Some(key) = self.keys.recv() => {
+                    is_due = true;
+                    match key {
+                        Event::Key(key) => ViewEvent::Key(key),
+                        _ => ViewEvent::Tick,
+                    }
+                }
+                Some(line) = self.lines.recv() => line,
+                Some(snapshot) = self.snapshots.1.recv() => snapshot,
+                _ = pictures.tick() => {
+                    is_due = true;
+                    self.look_at_server()
+                }
+            };
+            if matches!(
+                event,
+                ViewEvent::OperatorStopped | ViewEvent::OperatorEnded(_)
+            ) {
+                self.poll = None;
+            }
+            let command = self.model.update(event, now());
+            if let Some(command) = command {
+                self.carry_out(command);
+            }
+            if is_due && self.draw().is_err() {
+                // There is no terminal any more. The end of this task ends the session.
+                return;
+            }
+        }
+    }
+
+    fn draw(&mut self) -> std::io::Result<()> {
+        let (painter, model) = (&self.painter, &mut self.model);
+        let terminal = &mut self.terminal.terminal;
+        terminal.draw(|frame| painter.draw(frame, model, now()))?;
+        Ok(())
+    }
+
+    /// Asks another operator for its diagnostics from now on.
+    fn follow(&mut self, name: String, endpoint: Option<Endpoint>) -> ViewEvent {
+        self.program = name;
+        let sender = self.snapshots.0.clone();
+        self.poll = endpoint.map(|endpoint| Poll(tokio::spawn(poll(endpoint, sender))));
+        ViewEvent::OperatorStarted
+    }
+
+    fn look_at_server(&mut self) -> ViewEvent {
+        let Some((injector, answered)) = &mut self.embedded else {
+            return ViewEvent::Tick;
+        };
+        let program = &self.program;
+        let records = answered.next().into_iter();
+        let own = records.filter(|record| is_of(record, program));
+        let requests = own.filter_map(|record| ViewRequest::of(&record)).collect();
+        let event = ViewEvent::Requests(requests);
+        if let Some(fault) = injector.spent() {
+            self.model.update(event, now());
+            return ViewEvent::Spent(fault);
+        }
+        event
+    }
+
+    fn carry_out(&mut self, command: ViewCommand) {
+        match command {
+            ViewCommand::Quit => {
+                if let Some(quit) = self.quit.take() {
+                    // The session is about to end.
+                    let _ = quit.send(());
+                }
+            }
+            ViewCommand::Restart => {
+                let _ = self.restart.send(());
+            }
+            ViewCommand::Inject(fault) => {
+                if let Some((injector, _)) = &mut self.embedded
+                    && let Err(problem) = injector.inject(fault, &self.program)
+                {
+                    self.model.update(ViewEvent::Problem(problem), now());
+                }
+            }
+            ViewCommand::Lift(fault) => {
+                if let Some((injector, _)) = &mut self.embedded {
+                    injector.lift(fault);
+                }
+            }
+        }
+    }
+}
+
+/// Reads the keys in a thread of its own, because a read of a terminal blocks.
+fn read_keys(end: Arc<AtomicBool>) -> UnboundedReceiver<Event> {
+    let (sender, receiver) = unbounded_channel();
+    std::thread::spawn(move || {
+        while !end.load(Ordering::Relaxed) {
+            let read = match event::poll(KEYS) {
+                Ok(false) => continue,
+                Ok(true) => event::read(),
+                Err(error) => Err(error),
+            };
+            let sent = read.map(|event| sender.send(event));
+            // Without a terminal or a view there is nothing to read, or nothing that reads it.
+            if !matches!(sent, Ok(Ok(()))) {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+/// Asks an operator for its diagnostics again and again. One that starts or stops does not answer.
+async fn poll(endpoint: Endpoint, sender: UnboundedSender<ViewEvent>) {
+    loop {
+        if let Some(snapshot) = endpoint.snapshot().await {
+            let event = ViewEvent::Snapshot(Box::new(snapshot));
+            if sender.send(event).is_err() {
+                return;
+            }
+        }
+        sleep(LOOK).await;
+    }
+}
+
+impl Drop for OwnedTerminal {
+    fn drop(&mut self) {
+        self.keys_end.store(true, Ordering::Relaxed);
+        // There is no other way to restore it.
+        let _ = ratatui::try_restore();
+    }
+}
+
+impl Drop for Poll {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,324 @@
+//! Machine: what the view shows, and what its keys do.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::faults::{FaultWatch, ViewFault};
+use super::requests::{RequestTally, ViewRequest};
+use super::snapshot::{ReconcileRow, Snapshot};
+use super::tail::LogTail;
+
+/// The state of the view.
+#[derive(Debug)]
+pub(crate) struct ViewModel {
+    pub(crate) heading: Heading,
+    pub(crate) began: Instant,
+    pub(crate) build: BuildState,
+    pub(crate) operator: OperatorState,
+    pub(crate) snapshot: Snapshot,
+    /// The last reconciles of the running operator, oldest first.
+    pub(crate) reconciles: VecDeque<ReconcileRow>,
+    pub(crate) requests: RequestTally,
+    pub(crate) faults: FaultWatch,
+    /// What happened, oldest first.
+    pub(crate) journal: VecDeque<JournalLine>,
+    pub(crate) log: LogTail,
+    pub(crate) has_help: bool,
+    /// The messages of failed reconciles that the journal has, by controller and request.
+    failures: BTreeMap<(String, String), String>,
+}
+
+/// What stays as it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Heading {
+    pub(crate) name: String,
+    /// The API server.
+    pub(crate) server: String,
+    /// The way to it for other programs.
+    pub(crate) access: String,
+    /// Whether the server is the embedded one, which has faults and a log of requests.
+    pub(crate) is_embedded: bool,
+}
+
+/// The last build.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum BuildState {
+    /// It succeeded, or there was none.
+    Good,
+    /// It runs; with the last line that cargo printed.
+    Running(Instant, String),
+    /// It failed; with the lines of the compiler from the first error on.
+    Failed(Vec<String>),
+}
+
+/// The operator's process.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum OperatorState {
+    /// None runs.
+    Absent,
+    Running(Instant),
+    /// It ended by itself.
+    Ended(String),
+}
+
+/// A line about what happened.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct JournalLine {
+    pub(crate) at: Instant,
+    pub(crate) tone: Tone,
+    pub(crate) text: String,
+}
+
+/// How a line is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    Plain,
+    /// An error.
+    Bad,
+    /// A fault of this server.
+    Fault,
+    /// All is as before.
+    Good,
+}
+
+/// What the view learns.
+#[derive(Debug)]
+pub(crate) enum ViewEvent {
+    Key(KeyEvent),
+    /// The session says something.
+    Said(String),
+    /// The session reports a problem.
+    Problem(String),
+    /// Cargo printed a line.
+    BuildLine(String),
+    BuildBegan,
+    BuildEnded {
+        is_good: bool,
+    },
+    OperatorStarted,
+    OperatorStopped,
+    OperatorEnded(String),
+    /// The operator printed a line.
+    LogLine(String),
+    Snapshot(Box<Snapshot>),
+    Requests(Vec<ViewRequest>),
+    /// The fault has had its effect.
+    Spent(ViewFault),
+    /// Time has passed.
+    Tick,
+}
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ViewCommand {
+    Quit,
+    Restart,
+    Inject(ViewFault),
+    Lift(ViewFault),
+}
+
+/// The number of lines of the journal, and of reconciles, that are kept.
+const KEPT: usize = 300;
+/// The number of lines of a failed build that are kept.
+const ERROR_LINES: usize = 60;
+/// The number of lines that a page of the log has.
+const PAGE: usize = 10;
+
+impl ViewModel {
+    pub(crate) fn new(heading: Heading, now: Instant) -> Self {
+        Self {
+            heading,
+            began: now,
+            build: BuildState::Good,
+            operator: OperatorState::Absent,
+            snapshot: Snapshot::default(),
+            reconciles: VecDeque::new(),
+            requests: RequestTally::default(),
+            faults: FaultWatch::default(),
+            journal: VecDeque::new(),
+            log: LogTail::default(),
+            has_help: false,
+            failures: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in an event, and returns what is to be done.
+    pub(crate) fn update(&mut self, event: ViewEvent, now: Instant) -> Option<ViewCommand> {
+        match event {
+            ViewEvent::Key(key) => return self.press(key, now),
+            ViewEvent::Said(text) => self.note(Tone::Plain, &text, now),
+            ViewEvent::Problem(text) => self.note(Tone::Bad, &text, now),
+            ViewEvent::BuildBegan => self.build = BuildState::Running(now, String::new()),
+            ViewEvent::BuildLine(line) => self.log_build(&line),
+            ViewEvent::BuildEnded { is_good } => {
+                let lines = self.log.take_build();
+                self.build = match is_good {
+                    true => BuildState::Good,
+                    false => BuildState::Failed(errors(lines)),
+                };
+            }
+            ViewEvent::OperatorStarted => {
+                self.forget_operator();
+                self.operator = OperatorState::Running(now);
+            }
+            ViewEvent::OperatorStopped => {
+                self.forget_operator();
+                self.operator = OperatorState::Absent;
+            }
+            ViewEvent::OperatorEnded(how) => self.operator = OperatorState::Ended(how),
+            ViewEvent::LogLine(line) => self.log.push(&line),
+            ViewEvent::Snapshot(snapshot) => self.learn(*snapshot, now),
+            ViewEvent::Requests(requests) => {
+                for request in requests {
+                    self.requests.note(&request, now);
+                    self.faults.note_request(&request, now);
+                }
+            }
+            ViewEvent::Spent(fault) => {
+                self.faults.lift(fault, now);
+                let text = format!("{}: every one was sent", fault.name());
+                self.note(Tone::Fault, &text, now);
+            }
+            ViewEvent::Tick => {}
+        }
+        for line in self.faults.settle(now) {
+            self.note(Tone::Good, &line, now);
+        }
+        None
+    }
+
+    /// Adds a line to the journal.
+    pub(crate) fn note(&mut self, tone: Tone, text: &str, at: Instant) {
+        // An error may have several lines.
+        for line in text.lines() {
+            let text = line.to_owned();
+            self.journal.push_back(JournalLine { at, tone, text });
+        }
+        while self.journal.len() > KEPT {
+            self.journal.pop_front();
+        }
+    }
+
+    fn press(&mut self, key: KeyEvent, now: Instant) -> Option<ViewCommand> {
+        if key.is_release() {
+            return None;
+        }
+        let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c' | 'd') if with_control => return Some(ViewCommand::Quit),
+            KeyCode::Char(_) if with_control => {}
+            KeyCode::Esc if self.has_help => self.has_help = false,
+            KeyCode::Char('q') => return Some(ViewCommand::Quit),
+            KeyCode::Char('?' | 'h') => self.has_help = !self.has_help,
+            KeyCode::Char('r') => {
+                self.note(Tone::Plain, "restart", now);
+                return Some(ViewCommand::Restart);
+            }
+            KeyCode::Char('p' | ' ') => self.log.pause_or_resume(),
+            KeyCode::Up | KeyCode::Char('k') => self.log.scroll_up(1),
+            KeyCode::Down | KeyCode::Char('j') => self.log.scroll_down(1),
+            KeyCode::PageUp => self.log.scroll_up(PAGE),
+            KeyCode::PageDown => self.log.scroll_down(PAGE),
+            KeyCode::Home => self.log.scroll_up(usize::MAX),
+            KeyCode::End | KeyCode::Esc => self.log.resume(),
+            KeyCode::Char(char) => return self.press_fault(char, now),
+            _ => {}
+        }
+        None
+    }
+
+    /// A fault that lasts is lifted with the key that injected it.
+    fn press_fault(&mut self, char: char, now: Instant) -> Option<ViewCommand> {
+        let mut faults = ViewFault::ALL.into_iter();
+        let fault = faults.find(|fault| fault.key() == char)?;
+        if !self.heading.is_embedded {
+            let text = "faults are only there with the embedded API server, without --real";
+            self.note(Tone::Bad, text, now);
+            return None;
+        }
+        if self.faults.is_on(fault) {
+            self.faults.lift(fault, now);
+            self.note(Tone::Fault, &format!("{}: lifted", fault.name()), now);
+            return Some(ViewCommand::Lift(fault));
+        }
+        self.faults.inject(fault, now);
+        let text = format!("{}: {}", fault.name(), fault.effect());
+        self.note(Tone::Fault, &text, now);
+        Some(ViewCommand::Inject(fault))
+    }
+
+    fn log_build(&mut self, line: &str) {
+        if let BuildState::Running(_, last) = &mut self.build {
+            let trimmed = line.trim();
+            if !trimmed.is_empty() {
+                trimmed.clone_into(last);
+            }
+            self.log.push_build(line);
+        }
+    }
+
+    fn forget_operator(&mut self) {
+        self.snapshot = Snapshot::default();
+        self.reconciles.clear();
+        self.failures.clear();
+        self.faults.forget_operator();
+    }
+
+    fn learn(&mut self, snapshot: Snapshot, now: Instant) {
+        for row in &snapshot.reconciles {
+            let mut known = self.reconciles.iter().rev();
+            if known.any(|known| known.id == row.id && known.controller == row.controller) {
+                continue;
+            }
+            self.note_result(row);
+            self.reconciles.push_back(row.clone());
+        }
+        let sorted = self.reconciles.make_contiguous();
+        sorted.sort_by_key(|row| row.ended);
+        while self.reconciles.len() > KEPT {
+            self.reconciles.pop_front();
+        }
+        self.faults.note_problems(snapshot.problems(), now);
+        self.snapshot = snapshot;
+    }
+
+    /// Notes a failure unless it is the same as the one before.
+    fn note_result(&mut self, row: &ReconcileRow) {
+        let request = (row.controller.clone(), row.request.clone());
+        if row.is_good() {
+            if self.failures.remove(&request).is_some() {
+                let text = format!("{} {}: reconciled again", row.controller, row.request);
+                self.note(Tone::Good, &text, row.ended);
+            }
+            return;
+        }
+        let message = format!("{} {}", row.result, row.message);
+        let former = self.failures.insert(request, message.clone());
+        if former.as_ref() != Some(&message) {
+            let text = format!("{} {}: {message}", row.controller, row.request);
+            self.note(Tone::Bad, &text, row.ended);
+        }
+    }
+}
+
+impl Heading {
+    /// Returns how long something lasts or lasted.
+    pub(crate) fn lasting(time: Duration) -> String {
+        let seconds = time.as_secs();
+        match seconds {
+            0..120 => format!("{seconds} s"),
+            120..7200 => format!("{} min", seconds / 60),
+            _ => format!("{} h", seconds / 3600),
+        }
+    }
+}
+
+/// Returns the lines of a failed build from the first error on.
+fn errors(lines: Vec<String>) -> Vec<String> {
+    let is_error = |line: &String| line.starts_with("error");
+    let first = lines.iter().position(is_error);
+    let lines = lines.into_iter().skip(first.unwrap_or_default());
+    lines.take(ERROR_LINES).collect()
+}

@@ -1,0 +1,159 @@
+//! Machine: the requests that the operator sends: how many, and which the server refused.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use steersman_testenv::apiserver::faults::{RequestRecord, Verb};
+
+/// A request of the operator, as far as the view needs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ViewRequest {
+    pub(crate) verb: &'static str,
+    /// The resource, and the object or namespace.
+    pub(crate) target: String,
+    /// The collection that it watches.
+    pub(crate) watched: Option<String>,
+    /// The status of the answer; `None` if there was none.
+    pub(crate) status: Option<u16>,
+}
+
+/// What the view shows of the requests.
+#[derive(Debug, Default)]
+pub(crate) struct RequestTally {
+    by_verb: BTreeMap<&'static str, u64>,
+    recent: VecDeque<Instant>,
+    refusals: u64,
+    /// The last refused requests, oldest first.
+    refused: VecDeque<(Instant, String)>,
+}
+
+/// The period of the rate.
+const PERIOD: Duration = Duration::from_secs(10);
+/// The number of refused requests that are kept.
+const KEPT: usize = 50;
+
+impl ViewRequest {
+    /// Reads a record of the server's log; `None` for a request for documents, such as discovery.
+    pub(crate) fn of(record: &RequestRecord) -> Option<Self> {
+        let verb = record.verb?;
+        let mut resource = record.resource.clone();
+        if !record.group.is_empty() {
+            resource = format!("{resource}.{}", record.group);
+        }
+        let place = match (&record.namespace, &record.name) {
+            (Some(namespace), Some(name)) => format!(" {namespace}/{name}"),
+            (Some(namespace), None) => format!(" in {namespace}"),
+            (None, Some(name)) => format!(" {name}"),
+            (None, None) => String::new(),
+        };
+        let subresource = record.subresource.as_ref();
+        let subresource = subresource.map_or_else(String::new, |name| format!("/{name}"));
+        let target = format!("{resource}{subresource}{place}");
+        Some(Self {
+            verb: verb.as_str(),
+            watched: (verb == Verb::Watch).then(|| format!("{resource}{place}")),
+            target,
+            status: record.status,
+        })
+    }
+
+    /// Returns whether the server did what was asked.
+    pub(crate) fn is_good(&self) -> bool {
+        self.status.is_some_and(|status| status < 400)
+    }
+
+    /// Returns whether it failed: a read of an object that is not there is no failure, and an expired read begins anew.
+    pub(crate) fn is_refused(&self) -> bool {
+        let is_read = matches!(self.verb, "get" | "list" | "watch");
+        match self.status {
+            Some(404 | 410) if is_read => false,
+            Some(status) => status >= 400,
+            None => true,
+        }
+    }
+}
+
+impl RequestTally {
+    /// Counts a request.
+    pub(crate) fn note(&mut self, request: &ViewRequest, now: Instant) {
+        *self.by_verb.entry(request.verb).or_default() += 1;
+        self.recent.push_back(now);
+        self.forget(now);
+        if request.is_refused() {
+            self.refusals += 1;
+            let outcome = match request.status {
+                Some(status) => status.to_string(),
+                None => "no answer".to_owned(),
+            };
+            let line = format!("{outcome}  {} {}", request.verb, request.target);
+            self.refused.push_back((now, line));
+            if self.refused.len() > KEPT {
+                self.refused.pop_front();
+            }
+        }
+    }
+
+    /// Returns the summary: the rate, and the numbers by verb.
+    pub(crate) fn summary(&mut self, now: Instant) -> String {
+        self.forget(now);
+        let rate = self.recent.len() as f64 / PERIOD.as_secs_f64();
+        let by_verb = self.by_verb.iter();
+        let by_verb: Vec<String> = by_verb
+            .map(|(verb, number)| format!("{verb} {number}"))
+            .collect();
+        let refusals = self.refusals;
+        format!("{rate:.1}/s  {}  refused {refusals}", by_verb.join("  "))
+    }
+
+    /// Returns the last refused requests, the newest first.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = &(Instant, String)> {
+        self.refused.iter().rev()
+    }
+
+    fn forget(&mut self, now: Instant) {
+        let is_recent = |at: &Instant| now.saturating_duration_since(*at) <= PERIOD;
+        let old = self.recent.iter().take_while(|at| !is_recent(at)).count();
+        self.recent.drain(..old);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_counted_by_verb_and_refused_ones_are_kept() {
+        let (mut tally, begin) = (RequestTally::default(), crate::dev::clock::now());
+        let request = |verb, status| ViewRequest {
+            verb,
+            target: "configmaps default/a".to_owned(),
+            watched: None,
+            status,
+        };
+        for (verb, status) in [
+            ("get", Some(404)),
+            ("watch", Some(410)),
+            ("get", Some(403)),
+            ("patch", Some(200)),
+            ("patch", Some(409)),
+            ("create", None),
+        ] {
+            tally.note(&request(verb, status), begin);
+        }
+        assert_eq!(
+            tally.summary(begin),
+            "0.6/s  create 1  get 2  patch 2  watch 1  refused 3"
+        );
+        let refused: Vec<&str> = tally.refused().map(|(_, line)| &**line).collect();
+        assert_eq!(
+            refused,
+            [
+                "no answer  create configmaps default/a",
+                "409  patch configmaps default/a",
+                "403  get configmaps default/a",
+            ]
+        );
+        let later = begin + 2 * PERIOD;
+        assert!(tally.summary(later).starts_with("0.0/s"));
+    }
+}
