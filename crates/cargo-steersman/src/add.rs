@@ -92,7 +92,11 @@ fn edit(folder: &Path, path: &str, change: impl FnOnce(&str) -> Edited) -> Resul
 }
 
 /// Returns the given name, or else that of another kind of the operator.
-fn known(given: Option<&str>, folder: &Path, what: &'static str) -> Result<String, Error> {
+pub(crate) fn known(
+    given: Option<&str>,
+    folder: &Path,
+    what: &'static str,
+) -> Result<String, Error> {
     if let Some(given) = given {
         return Ok(given.to_owned());
     }

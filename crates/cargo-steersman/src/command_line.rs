@@ -36,6 +36,7 @@ pub(crate) enum SteersmanCommand {
     Add(AddCommand),
     Dev(DevArgs),
     Generate(GenerateArgs),
+    Upgrade(UpgradeArgs),
     /// Install the definitions in the cluster of kubectl
     Install(DeployArgs),
     /// Delete the definitions, and with them all objects of these kinds
@@ -231,6 +232,27 @@ pub(crate) struct AddKindArgs {
     /// Write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+}
+
+/// Bring an operator to what this version of the command makes
+///
+/// Compares Dockerfile, .dockerignore, .gitignore, .github/workflows/ci.yml, README.md and AGENTS.md with what `new` makes
+/// now, and shows the differences. A file that is as it was made is written; one that you changed is merged with git.
+/// Where both sides changed the same lines, your file stays, and the new text is written beside it with the ending
+/// .proposed. In Cargo.toml the dependencies on Steersman get the version of the command.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cargo steersman upgrade --dry-run     shows the differences
+  cargo steersman upgrade               writes, if git has no changes that are not committed
+  git diff                              shows what was written")]
+pub(crate) struct UpgradeArgs {
+    /// Show the differences, and write nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Write also if git has changes that are not committed
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 /// Run the operator with an API server on this machine

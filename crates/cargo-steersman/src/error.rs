@@ -157,6 +157,34 @@ pub(crate) enum Error {
         /// The namespace that is declared.
         own: String,
     },
+    /// The work tree of git has changes.
+    #[error(
+        "{} has changes that are not committed: commit them, so that those of the upgrade can be told apart, or use \
+         --force; --dry-run only shows the upgrade",
+        folder.display()
+    )]
+    NotCommitted {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// The record of what was made cannot be read.
+    #[error(
+        ".steersman.toml: {problem}; take the file from an earlier commit, or remove it, so that every file counts as \
+         changed by you"
+    )]
+    Record {
+        /// The problem.
+        problem: String,
+    },
+    /// The operator was made by a later version of the command.
+    #[error(
+        "the operator is of version {version} of the command, which is later than {}: install that version",
+        env!("CARGO_PKG_VERSION")
+    )]
+    LaterVersion {
+        /// The version.
+        version: String,
+    },
     /// Sources cannot be watched.
     #[error("changes of {} cannot be seen", path.display())]
     Watch {

@@ -3,22 +3,26 @@
 //! Modules, words first:
 //!
 //! - `error` has the errors, and `command_line` the arguments.
-//! - `names` checks names, `shell_words` quotes words of printed commands, and `scaffold` makes the files of a new operator.
+//! - `names` checks names, `shell_words` quotes words of printed commands, `record` keeps what was
+//!   made, and `scaffold` makes the files of a new operator.
 //! - `screen` prints lines.
 //! - `comparison` finds what differs between generated files and those of a folder.
-//! - `edits` adds to sources.
+//! - `edits` adds to sources, `merge_plan` decides about files of another version, and `versions` moves dependencies.
 //! - `project` finds, builds and describes an operator.
 //! - `files` writes files.
-//! - `new`, `add`, `generate`, `deploy`, `dev` and `doctor` are the commands.
+//! - `new`, `add`, `generate`, `deploy`, `dev`, `doctor` and `upgrade` are the commands.
 
 mod error;
 mod command_line;
 mod names;
 mod shell_words;
+mod record;
 mod scaffold;
 mod screen;
 mod comparison;
 mod edits;
+mod merge_plan;
+mod versions;
 mod project;
 mod files;
 mod new;
@@ -27,6 +31,7 @@ mod generate;
 mod deploy;
 mod dev;
 mod doctor;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -62,6 +67,7 @@ async fn run(command: SteersmanCommand) -> Result<(), Error> {
         SteersmanCommand::Add(AddCommand::Kind(args)) => add::add_kind(&args),
         SteersmanCommand::Dev(args) => dev::dev(&args).await,
         SteersmanCommand::Generate(args) => generate::generate(&args),
+        SteersmanCommand::Upgrade(args) => upgrade::upgrade(&args),
         SteersmanCommand::Install(args) => deploy(&args, Action::Apply, Objects::Definitions),
         SteersmanCommand::Uninstall(args) => deploy(&args, Action::Delete, Objects::Definitions),
         SteersmanCommand::Deploy(args) => deploy(&args, Action::Apply, Objects::All),

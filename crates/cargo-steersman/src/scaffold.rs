@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::names::{KindNames, ProgramName};
+use crate::record::{RECORD, Record};
 use crate::shell_words::path_word;
 
 /// Files by their path below the folder of the crate.
@@ -88,6 +89,16 @@ const KIND: [(&str, &str); 4] = [
     ),
 ];
 
+/// The files that every operator has in the same form, and that an upgrade changes.
+const INFRASTRUCTURE: [&str; 6] = [
+    ".dockerignore",
+    ".github/workflows/ci.yml",
+    ".gitignore",
+    "AGENTS.md",
+    "Dockerfile",
+    "README.md",
+];
+
 /// Returns the files of a new operator with one kind.
 pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &Source) -> Files {
     let mut values = values(program, kind);
@@ -99,7 +110,36 @@ pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &Source)
     values.extend(source.places());
     let mut files = filled(&CRATE, &values);
     files.extend(filled(&KIND, &values));
+    let record = infrastructure(program, &kind.group, &kind.plural, source);
+    files.insert(RECORD.into(), record.text());
     files
+}
+
+/// Returns the files that an upgrade changes, as the record keeps them.
+pub(crate) fn infrastructure(
+    program: &ProgramName,
+    group: &str,
+    plural: &str,
+    source: &Source,
+) -> Record {
+    let mut values = BTreeMap::from([
+        ("program", program.program.clone()),
+        ("group", group.to_owned()),
+        ("plural", plural.to_owned()),
+    ]);
+    values.extend(source.places());
+    let templates = CRATE.iter().copied();
+    let templates: Vec<_> = templates
+        .filter(|(path, _)| INFRASTRUCTURE.contains(path))
+        .collect();
+    let files = filled(&templates, &values).into_iter();
+    let files = files.map(|(path, text)| (path.to_string_lossy().replace('\\', "/"), text));
+    Record {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        group: group.to_owned(),
+        plural: plural.to_owned(),
+        files: files.collect(),
+    }
 }
 
 /// Returns the files of a new kind of an operator.

@@ -36,7 +36,7 @@ struct RuleFile {
 }
 
 impl RuleList {
-    /// Reads the text of a file, whose name is in errors. A file without rules is empty.
+    /// Reads the text of a file; errors have its name. A file without rules is empty.
     ///
     /// # Errors
     ///

@@ -14,6 +14,7 @@ fn the_help_of_each_command_has_examples_or_flags() {
         "new",
         "dev",
         "generate",
+        "upgrade",
         "deploy",
         "undeploy",
         "install",

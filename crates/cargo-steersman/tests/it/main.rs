@@ -10,3 +10,4 @@ mod doctor;
 mod help;
 mod scaffold;
 mod under_its_role;
+mod upgrade;

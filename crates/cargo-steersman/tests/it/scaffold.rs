@@ -33,7 +33,7 @@ fn a_new_operator_is_the_example_of_the_workspace() {
         );
         files += 1;
     }
-    assert_eq!(files, 16);
+    assert_eq!(files, 17);
     let error = fails(steersman(here.path()).args(NEW));
     assert!(error.contains("greeter exists"), "{error}");
 }

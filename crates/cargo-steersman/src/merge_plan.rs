@@ -1,0 +1,92 @@
+//! Machine: decides what an upgrade does with each file, and shows the difference.
+
+use similar::TextDiff;
+
+/// What happens to a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MergeStep {
+    /// It stays: nothing has changed in what is generated, or the user has removed the file.
+    Keep,
+    /// It is made: it is new among the generated files.
+    Make,
+    /// It is written: the user has not changed it.
+    Replace,
+    /// It is written with the changes of both sides.
+    Merge(String),
+    /// It stays, because changes of both sides contradict each other: the generated text is written beside it.
+    Propose,
+}
+
+/// Decides about one file: `base` is what was generated before (none for an operator without a record), `present` is in
+/// the folder, and `new` is generated now. `merge` merges the changes from `base` to `new` into the present text, if the
+/// changes of both sides do not contradict each other.
+pub(crate) fn step(
+    base: Option<&str>,
+    present: Option<&str>,
+    new: &str,
+    merge: impl FnOnce(&str, &str) -> Option<String>,
+) -> MergeStep {
+    match (base, present) {
+        (None, None) => MergeStep::Make,
+        // The user has removed it.
+        (Some(_), None) => MergeStep::Keep,
+        (_, Some(present)) if present == new => MergeStep::Keep,
+        (Some(base), Some(_)) if base == new => MergeStep::Keep,
+        (Some(base), Some(present)) if base == present => MergeStep::Replace,
+        (Some(base), Some(present)) => match merge(base, present) {
+            Some(merged) if merged == present => MergeStep::Keep,
+            Some(merged) => MergeStep::Merge(merged),
+            None => MergeStep::Propose,
+        },
+        (None, Some(_)) => MergeStep::Propose,
+    }
+}
+
+/// Returns the difference of two texts of a file as `diff -u` shows it.
+pub(crate) fn difference(path: &str, from: &str, to: &str) -> String {
+    let diff = TextDiff::from_lines(from, to);
+    let mut unified = diff.unified_diff();
+    unified.header(&format!("a/{path}"), &format!("b/{path}"));
+    unified.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // SCAFFOLD-1
+    #[test]
+    fn a_file_is_written_only_where_no_change_of_the_user_is_lost() {
+        use MergeStep::{Keep, Make, Merge, Propose, Replace};
+        let clean = |_: &str, _: &str| Some("both".to_owned());
+        let conflict = |_: &str, _: &str| None;
+        for (base, present, expected, contradicting) in [
+            (Some("old"), Some("old"), Replace, Replace),
+            (Some("old"), Some("mine"), Merge("both".to_owned()), Propose),
+            (Some("old"), Some("new"), Keep, Keep),
+            (Some("new"), Some("mine"), Keep, Keep),
+            (Some("old"), None, Keep, Keep),
+            (None, Some("mine"), Propose, Propose),
+            (None, Some("new"), Keep, Keep),
+            (None, None, Make, Make),
+        ] {
+            let case = format!("{base:?} {present:?}");
+            assert_eq!(step(base, present, "new", clean), expected, "{case}");
+            assert_eq!(
+                step(base, present, "new", conflict),
+                contradicting,
+                "{case}"
+            );
+        }
+        // The user has taken over the change by hand.
+        let same = |_: &str, present: &str| Some(present.to_owned());
+        assert_eq!(step(Some("old"), Some("mine"), "new", same), Keep);
+    }
+
+    #[test]
+    fn a_difference_is_shown_as_patch_reads_it() {
+        let shown = difference("Dockerfile", "a\nb\n", "a\nc\n");
+        let expected = "--- a/Dockerfile\n+++ b/Dockerfile\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n";
+        assert_eq!(shown, expected);
+    }
+}

@@ -1,0 +1,195 @@
+//! Driver: `cargo steersman upgrade`.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::add::known;
+use crate::command_line::UpgradeArgs;
+use crate::error::Error;
+use crate::files::write;
+use crate::merge_plan::{MergeStep, difference, step};
+use crate::names::ProgramName;
+use crate::project::Project;
+use crate::record::{RECORD, Record};
+use crate::scaffold::{Files, Source, infrastructure};
+use crate::screen::say;
+use crate::versions::{is_later, move_to};
+
+/// The version of this command.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// What the name of a proposed file ends with.
+const PROPOSED: &str = ".proposed";
+
+/// What an upgrade writes, and what it says.
+#[derive(Debug, Default)]
+struct Upgrade {
+    /// The differences of the files.
+    differences: Vec<String>,
+    /// What happens to each file.
+    lines: Vec<String>,
+    /// What the user has to do.
+    notes: Vec<String>,
+    /// The files to write.
+    files: Files,
+}
+
+/// Brings the operator in the present folder to what this version of the command makes. (SCAFFOLD-1)
+pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<(), Error> {
+    let project = Project::find(Path::new("."))?;
+    let upgrade = plan(&project)?;
+    if upgrade.files.is_empty() {
+        say(format_args!(
+            "nothing to do: the operator has all changes up to version {VERSION}"
+        ));
+    } else if !args.dry_run && !args.force && has_changes(&project.folder) {
+        let folder = project.folder;
+        return Err(Error::NotCommitted { folder });
+    }
+    for text in upgrade.differences.iter().chain(&upgrade.lines) {
+        say(text);
+    }
+    for note in &upgrade.notes {
+        say(format_args!("note     {note}"));
+    }
+    if upgrade.files.is_empty() {
+        return Ok(());
+    }
+    if args.dry_run {
+        say("nothing was written: --dry-run");
+        return Ok(());
+    }
+    write(&project.folder, &upgrade.files)?;
+    say(format_args!(
+        "upgraded to {VERSION}: build, test, and commit the result"
+    ));
+    Ok(())
+}
+
+/// Decides what is written.
+fn plan(project: &Project) -> Result<Upgrade, Error> {
+    let folder = &project.folder;
+    let recorded = read(folder, RECORD)?;
+    let record = recorded.as_deref().map(Record::parse).transpose();
+    let record = record.map_err(|problem| Error::Record { problem })?;
+    if let Some(record) = &record
+        && is_later(&record.version, VERSION)
+    {
+        let version = record.version.clone();
+        return Err(Error::LaterVersion { version });
+    }
+    let new = present_record(project, record.as_ref())?;
+    let mut upgrade = Upgrade::default();
+    if record.is_none() {
+        upgrade.notes.push(format!(
+            "there is no {RECORD}, so every file counts as changed by you"
+        ));
+    }
+    let before = record.unwrap_or_default().files;
+    for (path, text) in &new.files {
+        let present = read(folder, path)?;
+        let base = before.get(path).map(String::as_str);
+        let merge = |base: &str, present: &str| merged(present, base, text);
+        let decided = step(base, present.as_deref(), text, merge);
+        upgrade.add(path, present.as_deref().unwrap_or_default(), text, decided);
+    }
+    upgrade.add_manifest(folder)?;
+    let text = new.text();
+    if recorded.as_ref() != Some(&text) {
+        let done = recorded.map_or("made", |_| "changed");
+        upgrade.lines.push(format!("{done:<8} {RECORD}"));
+        upgrade.files.insert(RECORD.into(), text);
+    }
+    Ok(upgrade)
+}
+
+/// Returns what `new` would record now.
+fn present_record(project: &Project, record: Option<&Record>) -> Result<Record, Error> {
+    let recorded = record.map(|record| (record.group.clone(), record.plural.clone()));
+    let (group, plural) = recorded.unwrap_or_else(|| {
+        // Nothing is written over the texts with these names, because every file counts as changed.
+        let found = |what| known(None, &project.folder, what).unwrap_or_else(|_| what.to_owned());
+        (found("group"), found("plural"))
+    });
+    let source = match &project.sources {
+        Some(sources) => Source::Path(sources.clone()),
+        None => Source::Version(VERSION.to_owned()),
+    };
+    let program = ProgramName::new(&project.name)?;
+    Ok(infrastructure(&program, &group, &plural, &source))
+}
+
+impl Upgrade {
+    /// Adds what happens to a file.
+    fn add(&mut self, path: &str, present: &str, new: &str, step: MergeStep) {
+        let (done, text, written) = match step {
+            MergeStep::Keep => return,
+            MergeStep::Make => ("made", new.to_owned(), path.to_owned()),
+            MergeStep::Replace => ("changed", new.to_owned(), path.to_owned()),
+            MergeStep::Merge(merged) => ("merged", merged, path.to_owned()),
+            MergeStep::Propose => {
+                let written = format!("{path}{PROPOSED}");
+                self.notes.push(format!(
+                    "{path} stays as you changed it: take over what you want of {written}, and remove that file"
+                ));
+                ("proposed", new.to_owned(), written)
+            }
+        };
+        self.differences.push(difference(path, present, &text));
+        self.lines.push(format!("{done:<8} {written}"));
+        self.files.insert(written.into(), text);
+    }
+
+    /// Moves the versions in `Cargo.toml`.
+    fn add_manifest(&mut self, folder: &Path) -> Result<(), Error> {
+        let path = "Cargo.toml";
+        let before = read(folder, path)?.unwrap_or_default();
+        let moved = move_to(&before, VERSION).map_err(|problem| Error::Source {
+            path: path.into(),
+            problem,
+        })?;
+        self.notes.extend(moved.notes);
+        if moved.text != before {
+            self.add(path, &before, &moved.text, MergeStep::Replace);
+            let note = "`cargo check` brings Cargo.lock up to date";
+            self.notes.push(note.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Reads a file, if it exists.
+fn read(folder: &Path, path: &str) -> Result<Option<String>, Error> {
+    let path = folder.join(path);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::file(path, "read")(error)),
+    }
+}
+
+/// Returns whether git sees changes in a folder that are not committed. Outside of a work tree it sees none.
+fn has_changes(folder: &Path) -> bool {
+    let mut command = Command::new("git");
+    let command = command.args(["status", "--porcelain", "--", "."]);
+    let output = command.current_dir(folder).stdin(Stdio::null()).output();
+    output.is_ok_and(|output| output.status.success() && !output.stdout.is_empty())
+}
+
+/// Merges the changes from `base` to `new` into the present text, with git. There is no result if the changes of both sides
+/// contradict each other, or without git.
+fn merged(present: &str, base: &str, new: &str) -> Option<String> {
+    let folder = std::env::temp_dir().join(format!("steersman-upgrade-{}", std::process::id()));
+    let texts = [("present", present), ("base", base), ("new", new)];
+    let texts = texts.map(|(name, text)| (name.into(), text.to_owned()));
+    let written = write(&folder, &Files::from(texts));
+    let mut command = Command::new("git");
+    let command = command.args(["merge-file", "--stdout", "present", "base", "new"]);
+    let output = command.current_dir(&folder).stdin(Stdio::null()).output();
+    // The operating system removes what stays.
+    let _ = fs::remove_dir_all(&folder);
+    written.ok()?;
+    let output = output.ok().filter(|output| output.status.success())?;
+    String::from_utf8(output.stdout).ok()
+}
