@@ -6,6 +6,7 @@
 
 mod examples;
 mod golden;
+mod render;
 mod chart;
 mod names;
 mod install;
