@@ -183,6 +183,7 @@ mod tests {
         let mut project = Project {
             folder: ".".into(),
             name: "greeter".to_owned(),
+            edition: "2024".to_owned(),
             metadata: serde_json::Value::Null,
             sources: None,
         };

@@ -3,12 +3,12 @@
 use proc_macro2::Span;
 use quote::ToTokens as _;
 use syn::spanned::Spanned as _;
-use syn::{Expr, File, Item, ItemFn, Stmt};
+use syn::{Expr, File, Item, ItemFn, ItemUse, Stmt};
 
 /// A source with an addition, or the reason why it cannot be added.
 pub(crate) type Edited = Result<String, String>;
 
-/// Adds a module after the last one. A source that has it stays as it is.
+/// Adds a module after the last one, or else after the imports. A source that has it stays as it is.
 pub(crate) fn with_module(source: &str, module: &str, visibility: &str) -> Edited {
     let file = parse(source)?;
     let modules = file.items.iter().filter_map(|item| match item {
@@ -19,31 +19,33 @@ pub(crate) fn with_module(source: &str, module: &str, visibility: &str) -> Edite
     if modules.iter().any(|known| known.ident == module) {
         return Ok(source.to_owned());
     }
-    let Some(last) = modules.last() else {
-        return Err(format!(
-            "it has no line `mod …;` after which `mod {module};` could stand"
-        ));
-    };
-    Ok(inserted(
-        source,
-        end(last.span()),
-        &format!("\n{visibility}mod {module};"),
-    ))
+    let line = format!("{visibility}mod {module};");
+    if let Some(last) = modules.last() {
+        let at = end_of_line(source, end(last.span()));
+        return Ok(inserted(source, at, &format!("\n{line}")));
+    }
+    Ok(match imports(&file).last() {
+        Some(last) => {
+            let at = end_of_line(source, end(last.span()));
+            inserted(source, at, &format!("\n\n{line}"))
+        }
+        None => inserted(
+            source,
+            start_of_items(source, &file),
+            &format!("{line}\n\n"),
+        ),
+    })
 }
 
-/// Adds `.with(PATH::crd())` to the value of the function `definitions`. A source that has it stays as it is.
-pub(crate) fn with_definition(source: &str, path: &str) -> Edited {
+/// Adds a call, such as `.with(a::A::crd())`, to the value of a function. A source that has its tokens stays as it is.
+pub(crate) fn with_link(source: &str, name: &str, link: &str) -> Edited {
     let file = parse(source)?;
-    let function = function(&file, "definitions")?;
-    if has(function, &format!("{path}::crd")) {
+    let function = function(&file, name)?;
+    if has(function, link) {
         return Ok(source.to_owned());
     }
     let value = value(function)?;
-    Ok(inserted(
-        source,
-        end(value.span()),
-        &format!(".with({path}::crd())"),
-    ))
+    Ok(inserted(source, end(value.span()), link))
 }
 
 /// Adds a statement before the value of a function. A source that has its call stays as it is.
@@ -62,7 +64,28 @@ pub(crate) fn with_call(source: &str, name: &str, call: &str, arguments: &str) -
     ))
 }
 
-fn parse(source: &str) -> Result<File, String> {
+/// Adds an import after the last one. A source that has it stays as it is.
+pub(crate) fn with_import(source: &str, import: &str) -> Edited {
+    let file = parse(source)?;
+    if imports(&file).any(|known| written(known) == plain(import)) {
+        return Ok(source.to_owned());
+    }
+    let line = format!("use {import};");
+    Ok(match imports(&file).last() {
+        Some(last) => {
+            let at = end_of_line(source, end(last.span()));
+            inserted(source, at, &format!("\n{line}"))
+        }
+        None => inserted(
+            source,
+            start_of_items(source, &file),
+            &format!("{line}\n\n"),
+        ),
+    })
+}
+
+/// Parses a source.
+pub(crate) fn parse(source: &str) -> Result<File, String> {
     syn::parse_file(source).map_err(|problem| {
         let line = problem.span().start().line;
         format!("line {line} cannot be parsed: {problem}")
@@ -89,10 +112,59 @@ fn value(function: &ItemFn) -> Result<&Expr, String> {
     }
 }
 
-/// Returns whether a function has these tokens.
+/// Returns whether a function has these tokens, which are no part of a longer name.
 fn has(function: &ItemFn, tokens: &str) -> bool {
-    let plain = |text: String| text.replace(char::is_whitespace, "");
-    plain(function.block.to_token_stream().to_string()).contains(tokens)
+    let text = plain(&function.block.to_token_stream().to_string());
+    let tokens = plain(tokens);
+    let is_name = |letter: Option<char>| letter.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    let mut found = text.match_indices(&*tokens);
+    found.any(|(at, _)| {
+        let (before, after) = (&text[..at], &text[at + tokens.len()..]);
+        let is_whole = !is_name(before.chars().next_back()) || tokens.starts_with('.');
+        is_whole && (!is_name(after.chars().next()) || tokens.ends_with(')'))
+    })
+}
+
+/// Returns a text without white space, for comparisons.
+fn plain(text: &str) -> String {
+    text.replace(char::is_whitespace, "")
+}
+
+fn imports(file: &File) -> impl Iterator<Item = &ItemUse> {
+    file.items.iter().filter_map(|item| match item {
+        Item::Use(item) => Some(item),
+        _ => None,
+    })
+}
+
+/// Returns the tree of an import as it is compared.
+fn written(import: &ItemUse) -> String {
+    // `as` needs its spaces; without them the text is only compared.
+    plain(&import.tree.to_token_stream().to_string())
+}
+
+/// Returns the place before the first item, with its comments behind it.
+fn start_of_items(source: &str, file: &File) -> usize {
+    let inner = file.attrs.iter().map(|one| end(one.span()));
+    let Some(header) = inner.max() else {
+        return 0;
+    };
+    let after = end_of_line(source, header);
+    let rest = &source[after..];
+    after + (rest.len() - rest.trim_start_matches('\n').len())
+}
+
+/// Returns the end of the line of a place, if only a comment follows there; otherwise the place.
+fn end_of_line(source: &str, at: usize) -> usize {
+    let line = source[at..].split('\n').next().unwrap_or_default();
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let rest = line.trim_start();
+    let is_comment = rest.starts_with("//")
+        || rest.starts_with("/*") && rest.find("*/") == rest.len().checked_sub(2);
+    match rest.is_empty() || is_comment {
+        true => at + line.len(),
+        false => at,
+    }
 }
 
 fn end(span: Span) -> usize {
@@ -115,13 +187,46 @@ mod tests {
     #[test]
     fn a_module_and_a_definition_are_added_once_and_all_else_stays() {
         let once = with_module(API, "b", "pub ").unwrap();
-        let once = with_definition(&once, "b::B").unwrap();
+        let link = ".with(b::B::crd())";
+        let once = with_link(&once, "definitions", link).unwrap();
         let expected = API
-            .replace("pub mod a;", "pub mod a;\npub mod b;")
+            .replace(
+                "pub mod a; // Its comment.",
+                "pub mod a; // Its comment.\npub mod b;",
+            )
             .replace("A::crd())", "A::crd()).with(b::B::crd())");
         assert_eq!(once, expected);
-        let twice = with_definition(&with_module(&once, "b", "pub ").unwrap(), "b::B").unwrap();
-        assert_eq!(twice, once);
+        let twice = with_module(&once, "b", "pub ").unwrap();
+        assert_eq!(with_link(&twice, "definitions", link).unwrap(), once);
+    }
+
+    #[test]
+    fn the_first_module_stands_after_the_imports() {
+        for (source, expected) in [
+            (
+                "use a; // A.\nfn f() {}\n",
+                "use a; // A.\n\nmod b;\nfn f() {}\n",
+            ),
+            (
+                "//! D.\n\n// F.\nfn f() {}\n",
+                "//! D.\n\nmod b;\n\n// F.\nfn f() {}\n",
+            ),
+            ("mod a; mod c;\n", "mod a; mod c;\nmod b;\n"),
+            (
+                "mod a; /* A. */ fn f() {}\n",
+                "mod a;\nmod b; /* A. */ fn f() {}\n",
+            ),
+        ] {
+            assert_eq!(with_module(source, "b", "").unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn an_import_is_added_once() {
+        let source = "//! D.\n\nuse a::B as _;\nfn f() {}\n";
+        let added = with_import(source, "c::D").unwrap();
+        assert_eq!(added, source.replace("as _;", "as _;\nuse c::D;"));
+        assert_eq!(with_import(&added, "c::D").unwrap(), added);
     }
 
     #[test]
@@ -136,13 +241,12 @@ mod tests {
     fn a_source_that_cannot_be_edited_is_described() {
         for (edited, expected) in [
             (with_module("fn f() {", "b", ""), "line 1 cannot be parsed"),
-            (with_module("fn f() {}", "b", ""), "has no line `mod …;`"),
             (
-                with_definition("fn f() {}", "b::B"),
+                with_link("fn f() {}", "definitions", ".b()"),
                 "has no function `definitions`",
             ),
             (
-                with_definition("fn definitions() {}", "b::B"),
+                with_link("fn definitions() {}", "definitions", ".b()"),
                 "does not end with a value",
             ),
             (

@@ -1,6 +1,8 @@
 //! Driver: writes and formats files; those of a new folder never over other ones.
 
+use std::ffi::OsString;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -33,6 +35,26 @@ pub(crate) fn write(folder: &Path, files: &Files) -> Result<(), Error> {
         fs::write(&path, content).map_err(Error::file(&path, "written"))?;
     }
     Ok(())
+}
+
+/// Returns a source as rustfmt writes it, with the options of the folder; the modules that it declares in other files are
+/// not read. `None` if there is no rustfmt, or if the source cannot be parsed.
+pub(crate) fn formatted(folder: &Path, edition: &str, source: &str) -> Option<String> {
+    let program = std::env::var_os("RUSTFMT").unwrap_or_else(|| OsString::from("rustfmt"));
+    let mut command = Command::new(program);
+    command
+        .args(["--edition", edition, "--emit", "stdout"])
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().ok()?;
+    // rustfmt reads all before it writes.
+    let sent = child.stdin.take()?.write_all(source.as_bytes());
+    let output = child.wait_with_output().ok()?;
+    sent.ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then_some(text)
 }
 
 /// Formats the sources; the lengths of names decide where lines break. Returns whether that worked.

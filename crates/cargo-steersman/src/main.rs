@@ -9,7 +9,8 @@
 //! - `comparison` finds what differs between generated files and those of a folder.
 //! - `edits` adds to sources, `merge_plan` decides about files of another version, and `versions` moves dependencies.
 //! - `project` finds, builds and describes an operator.
-//! - `files` writes files.
+//! - `files` writes files, and `change_set` those of one command together.
+//! - `api_kind` finds the kinds of an operator.
 //! - `new`, `add`, `generate`, `deploy`, `dev`, `doctor` and `upgrade` are the commands.
 
 mod error;
@@ -25,6 +26,8 @@ mod merge_plan;
 mod versions;
 mod project;
 mod files;
+mod api_kind;
+mod change_set;
 mod new;
 mod add;
 mod generate;
@@ -64,7 +67,7 @@ async fn main() -> ExitCode {
 async fn run(command: SteersmanCommand) -> Result<(), Error> {
     match command {
         SteersmanCommand::New(args) => new::new(&args),
-        SteersmanCommand::Add(AddCommand::Kind(args)) => add::add_kind(&args),
+        SteersmanCommand::Add(AddCommand::Kind(args)) => add::kind(&args),
         SteersmanCommand::Dev(args) => dev::dev(&args).await,
         SteersmanCommand::Generate(args) => generate::generate(&args),
         SteersmanCommand::Upgrade(args) => upgrade::upgrade(&args),

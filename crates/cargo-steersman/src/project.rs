@@ -16,6 +16,8 @@ pub(crate) struct Project {
     pub(crate) folder: PathBuf,
     /// The name of the package, and of its program.
     pub(crate) name: String,
+    /// The edition of Rust, such as `2024`.
+    pub(crate) edition: String,
     /// The table `[package.metadata.steersman]`; null if there is none.
     pub(crate) metadata: Value,
     /// The folder of this framework's sources, if the crate depends on them by path.
@@ -73,6 +75,7 @@ impl Project {
         Ok(Self {
             folder: manifest.parent().unwrap_or(folder).to_owned(),
             name: name.to_owned(),
+            edition: package["edition"].as_str().unwrap_or("2024").to_owned(),
             metadata: package["metadata"]["steersman"].clone(),
             sources: sources(package),
         })

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::add::known;
+use crate::api_kind;
 use crate::command_line::UpgradeArgs;
 use crate::error::Error;
 use crate::files::write;
@@ -109,8 +109,9 @@ fn present_record(project: &Project, record: Option<&Record>) -> Result<Record, 
     let recorded = record.map(|record| (record.group.clone(), record.plural.clone()));
     let (group, plural) = recorded.unwrap_or_else(|| {
         // Nothing is written over the texts with these names, because every file counts as changed.
-        let found = |what| known(None, &project.folder, what).unwrap_or_else(|_| what.to_owned());
-        (found("group"), found("plural"))
+        let kinds = api_kind::all(&project.folder).unwrap_or_default();
+        let first = kinds.into_iter().next();
+        first.map_or_else(Default::default, |kind| (kind.group, kind.plural))
     });
     let source = match &project.sources {
         Some(sources) => Source::Path(sources.clone()),

@@ -269,6 +269,7 @@ const RANKS: &[Row] = &[
             WEBHOOK,
             DEFINITIONS,
             TESTENV,
+            SCHEMA,
             API,
             OBJECT,
             TEXT,

@@ -83,9 +83,21 @@ fn a_kind_is_added_once_and_nothing_is_overwritten() {
         "changed  src/controllers.rs",
         "changed  tests/it/main.rs",
     ];
-    assert_eq!(shown.lines().collect::<Vec<_>>(), expected);
+    assert_eq!(shown.lines().take(7).collect::<Vec<_>>(), expected);
+    assert!(shown.contains("\n+++ b/src/api.rs\n"), "{shown}");
+    assert!(
+        shown.contains("\n+    farewell::add(manager)?;\n"),
+        "{shown}"
+    );
     assert!(!folder.join("src/api/farewell.rs").exists());
+    // A source of the user in another form than that of rustfmt.
+    let library = read("src/lib.rs");
+    std::fs::write(folder.join("src/own.rs"), "fn a(){}\n").unwrap();
+    std::fs::write(folder.join("src/lib.rs"), format!("{library}mod own;\n")).unwrap();
     succeeds(&mut add(&["Farewell"]));
+    assert_eq!(read("src/own.rs"), "fn a(){}\n");
+    std::fs::write(folder.join("src/lib.rs"), library).unwrap();
+    std::fs::remove_file(folder.join("src/own.rs")).unwrap();
     assert!(read("src/api.rs").contains(".with(farewell::Farewell::crd())"));
     assert!(read("src/controllers.rs").contains("    farewell::add(manager)?;\n    Ok(())"));
     assert!(read("tests/it/main.rs").ends_with("mod farewell;\nmod greeting;\n"));

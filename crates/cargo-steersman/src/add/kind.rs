@@ -1,0 +1,69 @@
+//! Driver: `cargo steersman add kind`.
+
+use std::path::Path;
+
+use crate::api_kind::{self, ApiKind};
+use crate::change_set::ChangeSet;
+use crate::command_line::AddKindArgs;
+use crate::edits::{with_call, with_import, with_link, with_module};
+use crate::error::Error;
+use crate::names::{KindNames, ProgramName};
+use crate::project::Project;
+use crate::scaffold::kind as files_of;
+
+/// Adds a kind with its controller, its test and its sample to the operator in the present folder.
+///
+/// Nothing is written if a file is in the way, or a source cannot be changed. A second call with the same words changes
+/// nothing.
+pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
+    let project = Project::find(Path::new("."))?;
+    let program = ProgramName::new(&project.name)?;
+    let known = api_kind::all(&project.folder)?;
+    let group = given_or_known(args.group.as_deref(), &known, "group", |kind| &kind.group)?;
+    let version = given_or_known(args.version.as_deref(), &known, "version", |kind| {
+        kind.newest()
+    })?;
+    let named = (&*group, &*version, &*args.name);
+    let kind = KindNames::new(named, args.plural.as_deref(), !args.cluster_scoped)?;
+    let mut changes = ChangeSet::of(&project);
+    changes.add(files_of(&program, &kind))?;
+    let module = &kind.module;
+    let is_versioned = known
+        .iter()
+        .any(|known| known.module == *module && known.is_versioned);
+    changes.edit("src/api.rs", |source| {
+        let source = with_module(source, module, "pub ")?;
+        if is_versioned {
+            // `add version` has changed the definition since.
+            return Ok(source);
+        }
+        let link = format!(".with({module}::{}::crd())", kind.kind);
+        let defined = with_link(&source, "definitions", &link)?;
+        with_import(&defined, CRD_IMPORT)
+    })?;
+    changes.edit("src/controllers.rs", |source| {
+        let source = with_module(source, module, "pub ")?;
+        with_call(&source, "add_all", &format!("{module}::add"), "(manager)?")
+    })?;
+    changes.edit("tests/it/main.rs", |source| with_module(source, module, ""))?;
+    let nothing = format!("{} is there already; nothing changed", kind.kind);
+    changes.finish(args.dry_run, &nothing)
+}
+
+/// The import of the function `crd`, which a kind has.
+pub(crate) const CRD_IMPORT: &str = "steersman::kube_core::CustomResourceExt as _";
+
+/// Returns the given name, or else that of another kind of the operator.
+fn given_or_known(
+    given: Option<&str>,
+    known: &[ApiKind],
+    what: &'static str,
+    of: impl Fn(&ApiKind) -> &str,
+) -> Result<String, Error> {
+    let name = given.or_else(|| known.first().map(of));
+    name.map(str::to_owned).ok_or_else(|| Error::Name {
+        what: "the kind without",
+        text: what.to_owned(),
+        rule: format!("no other kind has one: add --{what}"),
+    })
+}
