@@ -9,7 +9,7 @@ pub(crate) fn workspace() -> PathBuf {
     folder.canonicalize().unwrap()
 }
 
-/// Returns the folder in which this test was built, so that an operator needs only what it has of its own.
+/// Returns the folder in which this test was built. An operator that is built there, too, needs only what it has of its own.
 pub(crate) fn target() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
         .parent()
@@ -17,11 +17,29 @@ pub(crate) fn target() -> PathBuf {
         .to_owned()
 }
 
+/// Gives an operator the profile of the workspace. Cargo builds a dependency once for two crates only if its profile, its
+/// features and its version are the same; `new` has copied the versions.
+pub(crate) fn share_dependencies(folder: &Path) {
+    let own = folder.join("Cargo.toml");
+    let mut text = std::fs::read_to_string(&own).unwrap();
+    let of_workspace = std::fs::read_to_string(workspace().join("Cargo.toml")).unwrap();
+    let mut is_profile = false;
+    for line in of_workspace.lines() {
+        if line.starts_with('[') {
+            is_profile = line.starts_with("[profile.dev");
+        }
+        if is_profile {
+            text += &format!("{line}\n");
+        }
+    }
+    std::fs::write(own, text).unwrap();
+}
+
 /// Returns a command of `cargo steersman` in a folder.
 pub(crate) fn steersman(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-steersman"));
     command.arg("steersman").current_dir(folder);
-    command.env("CARGO_TARGET_DIR", target());
+    command.envs(places(folder));
     command
 }
 
@@ -29,8 +47,29 @@ pub(crate) fn steersman(folder: &Path) -> Command {
 pub(crate) fn cargo(folder: &Path, words: &[&str]) -> String {
     let mut command = Command::new(env!("CARGO"));
     command.args(words).current_dir(folder);
-    command.env("CARGO_TARGET_DIR", target());
+    command.envs(places(folder));
     succeeds(&mut command)
+}
+
+/// Runs the tests of a crate, compiled by clippy without any warning. This is what `cargo clippy` does with `cargo check`,
+/// for which every dependency would be compiled a second time.
+pub(crate) fn test_with_clippy(folder: &Path) {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["test", "--offline", "--quiet"]);
+    command.envs(places(folder)).current_dir(folder);
+    command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
+    let separator = "__CLIPPY_HACKERY__";
+    let deny = ["-D", "warnings", ""].join(separator);
+    succeeds(command.env("CLIPPY_ARGS", deny));
+}
+
+/// Returns where cargo builds a crate: its programs are in a folder of its own, because a program of the workspace may have
+/// the same name.
+fn places(folder: &Path) -> [(&str, PathBuf); 2] {
+    [
+        ("CARGO_BUILD_BUILD_DIR", target()),
+        ("CARGO_TARGET_DIR", folder.join("target")),
+    ]
 }
 
 /// Runs a command, which must succeed, and returns what it prints to standard output.
