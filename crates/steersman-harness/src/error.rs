@@ -50,6 +50,17 @@ pub enum HarnessError {
         /// The problem, with its line.
         problem: RbacSyntaxError,
     },
+    /// The API server cannot call the [`webhooks`](crate::OperatorTest::webhooks) of the test.
+    #[error("the API server of the test cannot call the webhooks")]
+    Webhooks(#[source] BoxError),
+    /// A file has no [`sample`](crate::sample()) of a kind.
+    #[error("{}: the sample cannot be read", path.display())]
+    Sample {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: BoxError,
+    },
     /// The operator did not do what the test expects; the text has a report.
     #[error(transparent)]
     Unmet(#[from] ConditionError),

@@ -62,6 +62,9 @@
 //! [`observe_rbac`](OperatorTest::observe_rbac) collects the permissions that the operator needs in a file, and
 //! [`rbac_needed`](RunningOperator::rbac_needed) returns them as a role.
 //!
+//! [`webhooks`](OperatorTest::webhooks) lets the embedded API server call the webhooks of the operator, and [`sample`] reads
+//! an object from a manifest.
+//!
 //! Two checks need no operator: [`check_definition`] checks a definition with its CEL rules as an API server does, and
 //! [`RoundTrips`] converts random objects between the versions of a kind.
 //!
@@ -89,6 +92,8 @@ mod steadiness;
 mod bound_watch;
 mod request_log;
 mod rbac_file;
+mod called_webhooks;
+mod sample;
 mod running_operator;
 mod operator_test;
 
@@ -98,6 +103,7 @@ pub use operator_test::OperatorTest;
 pub use prepared::Prepared;
 pub use round_trips::{RoundTripError, RoundTripProblem, RoundTrips, Way};
 pub use running_operator::RunningOperator;
+pub use sample::sample;
 pub use steersman_testenv as testenv;
 
 #[cfg(doc)]

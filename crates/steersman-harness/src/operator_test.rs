@@ -17,7 +17,9 @@ use steersman_manager::Manager;
 use steersman_object::TypedObject;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::{TestEnv, TestEnvBuilder};
+use steersman_webhook::WebhookServer;
 
+use crate::called_webhooks;
 use crate::error::{BoxError, HarnessError};
 use crate::prepared::Prepared;
 use crate::request_log::AGENT;
@@ -39,6 +41,7 @@ pub struct OperatorTest {
     patience: Duration,
     other_servers: Vec<ApiServer>,
     rbac_file: Option<PathBuf>,
+    webhooks: Option<WebhookServer>,
 }
 
 impl OperatorTest {
@@ -72,6 +75,7 @@ impl OperatorTest {
             patience: Duration::from_secs(60),
             other_servers: Vec::new(),
             rbac_file: None,
+            webhooks: None,
         }
     }
 
@@ -139,6 +143,14 @@ impl OperatorTest {
         self
     }
 
+    /// Lets the embedded server call the webhooks that a function adds, in this process and without certificates: the
+    /// function is mostly that of [`Program::webhooks`](https://docs.rs/steersman-cli). It calls the defaulters and
+    /// validators for creations and updates, and the conversions of installed definitions.
+    pub fn webhooks(mut self, add: impl FnOnce(WebhookServer) -> WebhookServer) -> Self {
+        self.webhooks = Some(add(WebhookServer::new("0")));
+        self
+    }
+
     /// Runs a closure before the operator starts, for objects that the operator shall find. The definitions and the
     /// namespace of the test exist by then. Several closures run in their order.
     pub fn before_start<F, Fut>(mut self, prepare: F) -> Self
@@ -172,7 +184,7 @@ impl OperatorTest {
     /// # Errors
     ///
     /// [`HarnessError::Env`], [`HarnessError::Request`], [`HarnessError::BeforeStart`],
-    /// [`HarnessError::Declare`].
+    /// [`HarnessError::Declare`]; [`HarnessError::Webhooks`] for webhooks on a server other than the embedded one.
     ///
     /// # Cancel safety
     ///
@@ -185,6 +197,10 @@ impl OperatorTest {
         };
         // Boxed, because the future of a test should not hold those of every backend.
         let env = Box::pin(env.start()).await?;
+        if let Some(webhooks) = &self.webhooks {
+            let needed = || HarnessError::Webhooks("they need the embedded server".into());
+            called_webhooks::call(env.server().ok_or_else(needed)?, webhooks)?;
+        }
         let connection = connect(&env);
         let client = client(&connection)?;
         let namespace = Box::pin(create_namespace(&client)).await?;

@@ -111,6 +111,11 @@ impl WebhookServer {
         self
     }
 
+    /// Calls a function that adds webhooks, such as that of a module, in a chain of calls.
+    pub fn with(self, add: impl FnOnce(Self) -> Self) -> Self {
+        add(self)
+    }
+
     /// Adds a defaulter of a kind, at the [path](mutate_path) that kubebuilder writes into configurations.
     pub fn defaulter<K: TypedObject>(self, defaulter: impl Defaulter<K>) -> Self {
         let kind = Kind::of::<K>();
