@@ -1,5 +1,9 @@
 //! Room: `cargo steersman add`.
 
 mod kind;
+mod version;
+mod webhook;
 
 pub(crate) use self::kind::kind;
+pub(crate) use self::version::version;
+pub(crate) use self::webhook::webhook;

@@ -35,6 +35,11 @@ impl ApiKind {
     pub(crate) fn newest(&self) -> &str {
         self.versions.last().map_or("", String::as_str)
     }
+
+    /// Returns the path of the file that declares the kind.
+    pub(crate) fn path(&self) -> PathBuf {
+        Path::new("src/api").join(format!("{}.rs", self.module))
+    }
 }
 
 /// Returns the kinds of an operator, ordered by their files. A file that cannot be parsed declares none.
@@ -53,6 +58,17 @@ pub(crate) fn all(folder: &Path) -> Result<Vec<ApiKind>, Error> {
         kinds.extend(declared(&source, &module));
     }
     Ok(kinds)
+}
+
+/// Returns the kind of a name.
+pub(crate) fn find(folder: &Path, name: &str) -> Result<ApiKind, Error> {
+    let known = all(folder)?;
+    let names: Vec<String> = known.iter().map(|kind| kind.kind.clone()).collect();
+    let mut found = known.into_iter().filter(|kind| kind.kind == name);
+    found.next().ok_or_else(|| Error::UnknownKind {
+        kind: name.to_owned(),
+        known: names,
+    })
 }
 
 /// Returns the kinds of a source.

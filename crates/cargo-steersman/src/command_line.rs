@@ -203,6 +203,8 @@ pub(crate) struct NewArgs {
 #[derive(Debug, Subcommand)]
 pub(crate) enum AddCommand {
     Kind(AddKindArgs),
+    Webhook(AddWebhookArgs),
+    Version(AddVersionArgs),
 }
 
 /// Add a kind with its controller, a test and a sample
@@ -229,7 +231,48 @@ pub(crate) struct AddKindArgs {
     /// The objects of the kind are in no namespace
     #[arg(long)]
     pub(crate) cluster_scoped: bool,
-    /// Write nothing
+    /// Write nothing, and show the differences
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Add a defaulter and a validator to a kind, with a test
+///
+/// Adds src/webhooks with an example rule to edit, and registers the webhooks with the program in src/main.rs. The manifests
+/// of `generate` then have their configurations.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cargo steersman add webhook Greeting
+  cargo steersman add webhook Greeting --validating    only a validator")]
+pub(crate) struct AddWebhookArgs {
+    /// The kind, such as Greeting
+    pub(crate) kind: String,
+    /// Add a defaulter [default: both]
+    #[arg(long)]
+    pub(crate) defaulting: bool,
+    /// Add a validator [default: both]
+    #[arg(long)]
+    pub(crate) validating: bool,
+    /// Write nothing, and show the differences
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Add a version to a kind, with its conversion
+///
+/// Turns the kind into the form of #[steersman::versioned], in which each field states its history, or adds the version to
+/// it. Everything that you wrote stays. Objects stay stored in the former version until you change `stored`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cargo steersman add version Greeting v1")]
+pub(crate) struct AddVersionArgs {
+    /// The kind, such as Greeting
+    pub(crate) kind: String,
+    /// The version, which is newer than the others
+    pub(crate) version: String,
+    /// Write nothing, and show the differences
     #[arg(long)]
     pub(crate) dry_run: bool,
 }

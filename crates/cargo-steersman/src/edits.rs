@@ -48,6 +48,31 @@ pub(crate) fn with_link(source: &str, name: &str, link: &str) -> Edited {
     Ok(inserted(source, end(value.span()), link))
 }
 
+/// Replaces the argument of a call in the value of a function, such as `a::A::crd()` of `.with(a::A::crd())`, or adds the
+/// call if there is none. A source that has the call stays as it is.
+pub(crate) fn with_argument_instead(
+    source: &str,
+    name: &str,
+    method: &str,
+    (former, argument): (&str, &str),
+) -> Edited {
+    let file = parse(source)?;
+    let mut link = value(function(&file, name)?)?;
+    while let Expr::MethodCall(call) = link {
+        let mut arguments = call.args.iter();
+        if call.method == method
+            && let (Some(only), None) = (arguments.next(), arguments.next())
+            && plain(&only.to_token_stream().to_string()) == plain(former)
+        {
+            let mut source = source.to_owned();
+            source.replace_range(only.span().byte_range(), argument);
+            return Ok(source);
+        }
+        link = &call.receiver;
+    }
+    with_link(source, name, &format!(".{method}({argument})"))
+}
+
 /// Adds a statement before the value of a function. A source that has its call stays as it is.
 pub(crate) fn with_call(source: &str, name: &str, call: &str, arguments: &str) -> Edited {
     let file = parse(source)?;
@@ -74,7 +99,13 @@ pub(crate) fn with_import(source: &str, import: &str) -> Edited {
     Ok(match imports(&file).last() {
         Some(last) => {
             let at = end_of_line(source, end(last.span()));
-            inserted(source, at, &format!("\n{line}"))
+            let is_of_crate = |text: &str| text.starts_with("crate::");
+            // The imports of the crate itself are a group.
+            let gap = match is_of_crate(import) && !is_of_crate(&written(last)) {
+                true => "\n\n",
+                false => "\n",
+            };
+            inserted(source, at, &format!("{gap}{line}"))
         }
         None => inserted(
             source,
@@ -82,6 +113,36 @@ pub(crate) fn with_import(source: &str, import: &str) -> Edited {
             &format!("{line}\n\n"),
         ),
     })
+}
+
+/// Removes the line of an import. A source that has no such line stays as it is.
+pub(crate) fn without_import(source: &str, import: &str) -> Edited {
+    let file = parse(source)?;
+    let mut imports = imports(&file);
+    let Some(found) = imports.find(|known| written(known) == plain(import)) else {
+        return Ok(source.to_owned());
+    };
+    let place = found.span().byte_range();
+    let end = end_of_line(source, place.end);
+    let end = end + usize::from(source[end..].starts_with('\n'));
+    let mut source = source.to_owned();
+    source.replace_range(place.start..end, "");
+    Ok(source)
+}
+
+/// Adds a function at the end of a source. A source that has a function of its name stays as it is.
+pub(crate) fn with_function(source: &str, name: &str, text: &str) -> Edited {
+    let file = parse(source)?;
+    if function(&file, name).is_ok() {
+        return Ok(source.to_owned());
+    }
+    Ok(format!("{}\n\n{text}", source.trim_end()))
+}
+
+/// Returns whether a function has these tokens.
+pub(crate) fn calls(source: &str, name: &str, tokens: &str) -> Result<bool, String> {
+    let file = parse(source)?;
+    Ok(has(function(&file, name)?, tokens))
 }
 
 /// Parses a source.
@@ -144,7 +205,7 @@ fn written(import: &ItemUse) -> String {
 }
 
 /// Returns the place before the first item, with its comments behind it.
-fn start_of_items(source: &str, file: &File) -> usize {
+pub(crate) fn start_of_items(source: &str, file: &File) -> usize {
     let inner = file.attrs.iter().map(|one| end(one.span()));
     let Some(header) = inner.max() else {
         return 0;
@@ -155,7 +216,7 @@ fn start_of_items(source: &str, file: &File) -> usize {
 }
 
 /// Returns the end of the line of a place, if only a comment follows there; otherwise the place.
-fn end_of_line(source: &str, at: usize) -> usize {
+pub(crate) fn end_of_line(source: &str, at: usize) -> usize {
     let line = source[at..].split('\n').next().unwrap_or_default();
     let line = line.strip_suffix('\r').unwrap_or(line);
     let rest = line.trim_start();
@@ -167,11 +228,11 @@ fn end_of_line(source: &str, at: usize) -> usize {
     }
 }
 
-fn end(span: Span) -> usize {
+pub(crate) fn end(span: Span) -> usize {
     span.byte_range().end
 }
 
-fn inserted(source: &str, at: usize, text: &str) -> String {
+pub(crate) fn inserted(source: &str, at: usize, text: &str) -> String {
     let mut source = source.to_owned();
     source.insert_str(at, text);
     source
@@ -198,6 +259,16 @@ mod tests {
         assert_eq!(once, expected);
         let twice = with_module(&once, "b", "pub ").unwrap();
         assert_eq!(with_link(&twice, "definitions", link).unwrap(), once);
+        // With other white space than that of rustfmt.
+        let once = once.replace("b::B::crd()", "b::B\n::crd( )");
+        let change = ("b::B::crd()", "b::definition()");
+        let instead = with_argument_instead(&once, "definitions", "with", change).unwrap();
+        assert!(
+            instead.contains("A::crd()).with(b::definition())\n"),
+            "{instead}"
+        );
+        let twice = with_argument_instead(&instead, "definitions", "with", change).unwrap();
+        assert_eq!(twice, instead);
     }
 
     #[test]
@@ -222,11 +293,15 @@ mod tests {
     }
 
     #[test]
-    fn an_import_is_added_once() {
+    fn an_import_is_added_and_removed() {
         let source = "//! D.\n\nuse a::B as _;\nfn f() {}\n";
         let added = with_import(source, "c::D").unwrap();
         assert_eq!(added, source.replace("as _;", "as _;\nuse c::D;"));
         assert_eq!(with_import(&added, "c::D").unwrap(), added);
+        assert_eq!(without_import(&added, "c::D").unwrap(), source);
+        let removed = without_import(source, "a::B as _").unwrap();
+        assert_eq!(removed, "//! D.\n\nfn f() {}\n");
+        assert_eq!(without_import(&removed, "a::B as _").unwrap(), removed);
     }
 
     #[test]

@@ -238,6 +238,20 @@ pub(crate) enum Error {
         /// What had not happened yet.
         end: &'static str,
     },
+    /// The operator does not declare a kind.
+    #[error(
+        "src/api declares no kind {kind}: {}, or add it with `cargo steersman add kind {kind}`",
+        match known.is_empty() {
+            true => "there is none".to_owned(),
+            false => format!("name one of {}", known.join(", ")),
+        }
+    )]
+    UnknownKind {
+        /// The kind as it was given.
+        kind: String,
+        /// The kinds of the operator.
+        known: Vec<String>,
+    },
 }
 
 impl Error {

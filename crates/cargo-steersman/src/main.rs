@@ -7,7 +7,8 @@
 //!   made, and `scaffold` makes the files of a new operator.
 //! - `screen` prints lines.
 //! - `comparison` finds what differs between generated files and those of a folder.
-//! - `edits` adds to sources, `merge_plan` decides about files of another version, and `versions` moves dependencies.
+//! - `edits` adds to sources, `program_edits` to the `main`, and `version_edits` to a kind; `merge_plan` decides about files
+//!   of another version, and `versions` moves dependencies.
 //! - `project` finds, builds and describes an operator.
 //! - `files` writes files, and `change_set` those of one command together.
 //! - `api_kind` finds the kinds of an operator.
@@ -22,6 +23,8 @@ mod scaffold;
 mod screen;
 mod comparison;
 mod edits;
+mod program_edits;
+mod version_edits;
 mod merge_plan;
 mod versions;
 mod project;
@@ -68,6 +71,8 @@ async fn run(command: SteersmanCommand) -> Result<(), Error> {
     match command {
         SteersmanCommand::New(args) => new::new(&args),
         SteersmanCommand::Add(AddCommand::Kind(args)) => add::kind(&args),
+        SteersmanCommand::Add(AddCommand::Webhook(args)) => add::webhook(&args),
+        SteersmanCommand::Add(AddCommand::Version(args)) => add::version(&args),
         SteersmanCommand::Dev(args) => dev::dev(&args).await,
         SteersmanCommand::Generate(args) => generate::generate(&args),
         SteersmanCommand::Upgrade(args) => upgrade::upgrade(&args),

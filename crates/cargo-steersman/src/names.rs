@@ -34,7 +34,7 @@ pub(crate) struct KindNames {
 const LABEL: usize = 63;
 
 /// Names that are no names of a program, because cargo or Rust has another meaning for them.
-const RESERVED: [&str; 14] = [
+const RESERVED: [&str; 15] = [
     "api",
     "build",
     "controllers",
@@ -49,11 +49,18 @@ const RESERVED: [&str; 14] = [
     "serde",
     "steersman-harness",
     "tokio",
+    "webhooks",
 ];
 
 /// Types that the files of a kind name.
-const USED: [&str; 28] = [
+const USED: [&str; 34] = [
     "Action",
+    "AdmissionContext",
+    "Defaulter",
+    "FieldErrors",
+    "Refusal",
+    "Validator",
+    "WebhookServer",
     "BoxError",
     "Clone",
     "Condition",
@@ -195,7 +202,7 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Returns whether a text is a version that kubectl orders by age: `v1`, `v2beta1`.
-fn is_version(text: &str) -> bool {
+pub(crate) fn is_version(text: &str) -> bool {
     let is_number = |text: &str| {
         !text.is_empty() && !text.starts_with('0') && text.chars().all(|c| c.is_ascii_digit())
     };
@@ -208,6 +215,17 @@ fn is_version(text: &str) -> bool {
             Some((major, minor)) => is_number(major) && is_number(minor),
             None => is_number(rest),
         }
+}
+
+/// Returns the age of a version for comparisons: a newer one is greater, as the attribute `versioned` orders them.
+pub(crate) fn version_age(version: &str) -> (u64, u8, u64) {
+    let number = |text: &str| text.parse().unwrap_or(0);
+    let rest = version.trim_start_matches('v');
+    match (rest.split_once("alpha"), rest.split_once("beta")) {
+        (Some((major, minor)), _) => (number(major), 0, number(minor)),
+        (None, Some((major, minor))) => (number(major), 1, number(minor)),
+        (None, None) => (number(rest), 2, 0),
+    }
 }
 
 fn capitalized(word: &str) -> String {
@@ -316,6 +334,10 @@ mod tests {
         }
         let plural = KindNames::new(("example.com", "v1", "A"), Some("As"), true);
         assert!(plural.unwrap_err().to_string().contains("\"As\""));
+        let ages = [
+            "v1alpha1", "v1alpha2", "v1beta1", "v1", "v2alpha1", "v2", "v10",
+        ];
+        assert!(ages.map(version_age).is_sorted());
         for version in ["v1", "v2beta1", "v10alpha12"] {
             KindNames::new(("example.com", version, "A"), None, true).unwrap();
         }

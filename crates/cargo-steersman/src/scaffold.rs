@@ -1,8 +1,10 @@
 //! Machine: the files of a new operator, and of a new kind.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::api_kind::ApiKind;
 use crate::names::{KindNames, ProgramName};
 use crate::record::{RECORD, Record};
 use crate::shell_words::path_word;
@@ -17,6 +19,15 @@ pub(crate) enum Source {
     Path(PathBuf),
     /// The registry of crates, in this version.
     Version(String),
+}
+
+/// Which webhooks a kind gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WebhookParts {
+    /// Whether it gets a defaulter.
+    pub(crate) defaulting: bool,
+    /// Whether it gets a validator.
+    pub(crate) validating: bool,
 }
 
 /// The files of a crate: the path, and the template.
@@ -99,6 +110,24 @@ const INFRASTRUCTURE: [&str; 6] = [
     "README.md",
 ];
 
+/// The module of all webhooks.
+const WEBHOOKS: [(&str, &str); 1] = [(
+    "src/webhooks.rs",
+    include_str!("../templates/webhook/webhooks.rs.tmpl"),
+)];
+
+/// The files of the webhooks of a kind.
+const WEBHOOK: [(&str, &str); 2] = [
+    (
+        "src/webhooks/{{module}}.rs",
+        include_str!("../templates/webhook/webhook.rs.tmpl"),
+    ),
+    (
+        "tests/it/{{module}}_webhook.rs",
+        include_str!("../templates/webhook/test.rs.tmpl"),
+    ),
+];
+
 /// Returns the files of a new operator with one kind.
 pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &Source) -> Files {
     let mut values = values(program, kind);
@@ -145,6 +174,37 @@ pub(crate) fn infrastructure(
 /// Returns the files of a new kind of an operator.
 pub(crate) fn kind(program: &ProgramName, kind: &KindNames) -> Files {
     filled(&KIND, &values(program, kind))
+}
+
+/// Returns the module of all webhooks, which has none yet.
+pub(crate) fn webhooks() -> Files {
+    filled(&WEBHOOKS, &BTreeMap::new())
+}
+
+/// Returns the files of the webhooks of a kind.
+pub(crate) fn webhook(program: &ProgramName, kind: &ApiKind, parts: WebhookParts) -> Files {
+    let done = match (parts.defaulting, parts.validating) {
+        (true, true) => "completed_and_checked",
+        (true, false) => "completed",
+        (false, _) => "checked",
+    };
+    let values = BTreeMap::from([
+        ("program", program.program.clone()),
+        ("library", program.library.clone()),
+        ("kind", kind.kind.clone()),
+        ("module", kind.module.clone()),
+        ("done", done.to_owned()),
+    ]);
+    let sections = [
+        ("defaulting", parts.defaulting),
+        ("validating", parts.validating),
+        ("message", kind.has_message),
+        ("other", !kind.has_message),
+        ("namespaced", kind.is_namespaced),
+    ];
+    let templates = WEBHOOK.map(|(path, text)| (path, with_sections(text, &sections)));
+    let templates = templates.each_ref().map(|(path, text)| (*path, &**text));
+    filled(&templates, &values)
 }
 
 impl Source {
@@ -263,6 +323,37 @@ fn values(program: &ProgramName, kind: &KindNames) -> BTreeMap<&'static str, Str
     values
 }
 
+/// Keeps the texts between `{{#name}}` and `{{/name}}` of the sections that are on, and removes the others. A line that is
+/// only a mark goes with it.
+fn with_sections(text: &str, sections: &[(&str, bool)]) -> String {
+    let mut text = text.to_owned();
+    for (name, is_on) in sections {
+        let (begin, end) = (format!("{{{{#{name}}}}}"), format!("{{{{/{name}}}}}"));
+        while let Some(first) = text.find(&begin).map(|at| mark(&text, at, begin.len())) {
+            let Some(at) = text[first.end..].find(&end) else {
+                break;
+            };
+            let last = mark(&text, first.end + at, end.len());
+            let inside = match is_on {
+                true => text[first.end..last.start].to_owned(),
+                false => String::new(),
+            };
+            text.replace_range(first.start..last.end, &inside);
+        }
+    }
+    text
+}
+
+/// Returns the place of a mark, or of its line if the line has nothing else.
+fn mark(text: &str, at: usize, length: usize) -> Range<usize> {
+    let start = text[..at].rfind('\n').map_or(0, |before| before + 1);
+    let end = at + length;
+    match text[start..at].trim().is_empty() && text[end..].starts_with('\n') {
+        true => start..end + 1,
+        false => at..end,
+    }
+}
+
 fn filled(templates: &[(&str, &str)], values: &BTreeMap<&'static str, String>) -> Files {
     let fill = |text: &str| {
         let fill_one = |text: String, (name, value): (&&str, &String)| {
@@ -300,6 +391,15 @@ mod tests {
                 assert!(!text.contains("{{") && !text.contains("}}"), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn sections_are_kept_or_removed_with_their_lines() {
+        let text = "a {{#x}}1 {{/x}}b\n  {{#x}}\n  2\n  {{#y}}\n  3\n  {{/y}}\n  {{/x}}\nc\n";
+        let with = |x, y| with_sections(text, &[("x", x), ("y", y)]);
+        assert_eq!(with(true, true), "a 1 b\n  2\n  3\nc\n");
+        assert_eq!(with(true, false), "a 1 b\n  2\nc\n");
+        assert_eq!(with(false, true), "a b\nc\n");
     }
 
     #[test]

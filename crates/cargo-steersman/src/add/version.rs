@@ -1,0 +1,130 @@
+//! Driver: `cargo steersman add version`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use steersman_testenv::apiserver::manifests;
+
+use crate::add::kind::CRD_IMPORT;
+use crate::add::webhook::{WEBHOOKS, register};
+use crate::api_kind::{self, ApiKind};
+use crate::change_set::ChangeSet;
+use crate::command_line::AddVersionArgs;
+use crate::edits::{
+    Edited, calls, with_argument_instead, with_function, with_import, with_link, without_import,
+};
+use crate::error::Error;
+use crate::names::{ProgramName, is_version, version_age};
+use crate::project::Project;
+use crate::scaffold::Files;
+use crate::version_edits::with_version;
+
+/// Adds a version to a kind of the operator in the present folder, and its conversion to the webhooks.
+pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {
+    let project = Project::find(Path::new("."))?;
+    let program = ProgramName::new(&project.name)?;
+    let kind = api_kind::find(&project.folder, &args.kind)?;
+    check(&kind, &args.version)?;
+    let mut changes = ChangeSet::of(&project);
+    changes.edit(kind.path(), |source| {
+        with_version(source, &kind, &args.version)
+    })?;
+    changes.edit("src/api.rs", |source| converted(source, &kind))?;
+    register(&mut changes, &program)?;
+    changes.edit(WEBHOOKS, |source| {
+        let source = with_import(source, "crate::api")?;
+        with_link(&source, "add_all", ".conversions(api::conversions())")
+    })?;
+    changes.add(sample(&project.folder, &kind, &args.version)?)?;
+    let nothing = format!(
+        "{} has {} already; nothing changed",
+        kind.kind, args.version
+    );
+    changes.finish(args.dry_run, &nothing)
+}
+
+/// Refuses what is no version, or no newer one than the others.
+fn check(kind: &ApiKind, version: &str) -> Result<(), Error> {
+    let refused = |rule: String| Error::Name {
+        what: "the version",
+        text: version.to_owned(),
+        rule,
+    };
+    if !is_version(version) {
+        return Err(refused(
+            "a version is v1, v1beta1, v1alpha1, or the like".to_owned(),
+        ));
+    }
+    let is_known = kind.versions.iter().any(|known| known == version);
+    if !is_known && version_age(version) <= version_age(kind.newest()) {
+        return Err(refused(format!(
+            "{} has the newer version {}: the fields of an older one are written by hand, in the history of each field",
+            kind.kind,
+            kind.newest()
+        )));
+    }
+    Ok(())
+}
+
+/// Uses the definition with all versions, and the conversions between them.
+fn converted(source: &str, kind: &ApiKind) -> Edited {
+    let (module, name) = (&kind.module, &kind.kind);
+    let mut source = source.to_owned();
+    if !calls(&source, "definitions", &format!("{module}::definition"))? {
+        let (former, new) = (
+            format!("{module}::{name}::crd()"),
+            format!("{module}::definition()"),
+        );
+        source = with_argument_instead(&source, "definitions", "with", (&former, &new))?;
+        if calls(&source, "definitions", &format!("{module}::{name}::crd"))? {
+            return Err(format!(
+                "its `definitions` uses `{former}` in another call than `.with({former})`: write `{new}` there"
+            ));
+        }
+    }
+    if !source.contains("::crd()") {
+        source = without_import(&source, CRD_IMPORT)?;
+    }
+    let text = format!(
+        "/// Returns the conversions between the versions of the kinds.\n\
+         pub fn conversions() -> Conversions {{\n    Conversions::new().merge({module}::conversions())\n}}\n"
+    );
+    let source = with_function(&source, "conversions", &text)?;
+    let source = with_link(
+        &source,
+        "conversions",
+        &format!(".merge({module}::conversions())"),
+    )?;
+    with_import(&source, "steersman::webhook::Conversions")
+}
+
+/// Returns the sample of a version: the samples of the kind with other names.
+fn sample(folder: &Path, kind: &ApiKind, version: &str) -> Result<Files, Error> {
+    let samples = folder.join("config/samples");
+    if !samples.exists() {
+        return Ok(Files::new());
+    }
+    let api_version = |version: &str| json!(format!("{}/{version}", kind.group));
+    let objects: Vec<Value> = manifests::read(samples)?
+        .into_iter()
+        .map(|one| one.object)
+        .collect();
+    let of = |wanted: &str| {
+        let mut found = objects.iter().filter(|object| {
+            object["kind"] == kind.kind.as_str() && object["apiVersion"] == api_version(wanted)
+        });
+        found.next().cloned()
+    };
+    let mut former = kind.versions.iter().rev().filter(|known| *known != version);
+    let former = former.find_map(|known| Some((known, of(known)?)));
+    let (Some((former, mut object)), None) = (former, of(version)) else {
+        return Ok(Files::new());
+    };
+    object["apiVersion"] = api_version(version);
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let stem = name.strip_suffix(&format!("-{former}")).unwrap_or(name);
+    object["metadata"]["name"] = json!(format!("{stem}-{version}"));
+    let text = serde_saphyr::to_string(&object).unwrap_or_default();
+    let path = PathBuf::from(format!("config/samples/{}_{version}.yaml", kind.module));
+    Ok(Files::from([(path, text)]))
+}
