@@ -358,6 +358,7 @@ impl ASpec { fn a(&self) -> A { todo() } } // The end.
             module: "a".to_owned(),
             kind: "A".to_owned(),
             group: "a.b".to_owned(),
+            plural: String::new(),
             versions: versions.iter().map(|&version| version.to_owned()).collect(),
             is_versioned,
             is_namespaced: true,
