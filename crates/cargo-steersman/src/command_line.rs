@@ -308,10 +308,11 @@ pub(crate) struct UpgradeArgs {
 Examples:
   cargo steersman dev
   cargo steersman dev --once                    ends when the samples are ready
+  cargo steersman dev --real --context kind-dev with a cluster instead of the API server on this machine
   cargo steersman dev -- --log-level debug      with flags of the operator")]
 pub(crate) struct DevArgs {
     /// End with success once the samples are ready and the operator has nothing to do
-    #[arg(long)]
+    #[arg(long, conflicts_with = "real")]
     pub(crate) once: bool,
     /// How long --once waits after the build
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
@@ -319,17 +320,20 @@ pub(crate) struct DevArgs {
     /// Print lines instead of the view, also on a terminal
     #[arg(long)]
     pub(crate) plain: bool,
+    #[command(flatten)]
+    pub(crate) real: RealArgs,
     /// The port of the API server; 0 is a free one
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, default_value_t = 0, conflicts_with = "real")]
     pub(crate) port: u16,
-    /// The folder or file of the objects to apply [default: config/samples, if it exists]
+    /// The folder or file of the objects to apply [default: config/samples, if it exists; with --real none]
     #[arg(long, value_name = "PATH")]
     pub(crate) samples: Option<PathBuf>,
     /// Where the kubeconfig is written
     #[arg(
         long,
         value_name = "FILE",
-        default_value = "target/steersman/kubeconfig"
+        default_value = "target/steersman/kubeconfig",
+        conflicts_with = "real"
     )]
     pub(crate) kubeconfig: PathBuf,
     #[command(flatten)]
@@ -337,6 +341,20 @@ pub(crate) struct DevArgs {
     /// Flags of the operator
     #[arg(last = true)]
     pub(crate) operator_args: Vec<String>,
+}
+
+/// The cluster of `dev`.
+#[derive(Debug, Args)]
+pub(crate) struct RealArgs {
+    /// Use the cluster of the kubeconfig instead of an API server on this machine; objects and definitions stay there
+    #[arg(long)]
+    pub(crate) real: bool,
+    /// The context of the kubeconfig [default: the current one]
+    #[arg(long, requires = "real")]
+    pub(crate) context: Option<String>,
+    /// Do not ask before the cluster is changed
+    #[arg(long, requires = "real")]
+    pub(crate) yes: bool,
 }
 
 /// How the operator is built.

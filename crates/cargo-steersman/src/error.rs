@@ -232,6 +232,38 @@ pub(crate) enum Error {
         /// The problem.
         problem: String,
     },
+    /// A request to the cluster of the kubeconfig failed.
+    #[error("{doing} failed")]
+    Cluster {
+        /// What was tried.
+        doing: String,
+        /// The error of the request.
+        source: Box<steersman_api::Error>,
+    },
+    /// A cluster does not serve the kind of a sample.
+    #[error(
+        "the cluster does not serve {kind}, the kind of {object}: install its definition first"
+    )]
+    NotServed {
+        /// The kind.
+        kind: String,
+        /// The object, with its file.
+        object: String,
+    },
+    /// A cluster would be changed without a confirmation.
+    #[error("{cluster} would be changed, and there is no terminal to confirm it on: add --yes")]
+    NeedsYes {
+        /// The cluster.
+        cluster: String,
+    },
+    /// The change of a cluster was not confirmed.
+    #[error(
+        "{cluster} is not confirmed, so nothing was changed: choose another one with --context"
+    )]
+    NotConfirmed {
+        /// The cluster.
+        cluster: String,
+    },
     /// The command was interrupted before its end.
     #[error("interrupted before {end}")]
     Interrupted {

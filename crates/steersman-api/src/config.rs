@@ -87,6 +87,8 @@ pub(crate) struct Found {
     pub(crate) config: kube_client::Config,
     /// The user of the credentials and where they are renewed, for people.
     pub(crate) credentials: String,
+    /// The context of the kubeconfig; `None` in a Pod.
+    pub(crate) context: Option<String>,
     /// Whether the current context or the Pod names a namespace.
     pub(crate) names_namespace: bool,
 }
@@ -141,6 +143,7 @@ fn of_pod(environment: &Environment) -> Result<Found, Error> {
         Ok(config) => Ok(Found {
             config,
             credentials: place,
+            context: None,
             names_namespace: true,
         }),
         Err(problem) => Err(Error::Config { place, problem }),
@@ -222,6 +225,7 @@ pub(crate) async fn read(
     let authority = authority_file(&merged);
     let proxy = proxy_url(&merged);
     let names_namespace = names_namespace(&merged);
+    let context = merged.current_context.clone();
     let current = KubeConfigOptions::default();
     let mut config = kube_client::Config::from_custom_kubeconfig(merged, &current)
         .await
@@ -245,6 +249,7 @@ pub(crate) async fn read(
     Ok(Found {
         config,
         credentials,
+        context,
         names_namespace,
     })
 }

@@ -64,6 +64,7 @@ pub struct Connection {
     /// Whether the kubeconfig, the Pod or the program names the namespace.
     names_namespace: bool,
     credentials: Option<Arc<str>>,
+    context: Option<Arc<str>>,
     /// Whether the program or its configuration set the `User-Agent`.
     names_program: bool,
     around: Middleware,
@@ -162,6 +163,7 @@ impl Connection {
             names_namespace: &*default_namespace != UNNAMED_NAMESPACE,
             default_namespace,
             credentials: None,
+            context: None,
             names_program,
             around: Middleware::new(agent),
         }
@@ -193,6 +195,7 @@ impl Connection {
             default_namespace,
             names_namespace: true,
             credentials: None,
+            context: None,
             names_program: false,
             around: Middleware::new(user_agent()),
         }
@@ -411,11 +414,18 @@ impl Connection {
         self.credentials.as_deref()
     }
 
+    /// Returns the context of the kubeconfig; `None` in a Pod, or if the program itself made the configuration.
+    #[must_use]
+    pub fn context(&self) -> Option<&str> {
+        self.context.as_deref()
+    }
+
     /// Checks that the credentials can be read. Credentials from a plugin are left to the first client.
     fn checked(found: Found) -> Result<Self, Error> {
         let runs_a_program = found.config.auth_info.exec.is_some();
         let mut connection = Self::of_config(found.config);
         connection.credentials = Some(found.credentials.into());
+        connection.context = found.context.map(Into::into);
         connection.names_namespace = found.names_namespace;
         if !runs_a_program {
             connection.client()?;

@@ -1,9 +1,12 @@
 //! Machine: the lines that show what an operator does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
+use steersman_cli::Description;
 use steersman_testenv::apiserver::faults::{RequestRecord, Verb};
+
+use super::view::snapshot::ReconcileRow;
 
 /// The lines about the objects of the operator's kinds. One line per object is shown again when it changes.
 #[derive(Debug, Default)]
@@ -41,6 +44,37 @@ impl ObjectLines {
         self.last = now;
         lines
     }
+}
+
+/// The lines about the reconciles of one process, each once.
+#[derive(Debug, Default)]
+pub(crate) struct ReconcileLines {
+    /// The reconciles of the last call, by controller and number.
+    seen: BTreeSet<(String, u64)>,
+}
+
+impl ReconcileLines {
+    /// Returns the lines about reconciles that have ended since the last call.
+    pub(crate) fn new_ones(&mut self, reconciles: &[ReconcileRow]) -> Vec<String> {
+        let id = |row: &ReconcileRow| (row.controller.clone(), row.id);
+        let new = reconciles
+            .iter()
+            .filter(|row| !self.seen.contains(&id(row)));
+        let lines = new.map(reconcile_line).collect();
+        self.seen = reconciles.iter().map(id).collect();
+        lines
+    }
+}
+
+fn reconcile_line(row: &ReconcileRow) -> String {
+    let took = row.took.as_secs_f64() * 1000.0;
+    let message = match row.message.is_empty() {
+        true => String::new(),
+        false => format!(": {}", row.message),
+    };
+    let (controller, request, result) = (&row.controller, &row.request, &row.result);
+    let reason = &row.reason;
+    format!("{controller} {request}: {result} after {took:.1} ms{message} ({reason})")
 }
 
 /// Returns the line about a request of the operator; `None` for a request that only reads and succeeds.
@@ -124,6 +158,24 @@ fn state(object: &Value) -> String {
     format!("{is}: {}: {}", text("reason"), text("message"))
 }
 
+/// Returns the lines about the parts of an operator that need a server in the cluster.
+pub(crate) fn left_out(description: &Description) -> Vec<String> {
+    let mut lines = Vec::new();
+    let why = "the API server of a cluster cannot call this machine";
+    match description.webhooks.len() {
+        0 => {}
+        1 => lines.push(format!("its webhook is left out: {why}")),
+        more => lines.push(format!("its {more} webhooks are left out: {why}")),
+    }
+    if !description.converted.is_empty() {
+        lines.push(format!(
+            "its definitions are left as they are, because their conversion is a webhook: {why}; \
+             install them with `cargo steersman deploy`"
+        ));
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -157,6 +209,31 @@ mod tests {
     }
 
     #[test]
+    fn a_reconcile_is_shown_once() {
+        let row = |id, result: &str, message: &str| ReconcileRow {
+            controller: "greeting".to_owned(),
+            id,
+            request: "default/a".to_owned(),
+            reason: "a change".to_owned(),
+            result: result.to_owned(),
+            message: message.to_owned(),
+            took: std::time::Duration::from_micros(1500),
+            ended: crate::dev::clock::now(),
+        };
+        let mut lines = ReconcileLines::default();
+        // The second one ended first.
+        let both = [row(2, "error", "no"), row(1, "success", "")];
+        let expected = [
+            "greeting default/a: error after 1.5 ms: no (a change)",
+            "greeting default/a: success after 1.5 ms (a change)",
+        ];
+        assert_eq!(lines.new_ones(&both), expected);
+        assert!(lines.new_ones(&both).is_empty());
+        let third = [both[1].clone(), row(3, "success", "")];
+        assert_eq!(lines.new_ones(&third).len(), 1);
+    }
+
+    #[test]
     fn an_object_is_shown_when_it_changes() {
         let mut lines = ObjectLines::default();
         let new = object(1, &Value::Null);
@@ -172,5 +249,23 @@ mod tests {
         );
         assert_eq!(lines.changed(&[]), ["Greeting default/a is gone"]);
         assert!(lines.changed(&[]).is_empty());
+    }
+
+    #[test]
+    fn what_a_cluster_cannot_call_is_named() {
+        let pod = json!({"group": "", "version": "v1", "kind": "Pod", "plural": "pods",
+            "namespaced": true});
+        let description = |webhooks: Value, converted: Value| {
+            let description = json!({"name": "a", "version": "1", "framework": "1",
+                "definitions": [], "kinds": [], "controllers": [],
+                "webhooks": webhooks, "converted": converted});
+            serde_json::from_value(description).unwrap()
+        };
+        assert!(left_out(&description(json!([]), json!([]))).is_empty());
+        let webhook = json!([{"path": "/mutate--v1-pod", "mutates": true, "object": pod}]);
+        let converted = json!([{"group": "example.com", "version": "v1", "kind": "A"}]);
+        let lines = left_out(&description(webhook, converted));
+        assert!(lines[0].starts_with("its webhook is left out"), "{lines:?}");
+        assert!(lines[1].contains("cargo steersman deploy"), "{lines:?}");
     }
 }

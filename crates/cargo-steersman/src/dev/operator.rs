@@ -29,9 +29,12 @@ pub(crate) struct RunningOperator {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OperatorStart<'a> {
     pub(crate) program: &'a Path,
-    pub(crate) kubeconfig: &'a Path,
-    /// The context of the kubeconfig, if it is not the present one.
+    /// The kubeconfig; `None` for that of the environment.
+    pub(crate) kubeconfig: Option<&'a Path>,
+    /// The context of the kubeconfig; `None` for its current one.
     pub(crate) context: Option<&'a str>,
+    /// Whether the operator installs its definitions.
+    pub(crate) installs: bool,
     /// The port of the webhooks; `None` for no webhooks.
     pub(crate) webhook_port: Option<u16>,
     /// The file for the token of the diagnostics; `None` for no diagnostics.
@@ -54,11 +57,11 @@ impl RunningOperator {
     ) -> Result<Self, Error> {
         let probes = SocketAddr::from(([127, 0, 0, 1], free_port()?));
         let mut command = Command::new(start.program);
-        command
-            .arg("--install")
-            .arg("--kubeconfig")
-            .arg(start.kubeconfig)
-            .arg(format!("--health-probe-bind-address={probes}"));
+        command.arg(format!("--health-probe-bind-address={probes}"));
+        command.args(start.installs.then_some("--install"));
+        if let Some(kubeconfig) = start.kubeconfig {
+            command.arg("--kubeconfig").arg(kubeconfig);
+        }
         if let Some(context) = start.context {
             command.arg("--context").arg(context);
         }

@@ -81,11 +81,13 @@ impl View {
         heading: Heading,
         embedded: Option<ApiServer>,
     ) -> Result<(Self, ViewSender, ViewRequests), Error> {
-        let terminal = ratatui::try_init().map_err(Error::file("the terminal", "drawn on"))?;
-        let terminal = OwnedTerminal {
-            terminal,
+        let failed = || Error::file("the terminal", "drawn on");
+        let mut terminal = OwnedTerminal {
+            terminal: ratatui::try_init().map_err(failed())?,
             keys_end: Arc::default(),
         };
+        // Not every terminal begins the other screen with an empty one.
+        terminal.terminal.clear().map_err(failed())?;
         let keys = read_keys(Arc::clone(&terminal.keys_end));
         let (messages, received) = unbounded_channel();
         let (lines, waiting) = channel(WAITING);

@@ -92,3 +92,15 @@ fn texts(output: &Output) -> (String, String) {
     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr))
 }
+
+/// Returns the program of the example. Tests of the whole workspace have built it.
+pub(crate) fn example_program() -> PathBuf {
+    let program = target().join("debug/greeter");
+    if !program.exists() {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["build", "--locked", "--quiet", "--package", "greeter"]);
+        let command = command.current_dir(workspace());
+        succeeds(command.env("CARGO_TARGET_DIR", target()));
+    }
+    program
+}

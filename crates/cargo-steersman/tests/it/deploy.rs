@@ -6,8 +6,8 @@ use std::process::Command;
 use serde_json::json;
 use steersman_testenv::apiserver::ApiServer;
 
-use crate::cargo::{fails, steersman, succeeds};
-use crate::scaffold::{NEW, example_program};
+use crate::cargo::{example_program, fails, steersman, succeeds};
+use crate::scaffold::NEW;
 
 /// Makes a new operator in a folder, and returns a command in it.
 fn operator(here: &Path) -> impl Fn(&[&str]) -> Command {

@@ -13,8 +13,8 @@ use steersman_testenv::eventually;
 use steersman_webhook::BuiltInCertificates;
 use tokio_util::sync::CancellationToken;
 
-use crate::cargo::{steersman, succeeds};
-use crate::scaffold::{NEW, example_program};
+use crate::cargo::{example_program, steersman, succeeds};
+use crate::scaffold::NEW;
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const LEASES: &str = "leases.coordination.k8s.io";

@@ -9,6 +9,7 @@ mod cargo;
 mod deploy;
 mod doctor;
 mod help;
+mod real;
 mod scaffold;
 mod under_its_role;
 mod upgrade;

@@ -2,10 +2,10 @@
 //! its role.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::cargo::{
-    cargo, fails, share_dependencies, steersman, succeeds, target, test_with_clippy, workspace,
+    cargo, example_program, fails, share_dependencies, steersman, succeeds, test_with_clippy,
+    workspace,
 };
 use crate::under_its_role::works_under_its_role;
 
@@ -185,18 +185,6 @@ fn works(folder: &Path, build: &[&str]) {
     );
     let shown = succeeds(&mut generate(&[]));
     assert_eq!(shown, "changed dist/chart/values.yaml\n");
-}
-
-/// Returns the program of the example. Tests of the whole workspace have built it.
-pub(crate) fn example_program() -> PathBuf {
-    let program = target().join("debug/greeter");
-    if !program.exists() {
-        let mut command = Command::new(env!("CARGO"));
-        command.args(["build", "--locked", "--quiet", "--package", "greeter"]);
-        let command = command.current_dir(workspace());
-        succeeds(command.env("CARGO_TARGET_DIR", target()));
-    }
-    program
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {

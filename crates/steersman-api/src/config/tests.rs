@@ -55,6 +55,7 @@ async fn a_complete_kubeconfig_is_accepted() {
     let Found {
         config,
         credentials,
+        context,
         names_namespace,
     } = find(&kubeconfig(&path), &ConfigChoice::new())
         .await
@@ -64,6 +65,7 @@ async fn a_complete_kubeconfig_is_accepted() {
         format!("the user \"me\" in kubeconfig {}", path.display())
     );
     assert_eq!(config.default_namespace, "web");
+    assert_eq!(context.as_deref(), Some("one"));
     assert!(names_namespace);
     assert_eq!(config.cluster_url.to_string(), "https://127.0.0.1:6443/");
 }

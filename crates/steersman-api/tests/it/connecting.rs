@@ -65,6 +65,7 @@ async fn a_server_of_another_authority_is_refused_with_the_reason() {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(mixed.as_bytes()).unwrap();
     let connection = Connection::from_kubeconfig(file.path()).await.unwrap();
+    assert_eq!(connection.context(), Some("steersman"));
     let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
     let error = api
         .list(&Selection::new(), &Paging::new())
@@ -87,6 +88,7 @@ fn outside_a_runtime_a_client_is_an_error_and_not_a_panic() {
     let connection = Connection::in_process(server.service(), "web");
     assert_eq!(connection.default_namespace(), "web");
     assert_eq!(connection.namespace(), Some("web"));
+    assert_eq!(connection.context(), None);
     let error = connection.client().err().unwrap();
     assert!(error.is_config(), "{error}");
     let _guard = runtime.enter();

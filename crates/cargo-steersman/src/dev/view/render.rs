@@ -24,7 +24,13 @@ impl Painter {
         let area = frame.area();
         let small = area.height < SMALL;
         let spare = area.height.saturating_sub(24);
-        let requests = if model.heading.is_embedded { 3 } else { 0 };
+        // The errors of a build get the rows of reconciles and requests.
+        let has_errors = matches!(model.build, BuildState::Failed(_));
+        let reconciles = if has_errors { 0 } else { 5 + spare / 4 };
+        let requests = match model.heading.is_embedded && !has_errors {
+            true => 3 + spare / 8,
+            false => 0,
+        };
         let top = match model.build {
             BuildState::Good => 2,
             _ => 3,
@@ -32,13 +38,7 @@ impl Painter {
         // With the rows of the titles.
         let heights = match small {
             true => [top, 0, 0, 0, (area.height / 4).max(2)],
-            false => [
-                top,
-                4 + spare / 8,
-                5 + spare / 4,
-                requests + spare / 8,
-                5 + spare / 6,
-            ],
+            false => [top, 4 + spare / 8, reconciles, requests, 5 + spare / 6],
         };
         let [heading, tables, reconciles, requests, journal] = heights.map(Constraint::Length);
         let rows = Layout::vertical([

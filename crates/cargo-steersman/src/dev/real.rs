@@ -1,0 +1,259 @@
+//! Driver: the cluster of a kubeconfig, for `dev --real`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use kube_core::DynamicObject;
+use serde_json::Value;
+use steersman_api::kube_client::Client;
+use steersman_api::{Api, ConfigChoice, Connection, Decoded, Mapper, Paging, Patch, WriteOptions};
+use steersman_cli::Description;
+use steersman_object::{Gvk, Kind, ObjectKey, Scope, Selection, report};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
+
+use super::endpoint::Endpoint;
+use super::lines::ReconcileLines;
+use super::samples::Samples;
+use crate::error::Error;
+
+/// The cluster of a kubeconfig. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct RealCluster {
+    connection: Connection,
+    client: Client,
+}
+
+/// Follows what an operator does in a cluster. Dropping it ends the task.
+#[derive(Debug)]
+pub(crate) struct Follower {
+    news: UnboundedReceiver<ClusterNews>,
+    task: JoinHandle<()>,
+}
+
+/// What happened in a cluster.
+#[derive(Debug)]
+pub(crate) enum ClusterNews {
+    /// A reconcile has ended.
+    Line(String),
+    /// The objects of the operator's kinds.
+    Objects(Vec<Value>),
+    /// The objects cannot be listed.
+    Problem(String),
+}
+
+/// The field manager of the samples.
+const MANAGER: &str = "cargo-steersman";
+/// The pause between two looks at the diagnostics.
+const LOOK: Duration = Duration::from_secs(1);
+/// The time after which the objects are listed although the operator has done nothing.
+const LONGEST: Duration = Duration::from_secs(15);
+/// The most objects of a kind that are shown.
+const MOST: u32 = 500;
+
+impl RealCluster {
+    /// Finds the cluster of a context, or of the current one. Changes nothing.
+    pub(crate) async fn find(context: Option<&str>) -> Result<Self, Error> {
+        let mut choice = ConfigChoice::new();
+        if let Some(context) = context {
+            choice = choice.context(context);
+        }
+        let failed = failed("the search for the cluster of the kubeconfig".to_owned());
+        let connection = Connection::infer_with(&choice).await.map_err(failed)?;
+        let connection = connection.user_agent(MANAGER, env!("CARGO_PKG_VERSION"));
+        let failed = self::failed("the connection to the cluster".to_owned());
+        let client = connection.client().map_err(failed)?;
+        Ok(Self { connection, client })
+    }
+
+    /// Returns the URL of the API server.
+    pub(crate) fn url(&self) -> String {
+        self.connection.endpoint()
+    }
+
+    /// Returns the context of the kubeconfig; `None` in a Pod.
+    pub(crate) fn context(&self) -> Option<&str> {
+        self.connection.context()
+    }
+
+    /// Applies samples, and returns how many there are.
+    pub(crate) async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
+        let samples = samples.read()?;
+        // It keeps what it has read, so kinds that were installed in the meantime need another one.
+        let mapper = Mapper::new(self.connection.clone());
+        for sample in &samples {
+            let refused = |problem: String| Error::Refused {
+                object: format!("the object of {sample}"),
+                problem,
+            };
+            let object = &sample.object;
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let gvk = Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"]));
+            let kind = mapper.kind(&gvk).await.map_err(|error| match error {
+                steersman_api::Error::KindNotServed { .. } => Error::NotServed {
+                    kind: gvk.to_string(),
+                    object: sample.to_string(),
+                },
+                error => refused(error.to_string()),
+            })?;
+            let name = text(&object["metadata"]["name"]);
+            if name.is_empty() {
+                return Err(refused("it has no metadata.name".to_owned()));
+            }
+            let namespace = object["metadata"]["namespace"].as_str();
+            let namespace = namespace.unwrap_or(self.connection.default_namespace());
+            let key = match kind.is_namespaced() {
+                true => ObjectKey::namespaced(namespace, &name),
+                false => ObjectKey::cluster(&name),
+            };
+            let api = Api::<DynamicObject>::new(self.client.clone(), kind);
+            let options = WriteOptions::new().field_manager(MANAGER);
+            let patch = Patch::Apply(object.clone());
+            let applied = api.patch(&key, &patch, &options).await;
+            applied.map_err(|error| refused(report(&error).to_string()))?;
+        }
+        Ok(samples.len())
+    }
+
+    /// Follows the diagnostics of an operator, and the objects of its kinds.
+    pub(crate) fn follow(&self, description: &Description, endpoint: Option<Endpoint>) -> Follower {
+        let (sender, news) = unbounded_channel();
+        let kinds: Vec<Kind> = description.definitions.iter().filter_map(kind_of).collect();
+        Follower {
+            news,
+            task: tokio::spawn(follow(self.clone(), kinds, endpoint, sender)),
+        }
+    }
+
+    async fn list(&self, kinds: &[Kind]) -> Result<Vec<Value>, String> {
+        let mut objects = Vec::new();
+        for kind in kinds {
+            let api = Api::<DynamicObject>::new(self.client.clone(), kind.clone());
+            let paging = Paging::new().page_size(MOST);
+            let page = api.list(&Selection::new(), &paging).await;
+            let page = match page {
+                Ok(page) => page,
+                // The operator has not installed it yet.
+                Err(error) if error.code() == Some(404) => continue,
+                Err(error) => {
+                    let kind = kind.qualified_plural();
+                    return Err(format!("{kind} cannot be listed: {}", error.brief()));
+                }
+            };
+            for object in page.items.into_iter().filter_map(Decoded::good) {
+                let mut object = serde_json::to_value(&object).unwrap_or_default();
+                object["kind"] = kind.gvk().kind().into();
+                objects.push(object);
+            }
+        }
+        Ok(objects)
+    }
+}
+
+impl Follower {
+    /// Waits for what happens next. Cancel safe.
+    pub(crate) async fn next(&mut self) -> ClusterNews {
+        match self.news.recv().await {
+            Some(news) => news,
+            // The task has ended; so will the operator.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Runs until nothing receives the news. Lists the objects when the operator has reconciled, so that a cluster with many objects is not asked all the time.
+async fn follow(
+    cluster: RealCluster,
+    kinds: Vec<Kind>,
+    endpoint: Option<Endpoint>,
+    news: UnboundedSender<ClusterNews>,
+) {
+    let mut lines = ReconcileLines::default();
+    let mut finished: BTreeMap<String, u64> = BTreeMap::new();
+    let mut listed: Option<Instant> = None;
+    let mut problem = String::new();
+    loop {
+        let mut is_due = listed.is_none_or(|listed| listed.elapsed() >= LONGEST);
+        let snapshot = match &endpoint {
+            Some(endpoint) => endpoint.snapshot().await,
+            None => None,
+        };
+        if let Some(snapshot) = snapshot {
+            let controllers = snapshot.controllers.into_iter();
+            let now: BTreeMap<_, _> = controllers.map(|one| (one.name, one.finished)).collect();
+            is_due |= now != finished;
+            finished = now;
+            for line in lines.new_ones(&snapshot.reconciles) {
+                if news.send(ClusterNews::Line(line)).is_err() {
+                    return;
+                }
+            }
+        }
+        if is_due {
+            listed = Some(Instant::now());
+            match cluster.list(&kinds).await {
+                Ok(objects) => {
+                    problem.clear();
+                    if news.send(ClusterNews::Objects(objects)).is_err() {
+                        return;
+                    }
+                }
+                // Once, until it changes.
+                Err(found) if found == problem => {}
+                Err(found) => {
+                    problem.clone_from(&found);
+                    if news.send(ClusterNews::Problem(found)).is_err() {
+                        return;
+                    }
+                }
+            }
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Returns the kind of a definition, in the version that is stored.
+fn kind_of(definition: &Value) -> Option<Kind> {
+    let spec = &definition["spec"];
+    let versions = spec["versions"].as_array()?;
+    let version = versions.iter().find(|version| version["storage"] == true)?;
+    let (group, names) = (spec["group"].as_str()?, &spec["names"]);
+    let gvk = Gvk::new(group, version["name"].as_str()?, names["kind"].as_str()?);
+    let scope = match spec["scope"] == "Cluster" {
+        true => Scope::Cluster,
+        false => Scope::Namespaced,
+    };
+    Some(Kind::new(gvk, names["plural"].as_str()?, scope))
+}
+
+fn failed(doing: String) -> impl FnOnce(steersman_api::Error) -> Error {
+    |source| Error::Cluster {
+        doing,
+        source: Box::new(source),
+    }
+}
+
+/// Shows the cluster as a part of a sentence.
+impl fmt::Display for RealCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the cluster {}", self.url())?;
+        match self.context() {
+            Some(context) => write!(f, " (context {context})"),
+            None => f.write_str(" (of this Pod)"),
+        }
+    }
+}
+
+impl fmt::Debug for RealCluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RealCluster").field(&self.url()).finish()
+    }
+}
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

@@ -1,0 +1,447 @@
+//! Driver: a session of `dev`: builds and starts the operator, and shows what it does until something is to be done.
+
+use std::future::pending;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use steersman_object::report;
+use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::apiserver::faults::RequestRecord;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, interval, sleep};
+
+use super::built::Built;
+use super::changes::Changes;
+use super::cluster::DevCluster;
+use super::interruption::Interruption;
+use super::lines::{ObjectLines, Readiness, is_of, left_out, name_of, readiness, request_line};
+use super::loopback::free_port;
+use super::operator::{OperatorStart, RunningOperator};
+use super::output::SessionOutput;
+use super::real::{ClusterNews, Follower, RealCluster};
+use super::samples::Samples;
+use super::terminal::ViewRequests;
+use super::view::model::ViewEvent;
+use crate::command_line::DevArgs;
+use crate::error::Error;
+use crate::project::Project;
+
+/// Where a session runs, and with what.
+#[derive(Debug)]
+pub(crate) struct SessionPlace {
+    pub(crate) project: Project,
+    /// The kubeconfig of the server on this machine; the token of the diagnostics is beside it.
+    pub(crate) kubeconfig: PathBuf,
+    /// The objects to apply after each start.
+    pub(crate) samples: Option<Samples>,
+    pub(crate) cluster: SessionCluster,
+}
+
+/// The API server of a session.
+#[derive(Debug)]
+pub(crate) enum SessionCluster {
+    /// The one on this machine.
+    Embedded(Box<DevCluster>),
+    /// That of a kubeconfig.
+    Real(Box<RealCluster>),
+}
+
+/// A session of `dev`.
+pub(crate) struct Session<'a> {
+    args: &'a DevArgs,
+    place: SessionPlace,
+    output: SessionOutput,
+    objects: ObjectLines,
+    webhook_port: u16,
+    interruption: Interruption,
+    /// The key of the view that restarts the operator.
+    restart: Option<UnboundedReceiver<()>>,
+}
+
+/// An operator that runs.
+struct Running {
+    operator: RunningOperator,
+    built: Built,
+    /// What it does in a real cluster.
+    follower: Option<Follower>,
+}
+
+/// Why a session stops watching.
+enum Turn {
+    /// A source changed.
+    Changed(PathBuf),
+    /// With `--once`, all is ready.
+    Ready,
+    /// The operator ended by itself.
+    Ended(Error),
+    /// The operator shall be started again.
+    Restart,
+    /// ctrl-c.
+    Interrupted,
+}
+
+/// The pause between two looks at the server.
+const TICK: Duration = Duration::from_millis(100);
+/// The time without a write or a request after which an operator has nothing to do.
+const QUIET: Duration = Duration::from_secs(1);
+/// How often samples are tried that the server refuses, because the operator has just started.
+const TRIES: u32 = 20;
+/// The pause between two tries.
+const PAUSE: Duration = Duration::from_millis(500);
+/// The file of the token of the diagnostics, beside the kubeconfig.
+const TOKEN: &str = "diagnostics-token";
+
+impl SessionCluster {
+    /// Returns the server on this machine, which has faults and a log of requests.
+    pub(crate) fn server(&self) -> Option<ApiServer> {
+        match self {
+            Self::Embedded(cluster) => Some(cluster.server().clone()),
+            Self::Real(_) => None,
+        }
+    }
+
+    /// Applies samples, and returns how many there are.
+    async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
+        match self {
+            Self::Embedded(cluster) => cluster.apply(samples),
+            Self::Real(cluster) => cluster.apply(samples).await,
+        }
+    }
+}
+
+impl<'a> Session<'a> {
+    /// Runs a session to its end; `keys` are those of the view.
+    pub(crate) async fn run(
+        args: &'a DevArgs,
+        place: SessionPlace,
+        output: SessionOutput,
+        keys: Option<ViewRequests>,
+    ) -> Result<(), Error> {
+        let (quit, restart) = keys.map(|keys| (keys.quit, keys.restart)).unzip();
+        let mut session = Self {
+            args,
+            place,
+            output,
+            objects: ObjectLines::default(),
+            webhook_port: free_port()?,
+            interruption: Interruption::listen(quit)?,
+            restart,
+        };
+        let ended = session.turns().await;
+        // It may not be there.
+        let _ = std::fs::remove_file(session.token_file());
+        if let SessionCluster::Embedded(cluster) = session.place.cluster {
+            cluster.stop().await;
+        }
+        ended
+    }
+
+    async fn turns(&mut self) -> Result<(), Error> {
+        let mut changes = match self.args.once {
+            true => None,
+            false => Some(Changes::watch(&self.place.project.folder)?),
+        };
+        let mut running: Option<Running> = None;
+        let mut is_outdated = true;
+        loop {
+            if is_outdated {
+                match self.renew(&mut running).await {
+                    Ok(true) => {}
+                    Ok(false) => return self.end(running.take(), Turn::Interrupted).await,
+                    Err(problem) if changes.is_none() => return Err(problem),
+                    Err(problem) => self.output.complain(report(&problem)),
+                }
+            }
+            is_outdated = false;
+            match self.watch(&mut running, changes.as_mut()).await? {
+                Turn::Changed(path) => {
+                    let folder = &self.place.project.folder;
+                    let path = path.strip_prefix(folder).unwrap_or(&path);
+                    self.output.say(format_args!("{} changed", path.display()));
+                    is_outdated = true;
+                }
+                Turn::Ended(problem) if changes.is_none() => return Err(problem),
+                Turn::Ended(problem) => {
+                    let text = problem.to_string();
+                    self.output.show(ViewEvent::OperatorEnded(text));
+                    self.output.complain(format_args!(
+                        "{problem}; a change of the sources starts it again"
+                    ));
+                    running = None;
+                }
+                Turn::Restart => match running.take() {
+                    Some(former) => {
+                        self.stop(former.operator).await;
+                        match self.start(former.built) {
+                            Ok(started) => running = Some(started),
+                            Err(problem) => self.output.complain(report(&problem)),
+                        }
+                    }
+                    None => is_outdated = true,
+                },
+                turn @ (Turn::Ready | Turn::Interrupted) => {
+                    return self.end(running.take(), turn).await;
+                }
+            }
+        }
+    }
+
+    /// Ends the session.
+    async fn end(&self, running: Option<Running>, turn: Turn) -> Result<(), Error> {
+        if let Some(running) = running {
+            self.stop(running.operator).await;
+        }
+        match turn {
+            Turn::Interrupted if self.args.once => Err(Error::Interrupted {
+                end: "all samples were ready",
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Builds the program, starts it in place of the running one unless that is the same, and applies the samples. If the
+    /// build fails, the former one keeps running. Returns `false` if the session was interrupted.
+    async fn renew(&mut self, running: &mut Option<Running>) -> Result<bool, Error> {
+        let build = Built::build(&self.place.project, self.args, &self.output);
+        let built = tokio::select! {
+            built = build => built?,
+            () = self.interruption.next() => return Ok(false),
+        };
+        *running = match running.take() {
+            Some(former) if former.built.is_same(&built) => Some(former),
+            former => {
+                if let Some(former) = former {
+                    self.stop(former.operator).await;
+                }
+                Some(self.start(built)?)
+            }
+        };
+        let Some(samples) = &self.place.samples else {
+            return Ok(true);
+        };
+        tokio::select! {
+            applied = apply_samples(&self.place.cluster, samples, &self.output) => applied.map(|()| true),
+            () = self.interruption.next() => Ok(false),
+        }
+    }
+
+    fn start(&self, built: Built) -> Result<Running, Error> {
+        let description = &built.description;
+        let has_webhooks = !description.webhooks.is_empty() || !description.converted.is_empty();
+        let has_view = matches!(self.output, SessionOutput::View(_));
+        let token_file = self.token_file();
+        let mut start = OperatorStart {
+            program: &built.program,
+            kubeconfig: None,
+            context: None,
+            installs: true,
+            webhook_port: None,
+            token_file: Some(&token_file),
+            more: &self.args.operator_args,
+        };
+        match &self.place.cluster {
+            SessionCluster::Embedded(cluster) => {
+                cluster.install(description)?;
+                if has_webhooks {
+                    cluster.route_webhooks(description, self.webhook_port)?;
+                    start.webhook_port = Some(self.webhook_port);
+                }
+                start.kubeconfig = Some(&self.place.kubeconfig);
+                // Lines come from the log of the server.
+                start.token_file = start.token_file.filter(|_| has_view);
+            }
+            SessionCluster::Real(cluster) => {
+                // Not the current one, which may change in the meantime.
+                start.context = cluster.context();
+                start.installs = description.converted.is_empty();
+                for line in left_out(description) {
+                    self.output.say(line);
+                }
+            }
+        }
+        let operator = RunningOperator::start(start, description, &self.output)?;
+        let (name, endpoint) = (&description.name, operator.endpoint.clone());
+        self.output.show_operator(name, endpoint.clone());
+        self.output.say(format_args!("{name} started"));
+        let follower = match &self.place.cluster {
+            SessionCluster::Embedded(_) => None,
+            SessionCluster::Real(cluster) => Some(cluster.follow(description, endpoint)),
+        };
+        Ok(Running {
+            operator,
+            built,
+            follower,
+        })
+    }
+
+    async fn stop(&self, operator: RunningOperator) {
+        operator.stop().await;
+        self.output.show(ViewEvent::OperatorStopped);
+    }
+
+    fn token_file(&self) -> PathBuf {
+        self.place.kubeconfig.with_file_name(TOKEN)
+    }
+
+    /// Shows what happens, until something is to be done.
+    async fn watch(
+        &mut self,
+        running: &mut Option<Running>,
+        mut changes: Option<&mut Changes>,
+    ) -> Result<Turn, Error> {
+        let mut ticks = interval(TICK);
+        let began = Instant::now();
+        let (mut busy, mut revision) = (began, None);
+        loop {
+            let change = async {
+                match changes.as_deref_mut() {
+                    Some(changes) => changes.next().await,
+                    None => pending().await,
+                }
+            };
+            let parts = running
+                .as_mut()
+                .map(|running| (&mut running.operator, running.follower.as_mut()));
+            let (operator, follower) = parts.unzip();
+            let ended = async {
+                match operator {
+                    Some(operator) => operator.ended().await,
+                    None => pending().await,
+                }
+            };
+            let news = async {
+                match follower.flatten() {
+                    Some(follower) => follower.next().await,
+                    None => pending().await,
+                }
+            };
+            let restart = async {
+                match &mut self.restart {
+                    Some(restart) => restart.recv().await,
+                    None => pending().await,
+                }
+            };
+            let news = tokio::select! {
+                Some(()) = restart => return Ok(Turn::Restart),
+                path = change => return Ok(Turn::Changed(path)),
+                problem = ended => return Ok(Turn::Ended(problem)),
+                () = self.interruption.next() => return Ok(Turn::Interrupted),
+                news = news => Some(news),
+                _ = ticks.tick() => None,
+            };
+            if let Some(news) = news {
+                self.show_news(news);
+                continue;
+            }
+            let (Some(running), SessionCluster::Embedded(cluster)) =
+                (&*running, &mut self.place.cluster)
+            else {
+                continue;
+            };
+            let name = &running.built.description.name;
+            let objects = cluster.objects(&running.built.description);
+            let requests = cluster.new_requests();
+            let present = Some(cluster.revision());
+            let has_asked = requests.iter().any(|record| is_of(record, name));
+            if has_asked || revision != present {
+                (busy, revision) = (Instant::now(), present);
+            }
+            self.show_requests(name, &requests);
+            self.show_objects(&objects);
+            if self.args.once {
+                let is_quiet = busy.elapsed() >= QUIET;
+                let is_late = began.elapsed() >= self.args.timeout;
+                if self.is_done(running, &objects, is_quiet, is_late).await? {
+                    return Ok(Turn::Ready);
+                }
+            }
+        }
+    }
+
+    /// Returns whether all samples are ready and the operator has nothing to do. If it is late, that is an error.
+    async fn is_done(
+        &self,
+        running: &Running,
+        objects: &[Value],
+        is_quiet: bool,
+        is_late: bool,
+    ) -> Result<bool, Error> {
+        let operator = &running.operator;
+        // An object that does not say that it is ready.
+        let mut waiting = objects.iter();
+        let waiting = waiting.find(|object| readiness(object) != Readiness::Ready);
+        if waiting.is_none() && is_quiet && operator.is_ready().await {
+            self.output.say("all samples are ready");
+            return Ok(true);
+        }
+        if !is_late {
+            return Ok(false);
+        }
+        let problem = match waiting {
+            _ if !operator.is_ready().await => {
+                format!("the operator is not ready: {}", operator.missing().await)
+            }
+            Some(object) => {
+                let name = name_of(object);
+                format!("{name} has no condition Ready that is True")
+            }
+            None => "the operator still sends requests".to_owned(),
+        };
+        let seconds = self.args.timeout.as_secs();
+        Err(Error::NotReady { seconds, problem })
+    }
+
+    fn show_news(&mut self, news: ClusterNews) {
+        match (news, &self.output) {
+            (ClusterNews::Objects(objects), _) => self.show_objects(&objects),
+            (ClusterNews::Problem(problem), output) => output.complain(problem),
+            (ClusterNews::Line(line), SessionOutput::Lines(screen)) => screen.say(line),
+            // The view reads the diagnostics itself.
+            (ClusterNews::Line(_), SessionOutput::View(_)) => {}
+        }
+    }
+
+    fn show_requests(&self, program: &str, requests: &[RequestRecord]) {
+        // The view reads the log itself.
+        if let SessionOutput::Lines(screen) = &self.output {
+            for line in requests.iter().filter_map(|one| request_line(one, program)) {
+                screen.say(line);
+            }
+        }
+    }
+
+    fn show_objects(&mut self, objects: &[Value]) {
+        for line in self.objects.changed(objects) {
+            self.output.say(line);
+        }
+    }
+}
+
+/// Applies the samples; again and again while the webhooks start, or while the operator installs their kinds.
+async fn apply_samples(
+    cluster: &SessionCluster,
+    samples: &Samples,
+    output: &SessionOutput,
+) -> Result<(), Error> {
+    for _ in 1..TRIES {
+        match cluster.apply(samples).await {
+            Ok(0) => return Ok(()),
+            Ok(number) => {
+                let samples = samples.shown.display();
+                let objects = match number {
+                    1 => "1 object".to_owned(),
+                    more => format!("{more} objects"),
+                };
+                output.say(format_args!("applied {objects} of {samples}"));
+                return Ok(());
+            }
+            Err(Error::Refused { problem, .. }) if problem.contains("webhook") => {
+                sleep(PAUSE).await;
+            }
+            Err(Error::NotServed { .. }) => sleep(PAUSE).await,
+            Err(problem) => return Err(problem),
+        }
+    }
+    cluster.apply(samples).await.map(drop)
+}
