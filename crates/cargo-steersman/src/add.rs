@@ -1,8 +1,8 @@
 //! Room: `cargo steersman add`.
 
 mod kind;
-mod version;
 mod webhook;
+mod version;
 
 pub(crate) use self::kind::kind;
 pub(crate) use self::version::version;

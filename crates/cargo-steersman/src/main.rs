@@ -3,33 +3,33 @@
 //! Modules, words first:
 //!
 //! - `error` has the errors, and `command_line` the arguments.
-//! - `names` checks names, `shell_words` quotes words of printed commands, `record` keeps what was
-//!   made, and `scaffold` makes the files of a new operator.
+//! - `names` checks names, and `shell_words` quotes words of printed commands.
+//! - `edits` adds to sources, `api_kind` finds the kinds of an operator, `program_edits` adds to the `main`, and
+//!   `version_edits` to a kind.
+//! - `record` keeps what was made, and `scaffold` makes the files of a new operator.
 //! - `screen` prints lines.
-//! - `comparison` finds what differs between generated files and those of a folder.
-//! - `edits` adds to sources, `program_edits` to the `main`, and `version_edits` to a kind; `merge_plan` decides about files
-//!   of another version, and `versions` moves dependencies.
+//! - `comparison` finds what differs between generated files and those of a folder, `merge_plan` decides about files of
+//!   another version, and `versions` moves dependencies.
 //! - `project` finds, builds and describes an operator.
 //! - `files` writes files, and `change_set` those of one command together.
-//! - `api_kind` finds the kinds of an operator.
 //! - `new`, `add`, `generate`, `deploy`, `dev`, `doctor` and `upgrade` are the commands.
 
 mod error;
 mod command_line;
 mod names;
 mod shell_words;
+mod edits;
+mod api_kind;
+mod program_edits;
+mod version_edits;
 mod record;
 mod scaffold;
 mod screen;
 mod comparison;
-mod edits;
-mod program_edits;
-mod version_edits;
 mod merge_plan;
 mod versions;
 mod project;
 mod files;
-mod api_kind;
 mod change_set;
 mod new;
 mod add;

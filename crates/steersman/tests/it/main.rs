@@ -5,5 +5,6 @@ mod operator;
 mod compile;
 mod derive;
 mod metrics;
+mod operator_webhooks;
 mod versioned;
 mod any_server;
