@@ -1,10 +1,13 @@
 //! Driver: the terminal of the view: reads keys, asks the operator and the server, and draws.
 
+use std::io::stdout;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossterm::event::{self, Event};
+use crossterm::execute;
+use crossterm::terminal::{Clear, ClearType};
 use ratatui::DefaultTerminal;
 use steersman_testenv::apiserver::ApiServer;
 use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
@@ -82,12 +85,13 @@ impl View {
         embedded: Option<ApiServer>,
     ) -> Result<(Self, ViewSender, ViewRequests), Error> {
         let failed = || Error::file("the terminal", "drawn on");
-        let mut terminal = OwnedTerminal {
+        let terminal = OwnedTerminal {
             terminal: ratatui::try_init().map_err(failed())?,
             keys_end: Arc::default(),
         };
-        // Not every terminal begins the other screen with an empty one.
-        terminal.terminal.clear().map_err(failed())?;
+        // Not every terminal begins the other screen with an empty one. `Terminal::clear` would ask for the position of the
+        // cursor, which not every terminal answers.
+        execute!(stdout(), Clear(ClearType::All)).map_err(failed())?;
         let keys = read_keys(Arc::clone(&terminal.keys_end));
         let (messages, received) = unbounded_channel();
         let (lines, waiting) = channel(WAITING);
