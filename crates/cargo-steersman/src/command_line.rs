@@ -261,7 +261,7 @@ pub(crate) struct AddWebhookArgs {
 
 /// Add a version to a kind, with its conversion
 ///
-/// Turns the kind into the form of #[steersman::versioned], in which each field states its history, or adds the version to
+/// Turns the kind into the form of the attribute `steersman::versioned`, in which each field states its history, or adds the version to
 /// it. Everything that you wrote stays. Objects stay stored in the former version until you change `stored`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
