@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use similar::TextDiff;
-
+use crate::comparison::difference;
 use crate::edits::Edited;
 use crate::error::Error;
-use crate::files::{formatted, write};
+use crate::files::{formatted, read_present, write};
 use crate::project::Project;
 use crate::scaffold::Files;
 use crate::screen::say;
@@ -61,12 +60,7 @@ impl ChangeSet {
         if let Some(text) = changed.or_else(|| self.new.get(path)) {
             return Ok(Some(text.clone()));
         }
-        let file = self.folder.join(path);
-        match fs::read_to_string(&file) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Error::file(&file, "read")(error)),
-        }
+        read_present(&self.folder.join(path))
     }
 
     /// Changes a source. Several changes of one source follow each other.
@@ -118,7 +112,8 @@ impl ChangeSet {
         }
         if is_dry_run {
             for (path, change) in &self.changed {
-                say(change.difference(path).trim_end());
+                let path = path.to_string_lossy();
+                say(difference(&path, &change.before, &change.after).trim_end());
             }
             return Ok(());
         }
@@ -171,18 +166,6 @@ impl ChangeSet {
     }
 }
 
-impl FileChange {
-    /// Returns the unified difference of the file.
-    fn difference(&self, path: &Path) -> String {
-        let path = path.display();
-        let (before, after) = (format!("a/{path}"), format!("b/{path}"));
-        TextDiff::from_lines(&self.before, &self.after)
-            .unified_diff()
-            .header(&before, &after)
-            .to_string()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,8 +188,9 @@ mod tests {
         let files = ["new", "new/a"].map(|path| (PathBuf::from(path), String::new()));
         assert!(set.add(Files::from(files)).unwrap());
         set.edit("old", |_| Ok("2\n".to_owned())).unwrap();
+        let change = &set.changed[Path::new("old")];
         assert_eq!(
-            set.changed[Path::new("old")].difference(Path::new("old")),
+            difference("old", &change.before, &change.after),
             "--- a/old\n+++ b/old\n@@ -1 +1 @@\n-1\n+2\n"
         );
         set.finish(false, "").unwrap_err();

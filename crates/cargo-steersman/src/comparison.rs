@@ -1,8 +1,9 @@
-//! Machine: what differs between the generated files and those of a folder.
+//! Machine: what differs between the generated files and those of a folder, and between two texts.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use similar::TextDiff;
 use steersman_manifests::Files;
 
 /// The difference of one file.
@@ -41,6 +42,14 @@ pub(crate) fn compare(generated: &Files, existing: &BTreeMap<String, String>) ->
     });
     differences.extend(stale.map(|(path, _)| Difference::Stale(path.clone())));
     differences
+}
+
+/// Returns the difference of two texts of a file as `diff -u` shows it.
+pub(crate) fn difference(path: &str, from: &str, to: &str) -> String {
+    let diff = TextDiff::from_lines(from, to);
+    let mut unified = diff.unified_diff();
+    unified.header(&format!("a/{path}"), &format!("b/{path}"));
+    unified.to_string()
 }
 
 impl fmt::Display for Difference {
@@ -83,5 +92,12 @@ mod tests {
         let longer = files(&[("b", "1\n2\n")]);
         let found = compare(&files(&[("b", "1\n")]), &longer);
         assert_eq!(found, [Difference::Changed("b".to_owned(), 2)]);
+    }
+
+    #[test]
+    fn a_difference_is_shown_as_patch_reads_it() {
+        let shown = difference("Dockerfile", "a\nb\n", "a\nc\n");
+        let expected = "--- a/Dockerfile\n+++ b/Dockerfile\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n";
+        assert_eq!(shown, expected);
     }
 }

@@ -1,14 +1,23 @@
-//! Driver: writes and formats files; those of a new folder never over other ones.
+//! Driver: reads, writes and formats files; those of a new folder never over other ones.
 
 use std::ffi::OsString;
 use std::fs;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
 use crate::project::cargo;
 use crate::scaffold::Files;
+
+/// Reads a file, if it exists.
+pub(crate) fn read_present(path: &Path) -> Result<Option<String>, Error> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::file(path, "read")(error)),
+    }
+}
 
 /// Writes files into a new folder. If that fails, nothing of the folder stays.
 pub(crate) fn write_new(folder: &Path, files: &Files) -> Result<(), Error> {

@@ -13,7 +13,7 @@ use steersman_manifests::{Files, Manifests, Options, RuleList};
 use crate::command_line::{GenerateArgs, ManifestArgs, Output};
 use crate::comparison::{Difference, compare};
 use crate::error::Error;
-use crate::files::write;
+use crate::files::{read_present, write};
 use crate::project::{BuildOptions, Project, describe};
 use crate::screen::{complain, say};
 
@@ -153,12 +153,9 @@ fn options_of(metadata: &Value) -> Result<Options, Error> {
 
 /// Reads a file of rules, if it exists.
 fn rules(project: &Project, name: &str) -> Result<Option<RuleList>, Error> {
-    let path = project.folder.join(name);
-    match fs::read_to_string(&path) {
-        Ok(text) => Ok(Some(RuleList::parse(name, &text)?)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::file(&path, "read")(error)),
-    }
+    let text = read_present(&project.folder.join(name))?;
+    let rules = text.map(|text| RuleList::parse(name, &text));
+    Ok(rules.transpose()?)
 }
 
 /// Reads the files that exist where these outputs go.

@@ -8,10 +8,10 @@
 //!   `version_edits` to a kind.
 //! - `record` keeps what was made, and `scaffold` makes the files of a new operator.
 //! - `screen` prints lines.
-//! - `comparison` finds what differs between generated files and those of a folder, `merge_plan` decides about files of
-//!   another version, and `versions` moves dependencies.
+//! - `comparison` finds what differs between generated files and those of a folder.
 //! - `project` finds, builds and describes an operator.
 //! - `files` writes files, and `change_set` those of one command together.
+//! - `kubeconfig` finds a cluster.
 //! - `new`, `add`, `generate`, `deploy`, `dev`, `doctor` and `upgrade` are the commands.
 
 mod error;
@@ -26,11 +26,10 @@ mod record;
 mod scaffold;
 mod screen;
 mod comparison;
-mod merge_plan;
-mod versions;
 mod project;
 mod files;
 mod change_set;
+mod kubeconfig;
 mod new;
 mod add;
 mod generate;

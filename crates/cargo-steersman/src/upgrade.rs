@@ -1,21 +1,23 @@
 //! Driver: `cargo steersman upgrade`.
 
-use std::fs;
-use std::io::ErrorKind;
+mod merge_plan;
+mod versions;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use self::merge_plan::{MergeStep, step};
+use self::versions::{is_later, move_to};
 use crate::api_kind;
 use crate::command_line::UpgradeArgs;
+use crate::comparison::difference;
 use crate::error::Error;
-use crate::files::write;
-use crate::merge_plan::{MergeStep, difference, step};
+use crate::files::{read_present, write};
 use crate::names::ProgramName;
 use crate::project::Project;
 use crate::record::{RECORD, Record};
 use crate::scaffold::{Files, Source, infrastructure};
 use crate::screen::say;
-use crate::versions::{is_later, move_to};
 
 /// The version of this command.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -70,7 +72,7 @@ pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<(), Error> {
 /// Decides what is written.
 fn plan(project: &Project) -> Result<Upgrade, Error> {
     let folder = &project.folder;
-    let recorded = read(folder, RECORD)?;
+    let recorded = read_present(&folder.join(RECORD))?;
     let record = recorded.as_deref().map(Record::parse).transpose();
     let record = record.map_err(|problem| Error::Record { problem })?;
     if let Some(record) = &record
@@ -88,7 +90,7 @@ fn plan(project: &Project) -> Result<Upgrade, Error> {
     }
     let before = record.unwrap_or_default().files;
     for (path, text) in &new.files {
-        let present = read(folder, path)?;
+        let present = read_present(&folder.join(path))?;
         let base = before.get(path).map(String::as_str);
         let merge = |base: &str, present: &str| merged(present, base, text);
         let decided = step(base, present.as_deref(), text, merge);
@@ -145,7 +147,7 @@ impl Upgrade {
     /// Moves the versions in `Cargo.toml`.
     fn add_manifest(&mut self, folder: &Path) -> Result<(), Error> {
         let path = "Cargo.toml";
-        let before = read(folder, path)?.unwrap_or_default();
+        let before = read_present(&folder.join(path))?.unwrap_or_default();
         let moved = move_to(&before, VERSION).map_err(|problem| Error::Source {
             path: path.into(),
             problem,
@@ -160,16 +162,6 @@ impl Upgrade {
     }
 }
 
-/// Reads a file, if it exists.
-fn read(folder: &Path, path: &str) -> Result<Option<String>, Error> {
-    let path = folder.join(path);
-    match fs::read_to_string(&path) {
-        Ok(text) => Ok(Some(text)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::file(path, "read")(error)),
-    }
-}
-
 /// Returns whether git sees changes in a folder that are not committed. Outside of a work tree it sees none.
 fn has_changes(folder: &Path) -> bool {
     let mut command = Command::new("git");
@@ -181,16 +173,16 @@ fn has_changes(folder: &Path) -> bool {
 /// Merges the changes from `base` to `new` into the present text, with git. There is no result if the changes of both sides
 /// contradict each other, or without git.
 fn merged(present: &str, base: &str, new: &str) -> Option<String> {
-    let folder = std::env::temp_dir().join(format!("steersman-upgrade-{}", std::process::id()));
+    let folder = tempfile::tempdir().ok()?;
     let texts = [("present", present), ("base", base), ("new", new)];
     let texts = texts.map(|(name, text)| (name.into(), text.to_owned()));
-    let written = write(&folder, &Files::from(texts));
+    write(folder.path(), &Files::from(texts)).ok()?;
     let mut command = Command::new("git");
     let command = command.args(["merge-file", "--stdout", "present", "base", "new"]);
-    let output = command.current_dir(&folder).stdin(Stdio::null()).output();
-    // The operating system removes what stays.
-    let _ = fs::remove_dir_all(&folder);
-    written.ok()?;
+    let output = command
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .output();
     let output = output.ok().filter(|output| output.status.success())?;
     String::from_utf8(output.stdout).ok()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use kube_core::DynamicObject;
 use serde_json::Value;
 use steersman_api::kube_client::Client;
-use steersman_api::{Api, ConfigChoice, Connection, Decoded, Mapper, Paging, Patch, WriteOptions};
+use steersman_api::{Api, Connection, Decoded, Mapper, Paging, Patch, WriteOptions};
 use steersman_cli::Description;
 use steersman_object::{Gvk, Kind, ObjectKey, Scope, Selection, report};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -18,6 +18,7 @@ use super::endpoint::Endpoint;
 use super::lines::ReconcileLines;
 use super::samples::Samples;
 use crate::error::Error;
+use crate::kubeconfig::{self, AGENT};
 
 /// The cluster of a kubeconfig. Cheap to clone.
 #[derive(Clone)]
@@ -44,8 +45,6 @@ pub(crate) enum ClusterNews {
     Problem(String),
 }
 
-/// The field manager of the samples.
-const MANAGER: &str = "cargo-steersman";
 /// The pause between two looks at the diagnostics.
 const LOOK: Duration = Duration::from_secs(1);
 /// The time after which the objects are listed although the operator has done nothing.
@@ -56,13 +55,8 @@ const MOST: u32 = 500;
 impl RealCluster {
     /// Finds the cluster of a context, or of the current one. Changes nothing.
     pub(crate) async fn find(context: Option<&str>) -> Result<Self, Error> {
-        let mut choice = ConfigChoice::new();
-        if let Some(context) = context {
-            choice = choice.context(context);
-        }
         let failed = failed("the search for the cluster of the kubeconfig".to_owned());
-        let connection = Connection::infer_with(&choice).await.map_err(failed)?;
-        let connection = connection.user_agent(MANAGER, env!("CARGO_PKG_VERSION"));
+        let connection = kubeconfig::find(context).await.map_err(failed)?;
         let failed = self::failed("the connection to the cluster".to_owned());
         let client = connection.client().map_err(failed)?;
         Ok(Self { connection, client })
@@ -109,7 +103,7 @@ impl RealCluster {
                 false => ObjectKey::cluster(&name),
             };
             let api = Api::<DynamicObject>::new(self.client.clone(), kind);
-            let options = WriteOptions::new().field_manager(MANAGER);
+            let options = WriteOptions::new().field_manager(AGENT);
             let patch = Patch::Apply(object.clone());
             let applied = api.patch(&key, &patch, &options).await;
             applied.map_err(|error| refused(report(&error).to_string()))?;

@@ -10,9 +10,7 @@ use k8s_openapi::api::authorization::v1::{
 use serde_json::Value;
 use steersman_api::kube_client::Client;
 use steersman_api::kube_client::core::DynamicObject;
-use steersman_api::{
-    Api, ConfigChoice, Connection, Decoded, Error as RequestError, Mapper, Paging,
-};
+use steersman_api::{Api, Connection, Decoded, Error as RequestError, Mapper, Paging};
 use steersman_cli::description::DescribedKind;
 use steersman_object::{Kind, LabelSelector, ObjectKey, Selection};
 use tokio::time::timeout;
@@ -21,6 +19,7 @@ use crate::doctor::finding::{Seen, Unseen, UnseenCause};
 use crate::doctor::permissions::{AccessQuestion, AccessTarget};
 use crate::doctor::served_kinds::DiscoveredKinds;
 use crate::error::Error;
+use crate::kubeconfig;
 
 /// The cluster of the kubeconfig.
 #[derive(Clone)]
@@ -44,14 +43,7 @@ const PAGE: u32 = 500;
 impl TargetCluster {
     /// Finds the cluster. No request is sent.
     pub(crate) async fn find(context: Option<&str>) -> Result<Self, Error> {
-        let choice = match context {
-            Some(context) => ConfigChoice::new().context(context),
-            None => ConfigChoice::new(),
-        };
-        let connection = Connection::infer_with(&choice)
-            .await
-            .map_err(Error::Connect)?;
-        let connection = connection.user_agent("cargo-steersman", env!("CARGO_PKG_VERSION"));
+        let connection = kubeconfig::find(context).await.map_err(Error::Connect)?;
         let client = connection.connect().await.map_err(Error::Connect)?;
         Ok(Self { connection, client })
     }

@@ -1,6 +1,4 @@
-//! Machine: decides what an upgrade does with each file, and shows the difference.
-
-use similar::TextDiff;
+//! Machine: decides what an upgrade does with each file.
 
 /// What happens to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,14 +40,6 @@ pub(crate) fn step(
     }
 }
 
-/// Returns the difference of two texts of a file as `diff -u` shows it.
-pub(crate) fn difference(path: &str, from: &str, to: &str) -> String {
-    let diff = TextDiff::from_lines(from, to);
-    let mut unified = diff.unified_diff();
-    unified.header(&format!("a/{path}"), &format!("b/{path}"));
-    unified.to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,12 +71,5 @@ mod tests {
         // The user has taken over the change by hand.
         let same = |_: &str, present: &str| Some(present.to_owned());
         assert_eq!(step(Some("old"), Some("mine"), "new", same), Keep);
-    }
-
-    #[test]
-    fn a_difference_is_shown_as_patch_reads_it() {
-        let shown = difference("Dockerfile", "a\nb\n", "a\nc\n");
-        let expected = "--- a/Dockerfile\n+++ b/Dockerfile\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n";
-        assert_eq!(shown, expected);
     }
 }
