@@ -37,39 +37,52 @@ pub(crate) fn share_dependencies(folder: &Path) {
 
 /// Returns a command of `cargo steersman` in a folder.
 pub(crate) fn steersman(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-steersman"));
-    command.arg("steersman").current_dir(folder);
-    command.envs(places(folder));
+    let mut command = command_in(folder, env!("CARGO_BIN_EXE_cargo-steersman"));
+    command.arg("steersman");
     command
 }
 
 /// Runs cargo in a folder, and returns what it prints to standard output.
 pub(crate) fn cargo(folder: &Path, words: &[&str]) -> String {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(words).current_dir(folder);
-    command.envs(places(folder));
-    succeeds(&mut command)
+    succeeds(command_in(folder, env!("CARGO")).args(words))
 }
 
 /// Runs the tests of a crate, compiled by clippy without any warning. This is what `cargo clippy` does with `cargo check`,
 /// for which every dependency would be compiled a second time.
 pub(crate) fn test_with_clippy(folder: &Path) {
-    let mut command = Command::new(env!("CARGO"));
+    let mut command = command_in(folder, env!("CARGO"));
     command.args(["test", "--offline", "--quiet"]);
-    command.envs(places(folder)).current_dir(folder);
     command.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
     let separator = "__CLIPPY_HACKERY__";
     let deny = ["-D", "warnings", ""].join(separator);
     succeeds(command.env("CLIPPY_ARGS", deny));
 }
 
-/// Returns where cargo builds a crate: its programs are in a folder of its own, because a program of the workspace may have
-/// the same name.
-fn places(folder: &Path) -> [(&str, PathBuf); 2] {
-    [
-        ("CARGO_BUILD_BUILD_DIR", target()),
-        ("CARGO_TARGET_DIR", folder.join("target")),
-    ]
+/// Returns a command in the folder of an operator, which cargo builds in the folder of this workspace. Its programs are in a
+/// folder of its own, because a program of the workspace may have the same name.
+fn command_in(folder: &Path, program: &str) -> Command {
+    let mut command = without_package(program);
+    command.current_dir(folder);
+    command.env("CARGO_BUILD_BUILD_DIR", target());
+    command.env("CARGO_TARGET_DIR", folder.join("target"));
+    command
+}
+
+/// Returns a command without the variables of the package that cargo tests now. Build scripts, such as that of ring, run
+/// again if one of them differs, and then everything that depends on them is compiled again: here, and again in the next
+/// build of the workspace.
+fn without_package(program: &str) -> Command {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"]
+            .iter()
+            .any(|start| text.starts_with(start))
+        {
+            command.env_remove(&name);
+        }
+    }
+    command
 }
 
 /// Runs a command, which must succeed, and returns what it prints to standard output.
@@ -97,7 +110,7 @@ fn texts(output: &Output) -> (String, String) {
 pub(crate) fn example_program() -> PathBuf {
     let program = target().join("debug/greeter");
     if !program.exists() {
-        let mut command = Command::new(env!("CARGO"));
+        let mut command = without_package(env!("CARGO"));
         command.args(["build", "--locked", "--quiet", "--package", "greeter"]);
         let command = command.current_dir(workspace());
         succeeds(command.env("CARGO_TARGET_DIR", target()));
