@@ -1,9 +1,14 @@
 //! Room: `cargo steersman add`.
 
+mod built_in;
+mod external;
 mod kind;
 mod webhook;
 mod version;
+mod controller;
 
+pub(crate) use self::controller::controller;
+pub(crate) use self::external::EXTERNAL;
 pub(crate) use self::kind::kind;
 pub(crate) use self::version::version;
 pub(crate) use self::webhook::webhook;

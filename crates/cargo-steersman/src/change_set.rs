@@ -53,6 +53,11 @@ impl ChangeSet {
         Ok(false)
     }
 
+    /// Returns whether a file is new.
+    pub(crate) fn has_new(&self, path: impl AsRef<Path>) -> bool {
+        self.new.contains_key(path.as_ref())
+    }
+
     /// Returns a file with the changes so far; `None` if it does not exist.
     pub(crate) fn read(&self, path: impl AsRef<Path>) -> Result<Option<String>, Error> {
         let path = path.as_ref();

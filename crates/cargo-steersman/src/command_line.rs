@@ -205,6 +205,7 @@ pub(crate) enum AddCommand {
     Kind(AddKindArgs),
     Webhook(AddWebhookArgs),
     Version(AddVersionArgs),
+    Controller(AddControllerArgs),
 }
 
 /// Add a kind with its controller, a test and a sample
@@ -272,6 +273,37 @@ pub(crate) struct AddVersionArgs {
     pub(crate) kind: String,
     /// The version, which is newer than the others
     pub(crate) version: String,
+    /// Write nothing, and show the differences
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Add a controller of a kind that exists already, with a test
+///
+/// The kind is one of Kubernetes, one of this operator, or one that another program defines. For the latter --definition
+/// takes the file of its CustomResourceDefinition, of which the types in Rust are made; the file is copied into
+/// config/external, which `dev` and the tests install. The example of the controller marks the objects that have its label.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  cargo steersman add controller --for apps/v1 Deployment
+  cargo steersman add controller --for v1 Pod --name pod-cleaner
+  cargo steersman add controller --definition certificates.yaml
+  cargo steersman add controller Greeting --name greeting-report")]
+pub(crate) struct AddControllerArgs {
+    /// The kind of this operator that it reconciles, too
+    #[arg(required_unless_present_any = ["for_kind", "definition"])]
+    pub(crate) kind: Option<String>,
+    /// The kind that it reconciles, with its group and version; those of the core group are v1
+    #[arg(long = "for", num_args = 2, value_names = ["GROUP/VERSION", "KIND"], conflicts_with = "kind")]
+    pub(crate) for_kind: Vec<String>,
+    /// The file or folder with the CustomResourceDefinition of the kind, which another program installs; with several kinds
+    /// in it, add --for
+    #[arg(long, value_name = "PATH", conflicts_with = "kind")]
+    pub(crate) definition: Option<PathBuf>,
+    /// The name of the controller [default: that of the kind, such as image-policy for ImagePolicy]
+    #[arg(long)]
+    pub(crate) name: Option<String>,
     /// Write nothing, and show the differences
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -284,6 +284,36 @@ pub(crate) enum Error {
         /// The kinds of the operator.
         known: Vec<String>,
     },
+    /// Another controller has the name.
+    #[error(
+        "{} is another controller: choose another name with --name", path.display()
+    )]
+    OtherController {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There is no such kind that can be watched.
+    #[error(
+        "neither this operator nor Kubernetes has a kind {kind} that a controller can watch: write {}",
+        match known.is_empty() {
+            true => "--definition with the file of its CustomResourceDefinition".to_owned(),
+            false => known.join(" or "),
+        }
+    )]
+    NoWatchedKind {
+        /// The kind with its group and version.
+        kind: String,
+        /// Arguments for kinds of the same name.
+        known: Vec<String>,
+    },
+    /// The definition of a kind cannot be used.
+    #[error("{}: {problem}", path.display())]
+    Definition {
+        /// The file or folder.
+        path: PathBuf,
+        /// The problem.
+        problem: String,
+    },
 }
 
 impl Error {

@@ -72,6 +72,7 @@ async fn run(command: SteersmanCommand) -> Result<(), Error> {
         SteersmanCommand::Add(AddCommand::Kind(args)) => add::kind(&args),
         SteersmanCommand::Add(AddCommand::Webhook(args)) => add::webhook(&args),
         SteersmanCommand::Add(AddCommand::Version(args)) => add::version(&args),
+        SteersmanCommand::Add(AddCommand::Controller(args)) => add::controller(&args),
         SteersmanCommand::Dev(args) => dev::dev(&args).await,
         SteersmanCommand::Generate(args) => generate::generate(&args),
         SteersmanCommand::Upgrade(args) => upgrade::upgrade(&args),

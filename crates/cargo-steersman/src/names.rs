@@ -30,17 +30,29 @@ pub(crate) struct KindNames {
     pub(crate) is_namespaced: bool,
 }
 
+/// The names of a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ControllerNames {
+    /// The name, such as `image-policy`.
+    pub(crate) name: String,
+    /// The name of its module in Rust, such as `image_policy`.
+    pub(crate) module: String,
+    /// The beginning of the names of its types, such as `ImagePolicy`.
+    pub(crate) type_prefix: String,
+}
+
 /// The longest name of a label in DNS.
 const LABEL: usize = 63;
 
 /// Names that are no names of a program, because cargo or Rust has another meaning for them.
-const RESERVED: [&str; 15] = [
+const RESERVED: [&str; 16] = [
     "api",
     "build",
     "controllers",
     "core",
     "deps",
     "examples",
+    "external",
     "std",
     "steersman",
     "test",
@@ -88,6 +100,20 @@ const USED: [&str; 34] = [
     "Result",
     "RunningOperator",
     "Send",
+];
+
+/// Types that the files of a controller and those with the types of an external kind name, in addition.
+const USED_BY_EXTERNAL: [&str; 10] = [
+    "BTreeMap",
+    "Cow",
+    "Deserialize",
+    "IntOrString",
+    "LabelSelector",
+    "ObjectMeta",
+    "Resource",
+    "Serialize",
+    "Time",
+    "Value",
 ];
 
 /// Words that Rust reserves.
@@ -184,6 +210,45 @@ impl KindNames {
     }
 }
 
+impl ControllerNames {
+    /// Checks the name of a controller.
+    pub(crate) fn new(name: &str) -> Result<Self, Error> {
+        let module = name.replace('-', "_");
+        if !is_name(name) || name.contains("--") || name.len() > 40 {
+            let rule = "a controller has lower-case letters, digits and single hyphens, begins with a letter, and has at \
+                        most 40 characters, such as image-policy";
+            return Err(refused("the name", name, rule));
+        }
+        if is_keyword(&module) || module == "main" {
+            let rule = "it has another meaning in Rust: choose one with --name";
+            return Err(refused("the name", name, rule));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            type_prefix: name.split('-').map(capitalized).collect(),
+            module,
+        })
+    }
+
+    /// Makes the names for the only controller of a kind.
+    pub(crate) fn of_kind(kind: &str) -> Result<Self, Error> {
+        Self::new(&snake(kind).replace('_', "-"))
+    }
+}
+
+/// Returns the name of the type of a kind: the kind, unless other things of the files have this name.
+pub(crate) fn type_name(kind: &str) -> String {
+    match USED.contains(&kind) || USED_BY_EXTERNAL.contains(&kind) {
+        true => format!("{kind}Object"),
+        false => kind.to_owned(),
+    }
+}
+
+/// Returns whether Rust reserves a word.
+pub(crate) fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+}
+
 fn refused(what: &'static str, text: &str, rule: &str) -> Error {
     Error::Name {
         what,
@@ -228,14 +293,15 @@ pub(crate) fn version_age(version: &str) -> (u64, u8, u64) {
     }
 }
 
-fn capitalized(word: &str) -> String {
+/// Returns a word with a capital.
+pub(crate) fn capitalized(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()
 }
 
 /// Returns a name in snake case: `DNSRecord` is `dns_record`.
-fn snake(kind: &str) -> String {
+pub(crate) fn snake(kind: &str) -> String {
     let letters: Vec<char> = kind.chars().collect();
     let mut name = String::new();
     for (at, letter) in letters.iter().enumerate() {
@@ -332,6 +398,16 @@ mod tests {
             let error = KindNames::new((group, version, kind), None, true).unwrap_err();
             assert!(error.to_string().contains(named), "{error}");
         }
+        for name in ["", "A", "a_b", "a--b", "fn", "-a", "a-"] {
+            let error = ControllerNames::new(name).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name:?}")), "{error}");
+        }
+        let names = ControllerNames::of_kind("ImagePolicy").unwrap();
+        assert_eq!(
+            (&*names.name, &*names.module, &*names.type_prefix),
+            ("image-policy", "image_policy", "ImagePolicy")
+        );
+        assert_eq!(["Pod", "Context"].map(type_name), ["Pod", "ContextObject"]);
         let plural = KindNames::new(("example.com", "v1", "A"), Some("As"), true);
         assert!(plural.unwrap_err().to_string().contains("\"As\""));
         let ages = [

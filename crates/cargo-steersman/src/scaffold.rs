@@ -1,13 +1,18 @@
-//! Machine: the files of a new operator, and of a new kind.
+//! Machine: the files of a new operator, of a new kind, and of its webhooks.
+
+mod template;
+mod controller;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use self::template::{filled, with_sections};
 use crate::api_kind::ApiKind;
 use crate::names::{KindNames, ProgramName};
 use crate::record::{RECORD, Record};
 use crate::shell_words::path_word;
+
+pub(crate) use self::controller::{ControllerTarget, KindOrigin, controller};
 
 /// Files by their path below the folder of the crate.
 pub(crate) type Files = BTreeMap<PathBuf, String>;
@@ -323,51 +328,6 @@ fn values(program: &ProgramName, kind: &KindNames) -> BTreeMap<&'static str, Str
     values
 }
 
-/// Keeps the texts between `{{#name}}` and `{{/name}}` of the sections that are on, and removes the others. A line that is
-/// only a mark goes with it.
-fn with_sections(text: &str, sections: &[(&str, bool)]) -> String {
-    let mut text = text.to_owned();
-    for (name, is_on) in sections {
-        let (begin, end) = (format!("{{{{#{name}}}}}"), format!("{{{{/{name}}}}}"));
-        while let Some(first) = text.find(&begin).map(|at| mark(&text, at, begin.len())) {
-            let Some(at) = text[first.end..].find(&end) else {
-                break;
-            };
-            let last = mark(&text, first.end + at, end.len());
-            let inside = match is_on {
-                true => text[first.end..last.start].to_owned(),
-                false => String::new(),
-            };
-            text.replace_range(first.start..last.end, &inside);
-        }
-    }
-    text
-}
-
-/// Returns the place of a mark, or of its line if the line has nothing else.
-fn mark(text: &str, at: usize, length: usize) -> Range<usize> {
-    let start = text[..at].rfind('\n').map_or(0, |before| before + 1);
-    let end = at + length;
-    match text[start..at].trim().is_empty() && text[end..].starts_with('\n') {
-        true => start..end + 1,
-        false => at..end,
-    }
-}
-
-fn filled(templates: &[(&str, &str)], values: &BTreeMap<&'static str, String>) -> Files {
-    let fill = |text: &str| {
-        let fill_one = |text: String, (name, value): (&&str, &String)| {
-            text.replace(&format!("{{{{{name}}}}}"), value)
-        };
-        values.iter().fold(text.to_owned(), fill_one)
-    };
-    let files = templates.iter().map(|(path, content)| {
-        let path = fill(path);
-        (Path::new(&path).to_path_buf(), fill(content))
-    });
-    files.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -391,15 +351,6 @@ mod tests {
                 assert!(!text.contains("{{") && !text.contains("}}"), "{text}");
             }
         }
-    }
-
-    #[test]
-    fn sections_are_kept_or_removed_with_their_lines() {
-        let text = "a {{#x}}1 {{/x}}b\n  {{#x}}\n  2\n  {{#y}}\n  3\n  {{/y}}\n  {{/x}}\nc\n";
-        let with = |x, y| with_sections(text, &[("x", x), ("y", y)]);
-        assert_eq!(with(true, true), "a 1 b\n  2\n  3\nc\n");
-        assert_eq!(with(true, false), "a 1 b\n  2\nc\n");
-        assert_eq!(with(false, true), "a b\nc\n");
     }
 
     #[test]

@@ -87,6 +87,12 @@ impl OperatorTest {
         self
     }
 
+    /// Installs the definitions in a file or folder, as [`TestEnvBuilder::crds_from`] does.
+    pub fn crds_from(mut self, path: impl Into<PathBuf>) -> Self {
+        self.env = self.env.crds_from(path);
+        self
+    }
+
     /// Installs the definition of a custom resource type.
     pub fn crd_of<K: CustomResourceExt>(mut self) -> Self {
         self.env = self.env.crd_of::<K>();

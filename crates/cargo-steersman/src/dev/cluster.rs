@@ -4,15 +4,18 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+use steersman_api::{Connection, WriteOptions};
 use steersman_cli::Description;
 use steersman_testenv::apiserver::faults::RequestRecord;
 use steersman_testenv::apiserver::play::{Played, Speed};
-use steersman_testenv::apiserver::{ApiServer, Serving};
+use steersman_testenv::apiserver::{ApiServer, Serving, manifests};
 
 use super::answered::AnsweredRequests;
 use super::samples::{Samples, documents};
+use crate::add::EXTERNAL;
 use crate::error::Error;
 use crate::generate::webhook_configurations;
+use crate::kubeconfig::AGENT;
 
 /// The API server of `dev`.
 #[derive(Debug)]
@@ -26,8 +29,6 @@ pub(crate) struct DevCluster {
 const STARTUP: Duration = Duration::from_secs(1);
 /// The resource of definitions, with its group.
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
-/// The field manager of the samples.
-const MANAGER: &str = "cargo-steersman";
 
 impl DevCluster {
     /// Starts the server on a port of this machine, and writes its kubeconfig.
@@ -85,6 +86,23 @@ impl DevCluster {
         Ok(())
     }
 
+    /// Installs the definitions of the kinds that other programs define, as `add controller` keeps them.
+    pub(crate) fn install_external(&self, folder: &Path) -> Result<(), Error> {
+        let path = folder.join(EXTERNAL);
+        if !path.exists() {
+            return Ok(());
+        }
+        for manifest in manifests::read(path)? {
+            let object = format!("the definition of {manifest}");
+            let installed = self.server.install_crd(manifest.object);
+            installed.map_err(|status| Error::Refused {
+                object,
+                problem: status.message,
+            })?;
+        }
+        Ok(())
+    }
+
     /// Lets the server call the webhooks of the program, which listen on this port.
     pub(crate) fn route_webhooks(&self, description: &Description, port: u16) -> Result<(), Error> {
         let url = format!("https://127.0.0.1:{port}");
@@ -92,7 +110,7 @@ impl DevCluster {
             .route_service("default", &description.name, 443, &url);
         for (path, text) in webhook_configurations(description)? {
             for object in documents(&path, &text)? {
-                let applied = self.server.apply(&object, MANAGER);
+                let applied = self.server.apply(&object, AGENT);
                 applied.map_err(|status| Error::Refused {
                     object: path.clone(),
                     problem: status.message,
@@ -102,17 +120,16 @@ impl DevCluster {
         Ok(())
     }
 
-    /// Applies samples, and returns how many there are.
-    pub(crate) fn apply(&self, samples: &Samples) -> Result<usize, Error> {
-        let samples = samples.read()?;
-        for sample in &samples {
-            let applied = self.server.apply(&sample.object, MANAGER);
-            applied.map_err(|status| Error::Refused {
-                object: format!("the object of {sample}"),
-                problem: status.message,
-            })?;
-        }
-        Ok(samples.len())
+    /// Applies samples, also over what the operator has changed, and returns how many there are.
+    pub(crate) async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
+        let connection = Connection::in_process(self.server.service(), "default")
+            .user_agent(AGENT, env!("CARGO_PKG_VERSION"));
+        let client = connection.client().map_err(|source| Error::Cluster {
+            doing: "the connection to the API server of this program".to_owned(),
+            source: Box::new(source),
+        })?;
+        let options = WriteOptions::new().field_manager(AGENT).force(true);
+        samples.apply(&connection, &client, &options).await
     }
 
     /// Returns the objects of the program's own kinds.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use kube_core::DynamicObject;
 use serde_json::Value;
 use steersman_api::kube_client::Client;
-use steersman_api::{Api, Connection, Decoded, Mapper, Paging, Patch, WriteOptions};
+use steersman_api::{Api, Connection, Decoded, Paging, WriteOptions};
 use steersman_cli::Description;
-use steersman_object::{Gvk, Kind, ObjectKey, Scope, Selection, report};
+use steersman_object::{Gvk, Kind, Scope, Selection};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -74,41 +74,10 @@ impl RealCluster {
 
     /// Applies samples, and returns how many there are.
     pub(crate) async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
-        let samples = samples.read()?;
-        // It keeps what it has read, so kinds that were installed in the meantime need another one.
-        let mapper = Mapper::new(self.connection.clone());
-        for sample in &samples {
-            let refused = |problem: String| Error::Refused {
-                object: format!("the object of {sample}"),
-                problem,
-            };
-            let object = &sample.object;
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let gvk = Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"]));
-            let kind = mapper.kind(&gvk).await.map_err(|error| match error {
-                steersman_api::Error::KindNotServed { .. } => Error::NotServed {
-                    kind: gvk.to_string(),
-                    object: sample.to_string(),
-                },
-                error => refused(error.to_string()),
-            })?;
-            let name = text(&object["metadata"]["name"]);
-            if name.is_empty() {
-                return Err(refused("it has no metadata.name".to_owned()));
-            }
-            let namespace = object["metadata"]["namespace"].as_str();
-            let namespace = namespace.unwrap_or(self.connection.default_namespace());
-            let key = match kind.is_namespaced() {
-                true => ObjectKey::namespaced(namespace, &name),
-                false => ObjectKey::cluster(&name),
-            };
-            let api = Api::<DynamicObject>::new(self.client.clone(), kind);
-            let options = WriteOptions::new().field_manager(AGENT);
-            let patch = Patch::Apply(object.clone());
-            let applied = api.patch(&key, &patch, &options).await;
-            applied.map_err(|error| refused(report(&error).to_string()))?;
-        }
-        Ok(samples.len())
+        let options = WriteOptions::new().field_manager(AGENT);
+        samples
+            .apply(&self.connection, &self.client, &options)
+            .await
     }
 
     /// Follows the diagnostics of an operator, and the objects of its kinds.

@@ -2,7 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use kube_core::DynamicObject;
 use serde_json::Value;
+use steersman_api::kube_client::Client;
+use steersman_api::{Api, Connection, Mapper, Patch, WriteOptions};
+use steersman_object::{Gvk, ObjectKey, report};
 use steersman_testenv::apiserver::manifests::{self, Manifest};
 
 use crate::error::Error;
@@ -43,6 +47,49 @@ impl Samples {
         let mut samples = manifests::read(&self.path)?;
         samples.retain(|sample| !is_kustomization(&sample.file));
         Ok(samples)
+    }
+
+    /// Applies the objects with requests, so that the webhooks see them, and returns how many there are.
+    pub(crate) async fn apply(
+        &self,
+        connection: &Connection,
+        client: &Client,
+        options: &WriteOptions,
+    ) -> Result<usize, Error> {
+        let samples = self.read()?;
+        // It keeps what it has read, so kinds that were installed in the meantime need another one.
+        let mapper = Mapper::new(connection.clone());
+        for sample in &samples {
+            let refused = |problem: String| Error::Refused {
+                object: format!("the object of {sample}"),
+                problem,
+            };
+            let object = &sample.object;
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let gvk = Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"]));
+            let kind = mapper.kind(&gvk).await.map_err(|error| match error {
+                steersman_api::Error::KindNotServed { .. } => Error::NotServed {
+                    kind: gvk.to_string(),
+                    object: sample.to_string(),
+                },
+                error => refused(error.to_string()),
+            })?;
+            let name = text(&object["metadata"]["name"]);
+            if name.is_empty() {
+                return Err(refused("it has no metadata.name".to_owned()));
+            }
+            let namespace = object["metadata"]["namespace"].as_str();
+            let namespace = namespace.unwrap_or(connection.default_namespace());
+            let key = match kind.is_namespaced() {
+                true => ObjectKey::namespaced(namespace, &name),
+                false => ObjectKey::cluster(&name),
+            };
+            let api = Api::<DynamicObject>::new(client.clone(), kind);
+            let patch = Patch::Apply(object.clone());
+            let applied = api.patch(&key, &patch, options).await;
+            applied.map_err(|error| refused(report(&error).to_string()))?;
+        }
+        Ok(samples.len())
     }
 }
 

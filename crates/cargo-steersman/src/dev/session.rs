@@ -104,7 +104,7 @@ impl SessionCluster {
     /// Applies samples, and returns how many there are.
     async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
         match self {
-            Self::Embedded(cluster) => cluster.apply(samples),
+            Self::Embedded(cluster) => cluster.apply(samples).await,
             Self::Real(cluster) => cluster.apply(samples).await,
         }
     }
@@ -242,6 +242,7 @@ impl<'a> Session<'a> {
         };
         match &self.place.cluster {
             SessionCluster::Embedded(cluster) => {
+                cluster.install_external(&self.place.project.folder)?;
                 cluster.install(description)?;
                 if has_webhooks {
                     cluster.route_webhooks(description, self.webhook_port)?;

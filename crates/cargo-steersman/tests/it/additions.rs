@@ -1,7 +1,7 @@
 //! What `add` writes and changes, as golden files in `tests/golden`. `STEERSMAN_UPDATE=1` writes these anew.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cargo::{fails, steersman, succeeds};
 
@@ -12,6 +12,7 @@ fn additions_are_the_golden_ones_and_happen_once() {
     let new = ["new", "greeter", "--kind", "Greeting"];
     succeeds(steersman(here.path()).args(new));
     let folder = here.path().join("greeter");
+    std::fs::copy(backups(), folder.join("backups.yaml")).unwrap();
     for (name, words) in [
         (
             "kind-of-another-group",
@@ -20,6 +21,24 @@ fn additions_are_the_golden_ones_and_happen_once() {
         ("webhook", &["webhook", "Greeting"]),
         ("validator", &["webhook", "Farewell", "--validating"]),
         ("version", &["version", "Greeting", "v1"]),
+        (
+            "controller-for-deployments",
+            &["controller", "--for", "apps/v1", "Deployment"],
+        ),
+        (
+            "second-controller",
+            &["controller", "Greeting", "--name", "greeting-report"],
+        ),
+        (
+            "controller-of-an-external-kind",
+            &[
+                "controller",
+                "--definition",
+                "backups.yaml",
+                "--name",
+                "copies",
+            ],
+        ),
         ("another-version", &["version", "Greeting", "v2"]),
     ] {
         let add = |more: &[&str]| succeeds(steersman(&folder).arg("add").args(words).args(more));
@@ -37,6 +56,11 @@ fn additions_are_the_golden_ones_and_happen_once() {
         compare(name, &text);
         assert!(add(&[]).ends_with("; nothing changed\n"), "{words:?}");
     }
+}
+
+/// Returns the file of the definition of an external kind.
+pub(crate) fn backups() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/definitions/backups.yaml")
 }
 
 fn compare(name: &str, text: &str) {
@@ -71,6 +95,23 @@ fn a_kind_that_is_missing_or_changed_is_named_with_the_way_out() {
         (&["version", "Greeting", "1"], "a version is v1"),
         (&["version", "Greeting", "v1alpha0"], "a version is v1"),
         (&["version", "Greeting", "v0"], "a version is v1"),
+        (
+            &["controller", "Greeting"],
+            "src/controllers/greeting.rs is another controller",
+        ),
+        (
+            &["controller", "Greeting", "--name", "Report"],
+            "the name \"Report\"",
+        ),
+        (
+            &["controller", "--for", "batch/v2", "Job"],
+            "write --for batch/v1 Job",
+        ),
+        (
+            &["controller", "--for", "cert-manager.io/v1", "Certificate"],
+            "write --definition with the file",
+        ),
+        (&["controller", "--definition", "Cargo.toml"], "Cargo.toml"),
     ] {
         let error = refused(words);
         assert!(error.contains(expected), "{error}");

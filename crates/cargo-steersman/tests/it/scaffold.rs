@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::additions::backups;
 use crate::cargo::{
     cargo, example_program, fails, share_dependencies, steersman, succeeds, test_with_clippy,
     workspace,
@@ -143,8 +144,28 @@ async fn a_new_operator_compiles_without_warnings_outside_of_the_workspace() {
     let sources = ["--steersman-path", sources.to_str().unwrap()];
     succeeds(steersman(here.path()).args(NEW).args(sources));
     share_dependencies(&folder);
-    let kind = ["add", "kind", "Farewell", "--cluster-scoped"];
-    succeeds(steersman(&folder).args(kind));
+    let definition = backups();
+    let definition = definition.to_str().unwrap();
+    let additions: [&[&str]; 6] = [
+        &[
+            "kind",
+            "Farewell",
+            "--cluster-scoped",
+            "--group",
+            "other.example.com",
+        ],
+        &["webhook", "Greeting"],
+        &["version", "Greeting", "v1"],
+        &["controller", "--for", "apps/v1", "Deployment"],
+        &["controller", "--definition", definition],
+        &["controller", "Farewell", "--name", "farewell-report"],
+    ];
+    for words in additions {
+        succeeds(steersman(&folder).arg("add").args(words));
+    }
+    // `dev` can apply it only if it installs the definition.
+    let object = folder.join("tests/objects/backup.yaml");
+    std::fs::copy(object, folder.join("config/samples/backup.yaml")).unwrap();
     cargo(&folder, &["fmt", "--check"]);
     test_with_clippy(&folder);
     works(&folder, &["--offline"]);

@@ -1,11 +1,14 @@
 //! The built operator, on an API server that enforces the generated role.
 
 use std::fs::File;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::Stdio;
 
+use kube_core::DynamicObject;
 use serde_json::{Value, json};
+use steersman_api::{Api, Connection, Mapper, Patch, WriteOptions};
+use steersman_object::{Gvk, ObjectKey};
 use steersman_testenv::apiserver::auth::User;
 use steersman_testenv::apiserver::{ApiServer, Authorization, Serving, manifests};
 use steersman_testenv::eventually;
@@ -20,23 +23,42 @@ pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
         .authorization(Authorization::Rbac)
         .build();
     let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let external = folder.join("config/external");
+    if external.exists() {
+        for definition in manifests::read(external).unwrap() {
+            server.install_crd(definition.object).unwrap();
+        }
+    }
+    let mut webhooks = None;
     for manifest in manifests::read(folder.join("dist/install.yaml")).unwrap() {
+        if manifest.object["kind"] == "Service" && manifest.object["metadata"]["name"] == "greeter"
+        {
+            webhooks = Some(free_address());
+        }
         let applied = server.apply(&manifest.object, "test");
         applied.unwrap_or_else(|refused| panic!("{manifest}: {refused:?}"));
     }
     let kubeconfig = folder.join("kubeconfig");
     write_kubeconfig(&server, &serving, &kubeconfig);
-    for sample in manifests::read(folder.join("config/samples")).unwrap() {
-        server.apply(&sample.object, "test").unwrap();
+    if let Some(address) = webhooks {
+        server.route_service(NAMESPACE, "greeter", 443, &format!("https://{address}"));
     }
-
-    let operator = start(program, &kubeconfig);
+    let operator = start(program, &kubeconfig, webhooks);
+    let log = || std::fs::read_to_string(kubeconfig.with_extension("log")).unwrap();
+    for sample in manifests::read(folder.join("config/samples")).unwrap() {
+        eventually("the server accepts the sample", || async {
+            let applied = apply(&server, &sample.object).await;
+            applied.map_err(|problem| format!("{sample}: {problem}\n{}", log()))
+        })
+        .await
+        .unwrap();
+    }
     eventually("the sample is ready under the role", || async {
         let sample = server.get("greetings.example.com", "default", "greeting-sample");
         let sample = sample.unwrap();
         match sample["status"]["conditions"][0]["status"] == "True" {
             true => Ok(()),
-            false => Err(std::fs::read_to_string(kubeconfig.with_extension("log")).unwrap()),
+            false => Err(log()),
         }
     })
     .await
@@ -58,9 +80,9 @@ pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
     server
         .update("clusterroles.rbac.authorization.k8s.io", role)
         .unwrap();
-    let operator = start(program, &kubeconfig);
+    let operator = start(program, &kubeconfig, webhooks);
     eventually("the preflight names the rule", || async {
-        let log = std::fs::read_to_string(kubeconfig.with_extension("log")).unwrap();
+        let log = log();
         match log.contains("get, list, watch configmaps") {
             true => Ok(()),
             false => Err(log),
@@ -81,9 +103,32 @@ fn write_kubeconfig(server: &ApiServer, serving: &Serving, path: &Path) {
     std::fs::write(path, config.to_string()).unwrap();
 }
 
-/// Starts the operator as its Deployment does, with probes and metrics on free ports, and its log in `kubeconfig.log`.
+/// Applies an object with a request, so that the server calls the webhooks.
+async fn apply(server: &ApiServer, object: &Value) -> Result<(), steersman_api::Error> {
+    let connection = Connection::in_process(server.service(), "default");
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let gvk = Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"]));
+    let kind = Mapper::new(connection.clone()).kind(&gvk).await?;
+    let name = text(&object["metadata"]["name"]);
+    let key = match kind.is_namespaced() {
+        true => ObjectKey::namespaced("default", &name),
+        false => ObjectKey::cluster(&name),
+    };
+    let api = Api::<DynamicObject>::new(connection.client()?, kind);
+    let options = WriteOptions::new().field_manager("test");
+    api.patch(&key, &Patch::Apply(object.clone()), &options)
+        .await?;
+    Ok(())
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+/// Starts the operator as its Deployment does, with probes, metrics and webhooks on free ports, and its log in `kubeconfig.log`.
 /// Dropping it kills it.
-fn start(program: &Path, kubeconfig: &Path) -> Child {
+fn start(program: &Path, kubeconfig: &Path, webhooks: Option<SocketAddr>) -> Child {
     let log = File::create(kubeconfig.with_extension("log")).unwrap();
     let mut command = Command::new(program);
     command.env("KUBECONFIG", kubeconfig).args([
@@ -97,9 +142,10 @@ fn start(program: &Path, kubeconfig: &Path) -> Child {
         "--preflight",
     ]);
     for server in ["health-probe", "metrics"] {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        command.arg(format!("--{server}-bind-address={address}"));
+        command.arg(format!("--{server}-bind-address={}", free_address()));
+    }
+    if let Some(address) = webhooks {
+        command.arg(format!("--webhook-bind-address={address}"));
     }
     command
         .kill_on_drop(true)

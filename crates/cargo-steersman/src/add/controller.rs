@@ -1,0 +1,174 @@
+//! Driver: `cargo steersman add controller`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::built_in;
+use super::external::{self, ExternalKind};
+use crate::api_kind::{self, ApiKind};
+use crate::change_set::ChangeSet;
+use crate::command_line::AddControllerArgs;
+use crate::edits::{with_call, with_module};
+use crate::error::Error;
+use crate::names::{ControllerNames, ProgramName, snake, type_name};
+use crate::project::Project;
+use crate::scaffold::{ControllerTarget, Files, KindOrigin, controller as files_of};
+use crate::screen::say;
+
+/// The module of the types of external kinds.
+const MODULES: &str = "src/external.rs";
+/// The group of the labels of an operator without a kind of its own.
+const DOMAIN: &str = "example.com";
+
+/// Adds a controller with its test to the operator in the present folder.
+///
+/// Nothing is written if a file is in the way, or a source cannot be changed. A second call with the same words changes
+/// nothing.
+pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
+    let project = Project::find(Path::new("."))?;
+    let program = ProgramName::new(&project.name)?;
+    let known = api_kind::all(&project.folder)?;
+    let mut changes = ChangeSet::of(&project);
+    let mut remark = None;
+    let target = match found(args, &project.folder, &known)? {
+        Found::Own(kind) => own(kind),
+        Found::BuiltIn(kind) => kind,
+        Found::External(kind) => {
+            let (target, refused) = external(&mut changes, &kind)?;
+            remark = refused;
+            target
+        }
+    };
+    let names = match &args.name {
+        Some(name) => ControllerNames::new(name)?,
+        None => ControllerNames::of_kind(&target.kind)?,
+    };
+    let domain = known.first().map_or(DOMAIN, |kind| &kind.group);
+    let module = &names.module;
+    if !changes.add(files_of(&program, &names, &target, domain))? {
+        check_own(&changes, &names, &target)?;
+    }
+    changes.edit("src/controllers.rs", |source| {
+        let source = with_module(source, module, "pub ")?;
+        with_call(&source, "add_all", &format!("{module}::add"), "(manager)?")
+    })?;
+    changes.edit("tests/it/main.rs", |source| with_module(source, module, ""))?;
+    let nothing = format!(
+        "the controller {} is there already; nothing changed",
+        names.name
+    );
+    let has_object = changes.has_new(format!("tests/objects/{module}.yaml"));
+    changes.finish(args.dry_run, &nothing)?;
+    if let Some(problem) = remark.filter(|_| has_object) {
+        say(format_args!(
+            "tests/objects/{module}.yaml needs your hand, before the test can pass: {problem}"
+        ));
+    }
+    Ok(())
+}
+
+/// The kind that the arguments mean.
+enum Found {
+    Own(ApiKind),
+    BuiltIn(ControllerTarget),
+    External(Box<ExternalKind>),
+}
+
+fn found(args: &AddControllerArgs, folder: &Path, known: &[ApiKind]) -> Result<Found, Error> {
+    let wanted = match &*args.for_kind {
+        [api_version, kind] => Some((&**api_version, &**kind)),
+        _ => None,
+    };
+    if let Some(path) = &args.definition {
+        let kind = external::find(path, wanted)?;
+        return Ok(Found::External(Box::new(kind)));
+    }
+    let Some((api_version, kind)) = wanted else {
+        let name = args.kind.as_deref().unwrap_or_default();
+        return Ok(Found::Own(api_kind::find(folder, name)?));
+    };
+    let own = known
+        .iter()
+        .find(|own| own.kind == kind && api_version == format!("{}/{}", own.group, own.newest()));
+    if let Some(own) = own {
+        return Ok(Found::Own(own.clone()));
+    }
+    if let Some(kind) = external::find_present(folder, api_version, kind)? {
+        return Ok(Found::External(Box::new(kind)));
+    }
+    let found = built_in::find(api_version, kind)?;
+    Ok(Found::BuiltIn(ControllerTarget {
+        origin: KindOrigin::BuiltIn {
+            object: yaml(&found.object()),
+        },
+        type_name: type_name(&found.kind),
+        path: found.path,
+        is_namespaced: found.is_namespaced,
+        kind: found.kind,
+    }))
+}
+
+fn own(kind: ApiKind) -> ControllerTarget {
+    ControllerTarget {
+        path: format!("api::{}", kind.module),
+        is_namespaced: kind.is_namespaced,
+        type_name: kind.kind.clone(),
+        kind: kind.kind,
+        origin: KindOrigin::Own,
+    }
+}
+
+/// Adds the types of an external kind, and its definition. Also returns why an API server refuses the example of an object.
+fn external(
+    changes: &mut ChangeSet,
+    kind: &ExternalKind,
+) -> Result<(ControllerTarget, Option<String>), Error> {
+    let (module, file) = (snake(&kind.kind), kind.file());
+    changes.add(Files::from([(
+        PathBuf::from(&file),
+        yaml(&kind.definition),
+    )]))?;
+    let path = PathBuf::from(format!("src/external/{module}.rs"));
+    changes.add(Files::from([(path, external::source(kind, &file))]))?;
+    let modules = "//! Kinds that other programs define.\n".to_owned();
+    changes.add(Files::from([(PathBuf::from(MODULES), modules)]))?;
+    changes.edit(MODULES, |source| with_module(source, &module, "pub "))?;
+    changes.edit("src/lib.rs", |source| {
+        with_module(source, "external", "pub ")
+    })?;
+    let (object, refused) = kind.example();
+    let target = ControllerTarget {
+        path: format!("external::{module}"),
+        is_namespaced: kind.is_namespaced,
+        type_name: kind.type_name(),
+        kind: kind.kind.clone(),
+        origin: KindOrigin::External {
+            definition: file,
+            object: yaml(&object),
+        },
+    };
+    Ok((target, refused))
+}
+
+/// Refuses files of another controller, such as that of a kind.
+fn check_own(
+    changes: &ChangeSet,
+    names: &ControllerNames,
+    target: &ControllerTarget,
+) -> Result<(), Error> {
+    let path = PathBuf::from(format!("src/controllers/{}.rs", names.module));
+    let source = changes.read(&path)?.unwrap_or_default();
+    let is_own = source.contains(&format!("name({:?})", names.name))
+        && source.contains(&format!("builder::<{}>", target.type_name));
+    match is_own {
+        true => Ok(()),
+        false => Err(Error::OtherController { path }),
+    }
+}
+
+/// Writes an object as YAML. Every JSON object can be written.
+fn yaml(object: &Value) -> String {
+    let text = serde_saphyr::to_string(object).unwrap_or_default();
+    format!("{}\n", text.trim_end())
+}

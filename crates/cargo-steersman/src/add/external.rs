@@ -1,0 +1,10 @@
+//! Room: kinds that other programs define, with types made of their definitions.
+
+mod docs;
+mod rust_names;
+mod example;
+mod definition;
+mod rust_type;
+
+pub(crate) use self::definition::{EXTERNAL, ExternalKind, find, find_present};
+pub(crate) use self::rust_type::source;

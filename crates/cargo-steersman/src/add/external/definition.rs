@@ -1,0 +1,279 @@
+//! Driver: finds the definition of a kind that another program installs.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::apiserver::manifests;
+
+use super::example;
+use crate::error::Error;
+use crate::names::{type_name, version_age};
+
+/// The folder of definitions that other programs install, below that of the operator.
+pub(crate) const EXTERNAL: &str = "config/external";
+
+/// A kind that another program defines.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ExternalKind {
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    pub(crate) is_namespaced: bool,
+    /// The schema of the version.
+    pub(crate) schema: Value,
+    /// The whole definition.
+    pub(crate) definition: Value,
+}
+
+impl ExternalKind {
+    /// Returns the name of the type in Rust.
+    pub(crate) fn type_name(&self) -> String {
+        type_name(&self.kind)
+    }
+
+    /// Returns the group with the version, as manifests write it.
+    pub(crate) fn api_version(&self) -> String {
+        format!("{}/{}", self.group, self.version)
+    }
+
+    /// Returns the path of the file of the definition, below the folder of the operator.
+    pub(crate) fn file(&self) -> String {
+        format!("{EXTERNAL}/{}.{}.yaml", self.plural, self.group)
+    }
+
+    /// Returns an object without a namespace, and why an API server refuses it, if it does.
+    pub(crate) fn example(&self) -> (Value, Option<String>) {
+        let object = example::object(&self.api_version(), &self.kind, &self.schema);
+        let server = ApiServer::builder().build();
+        let mut placed = object.clone();
+        if self.is_namespaced {
+            placed["metadata"]["namespace"] = "default".into();
+        }
+        let refused = server
+            .install_crd(self.definition.clone())
+            .and_then(|_| server.create(placed).map(|_| ()));
+        (object, refused.err().map(|status| status.message))
+    }
+}
+
+/// Finds a kind in a file or folder of definitions. `wanted` has the group with the version, and the kind; without it the
+/// only kind there is meant, in its newest version.
+pub(crate) fn find(path: &Path, wanted: Option<(&str, &str)>) -> Result<ExternalKind, Error> {
+    let wrong = |problem: String| Error::Definition {
+        path: path.to_owned(),
+        problem,
+    };
+    let mut kinds = kinds(path)?;
+    let names: Vec<String> = kinds
+        .iter()
+        .map(|known| format!("--for {} {}", known.api_version(), known.kind))
+        .collect();
+    if kinds.is_empty() {
+        return Err(wrong(
+            "it has no CustomResourceDefinition that serves a version".to_owned(),
+        ));
+    }
+    if let Some((api_version, kind)) = wanted {
+        kinds.retain(|known| known.kind == kind && known.api_version() == api_version);
+    } else {
+        let first = &kinds[0];
+        let is_one = kinds
+            .iter()
+            .all(|known| (&known.group, &known.kind) == (&first.group, &first.kind));
+        if !is_one {
+            return Err(wrong(format!(
+                "it has several kinds: add {}",
+                names.join(" or ")
+            )));
+        }
+        kinds.sort_by_key(|known| version_age(&known.version));
+    }
+    kinds
+        .pop()
+        .ok_or_else(|| wrong(format!("it has no such kind: write {}", names.join(" or "))))
+}
+
+/// Returns the kinds of the definitions that an operator has already; none if it has none.
+pub(crate) fn find_present(
+    folder: &Path,
+    api_version: &str,
+    kind: &str,
+) -> Result<Option<ExternalKind>, Error> {
+    let place = folder.join(EXTERNAL);
+    if !place.exists() {
+        return Ok(None);
+    }
+    let mut kinds = kinds(&place)?;
+    kinds.retain(|known| known.kind == kind && known.api_version() == api_version);
+    Ok(kinds.pop())
+}
+
+/// Returns each served version of each definition in a file or folder.
+fn kinds(path: &Path) -> Result<Vec<ExternalKind>, Error> {
+    let mut kinds = Vec::new();
+    for manifest in manifests::read(path)? {
+        let definition = manifest.object;
+        if definition["kind"] != "CustomResourceDefinition" {
+            continue;
+        }
+        let spec = &definition["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        for version in spec["versions"].as_array().into_iter().flatten() {
+            if version["served"] != true {
+                continue;
+            }
+            kinds.push(ExternalKind {
+                group: text(&spec["group"]),
+                version: text(&version["name"]),
+                kind: text(&spec["names"]["kind"]),
+                plural: text(&spec["names"]["plural"]),
+                is_namespaced: spec["scope"] == "Namespaced",
+                schema: version["schema"]["openAPIV3Schema"].clone(),
+                definition: definition.clone(),
+            });
+        }
+    }
+    for kind in &kinds {
+        check(kind, path)?;
+    }
+    Ok(kinds)
+}
+
+/// Refuses a definition with names that cannot be names of files and of types.
+fn check(kind: &ExternalKind, path: &Path) -> Result<(), Error> {
+    let is_word =
+        |text: &str| !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric());
+    let is_host = |text: &str| {
+        !text.is_empty()
+            && text
+                .chars()
+                .all(|letter| letter.is_ascii_alphanumeric() || "-.".contains(letter))
+    };
+    let begins = kind
+        .kind
+        .starts_with(|letter: char| letter.is_ascii_uppercase());
+    match begins
+        && is_word(&kind.kind)
+        && is_word(&kind.version)
+        && is_host(&kind.plural)
+        && is_host(&kind.group)
+    {
+        true => Ok(()),
+        false => Err(Error::Definition {
+            path: PathBuf::from(path),
+            problem: format!(
+                "the definition of {:?} in {:?} lacks a kind, a plural name, a group or a version, or has one that no \
+                 API server accepts",
+                kind.kind, kind.group
+            ),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn definition(kind: &str, versions: &[&str], spec: &Value) -> String {
+        let plural = format!("{}s", kind.to_lowercase());
+        let schema = json!({"type": "object", "properties": {"spec": spec}});
+        let versions: Vec<Value> = versions
+            .iter()
+            .enumerate()
+            .map(|(at, name)| {
+                json!({
+                    "name": name, "served": true, "storage": at == 0,
+                    "schema": {"openAPIV3Schema": schema},
+                })
+            })
+            .collect();
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.example.org")},
+            "spec": {
+                "group": "example.org", "scope": "Cluster", "versions": versions,
+                "names": {"kind": kind, "plural": plural},
+            },
+        });
+        definition.to_string()
+    }
+
+    fn found(text: &str, wanted: Option<(&str, &str)>) -> Result<ExternalKind, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.yaml");
+        std::fs::write(&path, text).unwrap();
+        find(&path, wanted).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_newest_version_of_the_only_kind_is_meant() {
+        let one = definition("One", &["v1beta1", "v2", "v1"], &json!({"type": "object"}));
+        assert_eq!(found(&one, None).unwrap().version, "v2");
+        let older = found(&one, Some(("example.org/v1", "One"))).unwrap();
+        assert_eq!(older.version, "v1");
+        let other = definition("Other", &["v1"], &json!({"type": "object"}));
+        let both = format!("{one}\n---\n{other}\n");
+        assert_eq!(
+            found(&both, Some(("example.org/v1", "Other")))
+                .unwrap()
+                .plural,
+            "others"
+        );
+        for (text, wanted, expected) in [
+            (
+                &*both,
+                None,
+                "several kinds: add --for example.org/v1beta1 One or ",
+            ),
+            (
+                &*one,
+                Some(("example.org/v3", "One")),
+                "write --for example.org/v1beta1 One",
+            ),
+            ("kind: Pod\n", None, "it has no CustomResourceDefinition"),
+            (
+                &*definition("../One", &["v1"], &json!({})),
+                None,
+                "that no API server accepts",
+            ),
+        ] {
+            let error = found(text, wanted).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_example_is_valid_or_the_server_says_why_not() {
+        let spec = json!({
+            "type": "object",
+            "minProperties": 6,
+            "required": ["a", "b", "c", "d"],
+            "properties": {
+                "a": {"type": "array", "minItems": 2, "items": {"type": "string", "enum": ["X", "Y"]}},
+                "b": {"type": "integer", "minimum": 4, "multipleOf": 3},
+                "c": {"type": "string", "minLength": 9, "default": "123456789"},
+                "d": {"type": "object", "minProperties": 2, "additionalProperties": {"type": "boolean"}},
+                "e": {"type": "number", "maximum": -4.5},
+                "f": {"type": "string", "format": "ipv6"},
+            },
+        });
+        let kind = found(&definition("One", &["v1"], &spec), None).unwrap();
+        let (object, refused) = kind.example();
+        assert_eq!(refused, None, "{object}");
+        assert_eq!(object["spec"]["b"], 6);
+        let spec = json!({
+            "type": "object",
+            "required": ["a"],
+            "properties": {"a": {"type": "string", "pattern": "^[0-9]+$"}},
+        });
+        let (_, refused) = found(&definition("One", &["v1"], &spec), None)
+            .unwrap()
+            .example();
+        assert!(refused.unwrap().contains("spec.a"));
+    }
+}

@@ -1,0 +1,96 @@
+//! Machine: names in Rust of the properties of a schema.
+
+use std::collections::BTreeSet;
+
+use crate::names::{capitalized, is_keyword, snake};
+
+/// Returns the name of the field of a property, which is none of those taken, and whether serde must be told the name of the
+/// property: it makes camel case of fields by itself.
+pub(super) fn field_name(property: &str, taken: &BTreeSet<String>) -> (String, bool) {
+    let mut name = snake(&identifier(property));
+    if name.is_empty() || name.chars().all(|letter| letter == '_') {
+        name = "field".to_owned();
+    }
+    if name.starts_with(|letter: char| letter.is_ascii_digit()) {
+        name.insert(0, '_');
+    }
+    if is_keyword(&name) {
+        name.push('_');
+    }
+    let name = unlike(&name, taken);
+    let rename = camel(&name) != property;
+    (name, rename)
+}
+
+/// Returns the part of the name of a type that stands for a property.
+pub(super) fn type_name(property: &str) -> String {
+    let words = identifier(property);
+    words.split('_').map(capitalized).collect()
+}
+
+/// Returns a name, with a number if it is taken.
+pub(super) fn unlike(name: &str, taken: &BTreeSet<String>) -> String {
+    let mut numbers = 2_u64..;
+    let mut free = name.to_owned();
+    while taken.contains(&free) {
+        free = format!("{name}{}", numbers.next().unwrap_or_default());
+    }
+    free
+}
+
+/// Replaces what no name in Rust has.
+fn identifier(property: &str) -> String {
+    let letter = |letter: char| match letter.is_ascii_alphanumeric() {
+        true => letter,
+        false => '_',
+    };
+    property.chars().map(letter).collect()
+}
+
+/// Returns what serde makes of a field with `rename_all = "camelCase"`.
+fn camel(field: &str) -> String {
+    let mut name = String::new();
+    let mut begins_word = false;
+    for letter in field.chars() {
+        match letter {
+            '_' => begins_word = true,
+            letter if begins_word => {
+                name.push(letter.to_ascii_uppercase());
+                begins_word = false;
+            }
+            letter => name.push(letter),
+        }
+    }
+    // The first word is in lower case.
+    let mut letters = name.chars();
+    let first = letters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_have_names_of_rust_and_keep_those_of_the_schema() {
+        let mut taken = BTreeSet::new();
+        for (property, name, rename) in [
+            ("secretName", "secret_name", false),
+            ("podIP", "pod_ip", true),
+            ("type", "type_", false),
+            ("$ref", "_ref", true),
+            ("a-b", "a_b", true),
+            ("4xx", "_4xx", false),
+            ("", "field", true),
+            ("-", "field2", true),
+            ("ä", "field3", true),
+            ("aB", "a_b2", true),
+        ] {
+            let found = field_name(property, &taken);
+            assert_eq!(found, (name.to_owned(), rename), "{property}");
+            taken.insert(found.0);
+        }
+        assert_eq!(type_name("privateKey"), "PrivateKey");
+        assert_eq!(type_name("x-y.z"), "XYZ");
+    }
+}

@@ -1,0 +1,265 @@
+//! Machine: the Rust types of a kind, from the schema of its definition.
+//!
+//! The types read every object that an API server with this definition stores, and most that one with a later version of it
+//! does: texts with listed values stay texts, numbers are as wide as JSON, and what the schema leaves open is a [`Value`].
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::definition::ExternalKind;
+use super::docs::doc_lines;
+use super::rust_names::{field_name, type_name, unlike};
+
+/// The types of one kind.
+#[derive(Debug, Default)]
+struct RustTypes {
+    /// The texts of the structs, in the order of their names.
+    structs: Vec<String>,
+    names: BTreeSet<String>,
+    /// The names that are imported from each module.
+    imports: BTreeMap<&'static str, BTreeSet<&'static str>>,
+}
+
+/// What a module can import: where it is, and its name.
+const BTREE_MAP: (&str, &str) = ("std::collections", "BTreeMap");
+const CONDITION: (&str, &str) = (META, "Condition");
+const COW: (&str, &str) = ("std::borrow", "Cow");
+const DESERIALIZE: (&str, &str) = ("serde", "Deserialize");
+const INT_OR_STRING: (&str, &str) = (
+    "k8s_openapi::apimachinery::pkg::util::intstr",
+    "IntOrString",
+);
+const OBJECT_META: (&str, &str) = (META, "ObjectMeta");
+const RESOURCE: (&str, &str) = ("steersman::kube_core", "Resource");
+const SERIALIZE: (&str, &str) = ("serde", "Serialize");
+const TIME: (&str, &str) = (META, "Time");
+const VALUE: (&str, &str) = ("steersman::serde_json", "Value");
+const WHOLE_OBJECT: (&str, &str) = ("steersman::object", "WholeObject");
+/// The module of the types of metadata.
+const META: &str = "k8s_openapi::apimachinery::pkg::apis::meta::v1";
+/// All of them: no struct gets such a name.
+const IMPORTED: [(&str, &str); 11] = [
+    BTREE_MAP,
+    CONDITION,
+    COW,
+    DESERIALIZE,
+    INT_OR_STRING,
+    OBJECT_META,
+    RESOURCE,
+    SERIALIZE,
+    TIME,
+    VALUE,
+    WHOLE_OBJECT,
+];
+/// The fields of a condition; that of the generation is optional.
+const OF_A_CONDITION: [&str; 5] = ["lastTransitionTime", "message", "reason", "status", "type"];
+/// The fields of an object that are no part of its content.
+const OF_AN_OBJECT: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Returns the source of a module with the types of a kind. `origin` is the file of its definition.
+pub(crate) fn source(kind: &ExternalKind, origin: &str) -> String {
+    let root = kind.type_name();
+    let mut types = RustTypes::default();
+    types.names.insert(root.clone());
+    types
+        .names
+        .extend(IMPORTED.map(|(_, name)| name.to_owned()));
+    for import in [
+        COW,
+        DESERIALIZE,
+        OBJECT_META,
+        RESOURCE,
+        SERIALIZE,
+        WHOLE_OBJECT,
+    ] {
+        types.import(import);
+    }
+    types.object(&kind.schema, &root);
+    let mut text = format!(
+        "//! The kind {} of {}, made of {origin}.\n\n#![allow(missing_docs, reason = \"the definition leaves some out\")]\n\n",
+        kind.kind, kind.group
+    );
+    let of_library = |module: &str| module.starts_with("std");
+    for is_of_library in [true, false] {
+        let modules = types.imports.iter();
+        for (module, names) in modules.filter(|(module, _)| of_library(module) == is_of_library) {
+            let names: Vec<&str> = names.iter().copied().collect();
+            let names = names.join(", ");
+            let _ = writeln!(text, "use {module}::{{{names}}};");
+        }
+        text.push('\n');
+    }
+    text += &types.structs.concat();
+    text += &resource(kind, &root);
+    text
+}
+
+impl RustTypes {
+    /// Adds the struct of the objects.
+    fn object(&mut self, schema: &Value, root: &str) {
+        let at = self.begin();
+        let mut fields = "    #[serde(default)]\n    pub metadata: ObjectMeta,\n".to_owned();
+        fields += &self.fields(schema, root, &OF_AN_OBJECT);
+        self.end(at, root, schema, &fields);
+    }
+
+    /// Reserves the place of a struct before those of its fields.
+    fn begin(&mut self) -> usize {
+        self.structs.push(String::new());
+        self.structs.len() - 1
+    }
+
+    fn end(&mut self, at: usize, name: &str, schema: &Value, fields: &str) {
+        let docs = doc_lines(schema, "");
+        self.structs[at] = format!(
+            "{docs}#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]\n\
+             #[serde(rename_all = \"camelCase\")]\npub struct {name} {{\n{fields}}}\n\n"
+        );
+    }
+
+    /// Returns the fields of a struct for the properties of a schema, without some.
+    fn fields(&mut self, schema: &Value, name: &str, without: &[&str]) -> String {
+        let required = names_in(&schema["required"]);
+        let mut taken = BTreeSet::from(["metadata".to_owned()]);
+        let mut text = String::new();
+        for (property, inner) in schema["properties"].as_object().into_iter().flatten() {
+            if without.contains(&property.as_str()) {
+                continue;
+            }
+            let (field, rename) = field_name(property, &taken);
+            taken.insert(field.clone());
+            let of_field = self.type_of(inner, &format!("{name}{}", type_name(property)));
+            // There is no default time, and every struct has a default.
+            let is_optional = !required.contains(&property.as_str()) || of_field == "Time";
+            let is_nullable = inner["nullable"] == true;
+            let mut options = Vec::new();
+            options.extend(rename.then(|| format!("rename = {property:?}")));
+            let skips = is_optional.then(|| "skip_serializing_if = \"Option::is_none\"".to_owned());
+            options.extend(skips);
+            text += &doc_lines(inner, "    ");
+            if !options.is_empty() {
+                let _ = writeln!(text, "    #[serde({})]", options.join(", "));
+            }
+            let of_field = match is_optional || is_nullable {
+                true => format!("Option<{of_field}>"),
+                false => of_field,
+            };
+            let _ = writeln!(text, "    pub {field}: {of_field},");
+        }
+        if schema["x-kubernetes-preserve-unknown-fields"] == true {
+            self.import(BTREE_MAP);
+            self.import(VALUE);
+            let rest = unlike("other_fields", &taken);
+            text += "    /// What the definition does not name.\n    #[serde(flatten)]\n";
+            let _ = writeln!(text, "    pub {rest}: BTreeMap<String, Value>,");
+        }
+        text
+    }
+
+    /// Returns the type of a schema; a struct of it gets this name, or one like it.
+    fn type_of(&mut self, schema: &Value, name: &str) -> String {
+        if schema["x-kubernetes-int-or-string"] == true {
+            return self.import(INT_OR_STRING);
+        }
+        if schema["x-kubernetes-embedded-resource"] == true {
+            return self.import(VALUE);
+        }
+        match schema["type"].as_str() {
+            Some("boolean") => "bool".to_owned(),
+            Some("integer") => "i64".to_owned(),
+            Some("number") => "f64".to_owned(),
+            Some("string") if schema["format"] == "date-time" => self.import(TIME),
+            Some("string") => "String".to_owned(),
+            Some("array") => {
+                let item = self.element(&schema["items"], name);
+                format!("Vec<{item}>")
+            }
+            Some("object") => self.type_of_object(schema, name),
+            _ => self.import(VALUE),
+        }
+    }
+
+    fn type_of_object(&mut self, schema: &Value, name: &str) -> String {
+        if is_condition(schema) {
+            return self.import(CONDITION);
+        }
+        if schema["properties"]
+            .as_object()
+            .is_some_and(|all| !all.is_empty())
+        {
+            let name = unlike(name, &self.names);
+            self.names.insert(name.clone());
+            let at = self.begin();
+            let fields = self.fields(schema, &name, &[]);
+            self.end(at, &name, schema, &fields);
+            return name;
+        }
+        self.import(BTREE_MAP);
+        let value = self.element(&schema["additionalProperties"], name);
+        format!("BTreeMap<String, {value}>")
+    }
+
+    /// Returns the type of what a list or a map has.
+    fn element(&mut self, schema: &Value, name: &str) -> String {
+        let element = self.type_of(schema, name);
+        match schema["nullable"] == true {
+            true => format!("Option<{element}>"),
+            false => element,
+        }
+    }
+
+    /// Imports a type, and returns its name.
+    fn import(&mut self, (module, name): (&'static str, &'static str)) -> String {
+        self.imports.entry(module).or_default().insert(name);
+        name.to_owned()
+    }
+}
+
+/// Returns the implementation that names the kind.
+fn resource(kind: &ExternalKind, root: &str) -> String {
+    let scope = match kind.is_namespaced {
+        true => "NamespaceResourceScope",
+        false => "ClusterResourceScope",
+    };
+    let mut text = format!(
+        "impl Resource for {root} {{\n    type DynamicType = ();\n    type Scope = k8s_openapi::{scope};\n"
+    );
+    for (name, value) in [
+        ("kind", &kind.kind),
+        ("group", &kind.group),
+        ("version", &kind.version),
+        ("plural", &kind.plural),
+    ] {
+        let _ = write!(
+            text,
+            "\n    fn {name}((): &()) -> Cow<'_, str> {{\n        Cow::Borrowed({value:?})\n    }}\n"
+        );
+    }
+    text += "\n    fn meta(&self) -> &ObjectMeta {\n        &self.metadata\n    }\n\n    \
+             fn meta_mut(&mut self) -> &mut ObjectMeta {\n        &mut self.metadata\n    }\n}\n\n";
+    let _ = writeln!(
+        text,
+        "// It has all fields of the definition. A later one may have more: `update` would remove these from an object.\n\
+         impl WholeObject<steersman::object::whole::Declared> for {root} {{}}"
+    );
+    text
+}
+
+/// Returns whether objects of a schema are conditions as Kubernetes has them.
+fn is_condition(schema: &Value) -> bool {
+    let required = names_in(&schema["required"]);
+    let Some(properties) = schema["properties"].as_object() else {
+        return false;
+    };
+    let mut known = properties.keys().map(String::as_str);
+    known.all(|name| OF_A_CONDITION.contains(&name) || name == "observedGeneration")
+        && OF_A_CONDITION.iter().all(|name| required.contains(name))
+        && properties["lastTransitionTime"]["format"] == "date-time"
+}
+
+fn names_in(list: &Value) -> Vec<&str> {
+    let names = list.as_array().into_iter().flatten();
+    names.filter_map(Value::as_str).collect()
+}
