@@ -27,7 +27,7 @@ use crate::doctor::permissions::{check_permissions, questions};
 use crate::doctor::served_kinds::{check_kinds, needed_kinds};
 use crate::doctor::target::{ListedObject, TargetCluster};
 use crate::doctor::webhook_setup::{WebhookFacts, check_webhooks};
-use crate::doctor::workload::{PodFacts, check_deployment, elects, has_flag, is_ready};
+use crate::doctor::workload::{PodFacts, check_deployment, elects, flag_value, has_flag, is_ready};
 
 /// An operator and the cluster in which it is examined.
 pub(crate) struct Examination<'a> {
@@ -70,10 +70,11 @@ impl Examination<'_> {
             "webhooks",
             self.webhooks(&present, &deployment).await,
         ));
-        let lease = self.cluster.get(Kind::of::<Lease>(), &self.own_key()).await;
-        let name = self.own_key().to_string();
-        let lease = check_lease(&name, &lease, elects(&deployment), self.now);
+        let key = self.lease_key(&deployment);
+        let lease = self.cluster.get(Kind::of::<Lease>(), &key).await;
+        let lease = check_lease(&key.to_string(), &lease, elects(&deployment), self.now);
         sections.push(section("leader election", vec![lease]));
+        let name = self.own_key().to_string();
         let pods = self.pods(&deployment).await;
         sections.push(section(
             "deployment",
@@ -87,7 +88,18 @@ impl Examination<'_> {
         sections
     }
 
-    /// Returns the key of the operator's Deployment, Service, service account and Lease.
+    /// Returns the key of the operator's Lease, which flags of its Deployment may change.
+    fn lease_key(&self, deployment: &Seen<Option<Value>>) -> ObjectKey {
+        let flag = |flag: &str| {
+            let deployment = deployment.as_ref().ok()?.as_ref()?;
+            flag_value(deployment, flag)
+        };
+        let namespace = flag("--leader-election-namespace").unwrap_or(self.manifests.namespace());
+        let name = flag("--leader-election-id").unwrap_or(&self.description.name);
+        ObjectKey::namespaced(namespace, name)
+    }
+
+    /// Returns the key of the operator's Deployment, Service and service account.
     fn own_key(&self) -> ObjectKey {
         ObjectKey::namespaced(self.manifests.namespace(), &self.description.name)
     }

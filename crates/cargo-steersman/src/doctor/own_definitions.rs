@@ -92,8 +92,9 @@ fn difference(
             with(text, fields, advice)
         }
         DefinitionDifference::Refused(fields) => {
-            let text =
-                format!("{name} would accept less than now, so the leader refuses to install it");
+            let text = format!(
+                "{name} would accept less than now: the leader refuses to install it, unless the program accepts that"
+            );
             let advice = "keep these fields, or name them with `Definition::accept_narrowing` if no object has them";
             with(text, fields, advice)
         }

@@ -17,19 +17,32 @@ const STARTING: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
 /// Returns whether a Deployment has a flag, as in `--leader-elect`, in the form of one word with or without a value.
 pub(crate) fn has_flag(deployment: &Value, flag: &str) -> bool {
-    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
-    let words = containers.into_iter().flatten().flat_map(|container| {
-        let lists = [&container["command"], &container["args"]];
-        lists
-            .into_iter()
-            .filter_map(Value::as_array)
-            .flatten()
-            .filter_map(Value::as_str)
-    });
-    let mut words = words;
-    words.any(|word| {
+    words(deployment).any(|word| {
         let rest = word.strip_prefix(flag);
         rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with('=') && rest != "=false"))
+    })
+}
+
+/// Returns the value of a flag of a Deployment, in the form of one word or of two.
+pub(crate) fn flag_value<'a>(deployment: &'a Value, flag: &str) -> Option<&'a str> {
+    let mut words = words(deployment);
+    while let Some(word) = words.next() {
+        match word.strip_prefix(flag) {
+            Some("") => return words.next(),
+            Some(rest) if rest.starts_with('=') => return rest.strip_prefix('='),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns the words of the commands of a Deployment.
+fn words(deployment: &Value) -> impl Iterator<Item = &str> {
+    let containers = deployment["spec"]["template"]["spec"]["containers"].as_array();
+    containers.into_iter().flatten().flat_map(|container| {
+        let lists = [&container["command"], &container["args"]];
+        let lists = lists.into_iter().filter_map(Value::as_array);
+        lists.flatten().filter_map(Value::as_str)
     })
 }
 
@@ -195,6 +208,11 @@ mod tests {
             has_flag(&deployment, "--leader-elect") && has_flag(&deployment, "--webhook-cert-path")
         );
         assert!(!has_flag(&deployment, "--install") && !has_flag(&deployment, "--leader"));
+        assert_eq!(flag_value(&deployment, "--webhook-cert-path"), Some("/a"));
+        assert_eq!(flag_value(&deployment, "--webhook-cert"), None);
+        let words = ["--leader-election-id", "other"];
+        let apart = json!({"spec": {"template": {"spec": {"containers": [{"args": words}]}}}});
+        assert_eq!(flag_value(&apart, words[0]), Some("other"));
         assert!(elects(&Ok(Some(deployment))) && !elects(&Ok(None)));
     }
 
