@@ -50,7 +50,8 @@
 //! # Invariants of the driver
 //!
 //! - SRV-1: a request does all of its work or none, because a verb never waits. A verb that needs a
-//!   webhook stops without a change, and is run again with the answer (ADM-1, ADM-2).
+//!   webhook stops without a change, and is run again with the answer (ADM-1, ADM-2). A create
+//!   continues where it stopped, unless something was written in the meantime.
 //! - SRV-2: a watch marks changes as seen before it polls for events, so none is lost between
 //!   the poll and the wait.
 //! - SRV-3: no bytes that a client sends make the server panic.

@@ -6,4 +6,6 @@ mod matching;
 mod validating_policies;
 mod policy_parameters;
 mod mutating_policies;
+pub(crate) mod mutation_progress;
+pub(crate) mod waiting;
 mod webhooks;

@@ -27,6 +27,7 @@ mod policy_parameters;
 mod validating_policies;
 mod quotas;
 mod reads;
+mod resumed;
 mod security;
 mod signing;
 mod watches;

@@ -22,7 +22,7 @@ use crate::http::context::Context;
 use crate::http::documents::metrics;
 use crate::http::documents::serve::{self, DocumentRequest};
 use crate::http::handlers::admin;
-use crate::http::handlers::verbs;
+use crate::http::handlers::verbs::{self, RequestBody};
 use crate::http::handlers::watch;
 use crate::http::requests::auth::AuthOutcome;
 use crate::http::requests::call::{self, Call, Refusal};
@@ -261,9 +261,10 @@ impl ApiService {
             read(&parts.headers, body).await?
         };
         let now = self.context.now();
+        let mut body = RequestBody::new(&body);
         // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and
         // is run again with the answer.
-        let perform = |registry: &mut Registry| verbs::perform(registry, &call, &body, now);
+        let perform = |registry: &mut Registry| verbs::perform(registry, &call, &mut body, now);
         let asking = self.context.asking(perform);
         let (outcome, warnings) = match verb {
             Some(Verb::Watch) => asking.await,

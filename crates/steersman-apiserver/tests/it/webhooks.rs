@@ -2,6 +2,7 @@
 
 mod calls;
 mod conversion;
+mod resumed;
 mod rules;
 mod tls;
 

@@ -14,7 +14,8 @@ use steersman_text::status::Status;
 
 use super::attributes::Admission;
 use super::matching::States;
-use super::mutating_policies::{Reinvocation, decode};
+use super::mutating_policies::decode;
+use super::mutation_progress::{AskedHook, MutationProgress};
 use crate::policies::policy::ExpressionVariables;
 use crate::requests::intake::FieldValidation;
 use crate::requests::metadata;
@@ -48,6 +49,9 @@ impl Registry {
     /// Policies and webhooks with `reinvocationPolicy: IfNeeded` run again if a later one changed
     /// the object.
     ///
+    /// A write begins with the default of `progress`. If a call is missing, `progress` and `object`
+    /// are the state from which another run continues, provided that the registry is still the same.
+    ///
     /// # Errors
     /// The refusal of a webhook, and the failure to call it, or to evaluate a policy, unless
     /// failures are ignored.
@@ -56,42 +60,23 @@ impl Registry {
         admission: &Admission<'_>,
         object: &mut Value,
         old: Option<&Value>,
+        progress: &mut MutationProgress,
     ) -> Result<bool, Status> {
         let hooks = self.hooks(true, admission);
-        let mut policies = Reinvocation::default();
-        let mut rounds = Reinvocation::default();
-        let mut any = false;
-        for round in 0..2 {
-            let by_policies = self.admit_changes(admission, (round, object), old, &mut policies)?;
-            if by_policies {
-                rounds.require();
+        loop {
+            if !progress.has_policies {
+                let state = (progress.round, &mut *object);
+                let changed = self.admit_changes(admission, state, old, &mut progress.policies)?;
+                progress.end_policies(changed);
             }
-            let mut by_hooks = false;
-            for hook in &*hooks {
-                let states = (Some(&*object), old);
-                let Some(invocation) = self.invocation(hook, admission, states)? else {
-                    continue;
-                };
-                if round == 1 && !rounds.is_due(&hook.id) {
-                    continue;
-                }
-                if self.mutate(&invocation, admission, (round, object), old)? {
-                    by_hooks = true;
-                    rounds.require();
-                }
-                if hook.again {
-                    rounds.note(hook.id.clone());
-                }
+            while let Some(hook) = hooks.get(progress.next) {
+                self.mutate(hook, admission, (object, old), progress)?;
+                progress.next += 1;
             }
-            if by_hooks {
-                policies.require();
-            }
-            any |= by_policies || by_hooks;
-            if !policies.is_any_due() && !rounds.is_any_due() {
-                break;
+            if !progress.begin_second_round() {
+                return Ok(progress.any);
             }
         }
-        Ok(any)
     }
 
     /// Calls the mutating webhooks for a delete, which has no object to change.
@@ -256,24 +241,106 @@ impl Registry {
         }
     }
 
-    /// Calls one mutating webhook, and applies its patch. Returns whether the object changed.
+    /// Calls the next mutating webhook if it matches, and applies its patch.
     fn mutate(
         &self,
-        invocation: &Invocation<'_>,
+        hook: &Hook,
         admission: &Admission<'_>,
-        (round, object): (usize, &mut Value),
-        old: Option<&Value>,
-    ) -> Result<bool, Status> {
-        let (hook, resource) = invocation;
-        let round = round.to_string();
-        let call = self.call(invocation, admission, &round, Some(object), old)?;
-        let asked = self.answers(self.subject(admission), call.into_iter().collect())?;
-        let Some(verdict) = self.verdict(hook, true, asked.first())? else {
-            return Ok(false);
+        (object, old): (&mut Value, Option<&Value>),
+        progress: &mut MutationProgress,
+    ) -> Result<(), Status> {
+        let states = (Some(&*object), old);
+        let known = progress.asked.take();
+        let known = known
+            .and_then(|asked| self.known_answer(hook, asked, admission, states, progress.round));
+        let (resource, answer) = match known {
+            Some((resource, answer)) => (resource, Some(answer)),
+            None => {
+                let Some((_, resource)) = self.invocation(hook, admission, states)? else {
+                    return Ok(());
+                };
+                if progress.round == 1 && !progress.hooks.is_due(&hook.id) {
+                    return Ok(());
+                }
+                let answer = self.ask(hook, &resource, admission, states, progress)?;
+                (resource, answer)
+            }
         };
-        if verdict.patch.is_empty() {
-            return Ok(false);
+        let verdict = self.verdict(hook, true, answer.as_ref())?;
+        if let Some(verdict) = verdict.filter(|verdict| !verdict.patch.is_empty())
+            && self.apply_patch(&resource, admission, object, &verdict)?
+        {
+            progress.end_hook();
         }
+        if hook.again {
+            progress.hooks.note(hook.id.clone());
+        }
+        Ok(())
+    }
+
+    /// Returns the answer to the call of a mutating webhook; `None` if the call cannot be built and
+    /// failures are ignored.
+    ///
+    /// # Errors
+    /// Fails if the answer is missing; `progress` then names the call.
+    fn ask(
+        &self,
+        hook: &Hook,
+        resource: &Arc<Resource>,
+        admission: &Admission<'_>,
+        (object, old): States<'_>,
+        progress: &mut MutationProgress,
+    ) -> Result<Option<CallResponse>, Status> {
+        let invocation = (hook, Arc::clone(resource));
+        let round = progress.round.to_string();
+        let call = self.call(&invocation, admission, &round, object, old)?;
+        let answers = self.answers(self.subject(admission), call.into_iter().collect());
+        if answers.is_err() {
+            let verb_state = self.verb_state.borrow();
+            progress.asked = verb_state.pending.last().map(|call| AskedHook {
+                key: call.key.clone(),
+                resource: Arc::clone(resource),
+            });
+        }
+        Ok(answers?.pop())
+    }
+
+    /// Returns the answer that an earlier run stopped for, with the resource that the webhook's rule
+    /// matched. The call is not built again: in an unchanged registry it is the same (ADM-1).
+    fn known_answer(
+        &self,
+        hook: &Hook,
+        asked: AskedHook,
+        admission: &Admission<'_>,
+        (object, old): States<'_>,
+        round: usize,
+    ) -> Option<(Arc<Resource>, CallResponse)> {
+        let answer = self.verb_state.borrow().answers.get(&asked.key).cloned()?;
+        debug_assert_eq!(
+            self.call(
+                &(hook, Arc::clone(&asked.resource)),
+                admission,
+                &round.to_string(),
+                object,
+                old
+            )
+            .ok()
+            .flatten()
+            .map(|(_, call)| call.key),
+            Some(asked.key),
+            "ADM-1: the call of another run"
+        );
+        Some((asked.resource, answer))
+    }
+
+    /// Applies the patch of a mutating webhook. Returns whether the object changed.
+    fn apply_patch(
+        &self,
+        resource: &Resource,
+        admission: &Admission<'_>,
+        object: &mut Value,
+        verdict: &Verdict,
+    ) -> Result<bool, Status> {
         let own = admission.target.resource;
         let whole = admission.kind.is_none();
         let before = if whole && !own.has_version_of(resource) {

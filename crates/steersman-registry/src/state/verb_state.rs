@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::admission::waiting::WaitingCreate;
 use crate::webhook::{Call, CallResponse};
 
 /// Maximum number of characters of all warnings of a request, and of each warning if they have
@@ -21,6 +22,8 @@ pub(crate) struct VerbState {
     pub(crate) conversions: usize,
     /// The calls to make.
     pub(crate) pending: Vec<Call>,
+    /// The create that the next run continues.
+    pub(crate) waiting: Option<Box<WaitingCreate>>,
     /// The revision at which a list that had to wait continues.
     pub(crate) pinned: Option<u64>,
     /// The warnings for the client, whatever the outcome of its request.
@@ -28,7 +31,7 @@ pub(crate) struct VerbState {
 }
 
 /// Texts of `Warning` headers, without duplicates and limited in length.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Warnings {
     texts: Vec<String>,
     /// Whether a body was decoded, so that its unknown fields are reported.

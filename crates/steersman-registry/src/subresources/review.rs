@@ -8,6 +8,7 @@ use steersman_text::status::{FieldError, Status, Subject};
 use steersman_text::{go, names, order};
 
 use crate::admission::attributes::Admission;
+use crate::admission::mutation_progress::MutationProgress;
 use crate::auth::{Attributes, User};
 use crate::objects::managed::{self, Ownership};
 use crate::requests::intake;
@@ -47,7 +48,8 @@ impl Registry {
         managed::show(&mut review, managed.as_deref());
         let name = metadata::text(&review, "name").to_owned();
         let admission = Admission::of_write(target, ("CREATE", &name), options);
-        self.admit_mutating(&admission, &mut review, None)?;
+        let progress = &mut MutationProgress::default();
+        self.admit_mutating(&admission, &mut review, None, progress)?;
         self.admit_validating(&admission, Some(&review), None)?;
         let user = &options.user;
         let answer = match resource.kind.as_str() {

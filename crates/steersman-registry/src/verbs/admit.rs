@@ -11,9 +11,10 @@ use steersman_text::status::Status;
 
 use super::acts::ActRequest;
 use super::create::check_name;
-use super::create::place;
+use super::create::{NewObject, place};
 use super::update::Write;
 use crate::admission::attributes::Admission;
+use crate::admission::mutation_progress::MutationProgress;
 use crate::objects::managed;
 use crate::objects::scale;
 use crate::requests::metadata;
@@ -22,30 +23,33 @@ use crate::requests::subresource_fields;
 use crate::state::registry::Registry;
 
 impl Registry {
-    /// Lets policies and webhooks mutate a new object, before the server fills in its own fields.
+    /// Lets policies and webhooks mutate a new object, without the fields that the server sets.
     pub(crate) fn admit_new(
         &self,
         admission: &Admission<'_>,
-        object: &mut Value,
+        new: &mut NewObject,
     ) -> Result<(), Status> {
         if !self.is_changed() {
             return Ok(());
         }
-        let resource = admission.target.resource;
-        let mut own = vec!["uid", "creationTimestamp"];
-        if resource.generation != Generation::Unmanaged {
-            own.push("generation");
+        if new.hidden.is_empty() {
+            let resource = admission.target.resource;
+            let mut own = vec!["uid", "creationTimestamp"];
+            if resource.generation != Generation::Unmanaged {
+                own.push("generation");
+            }
+            if admission.name.is_empty() {
+                own.push("name");
+            }
+            let fields = metadata::of(&mut new.object);
+            let taken = |field| (field, fields.remove(field));
+            new.hidden = own.into_iter().map(taken).collect();
         }
-        if admission.name.is_empty() {
-            own.push("name");
-        }
-        let fields = metadata::of(object);
-        let taken = |field: &str| fields.remove(field);
-        let kept: Vec<Option<Value>> = own.iter().copied().map(taken).collect();
-        self.admit_mutating(admission, object, None)?;
+        let object = &mut new.object;
+        self.admit_mutating(admission, object, None, &mut new.mutation)?;
         place(admission.target, object)?;
         let fields = metadata::of(object);
-        for (field, value) in own.into_iter().zip(kept) {
+        for (field, value) in std::mem::take(&mut new.hidden) {
             let named = field == "name" && fields.get(field).is_some_and(|name| name != "");
             if let Some(value) = value.filter(|_| !named) {
                 fields.insert(field.to_owned(), value);
@@ -71,12 +75,14 @@ impl Registry {
         if write.subresource == Subresource::Scale {
             let mut scale = scale::scale_of(resource, &new)?;
             let before = scale::scale_of(resource, old)?;
-            if self.admit_mutating(admission, &mut scale, Some(&before))? {
+            let progress = &mut MutationProgress::default();
+            if self.admit_mutating(admission, &mut scale, Some(&before), progress)? {
                 new = scale::rescale(resource, &new, &scale)?;
             }
             return Ok(new);
         }
-        if self.admit_mutating(admission, &mut new, Some(old))? {
+        let progress = &mut MutationProgress::default();
+        if self.admit_mutating(admission, &mut new, Some(old), progress)? {
             check_name(&new, admission.target.name)?;
             place(admission.target, &mut new)?;
             metadata::keep(&mut new, write.stored.lean());
@@ -179,7 +185,8 @@ impl Registry {
         admission.subresource = subresource;
         admission.kind = Some(kind);
         let mut body = request.body.clone();
-        self.admit_mutating(&admission, &mut body, None)?;
+        let progress = &mut MutationProgress::default();
+        self.admit_mutating(&admission, &mut body, None, progress)?;
         self.admit_policies(&admission, (Some(&body), None))?;
         self.admit_validating(&admission, Some(&body), None)
     }

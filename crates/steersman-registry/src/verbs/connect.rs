@@ -6,6 +6,7 @@ use steersman_schema::subresources::further;
 use steersman_text::status::Status;
 
 use crate::admission::attributes::Admission;
+use crate::admission::mutation_progress::MutationProgress;
 use crate::requests::options::{Target, WriteOptions};
 use crate::state::registry::Registry;
 
@@ -55,7 +56,8 @@ impl Registry {
         admission.dry = false;
         admission.options = Value::Null;
         let mut body = Value::Object(body);
-        self.admit_mutating(&admission, &mut body, None)?;
+        let progress = &mut MutationProgress::default();
+        self.admit_mutating(&admission, &mut body, None, progress)?;
         self.admit_policies(&admission, (Some(&body), None))?;
         self.admit_validating(&admission, Some(&body), None)
     }

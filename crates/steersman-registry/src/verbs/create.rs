@@ -7,6 +7,7 @@ use steersman_schema::resource::{Generation, Resource, StorageKey};
 use steersman_text::status::{Cause, Details, Status};
 
 use crate::admission::attributes::Admission;
+use crate::admission::mutation_progress::MutationProgress;
 use crate::objects::managed::{self, Ownership};
 use crate::plugins::signing;
 use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
@@ -29,6 +30,33 @@ pub(crate) enum CreateRequest {
     PutOrApply,
 }
 
+/// A new object on its way through the create verb.
+#[derive(Debug)]
+pub(crate) struct NewObject {
+    pub(crate) object: Value,
+    managed: Option<String>,
+    /// The name in the request; empty if the server generates it.
+    asked_name: String,
+    dry: bool,
+    stage: CreateStage,
+    pub(crate) mutation: MutationProgress,
+    /// The server's own fields, which mutating webhooks do not see.
+    pub(crate) hidden: Vec<(&'static str, Option<Value>)>,
+}
+
+/// The last completed step of a create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum CreateStage {
+    /// The body is decoded, and the server's fields are set.
+    Decoded,
+    /// The plugins have set their defaults.
+    Defaulted,
+    /// The mutating policies and webhooks have changed the object.
+    Mutated,
+    /// The object is valid.
+    Checked,
+}
+
 impl Registry {
     /// Creates an object in a collection.
     ///
@@ -48,6 +76,21 @@ impl Registry {
         let ownership = Ownership::Track(options);
         let request = CreateRequest::Post;
         self.create_owned(target, body, request, (checked, options, ownership), now)
+    }
+
+    /// Continues a create whose last run stopped for webhooks. Returns `None` if it begins anew:
+    /// there was no such run, or the registry has changed since (ADM-1).
+    ///
+    /// # Errors
+    /// Returns the `Status` of the refusal; the verb has changed nothing then.
+    pub fn resume_create(
+        &mut self,
+        target: Target<'_>,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Option<Result<Written, Status>> {
+        let new = self.take_waiting()?;
+        Some(self.create_decoded(target, new, CreateRequest::Post, options, now))
     }
 
     /// Decodes the body of a create or of a review: refuses another kind, and records unknown
@@ -73,13 +116,25 @@ impl Registry {
         target: Target<'_>,
         body: Value,
         request: CreateRequest,
+        (checked, options, ownership): ((bool, FieldValidation), &WriteOptions, Ownership<'_>),
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let new = self.decode_new(target, body, (checked, options, ownership), now)?;
+        self.create_decoded(target, new, request, options, now)
+    }
+
+    /// Decodes the body of a create, and sets the server's fields.
+    fn decode_new(
+        &mut self,
+        target: Target<'_>,
+        body: Value,
         ((dry, validation), options, ownership): (
             (bool, FieldValidation),
             &WriteOptions,
             Ownership<'_>,
         ),
         now: Timestamp,
-    ) -> Result<Written, Status> {
+    ) -> Result<NewObject, Status> {
         let resource = target.resource;
         let mut object = body;
         self.decode_body(resource, &mut object, validation)?;
@@ -97,32 +152,114 @@ impl Registry {
         if signing::is_request(resource) {
             signing::sign_for(&options.user, &mut object);
         }
-        let admission = Admission::of_write(target, ("CREATE", &asked_name), options);
-        self.admit_defaults(&admission, &mut object)?;
-        self.admit_new(&admission, &mut object)?;
-        self.refuse_escalation(target, &options.user, &object, None)?;
-        self.complete_new(resource, &mut object)?;
-        let name = metadata::text(&object, "name").to_owned();
+        Ok(NewObject {
+            object,
+            managed,
+            asked_name,
+            dry,
+            stage: CreateStage::Decoded,
+            mutation: MutationProgress::default(),
+            hidden: Vec::new(),
+        })
+    }
+
+    /// Creates a decoded object, from the stage that it has reached.
+    fn create_decoded(
+        &mut self,
+        target: Target<'_>,
+        mut new: NewObject,
+        request: CreateRequest,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        if let Err(status) = self.admit_created(target, &mut new, request, options) {
+            // The other requests do more than a create before they get here.
+            if request == CreateRequest::Post {
+                self.keep_waiting(new);
+            }
+            return Err(status);
+        }
+        self.store_new(target, new, now)
+    }
+
+    /// Lets plugins, policies and webhooks change and judge a decoded object, and validates it.
+    fn admit_created(
+        &mut self,
+        target: Target<'_>,
+        new: &mut NewObject,
+        request: CreateRequest,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        if new.stage < CreateStage::Mutated {
+            let asked_name = new.asked_name.clone();
+            let admission = Admission::of_write(target, ("CREATE", &asked_name), options);
+            if new.stage < CreateStage::Defaulted {
+                self.admit_defaults(&admission, &mut new.object)?;
+                new.stage = CreateStage::Defaulted;
+            }
+            self.admit_new(&admission, new)?;
+            new.stage = CreateStage::Mutated;
+        }
+        if new.stage < CreateStage::Checked {
+            self.check_new(target, new, request, options)?;
+            new.stage = CreateStage::Checked;
+        }
+        let object = &new.object;
+        // Validating webhooks see the generated name.
+        let name = metadata::text(object, "name");
+        let admission = Admission::of_write(target, ("CREATE", name), options);
+        self.admit_limits(&admission, object, None)?;
+        self.admit_policies(&admission, (Some(object), None))?;
+        self.admit_validating(&admission, Some(object), None)?;
+        self.admit_quota(&admission, object, None)
+    }
+
+    /// Completes and validates a new object.
+    fn check_new(
+        &mut self,
+        target: Target<'_>,
+        new: &mut NewObject,
+        request: CreateRequest,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        let resource = target.resource;
+        self.refuse_escalation(target, &options.user, &new.object, None)?;
+        self.complete_new(resource, &mut new.object)?;
+        let object = &new.object;
         let mut warnings = Vec::new();
-        let mut errors = Vec::from_iter(self.check_admin_access(target, &object, None));
-        errors.extend(intake::check(resource, &object, None, &mut warnings));
+        let mut errors = Vec::from_iter(self.check_admin_access(target, object, None));
+        errors.extend(intake::check(resource, object, None, &mut warnings));
         if errors.is_empty() {
-            errors.extend(self.check_parameters(resource, &options.user, (&object, None)));
+            errors.extend(self.check_parameters(resource, &options.user, (object, None)));
         }
         if !errors.is_empty() {
-            return Err(Status::invalid(resource.kind_subject(), &name, &errors));
+            let name = metadata::text(object, "name");
+            return Err(Status::invalid(resource.kind_subject(), name, &errors));
         }
-        warnings.extend(intake::warnings(resource, &object, None));
+        warnings.extend(intake::warnings(resource, object, None));
         self.note_warnings(warnings);
         if request == CreateRequest::PutOrApply {
             self.authorize_creation(target, &options.user)?;
         }
-        // Validating webhooks see the generated name.
-        let admission = Admission::of_write(target, ("CREATE", &name), options);
-        self.admit_limits(&admission, &object, None)?;
-        self.admit_policies(&admission, (Some(&object), None))?;
-        self.admit_validating(&admission, Some(&object), None)?;
-        self.admit_quota(&admission, &object, None)?;
+        Ok(())
+    }
+
+    /// Stores an admitted object, unless it is a dry run.
+    fn store_new(
+        &mut self,
+        target: Target<'_>,
+        new: NewObject,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let resource = target.resource;
+        let namespace = target.scope();
+        let NewObject {
+            object,
+            managed,
+            dry,
+            ..
+        } = new;
+        let name = metadata::text(&object, "name").to_owned();
         // Upstream: etcd's store refuses the version after all other checks. A dry run does not reach
         // that store, so it accepts a version.
         let version = metadata::text(&object, "resourceVersion").parse();

@@ -24,11 +24,25 @@ use crate::http::responses::events::EventEncoder;
 use crate::http::responses::reply::{JSON, Reply, ReplyBody, WatchBody};
 use crate::http::responses::shape::View;
 
+/// The body of a request, and the findings that its next run needs again.
+pub(crate) struct RequestBody<'a> {
+    bytes: &'a [u8],
+    /// The ignored fields of an object that was sent, once they are known.
+    ignored: Option<IgnoredFields<'a>>,
+}
+
+impl<'a> RequestBody<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        let ignored = None;
+        Self { bytes, ignored }
+    }
+}
+
 /// Carries out a call. It does all of the work or none, because no code in here waits.
 pub(crate) fn perform(
     registry: &mut Registry,
     call: &Call<'_>,
-    body: &[u8],
+    body: &mut RequestBody<'_>,
     now: Timestamp,
 ) -> Result<Reply, Refusal> {
     let path = call.path;
@@ -41,7 +55,7 @@ pub(crate) fn perform(
             VerbTarget::Object(subresource) => {
                 perform_on(registry, call, resource, subresource, body, now)
             }
-            VerbTarget::Act(act) => acts::perform(registry, call, resource, act, body, now),
+            VerbTarget::Act(act) => acts::perform(registry, call, resource, act, body.bytes, now),
         }
         .map_err(Refusal::from)
     });
@@ -147,7 +161,7 @@ fn perform_on(
     call: &Call<'_>,
     resource: &Resource,
     subresource: Subresource,
-    body: &[u8],
+    body: &mut RequestBody<'_>,
     now: Timestamp,
 ) -> Result<Reply, Status> {
     let verb = allowed(call, resource, subresource)?;
@@ -180,18 +194,14 @@ fn perform_on(
         }
         Verb::Watch => watch(registry, call, resource, &view),
         Verb::Create => {
-            let options = call.write_options();
-            let asked = (subresource, "CreateOptions", &options);
-            let (object, sent) = object_body(call, resource, asked, body)?;
             let target = Target::collection(resource, namespace).part(subresource);
-            let created = registry.create(target, object, &options, now);
-            let written = sent.settle(registry, created)?;
+            let written = create(registry, call, target, body, now)?;
             answer_write(&view, resource, &written)
         }
         Verb::Update => {
             let options = call.write_options();
             let asked = (subresource, "UpdateOptions", &options);
-            let (object, sent) = object_body(call, resource, asked, body)?;
+            let (object, sent) = object_body(call, resource, asked, body.bytes)?;
             let updated = registry.update(target, object, &options, now);
             let written = sent.settle(registry, updated)?;
             answer_write(&view, resource, &written)
@@ -200,11 +210,11 @@ fn perform_on(
             // Every patch has a type by now.
             let kind = patch.ok_or_else(Status::method_not_allowed)?;
             let options = call.write_options();
-            let written = registry.patch(target, kind, body, &options, now)?;
+            let written = registry.patch(target, kind, body.bytes, &options, now)?;
             answer_write(&view, resource, &written)
         }
         Verb::Delete => {
-            let options = delete_options(call, body)?;
+            let options = delete_options(call, body.bytes)?;
             match registry.delete(target, &options, now)? {
                 Deleted::Gone(status) => {
                     view.include()?;
@@ -223,12 +233,38 @@ fn perform_on(
             }
         }
         Verb::DeleteCollection => {
-            let options = delete_options(call, body)?;
+            let options = delete_options(call, body.bytes)?;
             let selection = query.list_options()?;
             let page = registry.delete_collection(target, &selection, &options, now)?;
             view.page(resource, page)
         }
     }
+}
+
+/// Creates the object of a body, or continues a create that stopped for webhooks.
+fn create(
+    registry: &mut Registry,
+    call: &Call<'_>,
+    target: Target<'_>,
+    body: &mut RequestBody<'_>,
+    now: Timestamp,
+) -> Result<Written, Status> {
+    let options = call.write_options();
+    let resumed = body.ignored.take().and_then(|sent| {
+        let created = registry.resume_create(target, &options, now)?;
+        Some((created, sent))
+    });
+    let (created, sent) = match resumed {
+        Some(resumed) => resumed,
+        None => {
+            let asked = (target.subresource, "CreateOptions", &options);
+            let (object, sent) = object_body(call, target.resource, asked, body.bytes)?;
+            (registry.create(target, object, &options, now), sent)
+        }
+    };
+    let settled = sent.settle(registry, created);
+    body.ignored = Some(sent);
+    settled
 }
 
 /// Refuses names that are invalid as path segments: see `path.IsValidPathSegmentName`. Slashes

@@ -1,0 +1,72 @@
+//! Words: the progress of the mutating policies and webhooks of one write.
+
+use std::sync::Arc;
+
+use steersman_schema::resource::Resource;
+
+use super::mutating_policies::Reinvocation;
+
+/// The progress of the mutating policies and webhooks of one write. A run that stops for a call
+/// leaves the state from which the next run continues.
+#[derive(Debug, Default)]
+pub(crate) struct MutationProgress {
+    /// The current round: 0, then 1 for reinvocations.
+    pub(crate) round: usize,
+    /// Whether the policies of this round have run.
+    pub(crate) has_policies: bool,
+    /// The position of the next webhook of this round.
+    pub(crate) next: usize,
+    /// The call that the next webhook waits for.
+    pub(crate) asked: Option<AskedHook>,
+    /// The policies to run again.
+    pub(crate) policies: Reinvocation,
+    /// The webhooks to call again.
+    pub(crate) hooks: Reinvocation,
+    /// Whether a policy or a webhook has changed the object.
+    pub(crate) any: bool,
+    /// Whether a webhook has changed the object in this round.
+    by_hooks: bool,
+}
+
+/// A webhook that a run stopped for.
+#[derive(Debug)]
+pub(crate) struct AskedHook {
+    /// The key of the call.
+    pub(crate) key: String,
+    /// The resource that the webhook's rule matched.
+    pub(crate) resource: Arc<Resource>,
+}
+
+impl MutationProgress {
+    /// Records that the policies of this round have run.
+    pub(crate) fn end_policies(&mut self, changed: bool) {
+        self.has_policies = true;
+        self.any |= changed;
+        if changed {
+            self.hooks.require();
+        }
+    }
+
+    /// Records that a webhook changed the object.
+    pub(crate) fn end_hook(&mut self) {
+        self.any = true;
+        self.by_hooks = true;
+        self.hooks.require();
+    }
+
+    /// Ends a round. Returns whether there is a second one, which it begins.
+    pub(crate) fn begin_second_round(&mut self) -> bool {
+        if self.by_hooks {
+            self.policies.require();
+        }
+        let is_due = self.policies.is_any_due() || self.hooks.is_any_due();
+        if self.round == 1 || !is_due {
+            return false;
+        }
+        self.round = 1;
+        self.next = 0;
+        self.has_policies = false;
+        self.by_hooks = false;
+        true
+    }
+}

@@ -1,0 +1,77 @@
+//! Machine: keeps a create that waits for webhooks, and continues it if the registry is unchanged.
+//!
+//! A verb that needs an answer is run again (see `attempt.rs`). If nothing was stored in the
+//! meantime, the next run would compute the same object again, so it continues with the kept one
+//! instead. After any other write it begins anew, and its calls show whether the webhooks have to be
+//! called again (ADM-1).
+
+use crate::requests::rng::Rng;
+use crate::state::registry::Registry;
+use crate::state::verb_state::Warnings;
+use crate::verbs::create::NewObject;
+
+/// Identifies the content of a registry: equal editions are equal contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct RegistryEdition {
+    /// The newest revision of the store.
+    revision: u64,
+    /// The version of the served resources.
+    catalogue: u64,
+    /// The editions of the webhooks and of the policies.
+    webhooks: u64,
+    policies: u64,
+}
+
+/// A create that waits for webhooks, and everything that a run of a verb changes on its way there.
+#[derive(Debug)]
+pub(crate) struct WaitingCreate {
+    edition: RegistryEdition,
+    new: NewObject,
+    rng: Rng,
+    last_address: u16,
+    conversions: usize,
+    warnings: Warnings,
+}
+
+impl Registry {
+    fn edition(&self) -> RegistryEdition {
+        RegistryEdition {
+            revision: self.store.revision(),
+            catalogue: self.catalogue.version(),
+            webhooks: self.presence.webhooks_edition,
+            policies: self.presence.policies_edition,
+        }
+    }
+
+    /// Keeps a create that cannot continue, if the reason is a call that its driver makes.
+    pub(crate) fn keep_waiting(&mut self, new: NewObject) {
+        if !self.is_waiting() {
+            return;
+        }
+        let edition = self.edition();
+        let verb_state = self.verb_state.get_mut();
+        verb_state.waiting = Some(Box::new(WaitingCreate {
+            edition,
+            new,
+            rng: self.rng.clone(),
+            last_address: self.last_address,
+            conversions: verb_state.conversions,
+            warnings: verb_state.warnings.clone(),
+        }));
+    }
+
+    /// Takes the create that the last run of the verb kept; `None` if there is none, or if the
+    /// registry has changed since.
+    pub(crate) fn take_waiting(&mut self) -> Option<NewObject> {
+        let waiting = *self.verb_state.get_mut().waiting.take()?;
+        if waiting.edition != self.edition() {
+            return None;
+        }
+        self.rng = waiting.rng;
+        self.last_address = waiting.last_address;
+        let verb_state = self.verb_state.get_mut();
+        verb_state.conversions = waiting.conversions;
+        verb_state.warnings = waiting.warnings;
+        Some(waiting.new)
+    }
+}
