@@ -7,5 +7,4 @@ mod validating_policies;
 mod policy_parameters;
 mod mutating_policies;
 pub(crate) mod mutation_progress;
-pub(crate) mod waiting;
 mod webhooks;

@@ -2,6 +2,7 @@
 
 mod read;
 pub(crate) mod create;
+mod waiting;
 pub(crate) mod deletion;
 mod delete;
 pub(crate) mod pods;

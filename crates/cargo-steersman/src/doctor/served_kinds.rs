@@ -57,47 +57,41 @@ fn defined(definition: &Value) -> Vec<DescribedKind> {
     kinds.collect()
 }
 
-/// Compares the kinds that the program needs with those of the server. A kind of the program's own that is not served in any
-/// version is left to the check of its definition.
+/// Compares the kinds that the program needs with those of the server.
 pub(crate) fn check_kinds(needed: &[NeededKind], seen: &Seen<DiscoveredKinds>) -> Vec<Finding> {
     match seen {
-        Ok(discovered) => {
-            let findings = needed.iter().filter_map(|kind| check(kind, discovered));
-            findings.collect()
-        }
+        Ok(discovered) => needed.iter().map(|kind| check(kind, discovered)).collect(),
         Err(unseen) => vec![unseen.finding("the served kinds")],
     }
 }
 
-fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> Option<Finding> {
+fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> Finding {
     let kind = &needed.kind;
     let (name, version) = (resource(kind), &kind.version);
     let same = |other: &&DescribedKind| other.group == kind.group && other.kind == kind.kind;
     let served: Vec<&DescribedKind> = discovered.kinds.iter().filter(same).collect();
     if let Some(found) = served.iter().find(|found| found.version == *version) {
-        return Some(
-            match found.namespaced == kind.namespaced && found.plural == kind.plural {
-                true => Finding::good(format!("{name} is served in {version}")),
-                false => Finding::problem(
-                    format!(
-                        "{name} is {} here as {:?}, and the program takes it as {} and {:?}",
-                        scope(found),
-                        found.plural,
-                        scope(kind),
-                        kind.plural,
-                    ),
-                    match needed.is_own {
-                        true => {
-                            "the scope of a definition cannot change: delete the definition with all objects, and install \
-                             it again"
-                        }
-                        false => {
-                            "build the operator with the types of the definition that this cluster has"
-                        }
-                    },
+        return match found.namespaced == kind.namespaced && found.plural == kind.plural {
+            true => Finding::good(format!("{name} is served in {version}")),
+            false => Finding::problem(
+                format!(
+                    "{name} is {} here as {:?}, and the program takes it as {} and {:?}",
+                    scope(found),
+                    found.plural,
+                    scope(kind),
+                    kind.plural,
                 ),
-            },
-        );
+                match needed.is_own {
+                    true => {
+                        "the scope of a definition cannot change: delete the definition with all objects, and install \
+                             it again"
+                    }
+                    false => {
+                        "build the operator with the types of the definition that this cluster has"
+                    }
+                },
+            ),
+        };
     }
     let place = match kind.group.as_str() {
         "" => version.clone(),
@@ -109,13 +103,7 @@ fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> Option<Finding> {
         .find(|(failed, _)| *failed == place)
     {
         let text = format!("{name} may or may not be served: {place} cannot be read: {problem}");
-        return Some(Finding::unknown(
-            text,
-            "look for its APIService: `kubectl get apiservices`",
-        ));
-    }
-    if needed.is_own && served.is_empty() {
-        return None;
+        return Finding::unknown(text, "look for its APIService: `kubectl get apiservices`");
     }
     let advice = match (needed.is_own, is_of_kubernetes(&kind.group)) {
         (true, _) => "install its definition: see \"definitions\" below".to_owned(),
@@ -123,14 +111,14 @@ fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> Option<Finding> {
         _ => format!("install the definition of {name}, in a release that serves {version}"),
     };
     let versions: Vec<&str> = served.iter().map(|found| found.version.as_str()).collect();
-    Some(match versions.is_empty() {
+    match versions.is_empty() {
         true => Finding::problem(format!("{name} is not installed"), advice),
         false => {
             let versions = versions.join(", ");
             let text = format!("{name} is not served in {version}, only in {versions}");
             Finding::problem(text, advice)
         }
-    })
+    }
 }
 
 /// Returns the resource with its group, as in `deployments.apps`.
@@ -215,8 +203,6 @@ mod tests {
             assert!(found[0].text.contains(text), "{found:?}");
             assert!(found[0].advice.join("\n").contains(advice), "{found:?}");
         }
-        let own = needed(kind("example.com", "v1", "Page", true), true);
-        assert_eq!(check_kinds(&[own], &Ok(discovered)), []);
         let unseen = check_kinds(&[], &Err(Unseen::forbidden("403")));
         assert_eq!(unseen[0].level, Level::Unknown);
     }

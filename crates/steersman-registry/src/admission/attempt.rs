@@ -4,7 +4,7 @@
 //! A verb never waits (SRV-1). If an answer is missing, the verb records the calls and refuses, so
 //! it changes nothing. The caller makes the calls without the lock and runs the verb again. Answers
 //! belong to exact calls: if the object changes in the meantime, the next run makes other calls
-//! (ADM-1). A create in an unchanged registry continues where it stopped (`waiting.rs`).
+//! (ADM-1). A create in an unchanged registry continues where it stopped (`verbs/waiting.rs`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 

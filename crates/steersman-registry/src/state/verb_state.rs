@@ -1,8 +1,8 @@
 //! Words: the webhook calls and the warnings of the running verb.
 
+use std::any::Any;
 use std::collections::HashMap;
 
-use crate::admission::waiting::WaitingCreate;
 use crate::webhook::{Call, CallResponse};
 
 /// Maximum number of characters of all warnings of a request, and of each warning if they have
@@ -22,8 +22,8 @@ pub(crate) struct VerbState {
     pub(crate) conversions: usize,
     /// The calls to make.
     pub(crate) pending: Vec<Call>,
-    /// The create that the next run continues.
-    pub(crate) waiting: Option<Box<WaitingCreate>>,
+    /// What the next run of the verb continues; only the verb knows its type.
+    pub(crate) waiting: Option<Box<dyn Any + Send + Sync>>,
     /// The revision at which a list that had to wait continues.
     pub(crate) pinned: Option<u64>,
     /// The warnings for the client, whatever the outcome of its request.

@@ -78,7 +78,7 @@ impl Registry {
         self.create_owned(target, body, request, (checked, options, ownership), now)
     }
 
-    /// Continues a create whose last run stopped for webhooks. Returns `None` if it begins anew:
+    /// Continues a create that stopped for webhooks in its last run. Returns `None` if it begins anew:
     /// there was no such run, or the registry has changed since (ADM-1).
     ///
     /// # Errors

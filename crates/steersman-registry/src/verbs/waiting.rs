@@ -1,14 +1,14 @@
 //! Machine: keeps a create that waits for webhooks, and continues it if the registry is unchanged.
 //!
-//! A verb that needs an answer is run again (see `attempt.rs`). If nothing was stored in the
+//! A verb that needs an answer is run again (see `admission/attempt.rs`). If nothing was stored in the
 //! meantime, the next run would compute the same object again, so it continues with the kept one
 //! instead. After any other write it begins anew, and its calls show whether the webhooks have to be
 //! called again (ADM-1).
 
+use super::create::NewObject;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
 use crate::state::verb_state::Warnings;
-use crate::verbs::create::NewObject;
 
 /// Identifies the content of a registry: equal editions are equal contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +24,7 @@ struct RegistryEdition {
 
 /// A create that waits for webhooks, and everything that a run of a verb changes on its way there.
 #[derive(Debug)]
-pub(crate) struct WaitingCreate {
+struct WaitingCreate {
     edition: RegistryEdition,
     new: NewObject,
     rng: Rng,
@@ -63,7 +63,8 @@ impl Registry {
     /// Takes the create that the last run of the verb kept; `None` if there is none, or if the
     /// registry has changed since.
     pub(crate) fn take_waiting(&mut self) -> Option<NewObject> {
-        let waiting = *self.verb_state.get_mut().waiting.take()?;
+        let waiting = self.verb_state.get_mut().waiting.take()?;
+        let waiting = waiting.downcast::<WaitingCreate>().ok()?;
         if waiting.edition != self.edition() {
             return None;
         }
