@@ -292,7 +292,6 @@ Examples:
   cargo steersman add controller Greeting --name greeting-report")]
 pub(crate) struct AddControllerArgs {
     /// The kind of this operator that it reconciles, too
-    #[arg(required_unless_present_any = ["for_kind", "definition"])]
     pub(crate) kind: Option<String>,
     /// The kind that it reconciles, with its group and version; those of the core group are v1
     #[arg(long = "for", num_args = 2, value_names = ["GROUP/VERSION", "KIND"], conflicts_with = "kind")]

@@ -36,12 +36,17 @@ pub(crate) fn compare(generated: &Files, existing: &BTreeMap<String, String>) ->
             Some(_) => {}
         }
     }
-    let stale = existing.iter().filter(|(path, text)| {
-        let first = text.lines().next().unwrap_or_default();
-        first.contains(MARK) && !generated.contains_key(*path)
-    });
+    let stale = existing
+        .iter()
+        .filter(|(path, text)| is_generated(text) && !generated.contains_key(*path));
     differences.extend(stale.map(|(path, _)| Difference::Stale(path.clone())));
     differences
+}
+
+/// Returns whether a file was generated.
+pub(crate) fn is_generated(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    first.contains(MARK)
 }
 
 /// Returns the difference of two texts of a file as `diff -u` shows it.

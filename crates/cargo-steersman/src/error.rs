@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use steersman_object::report;
 use steersman_testenv::apiserver::manifests::ManifestError;
 
 /// Why a command failed.
@@ -126,6 +127,22 @@ pub(crate) enum Error {
     OutOfDate {
         /// The differences.
         differences: Vec<String>,
+    },
+    /// Files are where generated ones go.
+    #[error(
+        "{} {} not begin with the line of a generated file: nothing was written; move what is yours, or remove it",
+        paths.join(", "),
+        if paths.len() == 1 { "does" } else { "do" }
+    )]
+    NotGenerated {
+        /// The files.
+        paths: Vec<String>,
+    },
+    /// Objects were refused; the others were applied.
+    #[error("{}", problems.iter().map(|one| report(one).to_string()).collect::<Vec<_>>().join("\n"))]
+    Samples {
+        /// The error of each object.
+        problems: Vec<Self>,
     },
     /// The options in `Cargo.toml` cannot be read.
     #[error("[package.metadata.steersman] of Cargo.toml: {key}{problem}")]
@@ -292,12 +309,18 @@ pub(crate) enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// No kind is named.
+    #[error(
+        "no kind is named: name one of this operator, or one of Kubernetes with --for, such as --for apps/v1 Deployment, or \
+         the file of another program's CustomResourceDefinition with --definition"
+    )]
+    NoKind,
     /// There is no such kind that can be watched.
     #[error(
-        "neither this operator nor Kubernetes has a kind {kind} that a controller can watch: write {}",
+        "neither this operator nor Kubernetes has a kind {kind} that a controller can watch: {}",
         match known.is_empty() {
-            true => "--definition with the file of its CustomResourceDefinition".to_owned(),
-            false => known.join(" or "),
+            true => "--definition takes the file of its CustomResourceDefinition".to_owned(),
+            false => format!("one of a similar name is {}", known.join(", or ")),
         }
     )]
     NoWatchedKind {

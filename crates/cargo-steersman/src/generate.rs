@@ -11,7 +11,7 @@ use steersman_manifests::files::{EXTRA, OBSERVED};
 use steersman_manifests::{Files, Manifests, Options, RuleList};
 
 use crate::command_line::{GenerateArgs, ManifestArgs, Output};
-use crate::comparison::{Difference, compare};
+use crate::comparison::{Difference, compare, is_generated};
 use crate::error::Error;
 use crate::files::{read_present, write};
 use crate::project::{BuildOptions, Project, describe};
@@ -47,6 +47,13 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
                 differences: differences.iter().map(ToString::to_string).collect(),
             }),
         };
+    }
+    let foreign = existing
+        .iter()
+        .filter(|(path, text)| files.contains_key(*path) && !is_generated(text));
+    let paths: Vec<String> = foreign.map(|(path, _)| path.clone()).collect();
+    if !paths.is_empty() {
+        return Err(Error::NotGenerated { paths });
     }
     let files = files
         .into_iter()

@@ -65,7 +65,7 @@ const RESERVED: [&str; 16] = [
 ];
 
 /// Types that the files of a kind name.
-const USED: [&str; 34] = [
+const USED: [&str; 36] = [
     "Action",
     "AdmissionContext",
     "Defaulter",
@@ -86,6 +86,7 @@ const USED: [&str; 34] = [
     "Error",
     "JsonSchema",
     "KubeSchema",
+    "Main",
     "Manager",
     "None",
     "Ok",
@@ -100,6 +101,7 @@ const USED: [&str; 34] = [
     "Result",
     "RunningOperator",
     "Send",
+    "Steersman",
 ];
 
 /// Types that the files of a controller and those with the types of an external kind name, in addition.
@@ -190,7 +192,8 @@ impl KindNames {
         let module = snake(kind);
         let (is_used, is_keyword) = (USED.contains(&kind), KEYWORDS.contains(&&*module));
         if is_used || is_keyword || ["config"].contains(&&*module) {
-            let rule = "the files of the scaffold use this name for something else";
+            let rule =
+                "the files of an operator use this name for something else: choose another kind";
             return Err(refused("the kind", kind, rule));
         }
         let plural = plural.map_or_else(|| plural_of(kind), str::to_owned);

@@ -132,7 +132,7 @@ fn sources(package: &Value) -> Option<PathBuf> {
 
 /// Asks a program for its description. Its errors are printed, or are in a pipe a part of the error.
 pub(crate) fn describe(program: &Path, errors: Stdio) -> Result<Description, Error> {
-    let advice = ": its setup must not send requests";
+    let advice = ": its message is above; a common cause is a setup that sends requests";
     let output = run(Command::new(program).arg("describe"), errors, advice)?;
     serde_json::from_slice(&output.stdout).map_err(|problem| Error::Description {
         program: program.display().to_string(),

@@ -295,6 +295,13 @@ fn values(program: &ProgramName, kind: &KindNames) -> BTreeMap<&'static str, Str
         ("sample", sample),
     ]);
     // A ConfigMap is in a namespace, and so needs one if its owner has none.
+    let config_namespace = match kind.is_namespaced {
+        true => "",
+        false => {
+            "/// The namespace of the ConfigMaps: an object in no namespace has none for them.\n\
+             const NAMESPACE: &str = \"default\";\n\n"
+        }
+    };
     let [
         scope,
         config_meta,
@@ -305,20 +312,25 @@ fn values(program: &ProgramName, kind: &KindNames) -> BTreeMap<&'static str, Str
         [
             "    namespaced,\n",
             "request.key.to_meta()",
-            "Some(prepared.namespace().to_owned())",
+            "    object.metadata.namespace = Some(prepared.namespace().to_owned());\n",
             "operator.key(\"example\")",
             "operator.key(\"example\")",
         ]
     } else {
         [
             "",
-            "steersman::ObjectKey::namespaced(\"default\", request.key.name()).to_meta()",
-            "None",
+            "steersman::ObjectKey::namespaced(NAMESPACE, request.key.name()).to_meta()",
+            "",
             "steersman::ObjectKey::cluster(\"example\")",
             "steersman::ObjectKey::namespaced(\"default\", \"example\")",
         ]
     };
     values.extend([
+        (
+            "mut",
+            (if kind.is_namespaced { "mut " } else { "" }).to_owned(),
+        ),
+        ("config_namespace", config_namespace.to_owned()),
         ("scope", scope.to_owned()),
         ("config_meta", config_meta.to_owned()),
         ("test_namespace", test_namespace.to_owned()),

@@ -4,8 +4,6 @@ use serde_json::{Value, json};
 use steersman_schema::builtin::built_in;
 use steersman_schema::resource::Resource;
 
-use crate::error::Error;
-
 /// A kind of Kubernetes that a controller can watch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BuiltInKind {
@@ -23,18 +21,9 @@ pub(crate) struct BuiltInKind {
 const OBJECTS: &str = include_str!("../../templates/controller/objects.yaml");
 
 /// Returns a kind by its group and version as manifests write them, such as `apps/v1` or `v1`.
-pub(crate) fn find(api_version: &str, kind: &str) -> Result<BuiltInKind, Error> {
-    let mut all = kinds();
-    let known: Vec<String> = all
-        .iter()
-        .filter(|known| known.kind == kind)
-        .map(|known| format!("--for {} {kind}", known.api_version))
-        .collect();
-    all.retain(|known| known.kind == kind && known.api_version == api_version);
-    all.pop().ok_or_else(|| Error::NoWatchedKind {
-        kind: format!("{api_version} {kind}"),
-        known,
-    })
+pub(crate) fn find(api_version: &str, kind: &str) -> Option<BuiltInKind> {
+    let mut all = kinds().into_iter();
+    all.find(|known| known.kind == kind && known.api_version == api_version)
 }
 
 /// Returns the kinds that a controller can watch.
@@ -143,14 +132,11 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_refused_with_the_known_ones() {
-        assert_eq!(
-            find("apps/v1", "Deployment").unwrap().path,
-            "k8s_openapi::api::apps::v1"
-        );
-        let error = find("apps/v2", "Deployment").unwrap_err().to_string();
-        assert!(error.contains("--for apps/v1 Deployment"), "{error}");
-        let error = find("v1", "Binding").unwrap_err().to_string();
-        assert!(error.contains("--definition"), "{error}");
+    fn a_kind_is_found_in_its_version() {
+        let found = find("apps/v1", "Deployment").unwrap();
+        assert_eq!(found.path, "k8s_openapi::api::apps::v1");
+        assert_eq!(find("apps/v2", "Deployment"), None);
+        // It cannot be watched.
+        assert_eq!(find("v1", "Binding"), None);
     }
 }

@@ -85,8 +85,12 @@ fn found(args: &AddControllerArgs, folder: &Path, known: &[ApiKind]) -> Result<F
         return Ok(Found::External(Box::new(kind)));
     }
     let Some((api_version, kind)) = wanted else {
-        let name = args.kind.as_deref().unwrap_or_default();
-        return Ok(Found::Own(api_kind::find(folder, name)?));
+        let Some(name) = &args.kind else {
+            return Err(Error::NoKind);
+        };
+        let own = known.iter().find(|own| own.kind == *name);
+        let own = own.ok_or_else(|| unknown(name.clone(), folder, known, name))?;
+        return Ok(Found::Own(own.clone()));
     };
     let own = known
         .iter()
@@ -97,7 +101,8 @@ fn found(args: &AddControllerArgs, folder: &Path, known: &[ApiKind]) -> Result<F
     if let Some(kind) = external::find_present(folder, api_version, kind)? {
         return Ok(Found::External(Box::new(kind)));
     }
-    let found = built_in::find(api_version, kind)?;
+    let found = built_in::find(api_version, kind)
+        .ok_or_else(|| unknown(format!("{api_version} {kind}"), folder, known, kind))?;
     Ok(Found::BuiltIn(ControllerTarget {
         origin: KindOrigin::BuiltIn {
             object: yaml(&found.object()),
@@ -107,6 +112,23 @@ fn found(args: &AddControllerArgs, folder: &Path, known: &[ApiKind]) -> Result<F
         is_namespaced: found.is_namespaced,
         kind: found.kind,
     }))
+}
+
+/// Returns the error for a kind that is not known, with the arguments for kinds of a similar name.
+fn unknown(text: String, folder: &Path, own: &[ApiKind], kind: &str) -> Error {
+    let is_like = |known: &str| known.eq_ignore_ascii_case(kind);
+    let own = own.iter().filter(|own| is_like(&own.kind));
+    let mut known: Vec<String> = own
+        .map(|own| format!("{} for the operator's own, in {}", own.kind, own.newest()))
+        .collect();
+    let option = |api_version: &str, kind: &str| format!("--for {api_version} {kind}");
+    let external = external::present(folder).unwrap_or_default();
+    let external = external.iter().filter(|one| is_like(&one.kind));
+    known.extend(external.map(|one| option(&one.api_version(), &one.kind)));
+    let built_in = built_in::kinds().into_iter();
+    let built_in = built_in.filter(|one| is_like(&one.kind));
+    known.extend(built_in.map(|one| option(&one.api_version, &one.kind)));
+    Error::NoWatchedKind { kind: text, known }
 }
 
 fn own(kind: ApiKind) -> ControllerTarget {
@@ -130,8 +152,14 @@ fn external(
         yaml(&kind.definition),
     )]))?;
     let path = PathBuf::from(format!("src/external/{module}.rs"));
+    if let Some(present) = changes.read(&path)?
+        && !present.starts_with(&kind.header())
+    {
+        // Of another version, or of another group.
+        return Err(Error::Exists { path });
+    }
     changes.add(Files::from([(path, external::source(kind, &file))]))?;
-    let modules = "//! Kinds that other programs define.\n".to_owned();
+    let modules = "//! Kinds that other programs define.\n\n".to_owned();
     changes.add(Files::from([(PathBuf::from(MODULES), modules)]))?;
     changes.edit(MODULES, |source| with_module(source, &module, "pub "))?;
     changes.edit("src/lib.rs", |source| {
@@ -160,7 +188,8 @@ fn check_own(
     let path = PathBuf::from(format!("src/controllers/{}.rs", names.module));
     let source = changes.read(&path)?.unwrap_or_default();
     let is_own = source.contains(&format!("name({:?})", names.name))
-        && source.contains(&format!("builder::<{}>", target.type_name));
+        && source.contains(&format!("builder::<{}>", target.type_name))
+        && source.contains(&target.path);
     match is_own {
         true => Ok(()),
         false => Err(Error::OtherController { path }),

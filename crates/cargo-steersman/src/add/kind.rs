@@ -25,6 +25,14 @@ pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
     })?;
     let named = (&*group, &*version, &*args.name);
     let kind = KindNames::new(named, args.plural.as_deref(), !args.cluster_scoped)?;
+    let is_list = |known: &ApiKind| format!("{}List", known.kind) == args.name;
+    if let Some(other) = known.iter().find(|known| is_list(known)) {
+        return Err(Error::Name {
+            what: "the kind",
+            text: args.name.clone(),
+            rule: format!("lists of {} have this name", other.kind),
+        });
+    }
     let mut changes = ChangeSet::of(&project);
     changes.add(files_of(&program, &kind))?;
     let module = &kind.module;

@@ -25,7 +25,14 @@ pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {
     let program = ProgramName::new(&project.name)?;
     let kind = api_kind::find(&project.folder, &args.kind)?;
     check(&kind, &args.version)?;
+    let nothing = format!(
+        "{} has {} already; nothing changed",
+        kind.kind, args.version
+    );
     let mut changes = ChangeSet::of(&project);
+    if kind.versions.contains(&args.version) && !kind.is_versioned {
+        return changes.finish(args.dry_run, &nothing);
+    }
     changes.edit(kind.path(), |source| {
         with_version(source, &kind, &args.version)
     })?;
@@ -36,10 +43,6 @@ pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {
         with_link(&source, "add_all", ".conversions(api::conversions())")
     })?;
     changes.add(sample(&project.folder, &kind, &args.version)?)?;
-    let nothing = format!(
-        "{} has {} already; nothing changed",
-        kind.kind, args.version
-    );
     changes.finish(args.dry_run, &nothing)
 }
 

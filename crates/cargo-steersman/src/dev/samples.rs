@@ -6,7 +6,7 @@ use kube_core::DynamicObject;
 use serde_json::Value;
 use steersman_api::kube_client::Client;
 use steersman_api::{Api, Connection, Mapper, Patch, WriteOptions};
-use steersman_object::{Gvk, ObjectKey, report};
+use steersman_object::{Gvk, Kind, ObjectKey, report};
 use steersman_testenv::apiserver::manifests::{self, Manifest};
 
 use crate::error::Error;
@@ -49,7 +49,8 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Applies the objects with requests, so that the webhooks see them, and returns how many there are.
+    /// Applies the objects with requests, so that the webhooks see them, and returns how many there are. One that is refused
+    /// does not stop the others.
     pub(crate) async fn apply(
         &self,
         connection: &Connection,
@@ -59,37 +60,59 @@ impl Samples {
         let samples = self.read()?;
         // It keeps what it has read, so kinds that were installed in the meantime need another one.
         let mapper = Mapper::new(connection.clone());
+        let mut problems = Vec::new();
         for sample in &samples {
-            let refused = |problem: String| Error::Refused {
-                object: format!("the object of {sample}"),
-                problem,
+            let found = kind_and_key(sample, &mapper, connection.default_namespace()).await;
+            let applied = match found {
+                Ok((kind, key)) => {
+                    let api = Api::<DynamicObject>::new(client.clone(), kind);
+                    let patch = Patch::Apply(sample.object.clone());
+                    let applied = api.patch(&key, &patch, options).await;
+                    applied.map_err(|error| refused(sample, report(&error).to_string()))
+                }
+                Err(problem) => Err(problem),
             };
-            let object = &sample.object;
-            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-            let gvk = Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"]));
-            let kind = mapper.kind(&gvk).await.map_err(|error| match error {
-                steersman_api::Error::KindNotServed { .. } => Error::NotServed {
-                    kind: gvk.to_string(),
-                    object: sample.to_string(),
-                },
-                error => refused(error.to_string()),
-            })?;
-            let name = text(&object["metadata"]["name"]);
-            if name.is_empty() {
-                return Err(refused("it has no metadata.name".to_owned()));
-            }
-            let namespace = object["metadata"]["namespace"].as_str();
-            let namespace = namespace.unwrap_or(connection.default_namespace());
-            let key = match kind.is_namespaced() {
-                true => ObjectKey::namespaced(namespace, &name),
-                false => ObjectKey::cluster(&name),
-            };
-            let api = Api::<DynamicObject>::new(client.clone(), kind);
-            let patch = Patch::Apply(object.clone());
-            let applied = api.patch(&key, &patch, options).await;
-            applied.map_err(|error| refused(report(&error).to_string()))?;
+            problems.extend(applied.err());
         }
-        Ok(samples.len())
+        match problems.is_empty() {
+            true => Ok(samples.len()),
+            false => Err(Error::Samples { problems }),
+        }
+    }
+}
+
+/// Returns the kind of a sample, and where it goes.
+async fn kind_and_key(
+    sample: &Manifest,
+    mapper: &Mapper,
+    default_namespace: &str,
+) -> Result<(Kind, ObjectKey), Error> {
+    let object = &sample.object;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let gvk = Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"]));
+    let kind = mapper.kind(&gvk).await.map_err(|error| match error {
+        steersman_api::Error::KindNotServed { .. } => Error::NotServed {
+            kind: gvk.to_string(),
+            object: sample.to_string(),
+        },
+        error => refused(sample, error.to_string()),
+    })?;
+    let name = text(&object["metadata"]["name"]);
+    if name.is_empty() {
+        return Err(refused(sample, "it has no metadata.name".to_owned()));
+    }
+    let namespace = object["metadata"]["namespace"].as_str();
+    let key = match kind.is_namespaced() {
+        true => ObjectKey::namespaced(namespace.unwrap_or(default_namespace), &name),
+        false => ObjectKey::cluster(&name),
+    };
+    Ok((kind, key))
+}
+
+fn refused(sample: &Manifest, problem: String) -> Error {
+    Error::Refused {
+        object: format!("the object of {sample}"),
+        problem,
     }
 }
 

@@ -217,12 +217,18 @@ impl<'a> Session<'a> {
                 Some(self.start(built)?)
             }
         };
-        let Some(samples) = &self.place.samples else {
+        let (Some(samples), Some(started)) = (&self.place.samples, running.as_mut()) else {
             return Ok(true);
         };
         tokio::select! {
             applied = apply_samples(&self.place.cluster, samples, &self.output) => applied.map(|()| true),
             () = self.interruption.next() => Ok(false),
+            // Without it, its webhooks would be tried in vain.
+            problem = started.operator.ended() => {
+                *running = None;
+                self.output.show(ViewEvent::OperatorEnded(problem.to_string()));
+                Err(problem)
+            }
         }
     }
 
@@ -419,6 +425,14 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Returns whether an error of a sample may pass: the webhooks start, or the operator installs the kind.
+fn may_pass(problem: &Error) -> bool {
+    match problem {
+        Error::Refused { problem, .. } => problem.contains("webhook"),
+        problem => matches!(problem, Error::NotServed { .. }),
+    }
+}
+
 /// Applies the samples; again and again while the webhooks start, or while the operator installs their kinds.
 async fn apply_samples(
     cluster: &SessionCluster,
@@ -437,10 +451,9 @@ async fn apply_samples(
                 output.say(format_args!("applied {objects} of {samples}"));
                 return Ok(());
             }
-            Err(Error::Refused { problem, .. }) if problem.contains("webhook") => {
+            Err(Error::Samples { problems }) if problems.iter().any(may_pass) => {
                 sleep(PAUSE).await;
             }
-            Err(Error::NotServed { .. }) => sleep(PAUSE).await,
             Err(problem) => return Err(problem),
         }
     }

@@ -24,7 +24,7 @@ use crate::doctor::finding::{Finding, Section, Seen, UnseenCause};
 use crate::doctor::objects::ObjectTally;
 use crate::doctor::own_definitions::check_definition;
 use crate::doctor::permissions::{check_permissions, questions};
-use crate::doctor::served_kinds::{check_kinds, needed_kinds};
+use crate::doctor::served_kinds::{check_kinds, needed_kinds, resource};
 use crate::doctor::target::{ListedObject, TargetCluster};
 use crate::doctor::webhook_setup::{WebhookFacts, check_webhooks};
 use crate::doctor::workload::{PodFacts, check_deployment, elects, flag_value, has_flag, is_ready};
@@ -49,8 +49,6 @@ impl Examination<'_> {
         if !is_usable {
             return sections;
         }
-        let kinds = check_kinds(&needed_kinds(self.description), &self.cluster.kinds().await);
-        sections.push(section("kinds", kinds));
         let wanted = self.manifests.definitions();
         let mut present = Vec::new();
         for definition in &wanted {
@@ -59,6 +57,15 @@ impl Examination<'_> {
             present.push(self.cluster.get(kind, &key).await);
         }
         let pairs = || wanted.iter().zip(&present);
+        // The missing definition of a kind is a problem of its own.
+        let missing: Vec<&str> = pairs()
+            .filter(|(_, present)| matches!(present, Ok(None)))
+            .map(|(wanted, _)| text(&wanted["metadata"]["name"]))
+            .collect();
+        let mut needed = needed_kinds(self.description);
+        needed.retain(|one| !(one.is_own && missing.contains(&&*resource(&one.kind))));
+        let kinds = check_kinds(&needed, &self.cluster.kinds().await);
+        sections.push(section("kinds", kinds));
         let definitions = pairs().flat_map(|(wanted, present)| check_definition(wanted, present));
         sections.push(section("definitions", definitions.collect()));
         sections.push(section("permissions", self.permissions().await));

@@ -100,6 +100,10 @@ pub(crate) fn controller(
     let sections = [
         ("namespaced", target.is_namespaced),
         ("own", target.origin == KindOrigin::Own),
+        (
+            "event",
+            target.path == "k8s_openapi::api::core::v1" && target.kind == "Event",
+        ),
         ("given", object.is_some()),
         ("external", definition.is_some()),
         ("builtin", is_built_in),

@@ -105,17 +105,33 @@ fn a_kind_that_is_missing_or_changed_is_named_with_the_way_out() {
         ),
         (
             &["controller", "--for", "batch/v2", "Job"],
-            "write --for batch/v1 Job",
+            "one of a similar name is --for batch/v1 Job",
         ),
         (
             &["controller", "--for", "cert-manager.io/v1", "Certificate"],
-            "write --definition with the file",
+            "--definition takes the file",
+        ),
+        (
+            &["controller", "deployment"],
+            "one of a similar name is --for apps/v1 Deployment",
+        ),
+        (
+            &["controller", "--for", "example.com/v1", "Greeting"],
+            "Greeting for the operator's own, in v1alpha1",
+        ),
+        (&["controller"], "such as --for apps/v1 Deployment"),
+        (
+            &["kind", "GreetingList"],
+            "lists of Greeting have this name",
         ),
         (&["controller", "--definition", "Cargo.toml"], "Cargo.toml"),
     ] {
         let error = refused(words);
         assert!(error.contains(expected), "{error}");
     }
+    let words = ["add", "version", "Greeting", "v1alpha1"];
+    let shown = succeeds(steersman(&folder).args(words));
+    assert_eq!(shown, "Greeting has v1alpha1 already; nothing changed\n");
     std::fs::write(
         &api,
         before.replace(

@@ -206,7 +206,6 @@ async fn a_healthy_operator_has_no_problem_and_each_defect_is_found() {
     assert_has(
         &report,
         &[
-            "greetings.example.com is not installed",
             "greetings.example.com is missing",
             "Lease greeter-system/greeter does not exist",
         ],

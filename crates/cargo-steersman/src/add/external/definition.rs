@@ -38,6 +38,11 @@ impl ExternalKind {
         format!("{}/{}", self.group, self.version)
     }
 
+    /// Returns the beginning of the source of its types.
+    pub(crate) fn header(&self) -> String {
+        format!("//! {} of {}", self.kind, self.api_version())
+    }
+
     /// Returns the path of the file of the definition, below the folder of the operator.
     pub(crate) fn file(&self) -> String {
         format!("{EXTERNAL}/{}.{}.yaml", self.plural, self.group)
@@ -72,7 +77,8 @@ pub(crate) fn find(path: &Path, wanted: Option<(&str, &str)>) -> Result<External
         .collect();
     if kinds.is_empty() {
         return Err(wrong(
-            "it has no CustomResourceDefinition that serves a version".to_owned(),
+            "it has no CustomResourceDefinition of apiextensions.k8s.io/v1 that serves a version"
+                .to_owned(),
         ));
     }
     if let Some((api_version, kind)) = wanted {
@@ -95,17 +101,22 @@ pub(crate) fn find(path: &Path, wanted: Option<(&str, &str)>) -> Result<External
         .ok_or_else(|| wrong(format!("it has no such kind: write {}", names.join(" or "))))
 }
 
-/// Returns the kinds of the definitions that an operator has already; none if it has none.
+/// Returns the kinds of the definitions that an operator has already.
+pub(crate) fn present(folder: &Path) -> Result<Vec<ExternalKind>, Error> {
+    let place = folder.join(EXTERNAL);
+    match place.exists() {
+        true => kinds(&place),
+        false => Ok(Vec::new()),
+    }
+}
+
+/// Returns a kind of the definitions that an operator has already.
 pub(crate) fn find_present(
     folder: &Path,
     api_version: &str,
     kind: &str,
 ) -> Result<Option<ExternalKind>, Error> {
-    let place = folder.join(EXTERNAL);
-    if !place.exists() {
-        return Ok(None);
-    }
-    let mut kinds = kinds(&place)?;
+    let mut kinds = present(folder)?;
     kinds.retain(|known| known.kind == kind && known.api_version() == api_version);
     Ok(kinds.pop())
 }
@@ -115,7 +126,9 @@ fn kinds(path: &Path) -> Result<Vec<ExternalKind>, Error> {
     let mut kinds = Vec::new();
     for manifest in manifests::read(path)? {
         let definition = manifest.object;
-        if definition["kind"] != "CustomResourceDefinition" {
+        if definition["kind"] != "CustomResourceDefinition"
+            || definition["apiVersion"] != "apiextensions.k8s.io/v1"
+        {
             continue;
         }
         let spec = &definition["spec"];
@@ -235,7 +248,11 @@ mod tests {
                 Some(("example.org/v3", "One")),
                 "write --for example.org/v1beta1 One",
             ),
-            ("kind: Pod\n", None, "it has no CustomResourceDefinition"),
+            (
+                "kind: Pod\n",
+                None,
+                "it has no CustomResourceDefinition of apiextensions.k8s.io/v1",
+            ),
             (
                 &*definition("../One", &["v1"], &json!({})),
                 None,

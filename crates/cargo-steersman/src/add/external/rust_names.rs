@@ -7,8 +7,8 @@ use crate::names::{capitalized, is_keyword, snake};
 /// Returns the name of the field of a property, which is none of those taken, and whether serde must be told the name of the
 /// property: it makes camel case of fields by itself.
 pub(super) fn field_name(property: &str, taken: &BTreeSet<String>) -> (String, bool) {
-    let mut name = snake(&identifier(property));
-    if name.is_empty() || name.chars().all(|letter| letter == '_') {
+    let mut name = snake(&identifier(property)).trim_matches('_').to_owned();
+    if name.is_empty() {
         name = "field".to_owned();
     }
     if name.starts_with(|letter: char| letter.is_ascii_digit()) {
@@ -78,7 +78,7 @@ mod tests {
             ("secretName", "secret_name", false),
             ("podIP", "pod_ip", true),
             ("type", "type_", false),
-            ("$ref", "_ref", true),
+            ("$ref", "ref_", true),
             ("a-b", "a_b", true),
             ("4xx", "_4xx", false),
             ("", "field", true),

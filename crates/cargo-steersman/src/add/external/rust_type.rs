@@ -78,8 +78,8 @@ pub(crate) fn source(kind: &ExternalKind, origin: &str) -> String {
     }
     types.object(&kind.schema, &root);
     let mut text = format!(
-        "//! The kind {} of {}, made of {origin}.\n\n#![allow(missing_docs, reason = \"the definition leaves some out\")]\n\n",
-        kind.kind, kind.group
+        "{}, made of {origin}.\n\n#![allow(missing_docs, reason = \"the definition leaves some out\")]\n\n",
+        kind.header()
     );
     let of_library = |module: &str| module.starts_with("std");
     for is_of_library in [true, false] {
