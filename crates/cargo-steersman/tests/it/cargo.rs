@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use toml_edit::DocumentMut;
+
 /// Returns the folder of this workspace.
 pub(crate) fn workspace() -> PathBuf {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -18,10 +20,17 @@ pub(crate) fn target() -> PathBuf {
 }
 
 /// Gives an operator the profile of the workspace. Cargo builds a dependency once for two crates only if its profile, its
-/// features and its version are the same; `new` has copied the versions.
+/// features and its version are the same; `new` has copied the versions. The program gets the features that its tests need,
+/// too: otherwise every dependency would be compiled a second time for it.
 pub(crate) fn share_dependencies(folder: &Path) {
     let own = folder.join("Cargo.toml");
-    let mut text = std::fs::read_to_string(&own).unwrap();
+    let text = std::fs::read_to_string(&own).unwrap();
+    let mut manifest: DocumentMut = text.parse().unwrap();
+    manifest["dependencies"]["steersman-harness"] =
+        manifest["dev-dependencies"]["steersman-harness"].clone();
+    let features = manifest["dependencies"]["tokio"]["features"].as_array_mut();
+    features.unwrap().push("test-util");
+    let mut text = manifest.to_string();
     let of_workspace = std::fs::read_to_string(workspace().join("Cargo.toml")).unwrap();
     let mut is_profile = false;
     for line in of_workspace.lines() {
