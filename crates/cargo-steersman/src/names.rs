@@ -132,7 +132,7 @@ impl ProgramName {
     pub(crate) fn new(name: &str) -> Result<Self, Error> {
         let rule = "a program has lower-case letters, digits and single hyphens, begins with a letter, and has at \
                     most 40 characters, because names of objects are made of it";
-        if !is_name(name) || name.contains("--") || name.len() > 40 {
+        if !is_short_name(name) {
             return Err(refused("the name", name, rule));
         }
         let library = name.replace('-', "_");
@@ -217,7 +217,7 @@ impl ControllerNames {
     /// Checks the name of a controller.
     pub(crate) fn new(name: &str) -> Result<Self, Error> {
         let module = name.replace('-', "_");
-        if !is_name(name) || name.contains("--") || name.len() > 40 {
+        if !is_short_name(name) {
             let rule = "a controller has lower-case letters, digits and single hyphens, begins with a letter, and has at \
                         most 40 characters, such as image-policy";
             return Err(refused("the name", name, rule));
@@ -267,6 +267,11 @@ fn is_label(text: &str) -> bool {
 /// Returns whether a text is a label that begins with a letter.
 fn is_name(text: &str) -> bool {
     check_name(NameRule::Label1035, text).is_empty()
+}
+
+/// Returns whether a text is the name of a program or of a controller, of which other names are made.
+fn is_short_name(text: &str) -> bool {
+    is_name(text) && !text.contains("--") && text.len() <= 40
 }
 
 /// Returns whether a text is a version that kubectl orders by age: `v1`, `v2beta1`.

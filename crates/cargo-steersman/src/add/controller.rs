@@ -98,7 +98,8 @@ fn found(args: &AddControllerArgs, folder: &Path, known: &[ApiKind]) -> Result<F
     if let Some(own) = own {
         return Ok(Found::Own(own.clone()));
     }
-    if let Some(kind) = external::find_present(folder, api_version, kind)? {
+    let mut present = external::present(folder)?.into_iter();
+    if let Some(kind) = present.find(|known| known.is(api_version, kind)) {
         return Ok(Found::External(Box::new(kind)));
     }
     let found = built_in::find(api_version, kind)

@@ -6,5 +6,5 @@ mod example;
 mod definition;
 mod rust_type;
 
-pub(crate) use self::definition::{EXTERNAL, ExternalKind, find, find_present, present};
+pub(crate) use self::definition::{EXTERNAL, ExternalKind, find, present};
 pub(crate) use self::rust_type::source;

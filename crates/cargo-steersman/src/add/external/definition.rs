@@ -38,6 +38,11 @@ impl ExternalKind {
         format!("{}/{}", self.group, self.version)
     }
 
+    /// Returns whether it is the kind of these names.
+    pub(crate) fn is(&self, api_version: &str, kind: &str) -> bool {
+        self.kind == kind && self.api_version() == api_version
+    }
+
     /// Returns the beginning of the source of its types.
     pub(crate) fn header(&self) -> String {
         format!("//! {} of {}", self.kind, self.api_version())
@@ -82,7 +87,7 @@ pub(crate) fn find(path: &Path, wanted: Option<(&str, &str)>) -> Result<External
         ));
     }
     if let Some((api_version, kind)) = wanted {
-        kinds.retain(|known| known.kind == kind && known.api_version() == api_version);
+        kinds.retain(|known| known.is(api_version, kind));
     } else {
         let first = &kinds[0];
         let is_one = kinds
@@ -108,17 +113,6 @@ pub(crate) fn present(folder: &Path) -> Result<Vec<ExternalKind>, Error> {
         true => kinds(&place),
         false => Ok(Vec::new()),
     }
-}
-
-/// Returns a kind of the definitions that an operator has already.
-pub(crate) fn find_present(
-    folder: &Path,
-    api_version: &str,
-    kind: &str,
-) -> Result<Option<ExternalKind>, Error> {
-    let mut kinds = present(folder)?;
-    kinds.retain(|known| known.kind == kind && known.api_version() == api_version);
-    Ok(kinds.pop())
 }
 
 /// Returns each served version of each definition in a file or folder.
