@@ -9,6 +9,11 @@ const TEST: OneTest = OneTest {
     package: "steersman-apiserver",
     test: "golden::conformance::conformance",
 };
+/// The test that compares protobuf with JSON.
+const PROTOBUF_TEST: OneTest = OneTest {
+    package: "steersman-protobuf",
+    test: "golden::recorded_objects_are_equal_in_both_encodings",
+};
 /// The variable that makes the test run, and the prefix of the variables with its settings.
 const RUN: &str = "STEERSMAN_CONFORMANCE";
 
@@ -43,6 +48,18 @@ pub(crate) fn run(
         variables,
         "a server answered differently than recorded",
     )
+}
+
+/// Compares recorded objects in protobuf with their JSON, in both directions.
+///
+/// # Errors
+/// Fails if cargo could not be started, the folder does not exist, or objects differ; the test prints the differences.
+pub(crate) fn run_protobuf(root: &Path, cases: &Path) -> Result<(), String> {
+    let variables = [(
+        "STEERSMAN_PROTOBUF_CASES".to_owned(),
+        absolute(cases)?.into(),
+    )];
+    PROTOBUF_TEST.run(root, variables, "the encodings differ")
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, String> {

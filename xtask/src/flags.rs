@@ -39,16 +39,21 @@ pub(crate) enum Chore {
         /// A folder with other cases: all `.json` files in it and below it.
         #[arg(long, value_name = "DIR")]
         cases: Option<PathBuf>,
+        /// Compares recorded objects in protobuf with their JSON instead, and prints where one differs. Each `.json`
+        /// file in DIR is a list of `{"path", "json", "protobuf"}`; the last is base64 of the whole body.
+        #[arg(long, value_name = "DIR", conflicts_with_all = ["kubeconfig", "filter", "cases"])]
+        protobuf: Option<PathBuf>,
     },
     /// Writes the tables of Kubernetes' own types.
     Schemas {
         /// Fails if a table is out of date, and writes nothing.
         #[arg(long)]
         check: bool,
-        /// Writes or checks the table of protobuf messages instead. DIR is the folder `src` of the
-        /// unpacked crate `k8s-pb`.
+        /// Writes or checks the table of protobuf messages instead. DIR holds `k8s.io/api`, `k8s.io/apimachinery` and
+        /// `k8s.io/apiextensions-apiserver` as Go's modules of these names, for example
+        /// `/usr/share/gocode/src` with Debian's packages `golang-k8s-*-dev`.
         #[arg(long, value_name = "DIR")]
-        proto: Option<PathBuf>,
+        go: Option<PathBuf>,
     },
     /// Runs the benchmarks, each in a process of its own, and prints tables.
     Bench(Bench),

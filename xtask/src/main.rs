@@ -39,13 +39,18 @@ fn main() -> ExitCode {
             kubeconfig,
             filter,
             cases,
+            protobuf: None,
         } => conformance::run(
             &root,
             kubeconfig.as_deref(),
             filter.as_deref(),
             cases.as_deref(),
         ),
-        Chore::Schemas { check, proto } => schemas::run(&root, check, proto.as_deref()),
+        Chore::Conformance {
+            protobuf: Some(cases),
+            ..
+        } => conformance::run_protobuf(&root, &cases),
+        Chore::Schemas { check, go } => schemas::run(&root, check, go.as_deref()),
         Chore::Bench(asked) => bench::run(&root, &asked),
         Chore::Seeds {
             of,

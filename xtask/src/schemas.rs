@@ -5,13 +5,15 @@ mod facts;
 mod source;
 mod table;
 mod lists;
-mod zeros;
-mod proto;
+mod go_types;
+mod messages;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::MetadataCommand;
+
+use go_types::GoTypes;
 
 /// The version of the Kubernetes API, which is the name of a folder of `k8s-openapi`.
 const VERSION: &str = "v1_36";
@@ -23,18 +25,18 @@ const TABLE: &str = "crates/steersman-schema/src/types/builtin.txt";
 const LISTS: &str = "crates/steersman-client/src/patch/strategic/lists.txt";
 
 /// The path of the table of protobuf messages, relative to the repository.
-const MESSAGES: &str = "crates/steersman-schema/src/types/protobuf.txt";
+const MESSAGES: &str = "crates/steersman-protobuf/src/messages.txt";
 
-/// Writes the tables of types and lists, or with `proto` the table of protobuf messages from the
-/// sources in that folder. With `check` the tables are compared and nothing is written.
+/// Writes the tables of types and lists, or with `go` the table of protobuf messages from the Go sources in that
+/// folder. With `check` the tables are compared and nothing is written.
 ///
 /// # Errors
 /// Fails if the sources are missing or have an unexpected form, or if a table is out of date.
-pub(crate) fn run(root: &Path, check: bool, proto: Option<&Path>) -> Result<(), String> {
+pub(crate) fn run(root: &Path, check: bool, go: Option<&Path>) -> Result<(), String> {
     let folder = sources(root)?;
     let types = table::write(&source::read(&folder)?)?;
-    if let Some(folder) = proto {
-        let messages = proto::write(&types, &proto::read(folder)?)?;
+    if let Some(folder) = go {
+        let messages = messages::write(&types, &GoTypes::read(folder)?)?;
         return write_or_compare(root, check, MESSAGES, &messages);
     }
     write_or_compare(root, check, LISTS, &lists::write(&types)?)?;

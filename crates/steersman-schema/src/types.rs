@@ -4,7 +4,6 @@
 mod table;
 mod go;
 mod decode;
-mod protobuf;
 mod zeros;
 mod openapi;
 
@@ -17,7 +16,6 @@ use super::resource::Resource;
 pub use decode::{decode, decode_metadata};
 pub use go::type_word;
 pub use openapi::{describe, describe_metadata, describe_named};
-pub use protobuf::Envelope;
 use table::{Node, Type};
 pub use zeros::{drop_zeros, write_required};
 

@@ -31,6 +31,7 @@ struct Row {
 
 const OBJECT: &str = "steersman-object";
 const WORKQUEUE: &str = "steersman-workqueue";
+const PROTOBUF: &str = "steersman-protobuf";
 const TEXT: &str = "steersman-text";
 const CEL: &str = "steersman-cel";
 const SCHEMA: &str = "steersman-schema";
@@ -85,6 +86,11 @@ const RANKS: &[Row] = &[
         never: &["tokio", "kube-core", "k8s-openapi"],
     },
     Row {
+        name: PROTOBUF,
+        may: &[],
+        never: WIRE,
+    },
+    Row {
         name: TEXT,
         may: &[],
         never: WIRE,
@@ -96,7 +102,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: SCHEMA,
-        may: &[CEL, TEXT],
+        may: &[CEL, PROTOBUF, TEXT],
         never: WIRE,
     },
     Row {
@@ -111,7 +117,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: REGISTRY,
-        may: &[KINDS, PATCH, SCHEMA, CEL, TEXT],
+        may: &[KINDS, PATCH, SCHEMA, CEL, PROTOBUF, TEXT],
         never: WIRE,
     },
     Row {
@@ -121,7 +127,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: APISERVER,
-        may: &[PLAYER, REGISTRY, SCHEMA, TEXT],
+        may: &[PLAYER, REGISTRY, SCHEMA, PROTOBUF, TEXT],
         never: &[],
     },
     Row {
@@ -131,7 +137,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: API,
-        may: &[OBJECT],
+        may: &[OBJECT, PROTOBUF],
         never: &[],
     },
     Row {

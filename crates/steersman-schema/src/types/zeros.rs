@@ -2,62 +2,10 @@
 //! distinguish from absent members, and always writes required members.
 
 use serde_json::{Map, Value, json};
+use steersman_protobuf::Message;
 
 use super::Scalar;
-use super::protobuf::keeps_zero;
 use super::table::{self, Node, Type};
-
-/// String fields that are pointers in Go, by type. Their empty string is not dropped, because it is
-/// either invalid or differs from an absent field. `*` stands for every type.
-const POINTERS: &[(&str, &[&str])] = &[
-    (
-        "*",
-        &[
-            "cachingMode",
-            "completionMode",
-            "concurrencyPolicy",
-            "failurePolicy",
-            "fsGroupChangePolicy",
-            "fsGroupPolicy",
-            "internalTrafficPolicy",
-            "ipFamilyPolicy",
-            "matchPolicy",
-            "mountPropagation",
-            "nodeAffinityPolicy",
-            "nodeTaintsPolicy",
-            "parameterNotFoundAction",
-            "pathType",
-            "podReplacementPolicy",
-            "preemptionPolicy",
-            "procMount",
-            "reclaimPolicy",
-            "recursiveReadOnly",
-            "reinvocationPolicy",
-            "scope",
-            "seLinuxChangePolicy",
-            "selectPolicy",
-            "sideEffects",
-            "stopSignal",
-            "supplementalGroupsPolicy",
-            "unhealthyPodEvictionPolicy",
-            "volumeBindingMode",
-            "volumeMode",
-        ],
-    ),
-    ("core.v1.AzureDiskVolumeSource", &["kind"]),
-    ("core.v1.Container", &["restartPolicy"]),
-    ("core.v1.HostPathVolumeSource", &["type"]),
-    ("discovery.v1.EndpointPort", &["protocol"]),
-    ("networking.v1.NetworkPolicyPort", &["protocol"]),
-];
-
-/// Required fields that are pointers in Go, by type. They are not added, because an absent field
-/// differs from an empty one. `*` stands for every type.
-const REQUIRED_POINTERS: &[(&str, &[&str])] = &[
-    ("*", &["selector", "sideEffects", "timeoutSeconds"]),
-    ("networking.v1.HTTPIngressPath", &["pathType"]),
-    ("networking.v1.IPAddressSpec", &["parentRef"]),
-];
 
 /// Drops the members of an object that Go cannot distinguish from absent ones: empty lists and
 /// maps, and the zeros of fields that are not pointers. Leaves `metadata` unchanged.
@@ -119,6 +67,7 @@ fn walk(node: Option<&'static Node>, value: &mut Value, each: Each) {
 }
 
 fn retain(ty: &'static Type, members: &mut Map<String, Value>) {
+    let message = Message::named(ty.name);
     members.retain(|name, value| {
         let Some(node) = ty.fields.get(name.as_str()) else {
             return true;
@@ -132,16 +81,14 @@ fn retain(ty: &'static Type, members: &mut Map<String, Value>) {
         }
         let zero = match (node, &*value) {
             (Node::Map { .. }, Value::Object(members)) => return !members.is_empty(),
-            (Node::Scalar(Scalar::String), Value::String(text)) => {
-                text.is_empty() && !listed(POINTERS, ty.name, name)
-            }
+            (Node::Scalar(Scalar::String), Value::String(text)) => text.is_empty(),
             (Node::Scalar(Scalar::Boolean), Value::Bool(on)) => !on,
             (Node::Int32 | Node::Scalar(Scalar::Integer), Value::Number(number)) => {
                 number.as_i64() == Some(0)
             }
             _ => false,
         };
-        !zero || keeps_zero(ty.name, name)
+        !zero || message.is_some_and(|message| message.keeps_zero(name))
     });
 }
 
@@ -152,7 +99,9 @@ fn write_in(ty: &'static Type, members: &mut Map<String, Value>) {
 }
 
 fn write_member(ty: &'static Type, name: &str, members: &mut Map<String, Value>) {
-    if members.contains_key(name) || listed(REQUIRED_POINTERS, ty.name, name) {
+    // An absent pointer differs from an empty value.
+    let is_pointer = Message::named(ty.name).is_some_and(|message| message.is_pointer(name));
+    if members.contains_key(name) || is_pointer {
         return;
     }
     let zero = match ty.fields.get(name) {
@@ -169,12 +118,6 @@ fn write_member(ty: &'static Type, name: &str, members: &mut Map<String, Value>)
         _ => return,
     };
     members.insert(name.to_owned(), zero);
-}
-
-fn listed(facts: &[(&str, &[&str])], owner: &str, field: &str) -> bool {
-    facts
-        .iter()
-        .any(|(name, fields)| (*name == "*" || *name == owner) && fields.contains(&field))
 }
 
 #[cfg(test)]

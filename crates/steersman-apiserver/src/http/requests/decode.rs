@@ -2,8 +2,9 @@
 //! parse.
 
 use serde_json::Value;
+use steersman_protobuf::Envelope;
 use steersman_registry::DeleteOptions;
-use steersman_schema::types::{Envelope, type_word};
+use steersman_schema::types::type_word;
 use steersman_text::json::unreadable_kind;
 use steersman_text::status::Status;
 use steersman_text::{go, yaml};

@@ -1,8 +1,10 @@
 //! Objects in protobuf, built by hand from the numbers of the messages.
 
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::envelope::MAGIC;
 
 /// Returns a field with bytes.
 fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
@@ -33,8 +35,19 @@ fn sealed(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     .concat()
 }
 
+/// Decodes an object as a tree and as text, which must be equal.
 fn decoded(api_version: &str, kind: &str, raw: &[u8]) -> Result<Value, String> {
-    Envelope::open(&sealed(api_version, kind, raw))?.object()
+    let sealed = sealed(api_version, kind, raw);
+    let envelope = Envelope::open(&sealed)?;
+    let (tree, mut text) = (envelope.object(), Vec::new());
+    match envelope.append_json(Keep::WHOLE, &mut text) {
+        Ok(_) => assert_eq!(
+            serde_json::from_slice::<Value>(&text).ok(),
+            tree.clone().ok()
+        ),
+        Err(why) => assert_eq!(Err(why), tree),
+    }
+    tree
 }
 
 #[test]
@@ -168,9 +181,12 @@ fn depth_is_bounded() {
     for _ in 0..500 {
         schema = [vec![0xe2, 1], bytes(0, &schema)[1..].to_vec()].concat();
     }
-    let mut into = Map::new();
-    let refused = read("apiextensions.v1.JSONSchemaProps", &schema, &mut into, 1);
+    let message = Message::named("apiextensions.v1.JSONSchemaProps").unwrap();
+    let refused = append_message(message, &schema, &mut Vec::new());
     assert_eq!(refused.unwrap_err(), "exceeded max depth");
+    let nested = (0..500).fold(json!({}), |inner, _| json!({ "not": inner }));
+    let refused = encode(message, nested.as_object().unwrap());
+    assert_eq!(refused.unwrap_err().problem, "it is nested deeper than 120");
 }
 
 proptest! {

@@ -1,11 +1,10 @@
-//! Machine: reads the fields of a protobuf message, with the error messages of Kubernetes'
-//! generated code.
+//! Machine: reads and writes the fields of a protobuf message. Errors have the texts of Kubernetes' generated code.
 
-use super::messages::FieldKind;
+use crate::table::{Field, FieldKind};
 
 /// The content of a field.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Content<'a> {
+pub(crate) enum Content<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
@@ -14,7 +13,7 @@ pub(super) enum Content<'a> {
 
 impl<'a> Content<'a> {
     /// Returns the content of an absent field of this kind.
-    pub(super) fn nothing(kind: FieldKind) -> Self {
+    pub(crate) fn nothing(kind: FieldKind) -> Self {
         match kind {
             FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64 => Self::Varint(0),
             FieldKind::Double => Self::Fixed64(0),
@@ -22,24 +21,44 @@ impl<'a> Content<'a> {
         }
     }
 
-    pub(super) fn varint(self, field: &str) -> Result<u64, String> {
+    pub(crate) fn varint(self, field: &str) -> Result<u64, String> {
         match self {
             Self::Varint(number) => Ok(number),
             other => Err(other.wrong(field)),
         }
     }
 
-    pub(super) fn bytes(self, field: &str) -> Result<&'a [u8], String> {
+    pub(crate) fn bytes(self, field: &str) -> Result<&'a [u8], String> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
             other => Err(other.wrong(field)),
         }
     }
 
-    pub(super) fn double(self, field: &str) -> Result<f64, String> {
+    pub(crate) fn double(self, field: &str) -> Result<f64, String> {
         match self {
             Self::Fixed64(bits) => Ok(f64::from_bits(bits)),
             other => Err(other.wrong(field)),
+        }
+    }
+
+    /// Returns whether this is the zero of its type.
+    pub(crate) fn is_zero(self) -> bool {
+        match self {
+            Self::Varint(number) | Self::Fixed64(number) => number == 0,
+            Self::Bytes(bytes) => bytes.is_empty(),
+            Self::Fixed32 => false,
+        }
+    }
+
+    /// Checks that a field can have this content.
+    pub(crate) fn fits(self, field: &Field) -> Result<(), String> {
+        match field.kind {
+            FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64 => {
+                self.varint(field.name).map(drop)
+            }
+            FieldKind::Double => self.double(field.name).map(drop),
+            _ => self.bytes(field.name).map(drop),
         }
     }
 
@@ -61,14 +80,14 @@ impl<'a> Content<'a> {
 
 /// Reads a message field by field.
 #[derive(Debug)]
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 const EARLY: &str = "unexpected EOF";
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
@@ -76,7 +95,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// Fails with the message of Go's generated code; `message` is the Go name of the message.
-    pub(super) fn next(&mut self, message: &str) -> Result<Option<(u32, Content<'a>)>, String> {
+    pub(crate) fn next(&mut self, message: &str) -> Result<Option<(u32, Content<'a>)>, String> {
         loop {
             let Some(tag) = self.varint()? else {
                 return Ok(None);
@@ -123,7 +142,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the next varint, or `None` at the end of the bytes.
-    pub(super) fn varint(&mut self) -> Result<Option<u64>, String> {
+    pub(crate) fn varint(&mut self) -> Result<Option<u64>, String> {
         if self.rest.is_empty() {
             return Ok(None);
         }
@@ -175,5 +194,64 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(())
+    }
+}
+
+/// Appends the fields of a message.
+#[derive(Debug)]
+pub(crate) struct FieldWriter<'o> {
+    pub(crate) out: &'o mut Vec<u8>,
+}
+
+impl FieldWriter<'_> {
+    pub(crate) fn varint(&mut self, number: u32, value: u64) {
+        self.tag(number, 0);
+        self.raw_varint(value);
+    }
+
+    pub(crate) fn fixed64(&mut self, number: u32, value: u64) {
+        self.tag(number, 1);
+        self.out.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(crate) fn bytes(&mut self, number: u32, bytes: &[u8]) {
+        self.tag(number, 2);
+        self.raw_varint(bytes.len() as u64);
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// Appends a message; `write` appends its content.
+    pub(crate) fn nested<E>(
+        &mut self,
+        number: u32,
+        write: impl FnOnce(&mut FieldWriter<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.tag(number, 2);
+        let begin = self.out.len();
+        // One byte is enough for the length of most messages; a longer length moves the content.
+        self.out.push(0);
+        write(&mut FieldWriter { out: self.out })?;
+        let length = self.out.len() - begin - 1;
+        if let Ok(short @ 0..0x80) = u8::try_from(length) {
+            self.out[begin] = short;
+            return Ok(());
+        }
+        let mut bytes = Vec::with_capacity(5);
+        FieldWriter { out: &mut bytes }.raw_varint(length as u64);
+        self.out.splice(begin..=begin, bytes);
+        Ok(())
+    }
+
+    fn tag(&mut self, number: u32, wire: u64) {
+        self.raw_varint(u64::from(number) << 3 | wire);
+    }
+
+    fn raw_varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            // The lowest seven bits.
+            self.out.push((value & 0x7f) as u8 | 0x80);
+            value >>= 7;
+        }
+        self.out.push(value as u8);
     }
 }

@@ -1,0 +1,142 @@
+//! Machine: encodes JSON as a protobuf message, byte for byte as Go does.
+//!
+//! Go writes the fields in the order of their numbers, and the entries of a map by their keys. A value that is not a
+//! pointer is written even if it is zero, so an absent member is a zero on the wire ([`Presence`]).
+
+mod values;
+mod visitors;
+
+use std::borrow::Cow;
+
+use serde::de::{DeserializeSeed as _, Deserializer};
+use serde_json::{Map, Value};
+
+use crate::findings::DEEPEST;
+#[cfg(doc)]
+use crate::table::Presence;
+use crate::table::{Field, FieldKind, Message};
+use crate::wire::FieldWriter;
+use visitors::Object;
+
+/// The reason why an object cannot be encoded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{path}: {problem}")]
+pub struct EncodeError {
+    /// The path of the member, for example `.spec.containers[0].ports`.
+    pub path: String,
+    /// What is wrong with it. Contains no value.
+    pub problem: String,
+}
+
+/// An object as the bytes of its message, without an envelope.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Encoded {
+    /// The bytes.
+    pub raw: Vec<u8>,
+    /// The path of the first member that the table does not know, which the bytes lack. `apiVersion` and `kind` of the
+    /// object itself belong to the envelope.
+    pub unknown: Option<String>,
+}
+
+/// Encodes the JSON text of an object. Raw JSON inside of it keeps its text.
+///
+/// # Errors
+/// Fails if the text is not JSON, or a member is not of its type.
+pub fn encode_text(message: &'static Message, json: &[u8]) -> Result<Encoded, EncodeError> {
+    let mut deserializer = serde_json::Deserializer::from_slice(json);
+    let encoded = encode_from(message, &mut deserializer)?;
+    deserializer.end().map_err(|error| EncodeError {
+        path: String::new(),
+        problem: error.to_string(),
+    })?;
+    Ok(encoded)
+}
+
+/// Encodes an object.
+///
+/// # Errors
+/// Fails if a member is not of its type.
+pub fn encode(
+    message: &'static Message,
+    object: &Map<String, Value>,
+) -> Result<Encoded, EncodeError> {
+    encode_from(message, object)
+}
+
+fn encode_from<'de, D: Deserializer<'de>>(
+    message: &'static Message,
+    deserializer: D,
+) -> Result<Encoded, EncodeError> {
+    let (mut trail, mut raw) = (Trail::default(), Vec::new());
+    let object = Object {
+        message,
+        trail: &mut trail,
+        out: &mut FieldWriter { out: &mut raw },
+        depth: 1,
+    };
+    match object.deserialize(deserializer) {
+        Ok(()) => Ok(Encoded {
+            raw,
+            unknown: trail.unknown,
+        }),
+        Err(error) => Err(EncodeError {
+            path: trail.place(),
+            problem: error.to_string(),
+        }),
+    }
+}
+
+/// The way to the current member. After an error it stays where it is.
+#[derive(Debug, Default)]
+struct Trail {
+    steps: Vec<Step>,
+    unknown: Option<String>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Name(Cow<'static, str>),
+    Index(usize),
+}
+
+impl Trail {
+    fn place(&self) -> String {
+        let mut place = String::new();
+        for step in &self.steps {
+            match step {
+                Step::Name(name) => place.push_str(&format!(".{name}")),
+                Step::Index(index) => place.push_str(&format!("[{index}]")),
+            }
+        }
+        place
+    }
+}
+
+/// Writes the fields of a message: each found one, and the zero of every other.
+fn assemble(
+    message: &'static Message,
+    found: &[(&'static Field, &[u8])],
+    out: &mut FieldWriter<'_>,
+    depth: usize,
+) -> Result<(), String> {
+    for field in message.fields() {
+        if let (FieldKind::Message(part), true) = (field.kind, field.name.is_empty()) {
+            out.nested(field.number, |out| {
+                assemble(part.message(), found, out, depth + 1)
+            })?;
+            continue;
+        }
+        match found.iter().find(|(one, _)| std::ptr::eq(*one, field)) {
+            Some((_, bytes)) => out.out.extend_from_slice(bytes),
+            None => values::zero(field, out, depth)?,
+        }
+    }
+    Ok(())
+}
+
+fn check_depth(depth: usize) -> Result<(), String> {
+    if depth > DEEPEST {
+        return Err(format!("it is nested deeper than {DEEPEST}"));
+    }
+    Ok(())
+}

@@ -1,0 +1,229 @@
+//! Machine: the envelope that tells which kind an encoded object is, and the frames of a watch.
+
+use serde_json::{Map, Value, json};
+
+use crate::encode::{EncodeError, encode};
+use crate::findings::{Findings, Keep};
+use crate::table::Message;
+use crate::transcode::append_object;
+use crate::tree;
+use crate::wire::{FieldWriter, Reader};
+
+/// The media type of the encoding.
+pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
+
+/// The magic number at the start of every encoded object.
+pub const MAGIC: [u8; 4] = *b"k8s\0";
+
+/// An encoded object with its kind: `runtime.Unknown` of `k8s.io/apimachinery`.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Envelope<'a> {
+    /// The object's `apiVersion`.
+    pub api_version: String,
+    /// The object's `kind`.
+    pub kind: String,
+    /// The bytes of the object's message.
+    pub raw: &'a [u8],
+}
+
+impl<'a> Envelope<'a> {
+    /// Decodes the envelope, and leaves the object inside encoded.
+    ///
+    /// # Errors
+    /// Fails with the message of Kubernetes' serializer if the bytes are not an envelope.
+    pub fn open(bytes: &'a [u8]) -> Result<Self, String> {
+        let Some(rest) = bytes.strip_prefix(&MAGIC) else {
+            let [a, b, c, d] = MAGIC;
+            return Err(format!(
+                "provided data does not appear to be a protobuf message, expected prefix [{a} {b} {c} {d}]"
+            ));
+        };
+        if rest.is_empty() {
+            return Err("empty body".to_owned());
+        }
+        let mut envelope = Self::default();
+        let mut reader = Reader::new(rest);
+        while let Some((number, content)) = reader.next("Unknown")? {
+            match number {
+                1 => {
+                    let (api_version, kind) = type_meta(content.bytes("TypeMeta")?)?;
+                    (envelope.api_version, envelope.kind) = (api_version, kind);
+                }
+                2 => envelope.raw = content.bytes("Raw")?,
+                _ => {}
+            }
+        }
+        for (found, name) in [
+            (&envelope.kind, "Kind"),
+            (&envelope.api_version, "apiVersion"),
+        ] {
+            if found.is_empty() {
+                return Err(format!(
+                    "Object '{name}' is missing in 'runtime.TypeMeta{{APIVersion:{}, Kind:{}}}'",
+                    json!(envelope.api_version),
+                    json!(envelope.kind)
+                ));
+            }
+        }
+        Ok(envelope)
+    }
+
+    /// Returns the message of the object's kind; `None` if the kind is not built in.
+    #[must_use]
+    pub fn message(&self) -> Option<&'static Message> {
+        Message::of_kind(&self.api_version, &self.kind)
+    }
+
+    /// Decodes the object as the built-in type of its `apiVersion` and `kind`.
+    ///
+    /// # Errors
+    /// Fails with the message of Kubernetes' scheme for an unknown kind, and with the message of
+    /// its generated code if the bytes are not a message of the type.
+    pub fn object(&self) -> Result<Value, String> {
+        let (mut members, _) = tree::members(self.known()?, self.raw, Keep::WHOLE)?;
+        members.insert("kind".to_owned(), self.kind.as_str().into());
+        members.insert("apiVersion".to_owned(), self.api_version.as_str().into());
+        Ok(Value::Object(members))
+    }
+
+    /// Appends the object as JSON.
+    ///
+    /// # Errors
+    /// As [`object`](Self::object). Nothing is appended then.
+    pub fn append_json(&self, keep: Keep, out: &mut Vec<u8>) -> Result<Findings, String> {
+        let of = (self.api_version.as_str(), self.kind.as_str());
+        append_object(of, self.known()?, self.raw, keep, out)
+    }
+
+    fn known(&self) -> Result<&'static Message, String> {
+        self.message().ok_or_else(|| {
+            format!(
+                "no kind {} is registered for version {} in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\"",
+                json!(self.kind),
+                json!(self.api_version)
+            )
+        })
+    }
+}
+
+/// Reads `runtime.TypeMeta`: the `apiVersion` and the kind.
+pub(crate) fn type_meta(bytes: &[u8]) -> Result<(String, String), String> {
+    let (mut api_version, mut kind) = (String::new(), String::new());
+    let mut meta = Reader::new(bytes);
+    while let Some((number, content)) = meta.next("TypeMeta")? {
+        match number {
+            1 => api_version = text(content.bytes("APIVersion")?),
+            2 => kind = text(content.bytes("Kind")?),
+            _ => {}
+        }
+    }
+    Ok((api_version, kind))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns an encoded object in its envelope.
+#[must_use]
+pub fn seal(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(raw.len() + api_version.len() + kind.len() + 24);
+    out.extend_from_slice(&MAGIC);
+    let mut writer = FieldWriter { out: &mut out };
+    type_meta_of(api_version, kind, &mut writer);
+    writer.bytes(2, raw);
+    end_of_envelope(&mut writer);
+    out
+}
+
+fn type_meta_of(api_version: &str, kind: &str, writer: &mut FieldWriter<'_>) {
+    let mut meta = Vec::with_capacity(api_version.len() + kind.len() + 4);
+    let mut inner = FieldWriter { out: &mut meta };
+    inner.bytes(1, api_version.as_bytes());
+    inner.bytes(2, kind.as_bytes());
+    writer.bytes(1, &meta);
+}
+
+/// Writes the encoding and the type of the content, which objects leave empty.
+fn end_of_envelope(writer: &mut FieldWriter<'_>) {
+    writer.bytes(3, b"");
+    writer.bytes(4, b"");
+}
+
+/// Encodes an object with its `apiVersion` and `kind` in an envelope; `None` if its kind is not built in. A member
+/// that the table does not know is left out, as Go leaves out members that a type has not.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_object(object: &Map<String, Value>) -> Result<Option<Vec<u8>>, EncodeError> {
+    let word = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (api_version, kind) = (word("apiVersion"), word("kind"));
+    let Some(message) = Message::of_kind(api_version, kind) else {
+        return Ok(None);
+    };
+    let encoded = encode(message, object)?;
+    Ok(Some(seal(api_version, kind, &encoded.raw)))
+}
+
+/// Returns a list in its envelope: the encoded `ListMeta`, and the message of each item.
+#[must_use]
+pub fn seal_list<'a>(
+    api_version: &str,
+    kind: &str,
+    list_meta: &[u8],
+    items: impl Iterator<Item = &'a [u8]>,
+) -> Vec<u8> {
+    let mut raw = Vec::new();
+    let mut writer = FieldWriter { out: &mut raw };
+    writer.bytes(1, list_meta);
+    for item in items {
+        writer.bytes(2, item);
+    }
+    seal(api_version, kind, &raw)
+}
+
+/// Returns the frame of an event of a watch; `object` is in its envelope.
+#[must_use]
+pub fn frame(event: &str, object: &[u8]) -> Vec<u8> {
+    let mut raw = Vec::with_capacity(object.len() + 6);
+    FieldWriter { out: &mut raw }.bytes(1, object);
+    let mut out = vec![0; 4];
+    let mut writer = FieldWriter { out: &mut out };
+    writer.bytes(1, event.as_bytes());
+    writer.bytes(2, &raw);
+    // An event of 4 GiB cannot be sent; the client refuses the wrong length.
+    let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
+    out[..4].copy_from_slice(&length.to_be_bytes());
+    out
+}
+
+/// An event of a watch, as its frame holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// The type: `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
+    pub kind: &'a [u8],
+    /// The object in its envelope.
+    pub object: &'a [u8],
+}
+
+impl<'a> Event<'a> {
+    /// Reads the content of a frame.
+    ///
+    /// # Errors
+    /// Fails with the message of Kubernetes' generated code if the bytes are not an event.
+    pub fn read(frame: &'a [u8]) -> Result<Self, String> {
+        let mut event = Self {
+            kind: b"",
+            object: b"",
+        };
+        let mut reader = Reader::new(frame);
+        while let Some((number, content)) = reader.next("WatchEvent")? {
+            match number {
+                1 => event.kind = content.bytes("Type")?,
+                2 => event.object = crate::parts::raw(content.bytes("Object")?)?,
+                _ => {}
+            }
+        }
+        Ok(event)
+    }
+}

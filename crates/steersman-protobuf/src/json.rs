@@ -1,0 +1,100 @@
+//! Machine: appends values to JSON text.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+/// Appends a string. Invalid UTF-8 is replaced by U+FFFD.
+pub(crate) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => push_text(out, text),
+        Err(_) => push_text(out, &String::from_utf8_lossy(bytes)),
+    }
+}
+
+/// The number of bytes that are searched at once for one that must be escaped.
+const CHUNK: usize = 16;
+
+/// Appends a text as a JSON string.
+fn push_text(out: &mut Vec<u8>, text: &str) {
+    out.push(b'"');
+    let mut rest = text.as_bytes();
+    while let Some((chunk, after)) = rest.split_first_chunk::<CHUNK>() {
+        // Without an early exit, so that the compiler compares all bytes of a chunk at once.
+        if chunk
+            .iter()
+            .fold(false, |any, byte| any | must_escape(*byte))
+        {
+            push_escaped(out, chunk);
+        } else {
+            out.extend_from_slice(chunk);
+        }
+        rest = after;
+    }
+    push_escaped(out, rest);
+    out.push(b'"');
+}
+
+fn must_escape(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
+fn push_escaped(out: &mut Vec<u8>, bytes: &[u8]) {
+    for byte in bytes {
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0..0x20 => {
+                const HEX: &[u8; 16] = b"0123456789abcdef";
+                out.extend_from_slice(b"\\u00");
+                out.extend([HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+            }
+            byte => out.push(*byte),
+        }
+    }
+}
+
+/// Appends bytes as a string in base64.
+pub(crate) fn push_base64(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(b'"');
+    let at = out.len();
+    // The length is exact with padding; one that overflows cannot be in memory.
+    out.resize(at + bytes.len().div_ceil(3) * 4, 0);
+    let written = STANDARD.encode_slice(bytes, &mut out[at..]);
+    out.truncate(at + written.unwrap_or_default());
+    out.push(b'"');
+}
+
+/// Appends a whole number.
+pub(crate) fn push_integer(out: &mut Vec<u8>, number: i64) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_text_is_read_back() {
+        let all: String = (0_u32..0x300).filter_map(char::from_u32).collect();
+        for text in ["", "a", "0123456789abcdef", "0123456789abcde\"", &all] {
+            let mut out = Vec::new();
+            push_string(&mut out, text.as_bytes());
+            assert_eq!(serde_json::from_slice::<String>(&out).unwrap(), text);
+        }
+        let mut out = Vec::new();
+        push_string(&mut out, b"a\xff");
+        assert_eq!(out, "\"a\u{fffd}\"".as_bytes());
+    }
+
+    #[test]
+    fn bytes_are_base64() {
+        for (bytes, wanted) in [("", "\"\""), ("a", "\"YQ==\""), ("abc", "\"YWJj\"")] {
+            let mut out = Vec::new();
+            push_base64(&mut out, bytes.as_bytes());
+            assert_eq!(out, wanted.as_bytes());
+        }
+    }
+}

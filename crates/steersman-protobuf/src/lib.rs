@@ -1,0 +1,53 @@
+//! The protobuf encoding of Kubernetes' own kinds.
+//!
+//! ```
+//! use serde_json::json;
+//! use steersman_protobuf::{Envelope, encode_object};
+//!
+//! let namespace = json!({
+//!     "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "a" }, "spec": {}, "status": {},
+//! });
+//! let members = namespace.as_object().expect("it is an object");
+//! let bytes = encode_object(members)?.expect("the kind is built in");
+//! let envelope = Envelope::open(&bytes)?;
+//! assert_eq!((envelope.api_version.as_str(), envelope.kind.as_str()), ("v1", "Namespace"));
+//! assert_eq!(envelope.object()?, namespace);
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Kubernetes sends each built-in kind as JSON or as protobuf. One table of messages (`src/messages.txt`, generated
+//! from Kubernetes' Go types) drives both directions, for the client and for the embedded API server; both are checked
+//! against bytes that a real server sent.
+//!
+//! Modules, words first:
+//!
+//! - `table` has [`Message`], and reads the table.
+//! - `wire` reads and writes the fields of a message; `parts` reads the small messages that are one value in JSON.
+//! - `json` appends values to JSON text.
+//! - `findings` has [`Keep`], which parts of an object are decoded, and [`Findings`].
+//! - `tree` decodes a message into a tree of JSON, whatever the order of its fields.
+//! - [`transcode`] turns a message into JSON text without a tree.
+//! - [`mod@encode`] encodes JSON: `values` writes single values, `visitors` visits the JSON.
+//! - [`envelope`] has the envelope of an object, and the events of a watch.
+//! - [`stream`] cuts the body of a list into its objects and that of a watch into its events, as the bytes arrive.
+
+mod table;
+mod wire;
+mod parts;
+mod json;
+mod findings;
+mod tree;
+pub mod transcode;
+pub mod encode;
+pub mod envelope;
+pub mod stream;
+
+pub use encode::{EncodeError, Encoded, encode, encode_text};
+pub use envelope::{Envelope, Event, MEDIA_TYPE, encode_object, frame, seal, seal_list};
+pub use findings::{Findings, Keep, Unknown};
+pub use stream::{Frames, ListItems};
+pub use table::Message;
+pub use transcode::{append_message, append_object};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! Machine: reads the small messages that are one value in JSON: times, quantities and the like.
+
+use jiff::Timestamp;
+
+use crate::wire::{Content, Reader};
+
+/// The fields of a small message by number, starting at 1. Of a repeated field, the last value
+/// counts.
+pub(crate) struct Parts<'a>([Option<Content<'a>>; 3]);
+
+impl<'a> Parts<'a> {
+    pub(crate) fn read(bytes: &'a [u8], message: &str) -> Result<Self, String> {
+        let mut parts = [None; 3];
+        let mut reader = Reader::new(bytes);
+        while let Some((number, content)) = reader.next(message)? {
+            let place = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
+            if let Some(part) = place.and_then(|place| parts.get_mut(place)) {
+                *part = Some(content);
+            }
+        }
+        Ok(Self(parts))
+    }
+
+    fn number(&self, number: usize) -> Result<u64, String> {
+        self.0[number - 1].map_or(Ok(0), |content| content.varint("Value"))
+    }
+
+    fn bytes(&self, number: usize) -> Result<&'a [u8], String> {
+        self.0[number - 1].map_or(Ok(&[]), |content| content.bytes("Value"))
+    }
+}
+
+/// Returns the text of a quantity. An empty one is zero.
+pub(crate) fn quantity(bytes: &[u8]) -> Result<&[u8], String> {
+    match Parts::read(bytes, "Quantity")?.bytes(1)? {
+        [] => Ok(b"0"),
+        text => Ok(text),
+    }
+}
+
+/// A value that is a whole number or a text.
+pub(crate) enum IntOrString<'a> {
+    Int(i32),
+    String(&'a [u8]),
+}
+
+pub(crate) fn int_or_string(bytes: &[u8]) -> Result<IntOrString<'_>, String> {
+    let parts = Parts::read(bytes, "IntOrString")?;
+    Ok(if parts.number(1)? == 1 {
+        IntOrString::String(parts.bytes(3)?)
+    } else {
+        IntOrString::Int(parts.number(2)? as i32)
+    })
+}
+
+/// Returns the JSON text in a message that wraps it; empty if there is none.
+pub(crate) fn raw(bytes: &[u8]) -> Result<&[u8], String> {
+    Parts::read(bytes, "RawExtension")?.bytes(1)
+}
+
+/// Returns a time; `None` for an empty message, which is Go's zero time.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "a varint is the two's complement of a number with a sign"
+)]
+pub(crate) fn time(bytes: &[u8]) -> Result<Option<Timestamp>, String> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let parts = Parts::read(bytes, "Timestamp")?;
+    let (seconds, nanos) = (parts.number(1)? as i64, parts.number(2)? as i32);
+    let time = Timestamp::new(seconds, nanos).map_err(|error| error.to_string())?;
+    Ok(Some(time))
+}
+
+/// Calls `each` with the texts of a message that wraps a list.
+pub(crate) fn strings<'a>(bytes: &'a [u8], mut each: impl FnMut(&'a [u8])) -> Result<(), String> {
+    let mut reader = Reader::new(bytes);
+    while let Some((number, content)) = reader.next("ExtraValue")? {
+        if number == 1 {
+            each(content.bytes("Items")?);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,356 @@
+//! Machine: cuts the body of a list into its objects, and that of a watch into its events, in whatever chunks they
+//! arrive.
+
+use bytes::{Buf as _, Bytes, BytesMut};
+
+use crate::envelope::{MAGIC, type_meta};
+
+/// The longest accepted value, in bytes: many times the largest object in etcd.
+pub const MAX_VALUE: usize = 32 << 20;
+
+/// The reason why a body is not a list or a watch in protobuf.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Broken {
+    /// The body begins with other bytes.
+    #[error("it does not begin as an object in protobuf")]
+    NoMagic,
+    /// A field has another form, or goes beyond the end of its message.
+    #[error("the field that begins at byte {at} is not one of a list")]
+    Field {
+        /// The number of bytes before it.
+        at: u64,
+    },
+    /// A value is longer than [`MAX_VALUE`].
+    #[error("a value in it is longer than {} MiB", MAX_VALUE >> 20)]
+    TooLong,
+    /// The body ends inside a list.
+    #[error("it ends after byte {at}, inside a list")]
+    Cut {
+        /// The number of bytes in the body.
+        at: u64,
+    },
+    /// The body ends inside an event.
+    #[error("the answer ends inside an event")]
+    CutEvent,
+}
+
+/// The body of a list, as far as it has arrived: `runtime.Unknown` around a message with the metadata of the list
+/// (field 1) and its items (field 2), which every list of Kubernetes has.
+#[derive(Debug)]
+pub struct ListItems {
+    due: Due,
+    /// The bytes of the current value or header from earlier chunks.
+    begun: BytesMut,
+    /// The number of bytes consumed so far.
+    at: u64,
+    /// The number of bytes until the end of the list inside the envelope; `None` outside of the list.
+    list_rest: Option<u64>,
+    saw_list: bool,
+    api_version: String,
+    kind: String,
+    metadata: Option<Bytes>,
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy)]
+enum Due {
+    Magic,
+    /// The number and the type of a field, with its length or value.
+    Header,
+    /// A value of this many bytes.
+    Value(Value, usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Value {
+    TypeMeta,
+    ListMeta,
+    Item,
+    Other,
+}
+
+/// The number, wire type and value (or length) of a field, and the length of these in bytes.
+struct Header {
+    number: u64,
+    wire: u64,
+    value: u64,
+    length: usize,
+}
+
+/// The longest header of a field: two varints.
+const LONGEST_HEADER: usize = 20;
+
+impl ListItems {
+    /// Makes the state before the first byte.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            due: Due::Magic,
+            begun: BytesMut::new(),
+            at: 0,
+            list_rest: None,
+            saw_list: false,
+            api_version: String::new(),
+            kind: String::new(),
+            metadata: None,
+        }
+    }
+
+    /// Returns the bytes of the next complete item, and removes what was read from the chunk. `None` means that the
+    /// chunk is used up.
+    ///
+    /// # Errors
+    /// Fails if the bytes are not a list; the state is of no use after that.
+    pub fn next_item(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, Broken> {
+        loop {
+            match self.due {
+                Due::Magic => {
+                    let Some(magic) = self.take(chunk, MAGIC.len()) else {
+                        return Ok(None);
+                    };
+                    if *magic != MAGIC {
+                        return Err(Broken::NoMagic);
+                    }
+                    self.due = Due::Header;
+                }
+                Due::Header => {
+                    let Some(header) = self.header(chunk)? else {
+                        return Ok(None);
+                    };
+                    self.due = self.after(&header)?;
+                }
+                Due::Value(what, length) => {
+                    let Some(value) = self.take(chunk, length) else {
+                        return Ok(None);
+                    };
+                    self.due = Due::Header;
+                    match what {
+                        Value::Item => return Ok(Some(value)),
+                        Value::ListMeta => self.metadata = Some(value),
+                        Value::TypeMeta => {
+                            let at = self.at;
+                            (self.api_version, self.kind) =
+                                type_meta(&value).map_err(|_| Broken::Field { at })?;
+                        }
+                        Value::Other => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the `apiVersion` and the kind of the list, which come before its items; empty if they have not arrived.
+    #[must_use]
+    pub fn list_kind(&self) -> (&str, &str) {
+        (&self.api_version, &self.kind)
+    }
+
+    /// Returns the metadata of the list as a `meta.v1.ListMeta`, after the body has ended; `None` if there is none.
+    ///
+    /// # Errors
+    /// Fails if the body ends inside the list.
+    pub fn finish(self) -> Result<Option<Bytes>, Broken> {
+        let ended = matches!(self.due, Due::Header) && self.begun.is_empty();
+        if ended && self.saw_list && self.list_rest.is_none() {
+            Ok(self.metadata)
+        } else {
+            Err(Broken::Cut {
+                at: self.at + self.begun.len() as u64,
+            })
+        }
+    }
+
+    /// Decides what follows the header of a field.
+    fn after(&mut self, header: &Header) -> Result<Due, Broken> {
+        let broken = Broken::Field {
+            at: self.at - header.length as u64,
+        };
+        let is_in_list = self.list_rest.is_some();
+        if let Some(rest) = &mut self.list_rest {
+            let content = if header.wire == 2 { header.value } else { 0 };
+            let used = content.checked_add(header.length as u64);
+            *rest = used
+                .and_then(|used| rest.checked_sub(used))
+                .ok_or_else(|| broken.clone())?;
+            if *rest == 0 {
+                self.list_rest = None;
+            }
+        }
+        match (header.wire, header.number) {
+            // A whole number has no content after its value.
+            (0, _) => Ok(Due::Header),
+            (2, 2) if !is_in_list => {
+                if std::mem::replace(&mut self.saw_list, true) {
+                    return Err(broken);
+                }
+                self.list_rest = Some(header.value).filter(|rest| *rest > 0);
+                Ok(Due::Header)
+            }
+            (2, number) => {
+                let length = usize::try_from(header.value).unwrap_or(usize::MAX);
+                if length > MAX_VALUE {
+                    return Err(Broken::TooLong);
+                }
+                let value = match (is_in_list, number) {
+                    (true, 1) => Value::ListMeta,
+                    (true, 2) => Value::Item,
+                    (false, 1) => Value::TypeMeta,
+                    _ => Value::Other,
+                };
+                Ok(Due::Value(value, length))
+            }
+            _ => Err(broken),
+        }
+    }
+
+    /// Returns the next bytes once all of them have arrived: without a copy if they are in one chunk.
+    fn take(&mut self, chunk: &mut Bytes, length: usize) -> Option<Bytes> {
+        if self.begun.is_empty() && chunk.len() >= length {
+            self.at += length as u64;
+            return Some(chunk.split_to(length));
+        }
+        let missing = length.saturating_sub(self.begun.len()).min(chunk.len());
+        self.begun.extend_from_slice(&chunk.split_to(missing));
+        if self.begun.len() < length {
+            return None;
+        }
+        self.at += length as u64;
+        Some(self.begun.split_to(length).freeze())
+    }
+
+    /// Returns the header of the next field once it has arrived.
+    fn header(&mut self, chunk: &mut Bytes) -> Result<Option<Header>, Broken> {
+        let begun = self.begun.len();
+        let more = chunk.len().min(LONGEST_HEADER - begun.min(LONGEST_HEADER));
+        let mut bytes = [0; LONGEST_HEADER];
+        bytes[..begun].copy_from_slice(&self.begun);
+        bytes[begun..begun + more].copy_from_slice(&chunk[..more]);
+        match read_header(&bytes[..begun + more]) {
+            Ok(Some(header)) => {
+                // A header from earlier chunks alone would have been found with them.
+                chunk.advance(header.length.saturating_sub(begun));
+                self.begun.clear();
+                self.at += header.length as u64;
+                Ok(Some(header))
+            }
+            Ok(None) if begun + more < LONGEST_HEADER => {
+                self.begun.extend_from_slice(&chunk.split_to(more));
+                Ok(None)
+            }
+            _ => Err(Broken::Field { at: self.at }),
+        }
+    }
+}
+
+impl Default for ListItems {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A varint of more than ten bytes.
+struct Overlong;
+
+/// Returns the header at the start of the bytes; `None` if more bytes are needed.
+fn read_header(bytes: &[u8]) -> Result<Option<Header>, Overlong> {
+    let Some((tag, tag_length)) = varint(bytes)? else {
+        return Ok(None);
+    };
+    let value = varint(&bytes[tag_length..])?;
+    Ok(value.map(|(value, value_length)| Header {
+        number: tag >> 3,
+        wire: tag & 7,
+        value,
+        length: tag_length + value_length,
+    }))
+}
+
+/// Returns the varint at the start of the bytes, and its length; `None` if more bytes are needed.
+fn varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, Overlong> {
+    let mut number = 0;
+    for (index, byte) in bytes.iter().take(10).enumerate() {
+        number |= u64::from(byte & 0x7f) << (7 * index);
+        if *byte < 0x80 {
+            return Ok(Some((number, index + 1)));
+        }
+    }
+    if bytes.len() < 10 {
+        Ok(None)
+    } else {
+        Err(Overlong)
+    }
+}
+
+/// The body of a watch, as far as it has arrived: frames behind four bytes of length.
+#[derive(Debug, Default)]
+pub struct Frames {
+    chunk: Bytes,
+    /// The beginning of a frame from earlier chunks, with its length.
+    begun: BytesMut,
+}
+
+/// The number of bytes of a length.
+const LENGTH: usize = 4;
+
+impl Frames {
+    /// Takes the next chunk. To be called when [`next_frame`](Self::next_frame) has returned `None`.
+    pub fn push(&mut self, chunk: Bytes) {
+        self.chunk = chunk;
+    }
+
+    /// Returns the content of the next complete frame.
+    ///
+    /// # Errors
+    /// Fails if the frame is longer than [`MAX_VALUE`]; the state is of no use after that.
+    pub fn next_frame(&mut self) -> Result<Option<Bytes>, Broken> {
+        if self.begun.is_empty()
+            && let Some(length) = length(&self.chunk)?
+            && self.chunk.len() >= LENGTH + length
+        {
+            self.chunk.advance(LENGTH);
+            return Ok(Some(self.chunk.split_to(length)));
+        }
+        self.fill(LENGTH);
+        let Some(length) = length(&self.begun)? else {
+            return Ok(None);
+        };
+        self.fill(LENGTH + length);
+        if self.begun.len() < LENGTH + length {
+            return Ok(None);
+        }
+        self.begun.advance(LENGTH);
+        Ok(Some(self.begun.split_to(length).freeze()))
+    }
+
+    /// Checks that the body does not end inside a frame.
+    ///
+    /// # Errors
+    /// [`Broken::CutEvent`] if it does.
+    pub fn finish(&self) -> Result<(), Broken> {
+        if self.begun.is_empty() && self.chunk.is_empty() {
+            Ok(())
+        } else {
+            Err(Broken::CutEvent)
+        }
+    }
+
+    /// Moves bytes of the chunk to the begun frame, until it has `length`.
+    fn fill(&mut self, length: usize) {
+        let missing = length
+            .saturating_sub(self.begun.len())
+            .min(self.chunk.len());
+        self.begun.extend_from_slice(&self.chunk.split_to(missing));
+    }
+}
+
+/// Returns the length of the frame that begins the bytes.
+fn length(bytes: &[u8]) -> Result<Option<usize>, Broken> {
+    let Some(length) = bytes.first_chunk::<LENGTH>() else {
+        return Ok(None);
+    };
+    let length = usize::try_from(u32::from_be_bytes(*length)).unwrap_or(usize::MAX);
+    if length > MAX_VALUE {
+        return Err(Broken::TooLong);
+    }
+    Ok(Some(length))
+}

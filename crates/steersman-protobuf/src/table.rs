@@ -1,0 +1,317 @@
+//! Machine: reads the generated table of protobuf messages, once, on first use.
+//!
+//! Each line describes one message: its name, `@` and the `apiVersion` if it is a kind, and its fields as
+//! `number:name=kind`, in the order of their numbers.
+//!
+//! - A mark after the name of a field says how Go's JSON and Go's protobuf treat an empty value ([`Presence`]): `*` for
+//!   a pointer, `!` for a value that is always written, none for a value that JSON leaves out.
+//! - A field without a name is an embedded message: its fields are members of the owner.
+//! - A kind that contains a dot is a message. `[]` before the kind makes the field a list, `{}` a map with string keys.
+
+use std::sync::OnceLock;
+
+use fnv::FnvHashMap;
+
+/// The generated table.
+const TEXT: &str = include_str!("messages.txt");
+
+/// One message of the table: the type of an object or of a part of one.
+#[derive(Debug)]
+pub struct Message {
+    name: &'static str,
+    /// The `apiVersion`, if the message is a kind.
+    api_version: Option<&'static str>,
+    fields: Vec<Field>,
+    /// The index of the field with a number, plus one; zero for a number without a field.
+    by_number: Vec<u8>,
+    /// The lists and maps that are `null` in JSON if there are no elements: a bit for each index of a field.
+    nulls: u64,
+}
+
+/// One field of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    pub(crate) number: u32,
+    /// The name in JSON; empty for an embedded message, which adds its fields to the owner.
+    pub(crate) name: &'static str,
+    /// The name as the beginning of a JSON member: `"name":`.
+    pub(crate) member: String,
+    pub(crate) presence: Presence,
+    pub(crate) shape: Cardinality,
+    pub(crate) kind: FieldKind,
+}
+
+/// How Go treats an empty value: a zero, an empty text, list or map, or an unset struct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Presence {
+    /// A value, with `omitempty` or `omitzero`: protobuf has the zero, JSON has not.
+    Omitted,
+    /// A pointer: an absent value is absent in both, and a zero is a zero in both.
+    Pointer,
+    /// A value that is in both. An empty list or map is absent in protobuf, and `null` in JSON.
+    Always,
+}
+
+/// Whether a field holds one value, a list or a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cardinality {
+    One,
+    List,
+    Map,
+}
+
+/// The type of a field, of a list's elements or of a map's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FieldKind {
+    String,
+    Bool,
+    Int32,
+    Int64,
+    Double,
+    Bytes,
+    Message(MessageId),
+    Quantity,
+    IntOrString,
+    Time,
+    MicroTime,
+    /// A message that wraps raw JSON.
+    Raw,
+    /// A message that wraps a list of strings.
+    Strings,
+    SchemaOrArray,
+    SchemaOrBool,
+    SchemaOrStrings,
+}
+
+/// The position of a message in the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MessageId(u16);
+
+/// All messages.
+struct Table {
+    messages: Vec<Message>,
+    by_name: FnvHashMap<&'static str, MessageId>,
+    /// By `apiVersion` and kind.
+    kinds: FnvHashMap<(&'static str, &'static str), MessageId>,
+}
+
+impl Message {
+    /// Returns the message of a kind; `None` for a kind that is not built in. A `DeleteOptions` is served in every
+    /// group.
+    #[must_use]
+    pub fn of_kind(api_version: &str, kind: &str) -> Option<&'static Self> {
+        if kind == "DeleteOptions" {
+            return Self::named("meta.v1.DeleteOptions");
+        }
+        let found = table().kinds.get(&(api_version, kind));
+        found.map(|id| id.message())
+    }
+
+    /// Returns a message by its name, for example `meta.v1.ListMeta`; `None` for a name that is not in the table.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        table().by_name.get(name).map(|id| id.message())
+    }
+
+    /// Returns the message of the schemas in a definition.
+    pub(crate) fn of_schemas() -> Option<&'static Self> {
+        Self::named("apiextensions.v1.JSONSchemaProps")
+    }
+
+    /// Returns the messages of all kinds, with the `apiVersion` of each.
+    pub fn kinds() -> impl Iterator<Item = (&'static str, &'static Self)> {
+        let messages = table().messages.iter();
+        messages.filter_map(|message| Some((message.api_version?, message)))
+    }
+
+    /// Returns the name in the table, for example `apps.v1.Deployment`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns the name without the package, for example `Deployment`: the kind, if the message is one.
+    #[must_use]
+    pub fn short_name(&self) -> &'static str {
+        self.name.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// Returns whether the zero of a field differs from an absent field; `false` for an unknown field.
+    #[must_use]
+    pub fn keeps_zero(&'static self, field: &str) -> bool {
+        self.presence(field)
+            .is_some_and(|found| found != Presence::Omitted)
+    }
+
+    /// Returns whether a field is a pointer in Go; `false` for an unknown field.
+    #[must_use]
+    pub fn is_pointer(&'static self, field: &str) -> bool {
+        self.presence(field) == Some(Presence::Pointer)
+    }
+
+    fn presence(&'static self, field: &str) -> Option<Presence> {
+        self.member(field).map(|found| found.presence)
+    }
+
+    /// Returns all fields in the order of their numbers.
+    pub(crate) fn fields(&'static self) -> &'static [Field] {
+        &self.fields
+    }
+
+    /// Returns the field with a number, and its index.
+    pub(crate) fn field(&'static self, number: u32) -> Option<(usize, &'static Field)> {
+        let place = *self.by_number.get(usize::try_from(number).ok()?)?;
+        let index = usize::from(place).checked_sub(1)?;
+        Some((index, self.fields.get(index)?))
+    }
+
+    /// Returns the field with a name in JSON, which may belong to an embedded message.
+    pub(crate) fn member(&'static self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find_map(|field| match field.kind {
+            FieldKind::Message(part) if field.name.is_empty() => part.message().member(name),
+            _ => (field.name == name).then_some(field),
+        })
+    }
+
+    /// Returns the lists and maps that are `null` without elements, and are not among the seen fields; both as bits by
+    /// index.
+    pub(crate) fn missing(&'static self, seen: u64) -> impl Iterator<Item = &'static Field> {
+        let mut missing = self.nulls & !seen;
+        std::iter::from_fn(move || {
+            let index = usize::try_from(missing.trailing_zeros()).ok()?;
+            missing &= missing.wrapping_sub(1);
+            self.fields.get(index)
+        })
+    }
+}
+
+impl MessageId {
+    pub(crate) fn message(self) -> &'static Message {
+        &table().messages[usize::from(self.0)]
+    }
+}
+
+fn table() -> &'static Table {
+    static TABLE: OnceLock<Table> = OnceLock::new();
+    TABLE.get_or_init(|| read(TEXT))
+}
+
+fn read(text: &'static str) -> Table {
+    let lines: Vec<&'static str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let name = |line: &'static str| line.split(' ').next().unwrap_or_default();
+    let ids = (0_u16..).map(MessageId);
+    let by_name: FnvHashMap<_, _> = lines.iter().map(|line| name(line)).zip(ids).collect();
+    let messages: Vec<Message> = lines.iter().map(|line| message(line, &by_name)).collect();
+    let kinds = messages.iter().filter_map(|message| {
+        let id = *by_name.get(message.name)?;
+        Some(((message.api_version?, message.short_name()), id))
+    });
+    Table {
+        kinds: kinds.collect(),
+        messages,
+        by_name,
+    }
+}
+
+fn message(line: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) -> Message {
+    let mut words = line.split(' ').peekable();
+    let name = words.next().unwrap_or_default();
+    let api_version = words.next_if(|word| word.starts_with('@'));
+    let fields: Vec<Field> = words.filter_map(|word| field(word, by_name)).collect();
+    let last = fields.iter().map(|field| field.number).max();
+    let mut by_number = vec![0; last.map_or(0, |last| last as usize + 1)];
+    let mut nulls = 0;
+    for (index, field) in fields.iter().enumerate() {
+        by_number[field.number as usize] = u8::try_from(index + 1).unwrap_or_default();
+        if field.shape != Cardinality::One && field.presence == Presence::Always {
+            nulls |= 1 << index;
+        }
+    }
+    Message {
+        name,
+        api_version: api_version.map(|word| &word[1..]),
+        fields,
+        by_number,
+        nulls,
+    }
+}
+
+/// Parses one field. Returns `None` for an invalid field; a test checks that the table has none.
+fn field(word: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) -> Option<Field> {
+    let (number, rest) = word.split_once(':')?;
+    let (name, kind) = rest.split_once('=')?;
+    let (shape, kind) = if let Some(items) = kind.strip_prefix("[]") {
+        (Cardinality::List, items)
+    } else if let Some(values) = kind.strip_prefix("{}") {
+        (Cardinality::Map, values)
+    } else {
+        (Cardinality::One, kind)
+    };
+    let kind = match kind {
+        "string" => FieldKind::String,
+        "bool" => FieldKind::Bool,
+        "int32" => FieldKind::Int32,
+        "int64" => FieldKind::Int64,
+        "double" => FieldKind::Double,
+        "bytes" => FieldKind::Bytes,
+        "quantity" => FieldKind::Quantity,
+        "intOrString" => FieldKind::IntOrString,
+        "time" => FieldKind::Time,
+        "microTime" => FieldKind::MicroTime,
+        "raw" => FieldKind::Raw,
+        "strings" => FieldKind::Strings,
+        "schemaOrArray" => FieldKind::SchemaOrArray,
+        "schemaOrBool" => FieldKind::SchemaOrBool,
+        "schemaOrStrings" => FieldKind::SchemaOrStrings,
+        message => FieldKind::Message(*by_name.get(message)?),
+    };
+    let (name, presence) = if let Some(name) = name.strip_suffix('*') {
+        (name, Presence::Pointer)
+    } else if let Some(name) = name.strip_suffix('!') {
+        (name, Presence::Always)
+    } else {
+        (name, Presence::Omitted)
+    };
+    Some(Field {
+        number: number.parse().ok()?,
+        name,
+        member: format!("\"{name}\":"),
+        presence,
+        shape,
+        kind,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_read_and_every_message_is_there() {
+        let lines = TEXT.lines().filter(|line| !line.starts_with('#'));
+        for (line, message) in lines.zip(&table().messages) {
+            let words = line.split(' ').skip(1);
+            let fields = words.filter(|word| !word.starts_with('@')).count();
+            assert_eq!(message.fields.len(), fields, "{}", message.name);
+            assert!(fields <= 64, "{}: more fields than bits", message.name);
+            let numbers = message.fields.iter().map(|field| field.number);
+            assert!(numbers.is_sorted(), "{}", message.name);
+        }
+    }
+
+    #[test]
+    fn kinds_are_found_by_their_api_version() {
+        let name = |api_version, kind| Message::of_kind(api_version, kind).map(Message::name);
+        assert_eq!(name("v1", "Pod"), Some("core.v1.Pod"));
+        assert_eq!(
+            name("rbac.authorization.k8s.io/v1", "Role"),
+            Some("rbac.v1.Role")
+        );
+        assert_eq!(name("apps/v1", "Pod"), None);
+        assert_eq!(name("apps.example.com/v1", "Deployment"), None);
+        assert_eq!(
+            name("batch/v1", "DeleteOptions"),
+            Some("meta.v1.DeleteOptions")
+        );
+    }
+}

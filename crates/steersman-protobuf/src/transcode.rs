@@ -1,0 +1,381 @@
+//! Machine: turns a protobuf message into JSON text, from bytes to bytes.
+//!
+//! The text has the members in the order of the bytes, so nothing is kept in between. That needs the order in which
+//! Go writes a message: fields by number, and the keys of a map sorted. Other bytes are decoded by
+//! [`tree`](crate::tree), which reads any order.
+
+use serde::de::IgnoredAny;
+
+use crate::findings::{DEEPEST, Findings, Keep};
+use crate::json::{push_base64, push_integer, push_string};
+use crate::parts::{self, IntOrString};
+use crate::table::{Cardinality, Field, FieldKind, Message, Presence};
+use crate::tree;
+use crate::wire::{Content, Reader};
+
+/// Appends an object as JSON, with its `apiVersion` and `kind`. The bytes are those of its message, without an
+/// envelope.
+///
+/// # Errors
+/// Fails with the message of Kubernetes' generated code if the bytes are not a message of the type. Nothing is
+/// appended then.
+pub fn append_object(
+    (api_version, kind): (&str, &str),
+    message: &'static Message,
+    raw: &[u8],
+    keep: Keep,
+    out: &mut Vec<u8>,
+) -> Result<Findings, String> {
+    let begin = out.len();
+    out.extend_from_slice(b"{\"apiVersion\":");
+    push_string(out, api_version.as_bytes());
+    out.extend_from_slice(b",\"kind\":");
+    push_string(out, kind.as_bytes());
+    append_members(message, raw, keep, false, out).inspect_err(|_| out.truncate(begin))
+}
+
+/// Appends a message as JSON, without a type.
+///
+/// # Errors
+/// As [`append_object`].
+pub fn append_message(
+    message: &'static Message,
+    raw: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Findings, String> {
+    let begin = out.len();
+    out.push(b'{');
+    append_members(message, raw, Keep::WHOLE, true, out).inspect_err(|_| out.truncate(begin))
+}
+
+/// Appends the members of a message and the closing brace. `empty` tells whether no member goes before.
+fn append_members(
+    message: &'static Message,
+    raw: &[u8],
+    keep: Keep,
+    empty: bool,
+    out: &mut Vec<u8>,
+) -> Result<Findings, String> {
+    let begin = out.len();
+    let mut writer = JsonWriter {
+        out,
+        keep,
+        findings: Findings::default(),
+    };
+    let mut still_empty = empty;
+    match writer.members(message, raw, &mut still_empty, 1) {
+        Ok(()) => {
+            let findings = writer.findings;
+            out.push(b'}');
+            Ok(findings)
+        }
+        Err(Stop::Broken(why)) => Err(why),
+        Err(Stop::Order) => {
+            out.truncate(begin);
+            let (members, unknown) = tree::members(message, raw, keep)?;
+            // A tree of JSON always encodes.
+            let text = serde_json::to_vec(&members).map_err(|error| error.to_string())?;
+            if !empty && !members.is_empty() {
+                out.push(b',');
+            }
+            out.extend_from_slice(text.get(1..).unwrap_or_default());
+            Ok(Findings {
+                metadata: None,
+                unknown,
+            })
+        }
+    }
+}
+
+/// The reason why a message is not transcoded.
+enum Stop {
+    /// The fields are in an order in which Go does not write them.
+    Order,
+    Broken(String),
+}
+
+impl From<String> for Stop {
+    fn from(why: String) -> Self {
+        Self::Broken(why)
+    }
+}
+
+/// The list or map that is open while its elements arrive.
+struct Open<'a> {
+    end: u8,
+    last_key: Option<&'a [u8]>,
+}
+
+struct JsonWriter<'o> {
+    out: &'o mut Vec<u8>,
+    keep: Keep,
+    findings: Findings,
+}
+
+impl JsonWriter<'_> {
+    /// Writes the members of an object. `empty` tells whether the object has none yet.
+    fn members(
+        &mut self,
+        message: &'static Message,
+        bytes: &[u8],
+        empty: &mut bool,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        if depth > DEEPEST {
+            return Err(Stop::Broken("exceeded max depth".to_owned()));
+        }
+        let mut reader = Reader::new(bytes);
+        let (mut last, mut seen) = (0, 0_u64);
+        let mut open: Option<Open<'_>> = None;
+        while let Some((number, content)) = reader.next(message.short_name())? {
+            let Some((index, field)) = message.field(number) else {
+                self.findings.unknown.note(message, number);
+                continue;
+            };
+            if number < last {
+                return Err(Stop::Order);
+            }
+            let again = number == last;
+            last = number;
+            seen |= 1 << index;
+            if !again && let Some(open) = open.take() {
+                self.out.push(open.end);
+            }
+            if self.is_dropped(field, depth) {
+                continue;
+            }
+            match field.shape {
+                Cardinality::One if again => return Err(Stop::Order),
+                Cardinality::One => self.one(field, content, empty, depth)?,
+                Cardinality::List => {
+                    match &open {
+                        Some(_) => self.out.push(b','),
+                        None => {
+                            self.member(field, empty);
+                            self.out.push(b'[');
+                            open = Some(Open {
+                                end: b']',
+                                last_key: None,
+                            });
+                        }
+                    }
+                    self.element(field, content, depth)?;
+                }
+                Cardinality::Map => {
+                    match &open {
+                        Some(_) => self.out.push(b','),
+                        None => {
+                            self.member(field, empty);
+                            self.out.push(b'{');
+                            open = Some(Open {
+                                end: b'}',
+                                last_key: None,
+                            });
+                        }
+                    }
+                    let last_key = open.as_mut().map(|open| &mut open.last_key);
+                    self.entry(field, content, last_key, depth)?;
+                }
+            }
+        }
+        if let Some(open) = open {
+            self.out.push(open.end);
+        }
+        for field in message.missing(seen) {
+            if !self.is_dropped(field, depth) {
+                self.member(field, empty);
+                self.out.extend_from_slice(b"null");
+            }
+        }
+        Ok(())
+    }
+
+    fn is_dropped(&self, field: &Field, depth: usize) -> bool {
+        let managed_fields = depth == 2 && field.number == 17 && field.name == "managedFields";
+        let beyond_metadata = depth == 1 && field.name != "metadata";
+        (managed_fields && !self.keep.managed_fields)
+            || (beyond_metadata && !self.keep.beyond_metadata)
+    }
+
+    /// Begins a member of an object.
+    fn member(&mut self, field: &Field, empty: &mut bool) {
+        if !std::mem::take(empty) {
+            self.out.push(b',');
+        }
+        self.out.extend_from_slice(field.member.as_bytes());
+    }
+
+    /// Writes a field that is neither a list nor a map.
+    fn one(
+        &mut self,
+        field: &'static Field,
+        content: Content<'_>,
+        empty: &mut bool,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        if field.name.is_empty() {
+            // The fields of an embedded message are members of its owner.
+            return match field.kind {
+                FieldKind::Message(part) => {
+                    let part = part.message();
+                    self.members(part, content.bytes(part.name())?, empty, depth + 1)
+                }
+                _ => Ok(()),
+            };
+        }
+        if field.presence == Presence::Omitted && content.is_zero() {
+            return content.fits(field).map_err(Stop::Broken);
+        }
+        self.member(field, empty);
+        let begin = self.out.len();
+        self.value(field, content, depth)?;
+        if depth == 1 && field.name == "metadata" {
+            self.findings.metadata = Some(begin..self.out.len());
+        }
+        Ok(())
+    }
+
+    /// Writes one element of a list. A packed field holds several numbers.
+    fn element(
+        &mut self,
+        field: &'static Field,
+        content: Content<'_>,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        match (field.kind, content) {
+            // Go does not pack numbers.
+            (
+                FieldKind::Int32 | FieldKind::Int64 | FieldKind::Bool | FieldKind::Double,
+                Content::Bytes(_),
+            ) => Err(Stop::Order),
+            _ => self.value(field, content, depth + 1),
+        }
+    }
+
+    /// Writes one entry of a map, which is a message with a key and a value.
+    fn entry<'a>(
+        &mut self,
+        field: &'static Field,
+        content: Content<'a>,
+        last_key: Option<&mut Option<&'a [u8]>>,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let mut reader = Reader::new(content.bytes(field.name)?);
+        let (mut key, mut value) = (&[][..], None);
+        while let Some((number, content)) = reader.next(field.name)? {
+            match number {
+                1 => key = content.bytes(field.name)?,
+                2 if value.is_none() => value = Some(content),
+                2 => return Err(Stop::Order),
+                _ => {}
+            }
+        }
+        if let Some(last_key) = last_key
+            && last_key.replace(key).is_some_and(|last| last >= key)
+        {
+            return Err(Stop::Order);
+        }
+        push_string(self.out, key);
+        self.out.push(b':');
+        let value = value.unwrap_or(Content::nothing(field.kind));
+        self.value(field, value, depth + 1)
+    }
+
+    /// Writes one value.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_possible_wrap,
+        reason = "a varint is the two's complement of a number with a sign"
+    )]
+    fn value(
+        &mut self,
+        field: &'static Field,
+        content: Content<'_>,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let name = field.name;
+        match field.kind {
+            FieldKind::String => push_string(self.out, content.bytes(name)?),
+            FieldKind::Bool => {
+                let on = content.varint(name)? != 0;
+                let text: &[u8] = if on { b"true" } else { b"false" };
+                self.out.extend_from_slice(text);
+            }
+            FieldKind::Int32 => {
+                push_integer(self.out, i64::from(content.varint(name)? as i32));
+            }
+            FieldKind::Int64 => push_integer(self.out, content.varint(name)? as i64),
+            FieldKind::Double => self.encode(&content.double(name)?)?,
+            FieldKind::Bytes => push_base64(self.out, content.bytes(name)?),
+            FieldKind::Message(message) => {
+                self.object(message.message(), content.bytes(name)?, depth + 1)?;
+            }
+            FieldKind::Quantity => push_string(self.out, parts::quantity(content.bytes(name)?)?),
+            FieldKind::IntOrString => match parts::int_or_string(content.bytes(name)?)? {
+                IntOrString::Int(number) => push_integer(self.out, i64::from(number)),
+                IntOrString::String(text) => push_string(self.out, text),
+            },
+            FieldKind::Time => self.time(content.bytes(name)?, 0)?,
+            FieldKind::MicroTime => self.time(content.bytes(name)?, 6)?,
+            FieldKind::Raw => self.raw(parts::raw(content.bytes(name)?)?)?,
+            FieldKind::Strings => {
+                let mut texts = Vec::new();
+                parts::strings(content.bytes(name)?, |text| {
+                    texts.push(String::from_utf8_lossy(text));
+                })?;
+                self.encode(&texts)?;
+            }
+            // Only definitions have these, with few and small ones.
+            FieldKind::SchemaOrArray | FieldKind::SchemaOrBool | FieldKind::SchemaOrStrings => {
+                let (value, unknown) = tree::alternative(field.kind, content.bytes(name)?, depth)?;
+                self.findings.unknown.count += unknown.count;
+                self.encode(&value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn object(
+        &mut self,
+        message: &'static Message,
+        bytes: &[u8],
+        depth: usize,
+    ) -> Result<(), Stop> {
+        self.out.push(b'{');
+        let mut empty = true;
+        self.members(message, bytes, &mut empty, depth)?;
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    /// Writes a timestamp with the given number of fractional digits.
+    fn time(&mut self, bytes: &[u8], digits: usize) -> Result<(), Stop> {
+        use std::io::Write as _;
+        match parts::time(bytes)? {
+            // Writing to memory does not fail.
+            Some(time) => write!(self.out, "\"{time:.digits$}\"")
+                .map_err(|error| Stop::Broken(error.to_string())),
+            None => {
+                self.out.extend_from_slice(b"null");
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes JSON text as it is.
+    fn raw(&mut self, raw: &[u8]) -> Result<(), Stop> {
+        if raw.is_empty() {
+            self.out.extend_from_slice(b"null");
+            return Ok(());
+        }
+        serde_json::from_slice::<IgnoredAny>(raw)
+            .map_err(|error| Stop::Broken(error.to_string()))?;
+        self.out.extend_from_slice(raw);
+        Ok(())
+    }
+
+    fn encode(&mut self, value: &impl serde::Serialize) -> Result<(), Stop> {
+        serde_json::to_writer(&mut *self.out, value)
+            .map_err(|error| Stop::Broken(error.to_string()))
+    }
+}

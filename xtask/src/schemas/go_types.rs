@@ -1,0 +1,250 @@
+//! Machine: reads structs from the Go sources of Kubernetes, with the tags that decide their JSON and protobuf.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+/// The packages by their folders below `k8s.io`, and the name of each in the tables.
+const FOLDERS: &[(&str, &str)] = &[
+    ("apimachinery/pkg/apis/meta/v1", "meta.v1"),
+    (
+        "apiextensions-apiserver/pkg/apis/apiextensions/v1",
+        "apiextensions.v1",
+    ),
+];
+
+/// Packages that declare no messages of the table; their types are scalars.
+const SCALAR_PACKAGES: &[(&str, &str)] = &[
+    ("k8s.io/apimachinery/pkg/api/resource", "resource"),
+    ("k8s.io/apimachinery/pkg/runtime", "runtime"),
+    ("k8s.io/apimachinery/pkg/types", "types"),
+    ("k8s.io/apimachinery/pkg/util/intstr", "intstr"),
+];
+
+/// A field of a struct.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GoField {
+    /// The type, with the package of each name: `*core.v1.PodSpec`, `map[string]resource.Quantity`.
+    pub(super) ty: String,
+    /// The name in JSON; empty for an embedded struct, which has its fields in its owner.
+    pub(super) json: String,
+    /// Whether the JSON leaves out an empty value of a type that is no struct.
+    pub(super) omitempty: bool,
+    /// Whether the JSON leaves out a zero struct.
+    pub(super) omitzero: bool,
+    pub(super) number: u32,
+}
+
+/// The types of all packages by names such as `core.v1.Pod`.
+#[derive(Debug, Default)]
+pub(super) struct GoTypes {
+    pub(super) structs: BTreeMap<String, Vec<GoField>>,
+    /// Names for other types, such as `core.v1.RestartPolicy` for `string`.
+    pub(super) named: BTreeMap<String, String>,
+}
+
+impl GoTypes {
+    /// Reads the modules `api`, `apimachinery` and `apiextensions-apiserver` below `k8s.io` in `folder`.
+    ///
+    /// # Errors
+    /// Names the file that could not be read.
+    pub(super) fn read(folder: &Path) -> Result<Self, String> {
+        let root = folder.join("k8s.io");
+        let mut packages: Vec<(String, String)> = FOLDERS
+            .iter()
+            .map(|(folder, name)| ((*folder).to_owned(), (*name).to_owned()))
+            .collect();
+        for group in names_in(&root.join("api"))? {
+            for version in ["v1", "v1beta1", "v2"] {
+                let folder = format!("api/{group}/{version}");
+                if root.join(&folder).is_dir() {
+                    packages.push((folder, format!("{group}.{version}")));
+                }
+            }
+        }
+        let mut types = Self::default();
+        for (folder, package) in packages {
+            let folder = root.join(folder);
+            for file in names_in(&folder)? {
+                let generated = file.contains("generated") || file.contains("_test.");
+                if file.ends_with(".go") && !generated {
+                    types.read_file(&text(&folder.join(&file))?, &package);
+                }
+            }
+        }
+        Ok(types)
+    }
+
+    /// Reads the types of one file.
+    fn read_file(&mut self, text: &str, package: &str) {
+        let imports = imports(text);
+        let qualify = |ty: &str| qualified(ty, package, &imports);
+        let mut open: Option<String> = None;
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("type ") {
+                let mut words = rest.splitn(2, ' ');
+                let name = format!("{package}.{}", words.next().unwrap_or_default());
+                let of = words.next().unwrap_or_default().trim_start_matches("= ");
+                if of.starts_with("struct") {
+                    self.structs.insert(name.clone(), Vec::new());
+                    open = (!of.ends_with('}')).then_some(name);
+                } else {
+                    self.named.insert(name, qualify(of));
+                }
+            } else if line == "}" {
+                open = None;
+            } else if let Some(field) = open.as_ref().and_then(|_| field(line.trim(), &qualify)) {
+                let fields = open.as_ref().and_then(|name| self.structs.get_mut(name));
+                fields
+                    .into_iter()
+                    .for_each(|fields| fields.push(field.clone()));
+            }
+        }
+    }
+}
+
+/// Reads a line `Name Type` or `Type` with tags; `None` for any other line, and for a field without a number.
+fn field(line: &str, qualify: &dyn Fn(&str) -> String) -> Option<GoField> {
+    let (declared, tags) = line.strip_suffix('`')?.split_once('`')?;
+    if declared.starts_with("//") {
+        return None;
+    }
+    let ty = declared.split_whitespace().last()?;
+    let number = tag(tags, "protobuf")?.split(',').nth(1)?.parse().ok()?;
+    let mut words = tag(tags, "json")?.split(',');
+    let json = words.next()?;
+    let options: Vec<&str> = words.collect();
+    Some(GoField {
+        ty: qualify(ty),
+        json: json.to_owned(),
+        omitempty: options.contains(&"omitempty"),
+        omitzero: options.contains(&"omitzero"),
+        number,
+    })
+}
+
+fn tag<'a>(tags: &'a str, name: &str) -> Option<&'a str> {
+    let rest = tags.split_once(&format!("{name}:\""))?.1;
+    rest.split('"').next()
+}
+
+/// Returns the packages that a file imports: the name in the file, and the name in the tables.
+fn imports(text: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for line in text.lines() {
+        let line = line.trim().trim_start_matches("import ");
+        let Some((alias, path)) = line.split_once('"') else {
+            continue;
+        };
+        let path = path.trim_end_matches('"');
+        let scalar = SCALAR_PACKAGES.iter().find(|(known, _)| *known == path);
+        let folder = FOLDERS
+            .iter()
+            .find(|(folder, _)| path.strip_prefix("k8s.io/") == Some(folder));
+        let api = path.strip_prefix("k8s.io/api/");
+        let Some(name) = scalar
+            .or(folder)
+            .map(|(_, name)| (*name).to_owned())
+            .or_else(|| api.map(|path| path.replace('/', ".")))
+        else {
+            continue;
+        };
+        let last = path.rsplit('/').next().unwrap_or_default();
+        let alias = Some(alias.trim()).filter(|alias| !alias.is_empty());
+        found.insert(alias.unwrap_or(last).to_owned(), name);
+    }
+    found
+}
+
+/// Adds the package to each name in a type.
+fn qualified(ty: &str, package: &str, imports: &BTreeMap<String, String>) -> String {
+    let again = |ty: &str| qualified(ty, package, imports);
+    if let Some(inner) = ty.strip_prefix('*') {
+        return format!("*{}", again(inner));
+    }
+    if let Some(inner) = ty.strip_prefix("[]") {
+        return format!("[]{}", again(inner));
+    }
+    if let Some((key, value)) = ty.strip_prefix("map[").and_then(|ty| ty.split_once(']')) {
+        return format!("map[{}]{}", again(key), again(value));
+    }
+    match ty.split_once('.') {
+        Some((alias, name)) => match imports.get(alias) {
+            Some(package) => format!("{package}.{name}"),
+            None => ty.to_owned(),
+        },
+        None if ty.starts_with(char::is_lowercase) => ty.to_owned(),
+        None => format!("{package}.{ty}"),
+    }
+}
+
+fn names_in(folder: &Path) -> Result<Vec<String>, String> {
+    let broken = |error| format!("{} could not be read: {error}", folder.display());
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(broken)? {
+        names.extend(entry.map_err(broken)?.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path)
+        .map_err(|error| format!("{} could not be read: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "\
+package v1
+
+import (
+	\"k8s.io/apimachinery/pkg/api/resource\"
+	metav1 \"k8s.io/apimachinery/pkg/apis/meta/v1\"
+)
+
+type Phase string
+
+type ResourceList map[ResourceName]resource.Quantity
+
+// Thing is a thing.
+type Thing struct {
+	metav1.TypeMeta `json:\",inline\"`
+	// Old string `json:\"old\" protobuf:\"bytes,9,opt,name=old\"`
+	metav1.ObjectMeta `json:\"metadata,omitempty\" protobuf:\"bytes,1,opt,name=metadata\"`
+	Ports []*Port `json:\"ports\" protobuf:\"bytes,2,rep,name=ports\"`
+	Source `json:\",inline\" protobuf:\"bytes,3,opt,name=source\"`
+}
+";
+
+    #[test]
+    fn fields_have_their_tags_and_types_their_packages() {
+        let mut types = GoTypes::default();
+        types.read_file(SOURCE, "core.v1");
+        assert_eq!(types.named["core.v1.Phase"], "string");
+        assert_eq!(
+            types.named["core.v1.ResourceList"],
+            "map[core.v1.ResourceName]resource.Quantity"
+        );
+        let fields = &types.structs["core.v1.Thing"];
+        let seen: Vec<_> = fields
+            .iter()
+            .map(|field| {
+                (
+                    field.number,
+                    field.json.as_str(),
+                    field.ty.as_str(),
+                    field.omitempty,
+                )
+            })
+            .collect();
+        let wanted = [
+            (1, "metadata", "meta.v1.ObjectMeta", true),
+            (2, "ports", "[]*core.v1.Port", false),
+            (3, "", "core.v1.Source", false),
+        ];
+        assert_eq!(seen, wanted);
+    }
+}
