@@ -13,9 +13,7 @@ use crate::error::Error;
 use crate::event::ListPage;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};
 use crate::pages;
-use crate::request::transport::{
-    Call, DEFAULT_REQUEST_TIMEOUT, METADATA, METADATA_LIST, next_chunk,
-};
+use crate::request::transport::{Accept, Answered, Call, DEFAULT_REQUEST_TIMEOUT, next_chunk};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
@@ -92,9 +90,12 @@ impl<K: Object> Api<K> {
     pub async fn get(&self, key: &ObjectKey) -> Result<K, Error> {
         let (info, url) = self.object("get", key)?;
         let mut call = self.asking(info, url);
-        if K::metadata_api() {
-            call.accept = METADATA;
-        }
+        let accept = if K::metadata_api() {
+            Accept::METADATA
+        } else {
+            Accept::WHOLE
+        };
+        call.accept = accept.of(&self.kind);
         self.one(call).await
     }
 
@@ -129,16 +130,24 @@ impl<K: Object> Api<K> {
     ) -> Result<ListPage<K>, Error> {
         let (info, url) = self.selected("list", selection)?;
         let mut call = self.asking(info, url.list(request));
-        if K::metadata_api() {
-            call.accept = METADATA_LIST;
-        }
-        let (info, response) = call.send(&self.client).await?;
-        let (mut body, mut page) = (response.into_body(), Page::new(info.clone()));
+        let accept = if K::metadata_api() {
+            Accept::METADATA_LIST
+        } else {
+            Accept::WHOLE
+        };
+        call.accept = accept.of(&self.kind);
+        let Answered {
+            info,
+            response,
+            negotiated,
+        } = call.send(&self.client).await?;
+        let page = Page::new(self.decoder.clone(), info.clone(), negotiated);
+        let (mut body, mut page) = (response.into_body(), page);
         let mut items = Vec::new();
         while let Some(chunk) = next_chunk(&info, &mut body).await? {
             page.push(chunk);
-            while let Some(item) = page.next_item()? {
-                items.push(self.decoder.object(&item));
+            while let Some(item) = page.next_object()? {
+                items.push(item);
             }
         }
         Ok(ListPage::of(items, page.finish()?))

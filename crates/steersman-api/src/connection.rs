@@ -16,6 +16,7 @@ use tower::{BoxError, Layer, Service};
 
 use crate::config::proxy::is_local;
 use crate::config::{ConfigChoice, Environment, Found, find};
+use crate::encoding::{Encoding, SharedEncoding};
 use crate::error::Error;
 use crate::link::{LinkOptions, Network};
 use crate::metrics::ConnectionMetrics;
@@ -255,6 +256,18 @@ impl Connection {
         B::Error: Into<BoxError>,
     {
         self.around.layer(layer);
+        self
+    }
+
+    /// Sets the encoding of objects, [`Encoding::Protobuf`] by default, or what the environment variable
+    /// `STEERSMAN_ENCODING` names (`json` or `protobuf`). Turn it off for a proxy or a server that damages protobuf, or
+    /// to read the traffic.
+    ///
+    /// Answers are decoded by their content type. A server that refuses protobuf, or sends bytes that are none, gets
+    /// JSON from then on (`CONN-7`). Existing clients are not affected.
+    #[must_use]
+    pub fn encoding(mut self, encoding: Encoding) -> Self {
+        self.around.encoding = SharedEncoding::new(encoding);
         self
     }
 

@@ -4,6 +4,8 @@ mod scan;
 pub(crate) mod raw;
 mod lines;
 mod items;
+mod bookmark;
+pub(crate) mod protobuf;
 pub(crate) mod bodies;
 
 use std::borrow::Cow;
@@ -41,35 +43,46 @@ impl Decoder {
 
     /// Decodes an object. One that does not decode keeps its readable parts, with the error.
     pub(crate) fn object<K: Object>(&self, raw: &[u8]) -> Decoded<K> {
-        let prepared = self.prepared(raw);
+        self.object_of(&self.prepared(raw))
+    }
+
+    /// Decodes a prepared object as [`object`](Self::object) does.
+    pub(crate) fn object_of<K: Object>(&self, prepared: &Prepared<'_>) -> Decoded<K> {
         let error = match decode_json::<K>(&prepared.json, !is_secret(&self.kind)) {
             Ok(object) if !object.key().name().is_empty() => return Decoded::Good(object),
             Ok(_) => "metadata.name is missing".to_owned(),
             Err(error) => error,
         };
-        malformed(raw, error).into()
+        malformed(&prepared.json, error).into()
     }
 
     /// Decodes only the metadata of an object. An object is malformed for every type if its metadata is unreadable,
     /// or if it names another kind.
     pub(crate) fn raw_object(&self, raw: &[u8]) -> Decoded<RawObject> {
-        let prepared = self.prepared(raw);
+        self.raw_of(self.prepared(raw))
+    }
+
+    /// Decodes the metadata of a prepared object as [`raw_object`](Self::raw_object) does.
+    pub(crate) fn raw_of(&self, prepared: Prepared<'_>) -> Decoded<RawObject> {
         if let Some(foreign) = &prepared.foreign {
             let problem = format!(
                 "it says that it is {foreign}, and {} of {} was asked for",
                 self.kind.gvk().kind(),
                 self.kind.gvk().api_version()
             );
-            return malformed(raw, problem).into();
+            return malformed(&prepared.json, problem).into();
         }
-        let object = plain_object(prepared);
-        match object.or_else(|json| RawObject::from_json(json.into_owned())) {
+        let json = match plain_object(prepared) {
+            Ok(object) => return Decoded::Good(object),
+            Err(json) => json,
+        };
+        match RawObject::from_json(json.to_vec()) {
             Ok(object) => Decoded::Good(object),
             // An error may quote a value, and an annotation of a Secret may hold the whole Secret.
             Err(error) if is_secret(&self.kind) && !error.starts_with("metadata.name") => {
-                malformed(raw, "its metadata has another shape".to_owned()).into()
+                malformed(&json, "its metadata has another shape".to_owned()).into()
             }
-            Err(error) => malformed(raw, error).into(),
+            Err(error) => malformed(&json, error).into(),
         }
     }
 

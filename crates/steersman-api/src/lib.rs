@@ -32,6 +32,8 @@
 //! - [`head`] has [`RawObject`], the JSON of an object that is not decoded as a type, and its [`Head`].
 //! - [`event`] has [`ListPart`], [`ListPage`], [`WatchEvent`] and [`Decoded`].
 //! - `warning` parses the warnings of a server.
+//! - [`metrics`] has [`ConnectionMetrics`], the metrics of requests.
+//! - [`encoding`] has [`Encoding`]: JSON or protobuf.
 //! - `decode` decodes one object, or only its metadata. Below it, `bodies` turns the bodies of lists and watches into
 //!   objects and events: `items` cuts a list body into its objects, `lines` a watch body into lines, `scan` finds the
 //!   end of a JSON value, and `raw` inspects the bytes of an object before it is decoded.
@@ -43,7 +45,6 @@
 //! - [`list_watch`] has the [`ListWatch`] trait that drives reflectors.
 //! - `config` finds and checks a kubeconfig; `config::plugin` explains the problems of credential plugins, and
 //!   `config::proxy` chooses the proxy of a server.
-//! - [`metrics`] has [`ConnectionMetrics`], the metrics of requests.
 //! - [`wire`] has the middleware of a connection.
 //! - `link` has the HTTP connections to a server.
 //! - [`connection`] has [`Connection`], which makes clients.
@@ -56,13 +57,14 @@ pub mod options;
 pub mod head;
 pub mod event;
 mod warning;
+pub mod metrics;
+pub mod encoding;
 mod decode;
 mod pages;
 mod problem_log;
 pub mod request;
 pub mod list_watch;
 mod config;
-pub mod metrics;
 pub mod wire;
 mod link;
 pub mod connection;
@@ -76,6 +78,7 @@ pub use config::ConfigChoice;
 pub use connection::Connection;
 pub use decode::decode_raw_object;
 pub use discovery::{Mapper, Served};
+pub use encoding::Encoding;
 pub use error::{Error, Refusal};
 pub use event::{Decoded, ListPage, ListPart, Malformed, PageEnd, WatchEvent};
 pub use head::{Head, RawObject};

@@ -15,7 +15,7 @@ use crate::event::{ListPage, ListPart, WatchEvent};
 use crate::head::RawObject;
 use crate::options::{PageRequest, WatchOptions};
 use crate::pages;
-use crate::request::transport::{Call, METADATA, METADATA_LIST, next_chunk};
+use crate::request::transport::{Accept, Answered, Call, next_chunk};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
@@ -141,14 +141,20 @@ impl ListWatch for ApiListWatch {
         let url = self.url(&info)?.list(request);
         let mut call = Call::get(info, url);
         let decoder = self.decoder.metadata_only(request.metadata_only);
-        if request.metadata_only {
-            call.accept = METADATA_LIST;
-        }
-        let (info, response) = call.send(&self.client).await?;
+        let accept = if request.metadata_only {
+            Accept::METADATA_LIST
+        } else {
+            Accept::WHOLE
+        };
+        call.accept = accept.of(&self.kind);
+        let Answered {
+            info,
+            response,
+            negotiated,
+        } = call.send(&self.client).await?;
         let arriving = PartialPage {
             body: response.into_body(),
-            page: Page::new(info.clone()),
-            decoder,
+            page: Page::new(decoder, info.clone(), negotiated),
             info,
         };
         Ok(stream::unfold(Some(arriving), |arriving| async {
@@ -163,15 +169,22 @@ impl ListWatch for ApiListWatch {
         let url = self.url(&info)?.watch(options);
         let mut call = Call::get(info, url);
         let decoder = self.decoder.metadata_only(options.metadata_only);
-        if options.metadata_only {
-            call.accept = METADATA;
-        }
+        let accept = if options.metadata_only {
+            Accept::METADATA_WATCH
+        } else {
+            Accept::WATCH
+        };
+        call.accept = accept.of(&self.kind);
         // Newer servers compress each event as a gzip member of its own, which HTTP clients do not separate.
         call.identity = true;
-        let (info, response) = call.send(&self.client).await?;
+        let Answered {
+            info,
+            response,
+            negotiated,
+        } = call.send(&self.client).await?;
         let open = OpenWatch {
             body: response.into_body(),
-            events: Events::new(decoder, info.clone()),
+            events: Events::new(decoder, info.clone(), negotiated),
             info,
             ended: false,
         };
@@ -186,7 +199,7 @@ impl ListWatch for ApiListWatch {
     async fn ready(&self) -> Option<Result<(), Error>> {
         let info = RequestInfo::of_document("get", "/readyz");
         let mut call = Call::get(info, Url::path("/readyz".to_owned()));
-        call.accept = "*/*";
+        call.accept = Accept::only("*/*");
         Some(call.fetch(&self.client).await.map(drop))
     }
 }
@@ -195,7 +208,6 @@ impl ListWatch for ApiListWatch {
 struct PartialPage {
     body: Body,
     page: Page,
-    decoder: Decoder,
     info: RequestInfo,
 }
 
@@ -203,11 +215,8 @@ impl PartialPage {
     /// Returns the next part, and the state after it unless that part was the last.
     async fn next(mut self) -> (Result<ListPart, Error>, Option<Self>) {
         loop {
-            match self.page.next_item() {
-                Ok(Some(item)) => {
-                    let object = self.decoder.raw_object(&item);
-                    return (Ok(ListPart::Object(object)), Some(self));
-                }
+            match self.page.next_raw() {
+                Ok(Some(object)) => return (Ok(ListPart::Object(object)), Some(self)),
                 Ok(None) => {}
                 Err(error) => return (Err(error), None),
             }

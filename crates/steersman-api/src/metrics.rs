@@ -25,6 +25,7 @@ const SIZES: [f64; 11] = [
 /// | `rest_client_request_duration_seconds` | `verb`, `host` | histogram |
 /// | `rest_client_request_size_bytes` | `verb`, `host` | histogram |
 /// | `rest_client_response_size_bytes` | `verb`, `host` | histogram |
+/// | `steersman_connection_dropped_fields_total` | `kind`, `host` | counter |
 ///
 /// - `code` is the status code of the answer, or `<error>` for a request without an answer: the link broke, a layer
 ///   refused the request, the time limit passed, or the caller was dropped.
@@ -36,6 +37,9 @@ const SIZES: [f64; 11] = [
 ///   request after a `Retry-After` makes several requests; the duration does not include the time between them.
 /// - The size of a request is that of its body, zero if there is none. The size of a response is the number of bytes of
 ///   its body that were read.
+/// - Dropped fields are those that a newer server sends in protobuf, and that this version does not know: objects lack
+///   them, as objects in JSON lack the fields that a type has not. `kind` is, for example, `pods` or
+///   `deployments.apps`.
 /// - Watches, and logs that are followed, count once, when they are answered. They have neither duration nor sizes.
 #[derive(Clone, Debug)]
 pub struct ConnectionMetrics {
@@ -43,6 +47,7 @@ pub struct ConnectionMetrics {
     durations: HistogramVec,
     request_sizes: HistogramVec,
     response_sizes: HistogramVec,
+    dropped_fields: IntCounterVec,
 }
 
 impl ConnectionMetrics {
@@ -79,11 +84,19 @@ impl ConnectionMetrics {
                 "Response size in bytes. Broken down by verb and host.",
                 &SIZES,
             )?,
+            dropped_fields: IntCounterVec::new(
+                Opts::new(
+                    "steersman_connection_dropped_fields_total",
+                    "Fields in protobuf that this version does not know, by kind.",
+                ),
+                &["kind", "host"],
+            )?,
         };
         registry.register(Box::new(metrics.requests.clone()))?;
         registry.register(Box::new(metrics.durations.clone()))?;
         registry.register(Box::new(metrics.request_sizes.clone()))?;
         registry.register(Box::new(metrics.response_sizes.clone()))?;
+        registry.register(Box::new(metrics.dropped_fields.clone()))?;
         Ok(metrics)
     }
 
@@ -111,6 +124,13 @@ impl HostMetrics {
         let code = code.as_ref().map_or("<error>", StatusCode::as_str);
         let labels = [code, method.as_str(), &self.host];
         self.metrics.requests.with_label_values(&labels).inc();
+    }
+
+    /// Counts fields that were dropped from objects of a kind.
+    pub(crate) fn count_dropped_fields(&self, kind: &str, count: u64) {
+        let labels = [kind, &self.host];
+        let counter = self.metrics.dropped_fields.with_label_values(&labels);
+        counter.inc_by(count);
     }
 
     /// Observes the duration of a request, in seconds.

@@ -1,6 +1,7 @@
-//! Driver: the middleware of a connection: metrics, layers, the `User-Agent`, and warnings.
+//! Driver: the middleware of a connection: the encoding, metrics, layers, the `User-Agent`, and warnings.
 
 mod measure;
+mod negotiate;
 
 use std::any::Any;
 use std::fmt;
@@ -22,9 +23,11 @@ use tower::util::BoxService;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
 use tracing::{error, warn};
 
+use crate::encoding::{Encoding, SharedEncoding};
 use crate::metrics::HostMetrics;
 use crate::warning::{SeenWarnings, Warning, texts};
 use measure::Measure;
+use negotiate::Negotiate;
 
 /// The service that sends requests to a server, as a layer on a connection sees it.
 pub type Wire = BoxService<Request<Body>, Response<AnswerBody>, BoxError>;
@@ -40,6 +43,7 @@ pub(crate) struct Middleware {
     hooks: Vec<Arc<Hook>>,
     layers: Vec<Arc<Wrap>>,
     pub(crate) metrics: Option<Arc<HostMetrics>>,
+    pub(crate) encoding: Arc<SharedEncoding>,
 }
 
 type Hook = dyn Fn(&Warning) + Send + Sync;
@@ -53,6 +57,7 @@ impl Middleware {
             hooks: Vec::new(),
             layers: Vec::new(),
             metrics: None,
+            encoding: SharedEncoding::new(Encoding::of_environment()),
         }
     }
 
@@ -73,7 +78,8 @@ impl Middleware {
             .push(Arc::new(move |wire| erase(layer.layer(wire))));
     }
 
-    /// Wraps a service in the middleware. The layer added last is the outermost; metrics are outside of all layers.
+    /// Wraps a service in the middleware. The layer added last is the outermost; metrics are outside of all layers,
+    /// and the encoding is chosen outside of the metrics.
     pub(crate) fn wrap<S, B>(&self, service: S) -> Wire
     where
         S: Service<Request<Body>, Response = Response<B>> + Send + 'static,
@@ -92,13 +98,17 @@ impl Middleware {
         for layer in &self.layers {
             wire = BoxService::new(CatchPanic { inner: layer(wire) });
         }
-        match &self.metrics {
-            Some(metrics) => BoxService::new(Measure {
+        if let Some(metrics) = &self.metrics {
+            wire = BoxService::new(Measure {
                 inner: wire,
                 metrics: Arc::clone(metrics),
-            }),
-            None => wire,
+            });
         }
+        BoxService::new(Negotiate {
+            inner: wire,
+            encoding: Arc::clone(&self.encoding),
+            metrics: self.metrics.clone(),
+        })
     }
 }
 

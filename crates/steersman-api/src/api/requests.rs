@@ -15,7 +15,7 @@ use crate::error::{Error, parse_status};
 use crate::event::Decoded;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};
 use crate::request::Request;
-use crate::request::transport::Call;
+use crate::request::transport::{Accept, Call};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
@@ -41,7 +41,7 @@ impl<K: Object> Api<K> {
             .map_err(|problem| Error::invalid_request(info.clone(), problem))?;
         let body = self.encode(&info, object)?;
         let call = call(Method::POST, info, url.write(options), JSON, body);
-        Ok(self.whole(call).generating(generate_name))
+        Ok(self.whole(self.of_kind(call)).generating(generate_name))
     }
 
     /// Returns the request of [`update`](Self::update).
@@ -58,7 +58,7 @@ impl<K: Object> Api<K> {
             return Err(Error::invalid_request(info, problem));
         }
         let call = call(Method::PUT, info, url.write(options), JSON, body);
-        Ok(self.whole(call))
+        Ok(self.whole(self.of_kind(call)))
     }
 
     /// Returns the request of [`patch`](Self::patch).
@@ -193,8 +193,15 @@ impl<K: Object> Api<K> {
         Ok((info.part(subresource), url.sub(subresource)))
     }
 
+    /// Lets the object in the body be sent in protobuf, if the kind is one of Kubernetes itself.
+    fn of_kind(&self, mut call: Call) -> Call {
+        call.object = Some(self.kind.clone());
+        call
+    }
+
     /// Returns a request that is answered with an object of the kind.
-    fn whole(&self, call: Call) -> Request<K> {
+    fn whole(&self, mut call: Call) -> Request<K> {
+        call.accept = Accept::WHOLE.of(&self.kind);
         let decoder = self.decoder.clone();
         let read = move |info: &RequestInfo, body: &Bytes| -> Result<K, Error> {
             read_object(&decoder, info, body)

@@ -1,19 +1,23 @@
 //! Machine: turns the bodies of lists and watches into objects and events, one at a time.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use memchr::memchr;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use steersman_object::{ResourceVersion, json_error_position};
+use steersman_object::{Object, ResourceVersion, json_error_position};
 
+use super::bookmark::bookmark;
 use super::items::{Items, MAX_VALUE, NoList};
 use super::lines::{Lines, MAX_LINE, TooLong};
+use super::protobuf::{FrameEvents, ProtobufItems};
+use super::raw::Prepared;
 use crate::decode::{Decoder, plain_object};
+use crate::encoding::Negotiated;
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, PageEnd, WatchEvent};
+use crate::head::RawObject;
 use crate::request_info::RequestInfo;
 
 #[derive(Default, Deserialize)]
@@ -32,52 +36,82 @@ struct RawEvent<'a> {
     object: &'a RawValue,
 }
 
-#[derive(Deserialize)]
-struct BookmarkObject {
-    metadata: BookmarkMetadata,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BookmarkMetadata {
-    resource_version: String,
-    #[serde(default)]
-    annotations: Option<BTreeMap<String, String>>,
-}
-
-/// The body of one page of a list, cut into the bytes of its objects.
+/// The body of one page of a list, cut into its objects.
 #[derive(Debug)]
 pub(crate) struct Page {
     info: RequestInfo,
-    items: Items,
+    decoder: Decoder,
+    items: PageItems,
     chunk: Bytes,
 }
 
+#[derive(Debug)]
+enum PageItems {
+    Json(Items),
+    Protobuf(ProtobufItems),
+}
+
 impl Page {
-    pub(crate) fn new(info: RequestInfo) -> Self {
+    pub(crate) fn new(decoder: Decoder, info: RequestInfo, negotiated: Negotiated) -> Self {
+        let items = if negotiated.is_protobuf {
+            PageItems::Protobuf(ProtobufItems::new(negotiated))
+        } else {
+            PageItems::Json(Items::new(MAX_VALUE))
+        };
         Self {
             info,
-            items: Items::new(MAX_VALUE),
+            decoder,
+            items,
             chunk: Bytes::new(),
         }
     }
 
-    /// Takes the next chunk. To be called when `next_item` has returned `None`.
+    /// Takes the next chunk. To be called when `next_raw` or `next_object` has returned `None`.
     pub(crate) fn push(&mut self, chunk: Bytes) {
         self.chunk = chunk;
     }
 
-    /// Returns the bytes of the next complete object. An error ends the page.
-    pub(crate) fn next_item(&mut self) -> Result<Option<Bytes>, Error> {
-        let item = self.items.next_item(&mut self.chunk);
-        item.map_err(|problem| no_list(&self.info, &problem))
+    /// Returns the next complete object, with only its metadata decoded. An error ends the page.
+    pub(crate) fn next_raw(&mut self) -> Result<Option<Decoded<RawObject>>, Error> {
+        self.next(|decoder, prepared| decoder.raw_of(prepared))
+    }
+
+    /// Returns the next complete object, decoded as a type. An error ends the page.
+    pub(crate) fn next_object<K: Object>(&mut self) -> Result<Option<Decoded<K>>, Error> {
+        self.next(|decoder, prepared| decoder.object_of(&prepared))
+    }
+
+    fn next<T>(
+        &mut self,
+        decode: impl FnOnce(&Decoder, Prepared<'_>) -> T,
+    ) -> Result<Option<T>, Error> {
+        let (decoder, info, chunk) = (&self.decoder, &self.info, &mut self.chunk);
+        Ok(match &mut self.items {
+            PageItems::Json(items) => {
+                let item = items.next_item(chunk);
+                let item = item.map_err(|problem| no_list(info, &problem))?;
+                item.map(|item| decode(decoder, decoder.prepared(&item)))
+            }
+            PageItems::Protobuf(items) => {
+                let prepared = items.next_item(chunk, decoder, info)?;
+                prepared.map(|prepared| decode(decoder, prepared))
+            }
+        })
     }
 
     /// Returns the list metadata of the page, after the body has ended.
     pub(crate) fn finish(self) -> Result<PageEnd, Error> {
         let info = self.info;
-        let metadata = self.items.finish();
-        let metadata: ListMetadata = match metadata.map_err(|problem| no_list(&info, &problem))? {
+        let metadata = match self.items {
+            PageItems::Json(items) => {
+                let metadata = items.finish();
+                metadata
+                    .map_err(|problem| no_list(&info, &problem))?
+                    .map(Into::into)
+            }
+            PageItems::Protobuf(items) => items.finish(&info)?,
+        };
+        let metadata: ListMetadata = match metadata {
             Some(metadata) => serde_json::from_slice(&metadata).map_err(|error| {
                 let problem = format!(
                     "it is not a list: its metadata: {}",
@@ -104,7 +138,48 @@ fn no_list(info: &RequestInfo, problem: &NoList) -> Error {
 
 /// The body of a watch, decoded into events.
 #[derive(Debug)]
-pub(crate) struct Events {
+pub(crate) enum Events {
+    Json(LineEvents),
+    Protobuf(FrameEvents),
+}
+
+impl Events {
+    pub(crate) fn new(decoder: Decoder, info: RequestInfo, negotiated: Negotiated) -> Self {
+        if negotiated.is_protobuf {
+            Self::Protobuf(FrameEvents::new(decoder, info, negotiated))
+        } else {
+            Self::Json(LineEvents::new(decoder, info))
+        }
+    }
+
+    /// Takes the next chunk. To be called when `next_event` has returned `None`.
+    pub(crate) fn push(&mut self, chunk: Bytes) {
+        match self {
+            Self::Json(events) => events.push(chunk),
+            Self::Protobuf(events) => events.push(chunk),
+        }
+    }
+
+    /// Returns the next complete event. An error ends the watch.
+    pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
+        match self {
+            Self::Json(events) => events.next_event(),
+            Self::Protobuf(events) => events.next_event(),
+        }
+    }
+
+    /// Returns the event that the body ends with, if there is one; an error if the body ends inside an event.
+    pub(crate) fn finish(&mut self) -> Option<Result<WatchEvent, Error>> {
+        match self {
+            Self::Json(events) => events.finish(),
+            Self::Protobuf(events) => events.finish(),
+        }
+    }
+}
+
+/// The body of a watch in JSON: an event per line.
+#[derive(Debug)]
+pub(crate) struct LineEvents {
     decoder: Decoder,
     info: RequestInfo,
     lines: Lines,
@@ -120,7 +195,7 @@ enum Line {
     Broken(String),
 }
 
-impl Events {
+impl LineEvents {
     pub(crate) fn new(decoder: Decoder, info: RequestInfo) -> Self {
         Self {
             decoder,
@@ -232,14 +307,9 @@ impl Events {
             "ADDED" => WatchEvent::Added(self.decoder.raw_object(raw)),
             "MODIFIED" => WatchEvent::Modified(self.decoder.raw_object(raw)),
             "DELETED" => WatchEvent::Deleted(self.decoder.raw_object(raw)),
-            "BOOKMARK" => match serde_json::from_slice::<BookmarkObject>(raw) {
-                Ok(BookmarkObject { metadata }) => WatchEvent::Bookmark {
-                    version: ResourceVersion::new(metadata.resource_version),
-                    initial_events_end: is_initial_events_end(metadata.annotations.as_ref()),
-                },
-                Err(error) => {
-                    return Line::Broken(format!("a bookmark: {}", json_error_position(&error)));
-                }
+            "BOOKMARK" => match bookmark(raw) {
+                Ok(bookmark) => bookmark,
+                Err(problem) => return Line::Broken(problem),
             },
             "ERROR" => {
                 let status = parse_status(raw).unwrap_or_default();
@@ -251,12 +321,6 @@ impl Events {
             }
         })
     }
-}
-
-/// Checks the value of the annotation, because its presence alone does not count (KEP-3157).
-fn is_initial_events_end(annotations: Option<&BTreeMap<String, String>>) -> bool {
-    let value = annotations.and_then(|a| a.get("k8s.io/initial-events-end"));
-    value.is_some_and(|v| v == "true")
 }
 
 #[cfg(test)]

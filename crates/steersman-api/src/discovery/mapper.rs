@@ -14,7 +14,7 @@ use super::document::{self, Group, Index, Served, Version};
 use super::table::KindTable;
 use crate::connection::Connection;
 use crate::error::{Error, Status};
-use crate::request::transport::Call;
+use crate::request::transport::{Accept, Call};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
@@ -350,7 +350,7 @@ impl Mapper {
         let connect = || self.inner.connection.connect();
         let client = self.inner.client.get_or_try_init(connect).await?;
         let mut call = Call::get(RequestInfo::of_document("read", &path), Url::path(path));
-        call.accept = accept;
+        call.accept = Accept::only(accept);
         Ok(call.fetch(client).await?.1)
     }
 }

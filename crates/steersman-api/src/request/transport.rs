@@ -7,9 +7,13 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube_client::client::Body;
+use steersman_object::Kind;
+use steersman_protobuf::Message;
 use tokio::time::timeout;
 
 use super::url::Url;
+use crate::decode::protobuf::to_json;
+use crate::encoding::{Negotiable, Negotiated};
 use crate::error::Error;
 use crate::request_info::RequestInfo;
 
@@ -23,13 +27,73 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 /// The largest part of an error body that is read, in bytes.
 const ERROR_BODY: usize = 1 << 20;
 
-/// The `Accept` header of a list of metadata. A server that does not know this form sends whole objects, of which the
-/// rest is dropped.
-pub(crate) const METADATA_LIST: &str =
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-/// The `Accept` header of the metadata of one object, and of a watch of metadata.
-pub(crate) const METADATA: &str =
-    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+/// The form of an answer: the `Accept` headers that ask for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accept {
+    pub(crate) json: &'static str,
+    /// Names protobuf first; `None` for a form that servers send only as JSON or text.
+    pub(crate) protobuf: Option<&'static str>,
+}
+
+impl Accept {
+    pub(crate) const JSON: Self = Self::only("application/json");
+    pub(crate) const WHOLE: Self = Self {
+        json: "application/json",
+        protobuf: Some("application/vnd.kubernetes.protobuf,application/json"),
+    };
+    pub(crate) const WATCH: Self = Self {
+        json: "application/json",
+        protobuf: Some("application/vnd.kubernetes.protobuf;stream=watch,application/json"),
+    };
+    /// A list of metadata. A server that does not know this form sends whole objects, of which the rest is dropped.
+    pub(crate) const METADATA_LIST: Self = Self {
+        json: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+        protobuf: Some(
+            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
+             application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+        ),
+    };
+    /// The metadata of one object.
+    pub(crate) const METADATA: Self = Self {
+        json: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+        protobuf: Some(
+            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+             application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+        ),
+    };
+    /// A watch of metadata.
+    pub(crate) const METADATA_WATCH: Self = Self {
+        json: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+        protobuf: Some(
+            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;stream=watch,\
+             application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+        ),
+    };
+
+    /// The form that only this header asks for.
+    pub(crate) const fn only(header: &'static str) -> Self {
+        Self {
+            json: header,
+            protobuf: None,
+        }
+    }
+
+    /// Returns the form for objects of a kind: servers send only the kinds of Kubernetes itself in protobuf.
+    pub(crate) fn of(self, kind: &Kind) -> Self {
+        let gvk = kind.gvk();
+        match Message::of_kind(&gvk.api_version(), gvk.kind()) {
+            Some(_) => self,
+            None => Self::only(self.json),
+        }
+    }
+}
+
+/// An answer that is a success, before its body has arrived.
+pub(crate) struct Answered {
+    pub(crate) info: RequestInfo,
+    pub(crate) response: Response<Body>,
+    pub(crate) negotiated: Negotiated,
+}
 
 /// One request to an API server.
 #[derive(Clone, Debug)]
@@ -39,8 +103,10 @@ pub(crate) struct Call {
     pub(crate) url: Url,
     /// The content type and the body, if there is one.
     pub(crate) body: Option<(&'static str, Bytes)>,
-    /// The accepted forms of the answer.
-    pub(crate) accept: &'static str,
+    /// The form of the answer.
+    pub(crate) accept: Accept,
+    /// The kind of the object in the body, if the body may be sent in protobuf.
+    pub(crate) object: Option<Kind>,
     /// Whether to ask for an uncompressed answer.
     pub(crate) identity: bool,
     /// The time limit until the server begins to answer. Zero and `Duration::MAX` mean no limit.
@@ -54,29 +120,65 @@ impl Call {
             method: Method::GET,
             url,
             body: None,
-            accept: "application/json",
+            accept: Accept::JSON,
+            object: None,
             identity: false,
             limit: DEFAULT_REQUEST_TIMEOUT,
         }
     }
 
     /// Sends the request. An answer that is not a success becomes an error.
-    pub(crate) async fn send(
-        self,
-        client: &kube_client::Client,
-    ) -> Result<(RequestInfo, Response<Body>), Error> {
-        let info = self.info;
+    ///
+    /// CONN-7: a server that refuses protobuf (406, 415) has not executed the request, which is sent again as JSON.
+    pub(crate) async fn send(self, client: &kube_client::Client) -> Result<Answered, Error> {
+        let mut answered = self.send_once(client).await?;
+        let code = answered.response.status();
+        let refused = match code {
+            StatusCode::NOT_ACCEPTABLE => answered.negotiated.asked_protobuf,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => answered.negotiated.sent_protobuf,
+            _ => false,
+        };
+        if refused {
+            answered
+                .negotiated
+                .fall_back(&format!("{} was answered with {code}", self.info));
+            answered = self.send_once(client).await?;
+        }
+        let code = answered.response.status();
+        if code.is_success() {
+            return Ok(answered);
+        }
+        let Answered {
+            info,
+            response,
+            negotiated,
+        } = answered;
+        let retry_after = retry_after(response.headers());
+        // If its body cannot be read, the error has less detail.
+        let body = collect(&info, response, ERROR_BODY).await;
+        let body = body.and_then(|body| as_json(&info, &negotiated, body));
+        let body = body.unwrap_or_default();
+        Err(Error::from_answer(info, code.as_u16(), retry_after, &body))
+    }
+
+    async fn send_once(&self, client: &kube_client::Client) -> Result<Answered, Error> {
+        let info = self.info.clone();
         let mut request = Request::builder()
-            .method(self.method)
-            .uri(self.url.into_string())
-            .header(ACCEPT, self.accept);
+            .method(self.method.clone())
+            .uri(self.url.clone().into_string())
+            .header(ACCEPT, self.accept.json);
         if self.identity {
             request = request.header(ACCEPT_ENCODING, "identity");
         }
-        let body = match self.body {
+        if let Some(accept) = self.accept.protobuf {
+            let json = self.body.as_ref().map(|(_, json)| json.clone());
+            let object = self.object.clone().zip(json);
+            request = request.extension(Negotiable { accept, object });
+        }
+        let body = match &self.body {
             Some((content_type, bytes)) => {
-                request = request.header(CONTENT_TYPE, content_type);
-                Body::from(bytes)
+                request = request.header(CONTENT_TYPE, *content_type);
+                Body::from(bytes.clone())
             }
             None => Body::empty(),
         };
@@ -89,7 +191,7 @@ impl Call {
             Duration::ZERO => Duration::MAX,
             limit => limit,
         };
-        let response = match timeout(limit, client.send(request)).await {
+        let mut response = match timeout(limit, client.send(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(Error::from_client(info, error)),
             Err(_) => {
@@ -97,15 +199,12 @@ impl Call {
                 return Err(Error::transport(&info, cause));
             }
         };
-        if response.status().is_success() {
-            return Ok((info, response));
-        }
-        let code = response.status().as_u16();
-        let retry_after = retry_after(response.headers());
-        // If its body cannot be read, the error has less detail.
-        let body = collect(&info, response, ERROR_BODY).await;
-        let body = body.unwrap_or_default();
-        Err(Error::from_answer(info, code, retry_after, &body))
+        let negotiated = response.extensions_mut().remove::<Negotiated>();
+        Ok(Answered {
+            info,
+            response,
+            negotiated: negotiated.unwrap_or_default(),
+        })
     }
 
     /// Sends the request and collects the whole answer.
@@ -117,16 +216,33 @@ impl Call {
         Ok((info, body))
     }
 
-    /// Sends the request and collects the whole answer, with its status code.
+    /// Sends the request and collects the whole answer as JSON, with its status code.
     pub(crate) async fn fetch_with_code(
         self,
         client: &kube_client::Client,
     ) -> Result<(RequestInfo, StatusCode, Bytes), Error> {
-        let (info, response) = self.send(client).await?;
+        let Answered {
+            info,
+            response,
+            negotiated,
+        } = self.send(client).await?;
         let code = response.status();
         let body = collect(&info, response, usize::MAX).await?;
+        let body = as_json(&info, &negotiated, body)?;
         Ok((info, code, body))
     }
+}
+
+/// Returns the body of an answer as JSON, or as the text that it is.
+fn as_json(info: &RequestInfo, negotiated: &Negotiated, body: Bytes) -> Result<Bytes, Error> {
+    if !negotiated.is_protobuf {
+        return Ok(body);
+    }
+    to_json(&body).map_err(|why| {
+        let problem = format!("it is not an object in protobuf: {why}");
+        negotiated.fall_back(&format!("{info}: {problem}"));
+        Error::decode(info, problem)
+    })
 }
 
 async fn collect(info: &RequestInfo, response: Response<Body>, max: usize) -> Result<Bytes, Error> {

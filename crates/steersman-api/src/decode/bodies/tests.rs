@@ -20,23 +20,27 @@ fn info() -> RequestInfo {
 }
 
 fn page<K: Object>(decoder: &Decoder, body: &serde_json::Value) -> ListPage<K> {
-    page_of(body.to_string().as_bytes(), |item| decoder.object(item)).unwrap()
+    page_of(decoder, body.to_string().as_bytes(), Page::next_object).unwrap()
 }
 
-fn page_of<K>(body: &[u8], item: impl Fn(&[u8]) -> Decoded<K>) -> Result<ListPage<K>, Error> {
-    let mut page = Page::new(info());
+fn page_of<K>(
+    decoder: &Decoder,
+    body: &[u8],
+    next: impl Fn(&mut Page) -> Result<Option<Decoded<K>>, Error>,
+) -> Result<ListPage<K>, Error> {
+    let mut page = Page::new(decoder.clone(), info(), Negotiated::default());
     let mut items = Vec::new();
     for chunk in body.chunks(7) {
         page.push(Bytes::copy_from_slice(chunk));
-        while let Some(found) = page.next_item()? {
-            items.push(item(&found));
+        while let Some(item) = next(&mut page)? {
+            items.push(item);
         }
     }
     Ok(ListPage::of(items, page.finish()?))
 }
 
 fn events(chunks: &[&str]) -> Vec<String> {
-    let mut events = Events::new(decoder::<ConfigMap>(), info());
+    let mut events = LineEvents::new(decoder::<ConfigMap>(), info());
     let mut words = Vec::new();
     for chunk in chunks {
         events.push(Bytes::copy_from_slice(chunk.as_bytes()));
@@ -148,8 +152,8 @@ fn an_empty_list_may_have_no_items_at_all() {
 #[test]
 fn a_body_that_is_no_list_differs_from_a_truncated_list() {
     let error = |body: &str| {
-        let object = |item: &[u8]| decoder::<ConfigMap>().object::<ConfigMap>(item);
-        page_of(body.as_bytes(), object).unwrap_err()
+        let decoder = decoder::<ConfigMap>();
+        page_of(&decoder, body.as_bytes(), Page::next_object::<ConfigMap>).unwrap_err()
     };
     for (body, problem) in [
         ("<html>", "at byte 0, an object was expected"),
@@ -266,7 +270,7 @@ fn a_line_that_is_no_event_differs_from_a_truncated_event() {
 
 #[test]
 fn a_line_past_every_bound_is_one_error() {
-    let mut events = Events::new(decoder::<ConfigMap>(), info());
+    let mut events = LineEvents::new(decoder::<ConfigMap>(), info());
     let chunk = Bytes::from(vec![b'x'; 1 << 20]);
     for _ in 0..32 {
         events.push(chunk.clone());
@@ -289,8 +293,8 @@ fn a_raw_object_has_its_head_and_its_undecoded_bytes() {
         {"metadata": {"namespace": "n"}},
         [{"name": "c"}],
     ]});
-    let raw_object = |item: &[u8]| decoder::<ConfigMap>().raw_object(item);
-    let page = page_of(body.to_string().as_bytes(), raw_object);
+    let maps = decoder::<ConfigMap>();
+    let page = page_of(&maps, body.to_string().as_bytes(), Page::next_raw);
     let mut items = page.unwrap().items.into_iter();
     let raw = items.next().unwrap().good().unwrap();
     let head = raw.head();
@@ -384,7 +388,7 @@ fn an_object_of_another_kind_is_malformed_under_its_own_key() {
     // An event with such an object needs the parser.
     let pod = r#"{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"}}"#;
     let event = format!(r#"{{"type":"ADDED","object":{pod}}}"#);
-    let events = Events::new(deployments(), info());
+    let events = LineEvents::new(deployments(), info());
     let Line::Event(WatchEvent::Added(Decoded::Malformed(kept))) = events.decode(event.as_bytes())
     else {
         panic!("{event}");
@@ -401,7 +405,7 @@ fn an_object_of_another_kind_is_malformed_under_its_own_key() {
 #[test]
 fn unusual_members_around_the_object_go_to_the_parser() {
     let plain = |text: &str| {
-        let events = Events::new(decoder::<ConfigMap>(), info());
+        let events = LineEvents::new(decoder::<ConfigMap>(), info());
         events.plain_event(text.as_bytes()).is_some()
     };
     let object = r#"{"metadata":{"name":"a"},"data":{"k":"}"}}"#;
@@ -449,7 +453,7 @@ proptest! {
             let place = place.min(text.len());
             text.insert(place, byte);
         }
-        let events = Events::new(decoder::<ConfigMap>(), info());
+        let events = LineEvents::new(decoder::<ConfigMap>(), info());
         let shown = |event: &WatchEvent| match event {
             WatchEvent::Added(Decoded::Good(object)) => format!("+{:?} {:?}", object.head(), value(object)),
             WatchEvent::Modified(Decoded::Good(object)) => format!("~{:?} {:?}", object.head(), value(object)),

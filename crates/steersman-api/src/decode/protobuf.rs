@@ -1,0 +1,228 @@
+//! Machine: turns protobuf that arrives into objects and events. Objects become the JSON that the rest of the client
+//! decodes and keeps.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use steersman_protobuf::stream::Broken;
+use steersman_protobuf::{
+    Envelope, Event, Frames, Keep, ListItems, Message, Unknown, append_message, append_object,
+};
+
+use super::bookmark::bookmark;
+use super::raw::Prepared;
+use crate::decode::Decoder;
+use crate::encoding::Negotiated;
+use crate::error::{Error, parse_status};
+use crate::event::{Decoded, WatchEvent};
+use crate::head::RawObject;
+use crate::request_info::RequestInfo;
+
+/// The type of metadata alone.
+const METADATA: (&str, &str) = ("meta.k8s.io/v1", "PartialObjectMetadata");
+
+/// Returns an answer in protobuf as JSON.
+pub(crate) fn to_json(body: &[u8]) -> Result<Bytes, String> {
+    let mut json = Vec::with_capacity(2 * body.len());
+    Envelope::open(body)?.append_json(Keep::WHOLE, &mut json)?;
+    Ok(json.into())
+}
+
+impl Decoder {
+    /// Prepares an object that arrived as a message of its own kind, or as metadata alone.
+    fn transcoded(&self, raw: &[u8]) -> Result<(Prepared<'static>, Unknown), String> {
+        let (api_version, kind) = (self.kind.gvk().api_version(), self.kind.gvk().kind());
+        // The metadata is the same field of every kind, so it can be read of a kind that is not in the table.
+        let message = Message::of_kind(&api_version, kind)
+            .or_else(|| Message::of_kind(METADATA.0, METADATA.1).filter(|_| self.metadata_only))
+            .ok_or("its kind is not one of those that are sent in protobuf")?;
+        let keep = Keep {
+            managed_fields: !self.drop_managed_fields,
+            beyond_metadata: !self.metadata_only,
+        };
+        let mut json = Vec::with_capacity(2 * raw.len());
+        let findings = append_object((&api_version, kind), message, raw, keep, &mut json)?;
+        let unknown = if self.metadata_only {
+            Unknown::default()
+        } else {
+            findings.unknown
+        };
+        let prepared = Prepared {
+            json: Cow::Owned(json),
+            metadata: findings.metadata,
+            foreign: None,
+        };
+        Ok((prepared, unknown))
+    }
+}
+
+/// The body of a list in protobuf, cut into its objects.
+#[derive(Debug)]
+pub(crate) struct ProtobufItems {
+    items: ListItems,
+    negotiated: Negotiated,
+    knows_kind: bool,
+}
+
+impl ProtobufItems {
+    pub(crate) fn new(negotiated: Negotiated) -> Self {
+        Self {
+            items: ListItems::new(),
+            negotiated,
+            knows_kind: false,
+        }
+    }
+
+    /// Returns the next complete object. An error ends the list, and the next one is requested as JSON.
+    pub(crate) fn next_item(
+        &mut self,
+        chunk: &mut Bytes,
+        decoder: &Decoder,
+        info: &RequestInfo,
+    ) -> Result<Option<Prepared<'static>>, Error> {
+        let item = match self.items.next_item(chunk) {
+            Ok(Some(item)) => item,
+            Ok(None) => return Ok(None),
+            Err(problem) => return Err(self.broken(info, &problem.to_string())),
+        };
+        if !std::mem::replace(&mut self.knows_kind, true) {
+            self.check_kind(decoder)
+                .map_err(|why| self.broken(info, &why))?;
+        }
+        match decoder.transcoded(&item) {
+            Ok((prepared, unknown)) => {
+                self.negotiated.note_unknown(&decoder.kind, &unknown);
+                Ok(Some(prepared))
+            }
+            Err(problem) => Err(self.broken(info, &format!("an object in it: {problem}"))),
+        }
+    }
+
+    /// Returns the metadata of the list as JSON, after the body has ended.
+    pub(crate) fn finish(self, info: &RequestInfo) -> Result<Option<Vec<u8>>, Error> {
+        let list_meta = match self.items.finish() {
+            Ok(list_meta) => list_meta,
+            Err(cut @ Broken::Cut { .. }) => return Err(Error::transport(info, cut.to_string())),
+            Err(problem) => return Err(broken(&self.negotiated, info, &problem.to_string())),
+        };
+        let (Some(list_meta), Some(message)) = (list_meta, Message::named("meta.v1.ListMeta"))
+        else {
+            return Ok(None);
+        };
+        let mut json = Vec::new();
+        append_message(message, &list_meta, &mut json)
+            .map_err(|why| broken(&self.negotiated, info, &format!("its metadata: {why}")))?;
+        Ok(Some(json))
+    }
+
+    fn check_kind(&self, decoder: &Decoder) -> Result<(), String> {
+        let (api_version, kind) = self.items.list_kind();
+        let item = kind.strip_suffix("List").unwrap_or_default();
+        let gvk = decoder.kind.gvk();
+        let is_asked_for = (api_version, item) == (&*gvk.api_version(), gvk.kind());
+        if is_asked_for || (decoder.metadata_only && (api_version, item) == METADATA) {
+            return Ok(());
+        }
+        Err(format!("it says that it is {kind} of {api_version}"))
+    }
+
+    fn broken(&self, info: &RequestInfo, problem: &str) -> Error {
+        broken(&self.negotiated, info, problem)
+    }
+}
+
+fn broken(negotiated: &Negotiated, info: &RequestInfo, problem: &str) -> Error {
+    let problem = format!("it is not a list in protobuf: {problem}");
+    negotiated.fall_back(&format!("{info}: {problem}"));
+    Error::decode(info, problem)
+}
+
+/// The body of a watch in protobuf, decoded into events.
+#[derive(Debug)]
+pub(crate) struct FrameEvents {
+    decoder: Decoder,
+    info: RequestInfo,
+    frames: Frames,
+    negotiated: Negotiated,
+}
+
+impl FrameEvents {
+    pub(crate) fn new(decoder: Decoder, info: RequestInfo, negotiated: Negotiated) -> Self {
+        Self {
+            decoder,
+            info,
+            frames: Frames::default(),
+            negotiated,
+        }
+    }
+
+    /// Takes the next chunk. To be called when `next_event` has returned `None`.
+    pub(crate) fn push(&mut self, chunk: Bytes) {
+        self.frames.push(chunk);
+    }
+
+    /// Returns the next complete event. An error ends the watch, and the next one is requested as JSON.
+    pub(crate) fn next_event(&mut self) -> Option<Result<WatchEvent, Error>> {
+        let frame = self
+            .frames
+            .next_frame()
+            .map_err(|problem| problem.to_string());
+        let event = frame.and_then(|frame| frame.map(|frame| self.event(&frame)).transpose());
+        event.transpose().map(|event| {
+            event.map_err(|problem| {
+                let problem = format!("an event in protobuf: {problem}");
+                self.negotiated
+                    .fall_back(&format!("{}: {problem}", self.info));
+                Error::decode(&self.info, problem)
+            })
+        })
+    }
+
+    /// Returns an error if the body ends inside an event.
+    pub(crate) fn finish(&self) -> Option<Result<WatchEvent, Error>> {
+        let cut = self.frames.finish().err()?;
+        Some(Err(Error::transport(&self.info, cut.to_string())))
+    }
+
+    fn event(&self, frame: &[u8]) -> Result<WatchEvent, String> {
+        let event = Event::read(frame)?;
+        let make = match event.kind {
+            b"ADDED" => WatchEvent::Added,
+            b"MODIFIED" => WatchEvent::Modified,
+            b"DELETED" => WatchEvent::Deleted,
+            b"BOOKMARK" => return bookmark(&json_of(&event)?),
+            b"ERROR" => {
+                let status = parse_status(&json_of(&event)?).unwrap_or_default();
+                let error = Error::from_status(self.info.clone(), status, None);
+                return Ok(WatchEvent::Error(error));
+            }
+            other => {
+                let other: String = String::from_utf8_lossy(other).chars().take(40).collect();
+                return Err(format!("it has the unknown type {other:?}"));
+            }
+        };
+        self.object(&event).map(make)
+    }
+
+    fn object(&self, event: &Event<'_>) -> Result<Decoded<RawObject>, String> {
+        let envelope = Envelope::open(event.object)?;
+        let (api_version, kind) = (envelope.api_version.as_str(), envelope.kind.as_str());
+        let gvk = self.decoder.kind.gvk();
+        let is_asked_for = (api_version, kind) == (&*gvk.api_version(), gvk.kind())
+            || (self.decoder.metadata_only && (api_version, kind) == METADATA);
+        if !is_asked_for {
+            // An object of another kind affects no other object, as in JSON.
+            return Ok(self.decoder.raw_object(&json_of(event)?));
+        }
+        let (prepared, unknown) = self.decoder.transcoded(envelope.raw)?;
+        self.negotiated.note_unknown(&self.decoder.kind, &unknown);
+        Ok(self.decoder.raw_of(prepared))
+    }
+}
+
+fn json_of(event: &Event<'_>) -> Result<Bytes, String> {
+    to_json(event.object)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! Words: the encoding of objects on the wire, and what a connection has learnt about it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use steersman_object::Kind;
+use steersman_protobuf::Unknown;
+use tracing::warn;
+
+use crate::metrics::HostMetrics;
+
+/// The encoding of objects between a client and its server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encoding {
+    /// JSON for all kinds.
+    Json,
+    /// Protobuf for the kinds of Kubernetes itself, as in client-go, and JSON for all others.
+    ///
+    /// Protobuf costs the server about a third of the work of JSON, and needs fewer bytes.
+    #[default]
+    Protobuf,
+}
+
+/// The variable that turns protobuf off without a change of the program: `STEERSMAN_ENCODING=json`.
+const VARIABLE: &str = "STEERSMAN_ENCODING";
+
+impl Encoding {
+    /// Returns the encoding that the environment names, or else the default.
+    pub(crate) fn of_environment() -> Self {
+        match std::env::var(VARIABLE) {
+            Ok(named) if named.eq_ignore_ascii_case("json") => Self::Json,
+            _ => Self::default(),
+        }
+    }
+}
+
+/// The encoding of one connection, shared by its clients.
+#[derive(Debug)]
+pub(crate) struct SharedEncoding {
+    chosen: Encoding,
+    /// Whether the server turned out not to speak protobuf.
+    fell_back: AtomicBool,
+    /// The kinds with fields that the table of messages does not know.
+    said: Mutex<BTreeSet<String>>,
+}
+
+impl SharedEncoding {
+    pub(crate) fn new(chosen: Encoding) -> Arc<Self> {
+        Arc::new(Self {
+            chosen,
+            fell_back: AtomicBool::new(false),
+            said: Mutex::default(),
+        })
+    }
+
+    /// Returns whether requests for built-in kinds ask for protobuf.
+    pub(crate) fn is_protobuf(&self) -> bool {
+        self.chosen == Encoding::Protobuf && !self.fell_back.load(Ordering::Relaxed)
+    }
+
+    /// Uses JSON from here on (CONN-7).
+    fn fall_back(&self, problem: &str) {
+        if !self.fell_back.swap(true, Ordering::Relaxed) {
+            warn!(
+                problem,
+                "the server does not speak protobuf as Kubernetes does: JSON from here on; \
+                 {VARIABLE}=json, or `Connection::encoding`, avoids the attempt"
+            );
+        }
+    }
+}
+
+/// A request that may be sent in protobuf, as an extension of the HTTP request. Without the middleware of a
+/// connection, it is sent as JSON.
+#[derive(Clone, Debug)]
+pub(crate) struct Negotiable {
+    /// The `Accept` header that names protobuf first.
+    pub(crate) accept: &'static str,
+    /// The kind and the JSON of the object in the body.
+    pub(crate) object: Option<(Kind, Bytes)>,
+}
+
+/// How one request was sent, and how its answer is encoded. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Negotiated {
+    /// `None` for a client that no connection made.
+    pub(crate) by: Option<Arc<SharedEncoding>>,
+    pub(crate) metrics: Option<Arc<HostMetrics>>,
+    /// Whether the request asked for protobuf.
+    pub(crate) asked_protobuf: bool,
+    /// Whether the body of the request is protobuf.
+    pub(crate) sent_protobuf: bool,
+    /// Whether the body of the answer is protobuf.
+    pub(crate) is_protobuf: bool,
+}
+
+impl Negotiated {
+    /// Notes that the server does not speak protobuf.
+    pub(crate) fn fall_back(&self, problem: &str) {
+        if let Some(by) = &self.by {
+            by.fall_back(problem);
+        }
+    }
+
+    /// Notes fields that the table of messages does not know, which were dropped.
+    pub(crate) fn note_unknown(&self, kind: &Kind, unknown: &Unknown) {
+        let Some((message, number)) = unknown.first else {
+            return;
+        };
+        let name = kind.qualified_plural();
+        if let Some(metrics) = &self.metrics {
+            metrics.count_dropped_fields(&name, unknown.count);
+        }
+        let said = self.by.as_ref().map(|by| &by.said);
+        if said.is_none_or(|said| said.lock().insert(name.clone())) {
+            warn!(
+                kind = name,
+                message,
+                number,
+                "the server sends fields that this version of Steersman does not know; they are left out"
+            );
+        }
+    }
+}
+
+impl fmt::Debug for Negotiated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Negotiated")
+            .field("asked_protobuf", &self.asked_protobuf)
+            .field("is_protobuf", &self.is_protobuf)
+            .finish_non_exhaustive()
+    }
+}

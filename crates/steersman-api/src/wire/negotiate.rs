@@ -1,0 +1,82 @@
+//! Driver: asks for protobuf where the connection and the request allow it, and encodes bodies in it.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Request, Response};
+use kube_client::client::Body;
+use steersman_object::Kind;
+use steersman_protobuf::{MEDIA_TYPE, Message, encode_text, seal};
+use tower::{BoxError, Service};
+
+use super::{AnswerBody, Wire};
+use crate::encoding::{Negotiable, Negotiated, SharedEncoding};
+use crate::metrics::HostMetrics;
+
+/// Sends requests that are [`Negotiable`] in protobuf.
+pub(super) struct Negotiate {
+    pub(super) inner: Wire,
+    pub(super) encoding: Arc<SharedEncoding>,
+    pub(super) metrics: Option<Arc<HostMetrics>>,
+}
+
+impl Service<Request<Body>> for Negotiate {
+    type Response = Response<AnswerBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let negotiable = request.extensions_mut().remove::<Negotiable>();
+        let negotiable = negotiable.filter(|_| self.encoding.is_protobuf());
+        let mut negotiated = Negotiated {
+            by: Some(Arc::clone(&self.encoding)),
+            metrics: self.metrics.clone(),
+            asked_protobuf: negotiable.is_some(),
+            sent_protobuf: false,
+            is_protobuf: false,
+        };
+        if let Some(negotiable) = negotiable {
+            let headers = request.headers_mut();
+            headers.insert(ACCEPT, HeaderValue::from_static(negotiable.accept));
+            if let Some(bytes) = negotiable
+                .object
+                .and_then(|(kind, json)| encoded(&kind, &json))
+            {
+                headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+                *request.body_mut() = Body::from(bytes);
+                negotiated.sent_protobuf = true;
+            }
+        }
+        let answer = self.inner.call(request);
+        async move {
+            let mut response = answer.await?;
+            negotiated.is_protobuf = is_protobuf(response.headers());
+            response.extensions_mut().insert(negotiated);
+            Ok(response)
+        }
+        .boxed()
+    }
+}
+
+/// Returns an object in protobuf; `None` if the bytes would not have all of it, so that it is sent as JSON.
+fn encoded(kind: &Kind, json: &[u8]) -> Option<Bytes> {
+    let gvk = kind.gvk();
+    let (api_version, kind) = (gvk.api_version(), gvk.kind());
+    let encoded = encode_text(Message::of_kind(&api_version, kind)?, json).ok()?;
+    let is_whole = encoded.unknown.is_none();
+    is_whole.then(|| seal(&api_version, kind, &encoded.raw).into())
+}
+
+/// Returns whether an answer is protobuf. What was asked for does not matter.
+fn is_protobuf(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE);
+    content_type.is_some_and(|value| value.as_bytes().starts_with(MEDIA_TYPE.as_bytes()))
+}
