@@ -31,7 +31,7 @@ use crate::cache::sync::in_turns;
 use crate::cache::words::{MeasuredCache, START_TO_SYNCED, Synced};
 use crate::figures::Figures;
 use crate::process::{Outcome, progress};
-use crate::report::{Figure, KUBE_RUNTIME, Spread};
+use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
 use crate::samples::{Sample, TOGETHER};
 use crate::world::Worlds;
 
@@ -80,9 +80,10 @@ async fn timed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
         MeasuredCache::KubeRuntime,
         MeasuredCache::Packed,
         MeasuredCache::Http1,
+        MeasuredCache::Json,
     ];
     progress(format!("{} runs of each cache", size.runs));
-    let [own, peer, packed, http1] = in_turns(&world, of, size.objects, size.runs).await?;
+    let [own, peer, packed, http1, json] = in_turns(&world, of, size.objects, size.runs).await?;
     world.end().await?;
     let each = peer.iter().map(|one| one.bytes_each).max();
     let pods = format!("{} Pods", size.objects);
@@ -93,6 +94,7 @@ async fn timed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
     let beside = |id: &str, what: &str, of: &dyn Fn(&Synced) -> f64| {
         Figure::new(id, format!("{what}, {on}"), "s", Spread::over(&own, of))
             .beside(KUBE_RUNTIME, Spread::over(&peer, of))
+            .beside(IN_JSON, Spread::over(&json, of))
             .ratio(3.0)
     };
     let get = Spread::over(&packed, |one| one.spread_ns / 1e3);

@@ -59,6 +59,9 @@ pub(crate) struct Spread {
 /// The reflector, the controller and the watcher of kube-runtime.
 pub(crate) const KUBE_RUNTIME: &str = "kube-runtime";
 
+/// The same in JSON, where the kind is sent in protobuf.
+pub(crate) const IN_JSON: &str = "in JSON";
+
 impl Figure {
     /// Creates a figure for which less is better.
     pub(crate) fn new(id: &str, what: impl Into<String>, unit: &'static str, own: Spread) -> Self {

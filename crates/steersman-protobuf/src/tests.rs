@@ -1,5 +1,7 @@
 //! Objects in protobuf, built by hand from the numbers of the messages.
 
+mod random;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

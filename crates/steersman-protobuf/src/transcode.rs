@@ -368,7 +368,9 @@ impl JsonWriter<'_> {
             self.out.extend_from_slice(b"null");
             return Ok(());
         }
-        serde_json::from_slice::<IgnoredAny>(raw)
+        // A parser that ignores values does not look for invalid UTF-8 in them.
+        let text = std::str::from_utf8(raw).map_err(|error| Stop::Broken(error.to_string()))?;
+        serde_json::from_str::<IgnoredAny>(text)
             .map_err(|error| Stop::Broken(error.to_string()))?;
         self.out.extend_from_slice(raw);
         Ok(())

@@ -4,7 +4,7 @@ use super::sync::in_turns;
 use super::words::{MeasuredCache, START_TO_SYNCED, Synced};
 use crate::figures::Figures;
 use crate::process::{Outcome, progress};
-use crate::report::{Figure, KUBE_RUNTIME, Spread};
+use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
 
@@ -39,8 +39,12 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
     for (of, what) in KINDS {
         let world = worlds.start(of, size.objects).await?;
         progress(format!("{} runs of each cache", size.runs));
-        let who = [MeasuredCache::Defaults, MeasuredCache::KubeRuntime];
-        let [own, peer] = in_turns(&world, who, size.objects, size.runs).await?;
+        let who = [
+            MeasuredCache::Defaults,
+            MeasuredCache::KubeRuntime,
+            MeasuredCache::Json,
+        ];
+        let [own, peer, json] = in_turns(&world, who, size.objects, size.runs).await?;
         world.end().await?;
         let bytes = peer.iter().map(|one| one.bytes_each).max();
         let kilobytes = bytes.unwrap_or_default() as f64 / 1e3;
@@ -49,12 +53,19 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
             let id = format!("kinds/{id}/{}", of.name());
             Figure::new(&id, what, unit, Spread::over(&own, figure))
                 .beside(KUBE_RUNTIME, Spread::over(&peer, figure))
+                .beside(IN_JSON, Spread::over(&json, figure))
         };
         figures.add(beside(
             "seconds",
             format!("{START_TO_SYNCED}, {what}"),
             "s",
             &|one| one.seconds,
+        ));
+        figures.add(beside(
+            "cpu",
+            format!("processor time of the client for that sync, {what}"),
+            "s",
+            &|one| one.cpu,
         ));
         figures.add(beside(
             "resident",

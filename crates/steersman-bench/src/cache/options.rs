@@ -29,11 +29,16 @@ const QUICK: OptionsSize = OptionsSize {
 };
 
 /// The options, with their names in ids and in labels.
-const OPTIONS: [(MeasuredCache, &str, &str); 10] = [
+const OPTIONS: [(MeasuredCache, &str, &str); 11] = [
     (
         MeasuredCache::Defaults,
         "defaults",
         "default options (budget of 64 MiB)",
+    ),
+    (
+        MeasuredCache::Json,
+        "json",
+        "JSON instead of protobuf",
     ),
     (
         MeasuredCache::Packed,

@@ -7,7 +7,7 @@ use kube_client::core::NamespaceResourceScope;
 use kube_runtime::reflector::{ObjectRef, Store as Reader};
 use kube_runtime::{WatchStreamExt, reflector, watcher};
 use prometheus::Registry;
-use steersman_api::Connection;
+use steersman_api::{Connection, Encoding};
 use steersman_cache::{Cache, CacheMetrics, CacheOptions, Settings};
 use steersman_informer::Informer;
 use steersman_object::{Kind, LabelSelector, Object, ObjectKey, Selection, TypedObject};
@@ -58,6 +58,7 @@ fn options(asked: &SyncTask) -> Outcome<CacheOptions> {
         MeasuredCache::Selected => options.defaults(Settings::new().labels(SELECTED)),
         MeasuredCache::Defaults
         | MeasuredCache::Http1
+        | MeasuredCache::Json
         | MeasuredCache::Metadata
         | MeasuredCache::Small
         | MeasuredCache::Tree
@@ -72,6 +73,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Ou
     let connection = Connection::from_kubeconfig(&asked.kubeconfig).await?;
     let connection = match asked.by {
         MeasuredCache::Http1 => connection.http1_only(true),
+        MeasuredCache::Json => connection.encoding(Encoding::Json),
         _ => connection,
     };
     let cache = Cache::new(options(asked)?)?;

@@ -180,6 +180,7 @@ where
         MeasuredCache::Tree => Box::pin(peers::steersman::<K, DynamicObject>(asked)).await,
         MeasuredCache::Defaults
         | MeasuredCache::Http1
+        | MeasuredCache::Json
         | MeasuredCache::Packed
         | MeasuredCache::Little
         | MeasuredCache::Much

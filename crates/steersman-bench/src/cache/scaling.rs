@@ -4,7 +4,7 @@ use super::sync::in_turns;
 use super::words::{MeasuredCache, START_TO_SYNCED, Synced};
 use crate::fit::{Fit, Point, of_each, of_one_more};
 use crate::process::{Outcome, print_result, progress};
-use crate::report::{Figure, KUBE_RUNTIME, Spread};
+use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::{World, Worlds};
 
@@ -87,6 +87,7 @@ const GET: Scaled = Scaled {
 struct Step {
     objects: u64,
     own: Vec<Synced>,
+    json: Vec<Synced>,
     peer: Vec<Synced>,
 }
 
@@ -129,26 +130,36 @@ impl Step {
     async fn take(world: &World, objects: u64, size: ScalingSize) -> Outcome<Self> {
         let runs = if objects > size.often { 1 } else { size.runs };
         progress(format!("{runs} runs with {objects}"));
-        let (own, peer) = if objects > size.together {
-            let [own] = in_turns(world, [MeasuredCache::Defaults], objects, runs).await?;
-            (own, Vec::new())
+        let (own, json, peer) = if objects > size.together {
+            let of = [MeasuredCache::Defaults, MeasuredCache::Json];
+            let [own, json] = in_turns(world, of, objects, runs).await?;
+            (own, json, Vec::new())
         } else {
-            let of = [MeasuredCache::Defaults, MeasuredCache::KubeRuntime];
-            let [own, peer] = in_turns(world, of, objects, runs).await?;
-            (own, peer)
+            let of = [
+                MeasuredCache::Defaults,
+                MeasuredCache::Json,
+                MeasuredCache::KubeRuntime,
+            ];
+            let [own, json, peer] = in_turns(world, of, objects, runs).await?;
+            (own, json, peer)
         };
-        Ok(Self { objects, own, peer })
+        Ok(Self {
+            objects,
+            own,
+            json,
+            peer,
+        })
     }
 }
 
 impl Scaled {
     fn at(self, step: &Step) -> Figure {
         let own = Spread::over(&step.own, self.of);
-        let figure = Figure::new(self.id, self.what, self.unit, own).at(step.objects);
-        if step.peer.is_empty() {
-            return figure;
+        let mut figure = Figure::new(self.id, self.what, self.unit, own).at(step.objects);
+        if !step.peer.is_empty() {
+            figure = figure.beside(KUBE_RUNTIME, Spread::over(&step.peer, self.of));
         }
-        figure.beside(KUBE_RUNTIME, Spread::over(&step.peer, self.of))
+        figure.beside(IN_JSON, Spread::over(&step.json, self.of))
     }
 
     /// Returns R² of a linear fit. The label states the fitted cost per object; `each` converts it

@@ -16,6 +16,8 @@ pub(crate) enum MeasuredCache {
     Defaults,
     /// The cache with its defaults, over HTTP/1.1.
     Http1,
+    /// The cache with its defaults, in JSON instead of protobuf.
+    Json,
     /// The cache without decoded objects.
     Packed,
     /// The cache with a budget of 16 MiB.
