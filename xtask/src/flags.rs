@@ -66,7 +66,7 @@ pub(crate) enum Chore {
         /// The number of seeds.
         #[arg(long, default_value_t = 10_000)]
         count: u64,
-        /// The first seed. CI runs the seeds 0 to 999, and a dozen of crowds.
+        /// The first seed. CI runs the seeds 0 to 499, and a dozen of crowds.
         #[arg(long, default_value_t = 0)]
         from: u64,
         /// Runs one seed, for example one that failed.

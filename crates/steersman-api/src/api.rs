@@ -11,7 +11,7 @@ use crate::decode::Decoder;
 use crate::decode::bodies::Page;
 use crate::error::Error;
 use crate::event::ListPage;
-use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};
+use crate::options::{DeleteOptions, Extent, PageRequest, Paging, Patch, WriteOptions};
 use crate::pages;
 use crate::request::transport::{Accept, Answered, Call, DEFAULT_REQUEST_TIMEOUT, next_chunk};
 use crate::request::url::Url;
@@ -90,12 +90,7 @@ impl<K: Object> Api<K> {
     pub async fn get(&self, key: &ObjectKey) -> Result<K, Error> {
         let (info, url) = self.object("get", key)?;
         let mut call = self.asking(info, url);
-        let accept = if K::metadata_api() {
-            Accept::METADATA
-        } else {
-            Accept::WHOLE
-        };
-        call.accept = accept.of(&self.kind);
+        call.accept = Accept::of_object(Extent::of::<K>()).of(&self.kind);
         self.one(call).await
     }
 
@@ -130,12 +125,7 @@ impl<K: Object> Api<K> {
     ) -> Result<ListPage<K>, Error> {
         let (info, url) = self.selected("list", selection)?;
         let mut call = self.asking(info, url.list(request));
-        let accept = if K::metadata_api() {
-            Accept::METADATA_LIST
-        } else {
-            Accept::WHOLE
-        };
-        call.accept = accept.of(&self.kind);
+        call.accept = Accept::of_list(Extent::of::<K>()).of(&self.kind);
         let Answered {
             info,
             response,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use steersman_object::Kind;
-use steersman_protobuf::Unknown;
+use steersman_protobuf::{Message, Unknown};
 use tracing::warn;
 
 use crate::metrics::HostMetrics;
@@ -36,6 +36,13 @@ impl Encoding {
             _ => Self::default(),
         }
     }
+}
+
+/// Returns whether the objects of a kind may be sent in protobuf: whether it is one of Kubernetes itself.
+#[must_use]
+pub fn has_protobuf(kind: &Kind) -> bool {
+    let gvk = kind.gvk();
+    Message::of_kind(&gvk.api_version(), gvk.kind()).is_some()
 }
 
 /// The encoding of one connection, shared by its clients.

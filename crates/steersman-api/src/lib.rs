@@ -85,7 +85,7 @@ pub use head::{Head, RawObject};
 pub use list_watch::{ApiListWatch, ListStream, ListWatch, WatchStream};
 pub use metrics::ConnectionMetrics;
 pub use options::{
-    DeleteOptions, FieldValidation, PageRequest, Paging, Patch, Propagation, VersionMatch,
+    DeleteOptions, Extent, FieldValidation, PageRequest, Paging, Patch, Propagation, VersionMatch,
     WatchOptions, WriteOptions,
 };
 pub use problem_log::ProblemLog;

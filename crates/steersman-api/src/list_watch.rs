@@ -13,7 +13,7 @@ use crate::decode::bodies::{Events, Page};
 use crate::error::Error;
 use crate::event::{ListPage, ListPart, WatchEvent};
 use crate::head::RawObject;
-use crate::options::{PageRequest, WatchOptions};
+use crate::options::{Extent, PageRequest, WatchOptions};
 use crate::pages;
 use crate::request::transport::{Accept, Answered, Call, next_chunk};
 use crate::request::url::Url;
@@ -140,13 +140,10 @@ impl ListWatch for ApiListWatch {
         let info = self.info("list");
         let url = self.url(&info)?.list(request);
         let mut call = Call::get(info, url);
-        let decoder = self.decoder.metadata_only(request.metadata_only);
-        let accept = if request.metadata_only {
-            Accept::METADATA_LIST
-        } else {
-            Accept::WHOLE
-        };
-        call.accept = accept.of(&self.kind);
+        let decoder = self
+            .decoder
+            .metadata_only(request.extent == Extent::Metadata);
+        call.accept = Accept::of_list(request.extent).of(&self.kind);
         let Answered {
             info,
             response,
@@ -168,13 +165,10 @@ impl ListWatch for ApiListWatch {
         let info = self.info("watch");
         let url = self.url(&info)?.watch(options);
         let mut call = Call::get(info, url);
-        let decoder = self.decoder.metadata_only(options.metadata_only);
-        let accept = if options.metadata_only {
-            Accept::METADATA_WATCH
-        } else {
-            Accept::WATCH
-        };
-        call.accept = accept.of(&self.kind);
+        let decoder = self
+            .decoder
+            .metadata_only(options.extent == Extent::Metadata);
+        call.accept = Accept::of_watch(options.extent).of(&self.kind);
         // Newer servers compress each event as a gzip member of its own, which HTTP clients do not separate.
         call.identity = true;
         let Answered {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steersman_object::{ResourceVersion, Selection};
+use steersman_object::{Object, ResourceVersion, Selection, TypeInfo as _};
 
 /// How a list is cut into pages, and how new it is. The default is one page at the newest version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,9 +31,20 @@ pub struct PageRequest {
     pub fields: Option<String>,
     /// The requested page, and the resource version of the list.
     pub paging: Paging,
-    /// Whether the server should send only the metadata of the objects. [`Api`](crate::Api) ignores this: its type
-    /// of object decides.
-    pub metadata_only: bool,
+    /// How much of each object the server should send. [`Api`](crate::Api) ignores this: its type of object decides.
+    pub extent: Extent,
+}
+
+/// How much of each object a request asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Extent {
+    /// The metadata only.
+    Metadata,
+    /// The whole object. In protobuf it lacks the fields that this version does not know.
+    #[default]
+    Whole,
+    /// The whole object with every field, always as JSON.
+    EveryField,
 }
 
 /// How the server reads the resource version of a list.
@@ -62,8 +73,8 @@ pub struct WatchOptions {
     pub timeout: Option<Duration>,
     /// Whether to begin with all objects, followed by a bookmark (WatchList, KEP-3157).
     pub initial_events: bool,
-    /// Whether the server sends only the metadata of the objects.
-    pub metadata_only: bool,
+    /// How much of each object the server sends.
+    pub extent: Extent,
 }
 
 /// The options of a create, an update or a patch.
@@ -185,6 +196,23 @@ impl Paging {
     }
 }
 
+impl Extent {
+    /// All extents, from the least on.
+    pub const ALL: [Self; 3] = [Self::Metadata, Self::Whole, Self::EveryField];
+
+    /// Returns how much of an object the type `K` needs: a dynamic type keeps every field.
+    #[must_use]
+    pub fn of<K: Object>() -> Self {
+        if K::metadata_api() {
+            Self::Metadata
+        } else if K::DynamicType::IS_DYNAMIC {
+            Self::EveryField
+        } else {
+            Self::Whole
+        }
+    }
+}
+
 impl PageRequest {
     /// Requests every object on the pages that `paging` describes.
     #[must_use]
@@ -212,7 +240,7 @@ impl PageRequest {
                 page_size,
                 ..paging.clone()
             },
-            metadata_only: false,
+            extent: Extent::default(),
         }
     }
 }
@@ -226,7 +254,7 @@ impl Default for WatchOptions {
             bookmarks: true,
             timeout: None,
             initial_events: false,
-            metadata_only: false,
+            extent: Extent::default(),
         }
     }
 }

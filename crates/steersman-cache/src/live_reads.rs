@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use steersman_api::{
-    ApiListWatch, Decoded, Error as ApiError, ListPage, PageRequest, Paging, RawObject,
+    ApiListWatch, Decoded, Error as ApiError, Extent, ListPage, PageRequest, Paging, RawObject,
     decode_raw_object, kube_client,
 };
 use steersman_informer::Mirror;
@@ -155,7 +155,7 @@ impl LiveReads {
         client: kube_client::Client,
         mut request: PageRequest,
     ) -> Result<ListPage<RawObject>, ApiError> {
-        request.metadata_only = true;
+        request.extent = Extent::Metadata;
         self.list(client, request).await
     }
 

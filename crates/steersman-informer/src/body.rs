@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::RwLock;
-use steersman_api::RawObject;
+use steersman_api::{Extent, RawObject};
 use steersman_object::Object;
 
 use crate::body::forms::{Form, Forms};
@@ -18,15 +18,6 @@ use crate::metrics::gauges::Gauges;
 use crate::pack::{Budget, Evictable, Evictions, PackContext, Packed, SlotId};
 
 pub(crate) use crate::body::forms::DecodeResult;
-
-/// How much of an object is held or requested.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Extent {
-    /// The metadata only.
-    Metadata,
-    /// The whole object.
-    Whole,
-}
 
 /// The body of one object. All readers share its decoded forms (STORE-2).
 ///
@@ -66,17 +57,6 @@ enum Admission {
     IfRoom,
 }
 
-impl Extent {
-    /// Returns how much of an object the type `K` needs.
-    pub(crate) fn of<K: Object>() -> Self {
-        if K::metadata_api() {
-            Self::Metadata
-        } else {
-            Self::Whole
-        }
-    }
-}
-
 impl Body {
     pub(crate) fn new(json: Box<[u8]>, extent: Extent, context: &Arc<PackContext>) -> Self {
         context.add_body();
@@ -88,7 +68,7 @@ impl Body {
     pub(crate) fn of<K: Object>(object: &Arc<K>) -> Self {
         let json = serde_json::to_vec(&**object).unwrap_or_default();
         let packed = Packed::Fresh(Arc::new(json.into_boxed_slice()));
-        let body = Self::with(packed, Extent::Whole, None);
+        let body = Self::with(packed, Extent::EveryField, None);
         body.state.write().forms = Forms::One(Arc::clone(object) as _);
         body
     }
@@ -119,30 +99,30 @@ impl Body {
 
     // ----- the JSON: fresh or packed -----
 
-    /// Replaces a body of metadata by the whole one of the same version. Decoded metadata stays
-    /// valid.
-    pub(crate) fn complete(&self, whole: RawObject) {
+    /// Replaces a body by one of the same version that has more. Decoded forms stay valid.
+    pub(crate) fn complete(&self, more: RawObject, extent: Extent) {
         let mut state = self.state.write();
-        if state.extent == Extent::Metadata {
-            self.replace_packed(&mut state, Packed::Fresh(Arc::new(whole.into_parts().1)));
-            state.extent = Extent::Whole;
+        if state.extent < extent {
+            self.replace_packed(&mut state, Packed::Fresh(Arc::new(more.into_parts().1)));
+            state.extent = extent;
         }
     }
 
     /// As [`complete`](Self::complete), with the JSON of another body of the same version.
     pub(crate) fn complete_as(&self, other: &Self) {
         // `self` and `other` may be the same body, so their locks are never held together.
-        if self.state.read().extent == Extent::Whole {
+        let held = self.state.read().extent;
+        if held == Extent::EveryField {
             return;
         }
-        let whole = {
+        let more = {
             let other = other.state.read();
-            (other.extent == Extent::Whole).then(|| other.packed.clone())
+            (other.extent > held).then(|| (other.packed.clone(), other.extent))
         };
-        if let Some(packed) = whole {
+        if let Some((packed, extent)) = more {
             let mut state = self.state.write();
             self.replace_packed(&mut state, packed);
-            state.extent = Extent::Whole;
+            state.extent = extent;
         }
     }
 

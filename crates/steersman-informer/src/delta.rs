@@ -5,10 +5,10 @@ use std::mem::size_of;
 use steersman_api::Decoded;
 use steersman_object::{ObjectKey, ResourceVersion};
 
-use crate::body::Extent;
 use crate::chunked_vec::ChunkedVec;
 use crate::entry::RawEntry;
 use crate::judgement::Judgement;
+use steersman_api::Extent;
 
 /// An object of a delta: an entry, or a malformed object.
 pub(crate) type Item = Decoded<RawEntry>;

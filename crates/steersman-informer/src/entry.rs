@@ -13,9 +13,10 @@ use parking_lot::Mutex;
 use steersman_api::{Head, Malformed, RawObject};
 use steersman_object::{Labels, Object, ObjectKey, ResourceVersion, Uid};
 
-use crate::body::{Body, DecodeResult, Extent};
+use crate::body::{Body, DecodeResult};
 use crate::intern::Interner;
 use crate::pack::{Evictable, PackContext};
+use steersman_api::Extent;
 
 /// One object in a store and its events, read as a `K`.
 ///

@@ -10,7 +10,6 @@ use steersman_object::{CONTROLLER_UID, Kind, OWNER_UID, Object};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::body::Extent;
 use crate::entry::RawEntry;
 use crate::error::Error;
 use crate::fanout::Subscription;
@@ -19,6 +18,7 @@ use crate::options::InformerOptions;
 use crate::pipeline::Core;
 use crate::state::State;
 use crate::store::{Index, IndexFn, LABELS, Store, label_values};
+use steersman_api::Extent;
 
 /// Mirrors the objects of one kind in memory and delivers their changes to subscribers.
 ///

@@ -9,13 +9,13 @@ use steersman_object::{Kind, Object, ObjectKey, Selection};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::body::Extent;
 use crate::error::Error;
 use crate::key_state::KeyState;
 use crate::options::InformerOptions;
 use crate::pipeline::{self, Core};
 use crate::state::State;
 use crate::uncached::UncachedList;
+use steersman_api::Extent;
 
 /// An informer of a kind, without a type. Cheap to clone.
 ///

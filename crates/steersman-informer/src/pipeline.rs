@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use steersman_api::ListWatch;
+use steersman_api::encoding::has_protobuf;
 use steersman_object::{Jitter, Kind, Object, ObjectKey};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::body::Extent;
 use crate::delta::Delta;
 use crate::entry::Interners;
 use crate::error::Error;
@@ -42,6 +42,7 @@ use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::Problem;
 use crate::state::State;
 use crate::store::{Indexer, Store, StoreState, ViewHandle};
+use steersman_api::Extent;
 
 /// The shortest interval between two resyncs, as in client-go (`minimumResyncPeriod`).
 const RESYNC: Duration = Duration::from_secs(1);
@@ -64,10 +65,10 @@ pub(crate) struct Core {
     /// (VIEW-7). Locked before `writer`.
     view_creation: Mutex<()>,
     /// The states as regards metadata and whole objects; see [`extent_index`].
-    states: [watch::Sender<State>; 2],
+    states: [watch::Sender<State>; 3],
     progress: watch::Sender<SyncProgress>,
     /// Whether the store has been complete with each extent; checked by every read.
-    synced: [AtomicBool; 2],
+    synced: [AtomicBool; 3],
     /// The number of changes so far; see [`Mirror::applied`](crate::Mirror::applied).
     applied: watch::Sender<u64>,
     /// How much of each object the reflector asks for. It never shrinks.
@@ -127,16 +128,16 @@ impl Core {
                 views: 0,
             }),
             view_creation: Mutex::new(()),
-            states: [declared(), declared()],
+            states: [declared(), declared(), declared()],
             progress: watch::Sender::new(SyncProgress {
                 reached: None,
                 stopped: false,
             }),
             applied: watch::Sender::new(0),
-            synced: [false, false].map(AtomicBool::new),
+            synced: [false; 3].map(AtomicBool::new),
             // A transform needs whole objects.
             wanted: watch::Sender::new(match options.transform {
-                Some(_) => Extent::Whole,
+                Some(_) => whole(&kind),
                 None => Extent::Metadata,
             }),
             activity_due: Mutex::new(None),
@@ -218,11 +219,21 @@ impl Core {
     }
 }
 
+/// Returns the extent of whole objects of a kind. Kinds that are sent as JSON have every field anyway.
+fn whole(kind: &Kind) -> Extent {
+    if has_protobuf(kind) {
+        Extent::Whole
+    } else {
+        Extent::EveryField
+    }
+}
+
 /// Returns the index of an extent in arrays.
 fn extent_index(needs: Extent) -> usize {
     match needs {
         Extent::Metadata => 0,
         Extent::Whole => 1,
+        Extent::EveryField => 2,
     }
 }
 

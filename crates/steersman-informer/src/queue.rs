@@ -141,7 +141,7 @@ mod tests {
             let replaced = Delta::Replaced {
                 version: ResourceVersion::new("2"),
                 items: std::iter::repeat_n(item, 1000).collect(),
-                extent: crate::body::Extent::Whole,
+                extent: steersman_api::Extent::Whole,
             };
             Queued::new(replaced, now())
         };

@@ -64,7 +64,7 @@ pub use json::{decode_json, decode_value, json_error_position};
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use labels::Labels;
-pub use object::{Object, TypedObject};
+pub use object::{Object, TypeInfo, TypedObject};
 pub use panics::{panic_text, task_panic_text};
 pub use report::{Report, report};
 pub use selection::{CONTROLLER_UID, IndexKey, OWNER_UID, Selection};

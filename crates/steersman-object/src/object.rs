@@ -98,15 +98,22 @@ impl Kind {
 /// There are two implementations: `()` for types with a static kind, and [`ApiResource`] for
 /// dynamic ones.
 pub trait TypeInfo: Clone + Debug + Send + Sync + 'static {
+    /// Whether the objects may have any fields, so that no field of a newer server is lost.
+    const IS_DYNAMIC: bool;
+
     /// Derives the information from the kind.
     fn from_kind(kind: &Kind) -> Self;
 }
 
 impl TypeInfo for () {
+    const IS_DYNAMIC: bool = false;
+
     fn from_kind(_: &Kind) -> Self {}
 }
 
 impl TypeInfo for ApiResource {
+    const IS_DYNAMIC: bool = true;
+
     fn from_kind(kind: &Kind) -> Self {
         kind.api_resource()
     }

@@ -13,7 +13,7 @@ use crate::decode::Decoder;
 use crate::decode::raw;
 use crate::error::{Error, parse_status};
 use crate::event::Decoded;
-use crate::options::{DeleteOptions, PageRequest, Paging, Patch, WriteOptions};
+use crate::options::{DeleteOptions, Extent, PageRequest, Paging, Patch, WriteOptions};
 use crate::request::Request;
 use crate::request::transport::{Accept, Call};
 use crate::request::url::Url;
@@ -201,7 +201,9 @@ impl<K: Object> Api<K> {
 
     /// Returns a request that is answered with an object of the kind.
     fn whole(&self, mut call: Call) -> Request<K> {
-        call.accept = Accept::WHOLE.of(&self.kind);
+        // Writes are answered with the whole object.
+        let extent = Extent::of::<K>().max(Extent::Whole);
+        call.accept = Accept::of_object(extent).of(&self.kind);
         let decoder = self.decoder.clone();
         let read = move |info: &RequestInfo, body: &Bytes| -> Result<K, Error> {
             read_object(&decoder, info, body)

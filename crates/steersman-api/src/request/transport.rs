@@ -8,13 +8,13 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube_client::client::Body;
 use steersman_object::Kind;
-use steersman_protobuf::Message;
 use tokio::time::timeout;
 
 use super::url::Url;
 use crate::decode::protobuf::to_json;
-use crate::encoding::{Negotiable, Negotiated};
+use crate::encoding::{Negotiable, Negotiated, has_protobuf};
 use crate::error::Error;
+use crate::options::Extent;
 use crate::request_info::RequestInfo;
 
 /// The default time limit until a server begins to answer: 65 s, a little more than the limit of kube-apiserver
@@ -37,16 +37,16 @@ pub(crate) struct Accept {
 
 impl Accept {
     pub(crate) const JSON: Self = Self::only("application/json");
-    pub(crate) const WHOLE: Self = Self {
+    const WHOLE: Self = Self {
         json: "application/json",
         protobuf: Some("application/vnd.kubernetes.protobuf,application/json"),
     };
-    pub(crate) const WATCH: Self = Self {
+    const WATCH: Self = Self {
         json: "application/json",
         protobuf: Some("application/vnd.kubernetes.protobuf;stream=watch,application/json"),
     };
     /// A list of metadata. A server that does not know this form sends whole objects, of which the rest is dropped.
-    pub(crate) const METADATA_LIST: Self = Self {
+    const METADATA_LIST: Self = Self {
         json: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
         protobuf: Some(
             "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
@@ -54,7 +54,7 @@ impl Accept {
         ),
     };
     /// The metadata of one object.
-    pub(crate) const METADATA: Self = Self {
+    const METADATA: Self = Self {
         json: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
         protobuf: Some(
             "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
@@ -62,13 +62,40 @@ impl Accept {
         ),
     };
     /// A watch of metadata.
-    pub(crate) const METADATA_WATCH: Self = Self {
+    const METADATA_WATCH: Self = Self {
         json: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
         protobuf: Some(
             "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;stream=watch,\
              application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
         ),
     };
+
+    /// The form of one object.
+    pub(crate) fn of_object(extent: Extent) -> Self {
+        match extent {
+            Extent::Metadata => Self::METADATA,
+            Extent::Whole => Self::WHOLE,
+            Extent::EveryField => Self::JSON,
+        }
+    }
+
+    /// The form of a list.
+    pub(crate) fn of_list(extent: Extent) -> Self {
+        match extent {
+            Extent::Metadata => Self::METADATA_LIST,
+            Extent::Whole => Self::WHOLE,
+            Extent::EveryField => Self::JSON,
+        }
+    }
+
+    /// The form of a watch.
+    pub(crate) fn of_watch(extent: Extent) -> Self {
+        match extent {
+            Extent::Metadata => Self::METADATA_WATCH,
+            Extent::Whole => Self::WATCH,
+            Extent::EveryField => Self::JSON,
+        }
+    }
 
     /// The form that only this header asks for.
     pub(crate) const fn only(header: &'static str) -> Self {
@@ -80,10 +107,10 @@ impl Accept {
 
     /// Returns the form for objects of a kind: servers send only the kinds of Kubernetes itself in protobuf.
     pub(crate) fn of(self, kind: &Kind) -> Self {
-        let gvk = kind.gvk();
-        match Message::of_kind(&gvk.api_version(), gvk.kind()) {
-            Some(_) => self,
-            None => Self::only(self.json),
+        if has_protobuf(kind) {
+            self
+        } else {
+            Self::only(self.json)
         }
     }
 }

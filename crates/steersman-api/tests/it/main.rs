@@ -4,6 +4,7 @@
 mod connecting;
 mod credentials;
 mod discovery;
+mod encodings;
 mod links;
 mod metrics;
 mod plugins;

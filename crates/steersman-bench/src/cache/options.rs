@@ -35,11 +35,7 @@ const OPTIONS: [(MeasuredCache, &str, &str); 11] = [
         "defaults",
         "default options (budget of 64 MiB)",
     ),
-    (
-        MeasuredCache::Json,
-        "json",
-        "JSON instead of protobuf",
-    ),
+    (MeasuredCache::Json, "json", "JSON instead of protobuf"),
     (
         MeasuredCache::Packed,
         "packed",

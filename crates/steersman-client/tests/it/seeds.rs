@@ -338,5 +338,5 @@ fn live(seed: u64) {
 // RYOW-1, RYOW-2, RYOW-3, RYOW-5, RYOW-7, RYOW-8, RYOW-9, RYOW-10
 #[test]
 fn no_read_of_a_key_shows_a_state_before_its_own_write() {
-    steersman_testenv::seeds::live(0..1000, "cargo xtask seeds --of writes --only", live);
+    steersman_testenv::seeds::live(0..500, "cargo xtask seeds --of writes --only", live);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
-use steersman_api::Connection;
+use steersman_api::{Connection, Encoding};
 use steersman_apiserver::ApiServer;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::Client;
@@ -52,9 +52,20 @@ impl World {
     }
 
     pub(crate) fn with_cache(options: CacheOptions) -> Self {
+        Self::of(options, |connection| connection)
+    }
+
+    /// Makes a world of an encoding.
+    pub(crate) fn encoded(encoding: Encoding) -> Self {
+        Self::of(CacheOptions::new(), |connection| {
+            connection.encoding(encoding)
+        })
+    }
+
+    fn of(options: CacheOptions, change: impl FnOnce(Connection) -> Connection) -> Self {
         // The garbage collector would delete children, because these tests make up the uids of their owners.
         let server = ApiServer::builder().play_controllers(false).build();
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = change(Connection::in_process(server.service(), "default"));
         let cache = Cache::new(options).unwrap();
         Self {
             client: Client::new(cache.clone(), connection.clone()),

@@ -7,9 +7,10 @@ use std::sync::{Arc, Weak};
 
 use steersman_object::{Object, decode_json};
 
-use super::{Admission, Body, BodyState, Extent};
+use super::{Admission, Body, BodyState};
 use crate::body::forms::{DecodeResult, Form, Forms};
 use crate::pack::{Broken, Evictable, Evictions, Packed};
+use steersman_api::Extent;
 
 impl Body {
     /// Returns the cached form as a `K`. This counts as a read and keeps the form cached.
@@ -110,7 +111,7 @@ impl Body {
         let packed = {
             let state = self.state.read();
             if Extent::of::<K>() > state.extent {
-                return (Err("only the metadata of the object is held".into()), None);
+                return (Err("not enough of the object is held".into()), None);
             }
             state.packed.clone()
         };

@@ -50,7 +50,7 @@ fn check(held: &Arc<Held>) -> Result<(), Arc<str>> {
 fn body() -> Arc<Held> {
     held(
         JSON,
-        Extent::Whole,
+        Extent::EveryField,
         &PackContext::alone(Budget::unlimited()),
     )
 }
@@ -97,7 +97,11 @@ fn view_5_decode_once_caches_nothing_and_shares_a_cached_form() {
 #[test]
 fn view_4_forgetting_one_type_keeps_the_forms_of_others() {
     for budget in [Budget::unlimited(), Budget::default()] {
-        let body = held(JSON, Extent::Whole, &PackContext::alone(budget.clone()));
+        let body = held(
+            JSON,
+            Extent::EveryField,
+            &PackContext::alone(budget.clone()),
+        );
         let first = decoded::<ConfigMap>(&body).unwrap();
         let alone = budget.charged();
         let other = decoded::<Metadata>(&body).unwrap();
@@ -119,7 +123,8 @@ fn completing_a_body_keeps_its_decoded_metadata() {
     let body = held(json, Extent::Metadata, &context);
     let metadata = decoded::<Metadata>(&body).unwrap();
     assert!(decoded::<ConfigMap>(&body).is_err());
-    body.0.complete(RawObject::from_json(JSON).unwrap());
+    body.0
+        .complete(RawObject::from_json(JSON).unwrap(), Extent::EveryField);
     pack(&body);
     assert!(decoded::<ConfigMap>(&body).unwrap().data.is_some());
     assert!(Arc::ptr_eq(&metadata, &decoded(&body).unwrap()));
@@ -134,11 +139,13 @@ fn pack_2_a_completed_body_evicts_others_when_the_budget_is_spent() {
         let json = br#"{"metadata":{"name":"a"}}"#;
         let (grows, other) = (
             held(json, Extent::Metadata, &context),
-            held(JSON, Extent::Whole, &context),
+            held(JSON, Extent::EveryField, &context),
         );
         decoded::<Metadata>(&grows).unwrap();
         decoded::<ConfigMap>(&other).unwrap();
-        grows.0.complete(RawObject::from_json(JSON).unwrap());
+        grows
+            .0
+            .complete(RawObject::from_json(JSON).unwrap(), Extent::EveryField);
         decoded::<ConfigMap>(&grows).unwrap();
         pack(&grows);
         let all = [is_cached(&grows), is_cached(&other)];
@@ -157,7 +164,7 @@ fn decode_errors_quote_no_value_of_a_secret() {
     let json = br#"{"metadata":{"name":"a"},"data":"hunter2"}"#;
     let error = |secret| {
         let context = PackContext::new(Budget::default(), Counters::default(), secret);
-        decoded::<ConfigMap>(&held(json, Extent::Whole, &Arc::new(context))).unwrap_err()
+        decoded::<ConfigMap>(&held(json, Extent::EveryField, &Arc::new(context))).unwrap_err()
     };
     assert!(
         error(false).starts_with("data: invalid type"),
@@ -175,7 +182,7 @@ fn pack_2_a_zero_budget_caches_nothing_and_no_limit_caches_everything() {
         (Budget::default(), true),
         (Budget::unlimited(), true),
     ] {
-        let body = fresh(JSON, Extent::Whole, &PackContext::alone(budget));
+        let body = fresh(JSON, Extent::EveryField, &PackContext::alone(budget));
         // All views that judge an arriving object share its decoded form.
         assert!(check(&body).is_ok() && is_cached(&body) && !pack(&body));
         assert_eq!(is_cached(&body), stays);
@@ -193,7 +200,7 @@ fn pack_2_a_zero_budget_caches_nothing_and_no_limit_caches_everything() {
 fn pack_2_an_evicted_body_is_decoded_again_when_read() {
     let budget = Budget::default();
     let context = PackContext::alone(budget.clone());
-    let one = held(JSON, Extent::Whole, &context);
+    let one = held(JSON, Extent::EveryField, &context);
     decoded::<ConfigMap>(&one).unwrap();
     decoded::<DynamicObject>(&one).unwrap();
     let charge = budget.charged();
@@ -203,7 +210,7 @@ fn pack_2_an_evicted_body_is_decoded_again_when_read() {
     let budget = Budget::bytes(charge * 5 / 2);
     let context = PackContext::alone(budget.clone());
     let bodies: Vec<_> = (0..10)
-        .map(|_| held(JSON, Extent::Whole, &context))
+        .map(|_| held(JSON, Extent::EveryField, &context))
         .collect();
     for body in &bodies {
         decoded::<ConfigMap>(body).unwrap();
@@ -224,15 +231,15 @@ fn pack_2_an_evicted_body_is_decoded_again_when_read() {
 fn pack_3_arriving_objects_evict_nothing() {
     let budget = Budget::default();
     let context = PackContext::alone(budget.clone());
-    let one = held(JSON, Extent::Whole, &context);
+    let one = held(JSON, Extent::EveryField, &context);
     decoded::<ConfigMap>(&one).unwrap();
     let charge = budget.charged();
 
     let budget = Budget::bytes(charge * 3 / 2);
     let context = PackContext::alone(budget.clone());
     let (one, another) = (
-        fresh(JSON, Extent::Whole, &context),
-        fresh(JSON, Extent::Whole, &context),
+        fresh(JSON, Extent::EveryField, &context),
+        fresh(JSON, Extent::EveryField, &context),
     );
     for body in [&one, &another] {
         check(body).unwrap();
@@ -253,7 +260,7 @@ fn pack_3_arriving_objects_evict_nothing() {
 #[test]
 fn pack_3_decode_once_caches_and_evicts_nothing() {
     let context = PackContext::alone(Budget::bytes(1 << 20));
-    let body = held(JSON, Extent::Whole, &context);
+    let body = held(JSON, Extent::EveryField, &context);
     body.0.decode_once::<ConfigMap>().unwrap();
     assert!(!is_cached(&body));
     decoded::<ConfigMap>(&body).unwrap();
@@ -269,7 +276,7 @@ fn pack_2_concurrent_reads_and_evictions_leave_the_charge_at_zero() {
     let budget = Budget::bytes(20_000);
     let context = PackContext::alone(budget.clone());
     let bodies: Vec<_> = (0..40)
-        .map(|_| held(JSON, Extent::Whole, &context))
+        .map(|_| held(JSON, Extent::EveryField, &context))
         .collect();
     std::thread::scope(|scope| {
         for thread in 0..4 {

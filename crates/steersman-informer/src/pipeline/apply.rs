@@ -9,7 +9,6 @@ use steersman_object::ResourceVersion;
 use tokio::time::Instant;
 
 use super::{Core, RunState, Writer, extent_index};
-use crate::body::Extent;
 use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Delta};
 use crate::entry::RawEntry;
@@ -17,6 +16,7 @@ use crate::event::Origin;
 use crate::judgement::Findings;
 use crate::queue::Queued;
 use crate::store::{Effects, Relist, StoreChange, ViewSnapshot};
+use steersman_api::Extent;
 
 /// The most changes that become visible together; they take a fraction of a millisecond.
 const SECTION: usize = 64;
@@ -194,7 +194,7 @@ impl Core {
                 tracing::info!(kind = %self.name, objects = indexer.len(), "synced");
             }
         }
-        for needs in [Extent::Metadata, extent] {
+        for needs in Extent::ALL.into_iter().filter(|needs| *needs <= extent) {
             self.synced[extent_index(needs)].store(true, Ordering::Release);
         }
         self.progress

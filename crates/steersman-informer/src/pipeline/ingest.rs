@@ -9,13 +9,13 @@ use steersman_api::{Decoded, Malformed, RawObject};
 
 use super::Core;
 use super::ingest_plan::{IngestPlan, packs_on_arrival};
-use crate::body::Extent;
 use crate::delta::{Arrived, Item};
 use crate::entry::RawEntry;
 use crate::judgement::Judgement;
 use crate::queue::channel::QueueLength;
 use crate::reflector::ingest_stream::{EventType, Ingest, IngestContext};
 use crate::store::ViewSnapshot;
+use steersman_api::Extent;
 
 /// Makes entries for one run of an informer.
 #[derive(Clone)]
@@ -62,7 +62,7 @@ impl Core {
         let plan = IngestPlan::of(stored.as_ref(), object.head(), extent);
         if let Some(stored) = stored.as_ref().filter(|_| plan != IngestPlan::Create) {
             if plan == IngestPlan::Complete {
-                stored.raw_body().complete(object);
+                stored.raw_body().complete(object, extent);
             }
             judges.decode_for_waiting_views(stored, extent);
             return Ok((stored.clone(), None));

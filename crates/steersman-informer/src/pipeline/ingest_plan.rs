@@ -2,8 +2,8 @@
 
 use steersman_api::Head;
 
-use crate::body::Extent;
 use crate::entry::RawEntry;
+use steersman_api::Extent;
 
 /// The number of live events that may wait for the store without being packed.
 const MOST_UNPACKED: usize = 16;
@@ -15,8 +15,7 @@ pub(super) enum IngestPlan {
     Create,
     /// The store has this version: the stored entry is used again (STORE-6).
     Reuse,
-    /// As `Reuse`, and the stored entry gets the arrived body, which is whole. The stored one may
-    /// be metadata alone (VIEW-3).
+    /// As `Reuse`, and the stored entry gets the arrived body if that has more (VIEW-3).
     Complete,
 }
 
@@ -27,7 +26,7 @@ impl IngestPlan {
         match stored {
             Some(stored) if stored.is_of(head) => match extent {
                 Extent::Metadata => Self::Reuse,
-                Extent::Whole => Self::Complete,
+                Extent::Whole | Extent::EveryField => Self::Complete,
             },
             Some(_) | None => Self::Create,
         }

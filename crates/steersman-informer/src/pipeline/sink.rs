@@ -7,12 +7,12 @@ use tokio::time::Instant;
 
 use super::Core;
 use super::ingest::Ingester;
-use crate::body::Extent;
 use crate::delta::Delta;
 use crate::queue::Queued;
 use crate::queue::channel::Sender;
 use crate::reflector::driver::DeltaSink;
 use crate::reflector::step::Problem;
+use steersman_api::Extent;
 
 /// The reflector's end of the pipeline.
 pub(super) struct ReflectorSink {

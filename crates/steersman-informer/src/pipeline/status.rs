@@ -5,9 +5,9 @@ use tokio::time::Instant;
 
 use super::problem_log::LogLine;
 use super::{Core, RunState, Writer, extent_index};
-use crate::body::Extent;
 use crate::reflector::step::Problem;
 use crate::state::{Reason, State};
+use steersman_api::Extent;
 
 impl Core {
     pub(super) fn report(&self, problem: Option<&Problem>) {
@@ -56,7 +56,7 @@ impl Core {
     }
 
     pub(super) fn publish(&self, writer: &Writer) {
-        for needs in [Extent::Metadata, Extent::Whole] {
+        for needs in Extent::ALL {
             let synced = self.has_synced(needs);
             let state = match (writer.run, &writer.problem, synced) {
                 (RunState::Declared, _, _) => State::Declared,

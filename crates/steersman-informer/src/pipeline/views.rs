@@ -8,7 +8,6 @@ use steersman_api::{Decoded, Malformed, RawObject};
 use steersman_object::{Object, ObjectKey, Selection};
 
 use super::{Core, RunState, Writer};
-use crate::body::Extent;
 use crate::entry::RawEntry;
 use crate::error::Error;
 use crate::fanout::Subscription;
@@ -17,6 +16,7 @@ use crate::store::{
     select, unreadable, values,
 };
 use crate::uncached::{UncachedList, UncachedObject};
+use steersman_api::Extent;
 
 /// The number of rounds in which changed objects are processed without a lock (VIEW-7). The last
 /// round holds the writer's lock, so that it ends however fast objects change.
@@ -99,6 +99,11 @@ impl Core {
 
     /// Asks for this much of each object from now on (VIEW-3).
     pub(crate) fn want(&self, extent: Extent) {
+        let extent = if extent == Extent::Whole {
+            super::whole(&self.kind)
+        } else {
+            extent
+        };
         self.wanted.send_if_modified(|wanted| {
             let more = extent > *wanted;
             *wanted = extent.max(*wanted);
@@ -147,7 +152,7 @@ impl Core {
             Decoded::Good(object) => self.transformed(object)?,
             Decoded::Malformed(malformed) => return Err(*malformed),
         };
-        let entry = self.entry_of(object, Extent::Whole, None);
+        let entry = self.entry_of(object, Extent::EveryField, None);
         UncachedObject::new(&entry).read()
     }
 

@@ -11,7 +11,6 @@ use steersman_api::{
 use steersman_object::ResourceVersion;
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::body::Extent;
 use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Delta};
 use crate::health::{Pause, ServerHealth};
@@ -24,6 +23,7 @@ use crate::reflector::machine::ReflectorMachine;
 use crate::reflector::partial_list::PartialList;
 use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::{BookmarkEffect, Problem, Step, WatchEnd};
+use steersman_api::Extent;
 
 /// The receiver of a reflector's deltas.
 pub(crate) trait DeltaSink: Send + Sync {
@@ -207,7 +207,7 @@ where
         let mut request = PageRequest::new(paging);
         request.labels.clone_from(&self.labels);
         request.fields.clone_from(&self.fields);
-        request.metadata_only = self.extent == Extent::Metadata;
+        request.extent = self.extent;
         let parts = match self.list_watch.list(&request).await {
             Ok(parts) => parts,
             Err(error) => return self.fail(&Failure::of(&error)),
@@ -346,7 +346,7 @@ where
     fn complete_options(&self, mut options: WatchOptions, timeout: Duration) -> WatchOptions {
         options.labels.clone_from(&self.labels);
         options.fields.clone_from(&self.fields);
-        options.metadata_only = self.extent == Extent::Metadata;
+        options.extent = self.extent;
         options.bookmarks = self.bookmarks;
         options.timeout = Some(timeout);
         options

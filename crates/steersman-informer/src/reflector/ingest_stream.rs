@@ -11,10 +11,10 @@ use steersman_api::{Decoded, Error, ListPart, RawObject, WatchEvent};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 
-use crate::body::Extent;
 use crate::delta::Arrived;
 use crate::options::DecodeBatches;
 use crate::reflector::read_ahead::{ReadAhead, ReadStep, Worker};
+use steersman_api::Extent;
 
 /// The size of a batch, in bytes of JSON: large enough to be worth a task.
 const BATCH: usize = 64 << 10;

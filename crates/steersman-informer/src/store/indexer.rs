@@ -9,7 +9,6 @@ use std::sync::Arc;
 use steersman_api::{Decoded, Malformed};
 use steersman_object::{ObjectKey, ResourceVersion};
 
-use crate::body::Extent;
 use crate::delta::{Item, key_of};
 use crate::entry::RawEntry;
 use crate::event::{Event, Origin};
@@ -20,6 +19,7 @@ use crate::store::transition::Transition;
 use crate::store::view::{
     ChangeCounts, IndexFailure, Judge, View, ViewEffects, ViewHandle, ViewId,
 };
+use steersman_api::Extent;
 
 /// A change of the store, with the findings of the views.
 #[derive(Debug)]

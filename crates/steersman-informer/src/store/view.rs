@@ -8,12 +8,12 @@ use std::sync::{Arc, Weak};
 use steersman_api::Malformed;
 use steersman_object::{Object, ObjectKey};
 
-use crate::body::Extent;
 use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
 use crate::judgement::{Finding, IndexValues};
 use crate::store::index::{Index, IndexFn};
 use crate::store::transition::Transition;
+use steersman_api::Extent;
 
 /// Identifies a view within its informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

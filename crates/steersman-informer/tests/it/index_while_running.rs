@@ -75,7 +75,10 @@ async fn a_panic_of_an_index_function_makes_only_that_object_malformed() {
     let aside = store.malformed_at(&key("a")).unwrap();
     assert_eq!(aside.error, "the index function \"picky\" panicked");
     // Another type's view of the same informer is not affected.
-    let others = running.informer.view::<kube_core::DynamicObject>().store();
+    let others = running
+        .informer
+        .view::<kube_core::PartialObjectMeta<ConfigMap>>()
+        .store();
     assert!(others.len() == 2 && others.malformed().is_empty());
     // On a running informer a failing object stays visible, and is malformed.
     let index = |map: &ConfigMap| {

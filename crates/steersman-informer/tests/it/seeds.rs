@@ -274,7 +274,7 @@ fn play(plan: &Plan) {
 // REFL-1, REFL-2, REFL-5, REFL-7, REFL-8, REFL-9, REFL-10, STORE-3, STORE-4, FAN-1, FAN-2
 #[test]
 fn in_every_world_stores_and_subscribers_end_equal_to_the_server() {
-    steersman_testenv::seeds::live(0..1000, "cargo xtask seeds --of informers --only", live);
+    steersman_testenv::seeds::live(0..500, "cargo xtask seeds --of informers --only", live);
 }
 
 // PACK-1, PACK-5, REFL-1, STORE-3

@@ -6,13 +6,13 @@ use steersman_api::Decoded;
 use steersman_object::ResourceVersion;
 
 use super::{Effects, Indexer, Relist, Version};
-use crate::body::Extent;
 use crate::delta::{Item, key_of};
 use crate::event::Origin;
 use crate::judgement::Findings;
 use crate::store::table::{Ordered, Table};
 use crate::store::transition::Transition;
 use crate::store::view::{ViewEffects, ViewId};
+use steersman_api::Extent;
 
 impl Indexer {
     /// Builds the store after a relist, and the effects: first deletes, then the other changes in

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use prometheus::Registry;
-use steersman_api::{ApiListWatch, Connection};
+use steersman_api::{ApiListWatch, Connection, Encoding};
 use steersman_apiserver::ApiServer;
 use steersman_informer::{
     Budget, Delivery, Event, Informer, InformerMetrics, InformerOptions, ServerHealth, Subscription,
@@ -102,7 +102,12 @@ impl<K: Object> Watched<K> {
             set = set.labels("keep=yes");
         }
         let informer = Informer::new(kind.clone(), set);
-        let client = Connection::in_process(server.service(), "default").client();
+        let client = Connection::in_process(server.service(), "default")
+            .encoding(match seed % 2 {
+                0 => Encoding::Json,
+                _ => Encoding::Protobuf,
+            })
+            .client();
         let list_watch = ApiListWatch::new(client.unwrap(), kind, namespace.map(Into::into));
         let cancel = CancellationToken::new();
         tokio::spawn(informer.run(list_watch, cancel.clone()));

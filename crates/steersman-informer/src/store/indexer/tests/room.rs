@@ -3,13 +3,14 @@
 use steersman_api::{Decoded, RawObject};
 use steersman_object::ResourceVersion;
 
-use crate::body::{Body, Extent};
+use crate::body::Body;
 use crate::entry::{Interners, RawEntry};
 use crate::event::Origin;
 use crate::judgement::Findings;
 use crate::pack::{Budget, PackContext};
 use crate::store::Relist;
 use crate::store::indexer::{Indexer, StoreChange};
+use steersman_api::Extent;
 
 /// Returns the JSON of a Pod without a spec. Ten Pods have one ReplicaSet.
 fn pod(number: usize) -> RawObject {
