@@ -35,8 +35,8 @@
 //!   stable kinds. Defaults and validation follow upstream's
 //!   code kind by kind and are checked against recorded answers; a rule that neither covers may be
 //!   missing or have another message.
-//! - Bodies in CBOR, and answers in protobuf or CBOR. The server accepts JSON, YAML and, for built-in
-//!   kinds, protobuf; it answers in JSON and YAML.
+//! - CBOR. The server reads and answers JSON, YAML and, for built-in kinds and metadata alone,
+//!   protobuf. Discovery documents are JSON or YAML.
 //! - OpenID Connect, and webhooks for authentication or authorization. Users authenticate by bearer
 //!   tokens, or by certificates of a configured authority.
 //! - Some admission plugins, such as the one that adds tolerations. Webhooks, mutating and validating

@@ -67,6 +67,12 @@ const COLLECTIONS: [&str; 16] = [
 
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
+/// The header of a client that prefers protobuf.
+const BINARY: [(&str, &str); 1] = [(
+    "accept",
+    "application/vnd.kubernetes.protobuf,application/json",
+)];
+
 impl Target {
     /// Every target.
     pub const ALL: [Self; 8] = [
@@ -147,9 +153,11 @@ fn selectors(world: &World, input: &[u8]) {
         COLLECTIONS[6],
         COLLECTIONS[15],
     ] {
-        ask(world, "GET", &format!("{collection}{query}"), &[], b"");
         let watch = format!("{collection}{query}watch=true&timeoutSeconds=1&resourceVersion=0");
-        ask(world, "GET", &watch, &[], b"");
+        for headers in [&[][..], &BINARY] {
+            ask(world, "GET", &format!("{collection}{query}"), headers, b"");
+            ask(world, "GET", &watch, headers, b"");
+        }
     }
 }
 
@@ -232,6 +240,7 @@ fn protobuf(world: &World, input: &[u8]) {
     ask(world, "POST", collection, &headers, body);
     let mut wrapped = b"k8s\0".to_vec();
     wrapped.extend_from_slice(body);
+    let headers = [headers[0], BINARY[0]];
     ask(world, "POST", collection, &headers, &wrapped);
     ask(world, "DELETE", OBJECTS[0], &headers, &wrapped);
 }
@@ -264,7 +273,7 @@ fn manifests(world: &World, input: &[u8]) {
     let Some(made) = made.filter(|answer| answer.status == 201) else {
         return;
     };
-    // A created object can be written back unchanged, and is one row of a table.
+    // A created object can be written back unchanged, is one row of a table, and can be encoded.
     let made = made.json();
     // The garbage collector deletes an object at once if none of its owners exists.
     if !made["metadata"]["ownerReferences"].is_null() {
@@ -288,6 +297,12 @@ fn manifests(world: &World, input: &[u8]) {
         row.map(|answer| answer.status),
         Some(200),
         "a row of {object}"
+    );
+    let binary = ask(world, "GET", &object, &BINARY, b"");
+    assert_eq!(
+        binary.map(|answer| answer.status),
+        Some(200),
+        "{object} in protobuf"
     );
     ask(world, "DELETE", &object, &[], b"");
 }
@@ -368,6 +383,15 @@ fn ask(
             world.revision(),
             "{method} {uri} was refused and changed something"
         );
+    }
+    if answer.content_type.starts_with(PROTOBUF) && answer.whole && method != "HEAD" {
+        let objects = answer.protobuf().unwrap_or_else(|error| {
+            panic!("{method} {uri}: {status} with a body that is no protobuf: {error}")
+        });
+        if status >= 400 {
+            assert_eq!(objects[0]["kind"], "Status", "{method} {uri}");
+            assert_eq!(objects[0]["code"], status, "{method} {uri}");
+        }
     }
     if answer.content_type == "application/json" && answer.whole && method != "HEAD" {
         let lines = serde_json::Deserializer::from_slice(&answer.body).into_iter::<Value>();

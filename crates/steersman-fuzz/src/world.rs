@@ -5,6 +5,10 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use steersman_apiserver::{ApiServer, ResponseBody};
+use steersman_protobuf::stream::Broken;
+use steersman_protobuf::{
+    Envelope, Event, Frames, Keep, ListItems, Message, append_message, append_object,
+};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
@@ -27,6 +31,40 @@ pub(crate) struct ServerResponse {
 }
 
 impl ServerResponse {
+    /// Returns the objects of a body in protobuf as JSON: one object, the items of a list, or the objects
+    /// of a watch's events. Fails if the body cannot be decoded.
+    pub(crate) fn protobuf(&self) -> Result<Vec<Value>, String> {
+        let broken = |error: Broken| error.to_string();
+        let mut chunk = Bytes::copy_from_slice(&self.body);
+        let mut objects = Vec::new();
+        if self.content_type.ends_with(";stream=watch") {
+            let mut frames = Frames::default();
+            frames.push(chunk);
+            while let Some(frame) = frames.next_frame().map_err(broken)? {
+                objects.push(object_in(&Envelope::open(Event::read(&frame)?.object)?)?);
+            }
+            return Ok(objects);
+        }
+        let envelope = Envelope::open(&self.body)?;
+        let Some(kind) = envelope.kind.strip_suffix("List") else {
+            return Ok(vec![object_in(&envelope)?]);
+        };
+        if envelope.api_version == V1_BETA1 {
+            // Its items come before its metadata, so clients for `v1` do not read it.
+            return Ok(Vec::new());
+        }
+        let message = Message::of_kind(&envelope.api_version, kind);
+        let message = message.ok_or_else(|| format!("{} has no message", envelope.kind))?;
+        let mut items = ListItems::new();
+        while let Some(item) = items.next_item(&mut chunk).map_err(broken)? {
+            let mut text = Vec::new();
+            append_message(message, &item, &mut text)?;
+            objects.push(serde_json::from_slice(&text).map_err(|error| error.to_string())?);
+        }
+        items.finish().map_err(broken)?;
+        Ok(objects)
+    }
+
     /// Returns the body as JSON; null if it is not JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
@@ -81,6 +119,23 @@ impl World {
     pub(crate) fn revision(&self) -> u64 {
         self.server.revision()
     }
+}
+
+/// The version of metadata alone that the table of messages does not name.
+const V1_BETA1: &str = "meta.k8s.io/v1beta1";
+
+/// Decodes the object in an envelope.
+fn object_in(envelope: &Envelope<'_>) -> Result<Value, String> {
+    let message = if envelope.api_version == V1_BETA1 {
+        Message::named("meta.v1.PartialObjectMetadata")
+    } else {
+        envelope.message()
+    };
+    let message = message.ok_or_else(|| format!("{} has no message", envelope.kind))?;
+    let kind = (envelope.api_version.as_str(), envelope.kind.as_str());
+    let mut text = Vec::new();
+    append_object(kind, message, envelope.raw, Keep::WHOLE, &mut text)?;
+    serde_json::from_slice(&text).map_err(|error| error.to_string())
 }
 
 async fn read(response: Response<ResponseBody>) -> ServerResponse {

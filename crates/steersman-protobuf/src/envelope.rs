@@ -7,7 +7,7 @@ use crate::findings::{Findings, Keep};
 use crate::table::Message;
 use crate::transcode::append_object;
 use crate::tree;
-use crate::wire::{FieldWriter, Reader};
+use crate::wire::{FieldWriter, Reader, varint_length};
 
 /// The media type of the encoding.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -127,13 +127,35 @@ fn text(bytes: &[u8]) -> String {
 /// Returns an encoded object in its envelope.
 #[must_use]
 pub fn seal(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(raw.len() + api_version.len() + kind.len() + 24);
-    out.extend_from_slice(&MAGIC);
+    let mut out = begin_envelope(api_version, kind, raw.len());
+    out.reserve(raw.len() + END_OF_ENVELOPE.len());
+    out.extend_from_slice(raw);
+    out.extend_from_slice(&END_OF_ENVELOPE);
+    out
+}
+
+/// The bytes of an envelope after the message: the encoding and the type of the content, which objects leave empty.
+pub const END_OF_ENVELOPE: [u8; 4] = [3 << 3 | 2, 0, 4 << 3 | 2, 0];
+
+/// Returns the bytes of an envelope before a message of `length` bytes. [`END_OF_ENVELOPE`] follows the message.
+#[must_use]
+pub fn begin_envelope(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
     let mut writer = FieldWriter { out: &mut out };
     type_meta_of(api_version, kind, &mut writer);
-    writer.bytes(2, raw);
-    end_of_envelope(&mut writer);
+    writer.head(2, length);
     out
+}
+
+/// Appends the number and the length of a field, which its `length` bytes follow.
+pub fn append_field_head(number: u32, length: usize, out: &mut Vec<u8>) {
+    FieldWriter { out }.head(number, length);
+}
+
+/// Returns the number of bytes that [`append_field_head`] appends.
+#[must_use]
+pub fn field_head_length(number: u32, length: usize) -> usize {
+    varint_length(u64::from(number) << 3) + varint_length(length as u64)
 }
 
 fn type_meta_of(api_version: &str, kind: &str, writer: &mut FieldWriter<'_>) {
@@ -142,12 +164,6 @@ fn type_meta_of(api_version: &str, kind: &str, writer: &mut FieldWriter<'_>) {
     inner.bytes(1, api_version.as_bytes());
     inner.bytes(2, kind.as_bytes());
     writer.bytes(1, &meta);
-}
-
-/// Writes the encoding and the type of the content, which objects leave empty.
-fn end_of_envelope(writer: &mut FieldWriter<'_>) {
-    writer.bytes(3, b"");
-    writer.bytes(4, b"");
 }
 
 /// Encodes an object with its `apiVersion` and `kind` in an envelope; `None` if its kind is not built in. A member

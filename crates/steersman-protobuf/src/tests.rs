@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::envelope::MAGIC;
+use crate::envelope::{
+    END_OF_ENVELOPE, MAGIC, append_field_head, begin_envelope, field_head_length,
+};
 
 /// Returns a field with bytes.
 fn bytes(number: u8, content: &[u8]) -> Vec<u8> {
@@ -189,6 +191,20 @@ fn depth_is_bounded() {
     let nested = (0..500).fold(json!({}), |inner, _| json!({ "not": inner }));
     let refused = encode(message, nested.as_object().unwrap());
     assert_eq!(refused.unwrap_err().problem, "it is nested deeper than 120");
+}
+
+#[test]
+fn a_list_in_pieces_has_the_bytes_of_a_sealed_list() {
+    for length in [0, 1, 127, 128, 20_000] {
+        let item = vec![7; length];
+        let whole = seal_list("v1", "PodList", b"", std::iter::once(&item[..]));
+        let length = field_head_length(1, 0) + field_head_length(2, item.len()) + item.len();
+        let mut pieces = begin_envelope("v1", "PodList", length);
+        append_field_head(1, 0, &mut pieces);
+        append_field_head(2, item.len(), &mut pieces);
+        pieces.extend([&item[..], &END_OF_ENVELOPE].concat());
+        assert_eq!(pieces, whole);
+    }
 }
 
 proptest! {

@@ -215,9 +215,14 @@ impl FieldWriter<'_> {
     }
 
     pub(crate) fn bytes(&mut self, number: u32, bytes: &[u8]) {
-        self.tag(number, 2);
-        self.raw_varint(bytes.len() as u64);
+        self.head(number, bytes.len());
         self.out.extend_from_slice(bytes);
+    }
+
+    /// Appends the number and the length of a field, which its bytes follow.
+    pub(crate) fn head(&mut self, number: u32, length: usize) {
+        self.tag(number, 2);
+        self.raw_varint(length as u64);
     }
 
     /// Appends a message; `write` appends its content.
@@ -254,4 +259,10 @@ impl FieldWriter<'_> {
         }
         self.out.push(value as u8);
     }
+}
+
+/// Returns the length of a varint in bytes.
+pub(crate) fn varint_length(value: u64) -> usize {
+    let bits = u64::BITS - (value | 1).leading_zeros();
+    bits.div_ceil(7) as usize
 }

@@ -11,13 +11,18 @@
 //! - All but the newest objects are kept as JSON only (SRV-STORE-7).
 //! - The server works with objects without their managedFields, which keep the text they were
 //!   written as (SRV-STORE-8).
+//! - A revision is encoded as protobuf at most once, when a reader first needs it (SRV-STORE-9).
 
+mod change_type;
+mod protobuf_form;
 mod head;
 mod decoded;
 mod object;
 mod machine;
 
+pub use change_type::ChangeType;
 pub use decoded::{Decoded, Draft};
 pub use head::Field;
 pub use machine::{Change, Store, Unreadable};
-pub use object::{ChangeType, Stored};
+pub use object::Stored;
+pub use protobuf_form::ProtobufForm;

@@ -132,7 +132,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: FUZZ,
-        may: &[APISERVER],
+        may: &[APISERVER, PROTOBUF],
         never: &[],
     },
     Row {

@@ -2,6 +2,8 @@
 
 mod jsonpath;
 mod table;
+pub(crate) mod list;
+pub(crate) mod protobuf;
 pub(crate) mod events;
 pub(crate) mod reply;
 pub(crate) mod shape;

@@ -275,6 +275,7 @@ impl ApiService {
                 asked.map_err(|_| deadline::missed())?
             }
         };
+        let outcome = outcome.and_then(|reply| Ok(reply.encoded()?));
         if warnings.is_empty() {
             return outcome;
         }
@@ -350,6 +351,8 @@ impl ApiService {
         let body = match reply.body {
             ReplyBody::Whole(bytes) => ResponseBody::whole(bytes),
             ReplyBody::List(list) => ResponseBody::list(list),
+            // Lists are encoded before a request is answered.
+            ReplyBody::UnencodedList(_) => ResponseBody::whole(Bytes::new()),
             ReplyBody::Watch(watch) => {
                 let mode = match decision.watch {
                     watch_faults if watch_faults.expired => WatchMode::Expired,

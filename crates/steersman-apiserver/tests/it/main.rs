@@ -7,7 +7,6 @@ mod support;
 mod bad_input;
 #[cfg(feature = "binary")]
 mod binary;
-mod compression;
 mod crds;
 mod discovery;
 mod faults;
@@ -20,6 +19,7 @@ mod lists;
 mod names;
 mod permissions;
 mod play;
+mod protobuf;
 mod python;
 mod reviews;
 mod shapes;

@@ -1,4 +1,6 @@
-//! Tests of Tables, metadata only, YAML, and views that cannot be produced.
+//! Tests of Tables, metadata only, YAML, compression, and views that cannot be produced.
+
+mod compression;
 
 use std::time::Duration;
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
+use steersman_protobuf::EncodeError;
 use steersman_schema::resource::Resource;
 use steersman_text::status::Status;
 
 use crate::auth::User;
-use crate::store::{ChangeType, Stored};
+use crate::store::{ChangeType, ProtobufForm, Stored};
 
 /// The part of an object that a verb works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -237,6 +238,14 @@ impl Object {
     #[must_use]
     pub fn line(&self, made: ChangeType) -> Option<Bytes> {
         self.stored.line(made)
+    }
+
+    /// Returns the object of a built-in kind in protobuf (SRV-STORE-9).
+    ///
+    /// # Errors
+    /// Fails if the kind is not built in, or if a member is not of its type.
+    pub fn protobuf(&self) -> Result<&ProtobufForm, &EncodeError> {
+        self.stored.protobuf()
     }
 
     /// Returns the decoded object without its managedFields (SRV-STORE-8).

@@ -3,6 +3,9 @@
 use std::sync::OnceLock;
 
 use serde_json::Value;
+use steersman_protobuf::EncodeError;
+
+use super::protobuf_form::ProtobufForm;
 
 /// The key and the value of a label.
 type Label = (Box<str>, Box<str>);
@@ -19,6 +22,8 @@ pub(super) struct Head {
     owners: Box<[Box<str>]>,
     /// The fields for field selectors, computed at their first use.
     fields: OnceLock<Box<[Field]>>,
+    /// The object in protobuf, encoded at its first use.
+    protobuf: OnceLock<Box<Result<ProtobufForm, EncodeError>>>,
 }
 
 impl Head {
@@ -39,6 +44,7 @@ impl Head {
                 .filter_map(|owner| Some(owner["uid"].as_str()?.into()))
                 .collect(),
             fields: OnceLock::new(),
+            protobuf: OnceLock::new(),
         }
     }
 
@@ -66,6 +72,14 @@ impl Head {
 
     pub(super) fn fields(&self, pick: impl FnOnce() -> Box<[Field]>) -> &[Field] {
         self.fields.get_or_init(pick)
+    }
+
+    pub(super) fn protobuf(
+        &self,
+        encode: impl FnOnce() -> Result<ProtobufForm, EncodeError>,
+    ) -> Result<&ProtobufForm, &EncodeError> {
+        let known = self.protobuf.get_or_init(|| Box::new(encode()));
+        known.as_ref().as_ref()
     }
 
     pub(super) fn owners(&self) -> impl Iterator<Item = &str> {

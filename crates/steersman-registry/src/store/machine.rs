@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use steersman_schema::resource::StorageKey;
 
+use super::change_type::ChangeType;
 use super::decoded::Draft;
-use super::object::{ChangeType, Stored, object_key};
+use super::object::{Stored, object_key};
 
 /// A past revision: one change of one object.
 #[derive(Debug, Clone)]

@@ -9,9 +9,12 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use steersman_protobuf::EncodeError;
 
+use super::change_type::ChangeType;
 use super::decoded::{Decoded, Draft, MANAGED};
 use super::head::{Field, Head};
+use super::protobuf_form::ProtobufForm;
 
 /// One revision of one object. Shared by `Arc` and never changed (SRV-STORE-2).
 ///
@@ -36,29 +39,6 @@ pub struct Stored {
     /// The line of the watch event of this revision; `bytes` are a part of the line.
     line: Option<(ChangeType, Bytes)>,
     head: Arc<Head>,
-}
-
-/// The type of the watch event of a revision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeType {
-    /// The object did not exist before.
-    Added,
-    /// The object existed before.
-    Modified,
-    /// The object was deleted.
-    Deleted,
-}
-
-impl ChangeType {
-    /// Returns the type of the event, for instance `ADDED`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "ADDED",
-            Self::Modified => "MODIFIED",
-            Self::Deleted => "DELETED",
-        }
-    }
 }
 
 impl Stored {
@@ -227,14 +207,31 @@ impl Stored {
     /// Returns the `apiVersion` in which it was stored, which its JSON begins with.
     #[must_use]
     pub fn api_version(&self) -> &str {
-        const FIELD: &str = "\"apiVersion\":\"";
+        self.type_member("\"apiVersion\":\"")
+    }
+
+    /// Returns the text of a member at the beginning of the JSON.
+    fn type_member(&self, member: &str) -> &str {
         let start = self.bytes.get(..self.after_type).unwrap_or_default();
         let text = std::str::from_utf8(start).unwrap_or_default();
-        // JSON escapes no character of a version.
+        // JSON escapes no character of a version or of a built-in kind.
         let found = text
-            .split_once(FIELD)
+            .split_once(member)
             .and_then(|(_, rest)| rest.split_once('"'));
-        found.map_or("", |(version, _)| version)
+        found.map_or("", |(text, _)| text)
+    }
+
+    /// Returns the object of a built-in kind in protobuf. The first call encodes it; all copies of this
+    /// revision share the result (SRV-STORE-9).
+    ///
+    /// # Errors
+    /// Fails if the kind is not built in, or if a member is not of its type.
+    pub fn protobuf(&self) -> Result<&ProtobufForm, &EncodeError> {
+        self.head.protobuf(|| {
+            let kind = (self.api_version(), self.type_member("\"kind\":\""));
+            let made = self.line.as_ref().map(|(made, _)| *made);
+            ProtobufForm::of(kind, &self.bytes, made)
+        })
     }
 
     /// Returns the whole object; does not keep a newly decoded form.

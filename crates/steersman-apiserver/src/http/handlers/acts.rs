@@ -49,7 +49,7 @@ pub(crate) fn perform(
     let kind = match act {
         Act::Log => {
             negotiate::routed(call.accept, &LOGS)?;
-            negotiate::objects(call.accept, Reader::Handler)?;
+            negotiate::objects(call.accept, Reader::Handler, true)?;
             let container = call.query.get("container").unwrap_or_default();
             let previous = call.query.switch("previous").unwrap_or(false);
             return Ok(
@@ -70,7 +70,7 @@ pub(crate) fn perform(
         Act::Token => "TokenRequest",
         Act::Review => &resource.kind,
     };
-    let media = negotiate::objects(call.accept, Reader::Route)?;
+    let media = negotiate::objects(call.accept, Reader::Route, true)?;
     let format = negotiate::body(Some(call.content_type))?;
     let options = call.write_options();
     check_options("CreateOptions", &options)?;

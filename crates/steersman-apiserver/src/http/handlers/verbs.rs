@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use steersman_protobuf::Message;
 use steersman_registry::{
     DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
     check_options, is_review,
@@ -18,9 +19,10 @@ use crate::http::handlers::acts::{self, Allowed};
 use crate::http::requests::call::{Call, Refusal};
 use crate::http::requests::decode;
 use crate::http::requests::ignored_fields::IgnoredFields;
-use crate::http::requests::negotiate::{self, BodyFormat, Reader, Shape};
+use crate::http::requests::negotiate::{self, BodyFormat, Format, Media, Reader, Shape};
 use crate::http::requests::path::ObjectPath;
 use crate::http::responses::events::EventEncoder;
+use crate::http::responses::protobuf::PROTOBUF_WATCH;
 use crate::http::responses::reply::{JSON, Reply, ReplyBody, WatchBody};
 use crate::http::responses::shape::View;
 
@@ -152,6 +154,12 @@ fn face_of(
     }
 }
 
+/// Returns whether the table of messages has the resource's kind. A Scale of a custom resource has no
+/// form in protobuf either, as in a kube-apiserver.
+fn has_message(resource: &Resource) -> bool {
+    resource.built_in && Message::of_kind(&resource.api_version(), &resource.kind).is_some()
+}
+
 fn is_pod(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }
@@ -174,7 +182,7 @@ fn perform_on(
         Verb::List | Verb::Watch => Reader::Watchable,
         _ => Reader::Route,
     };
-    let media = negotiate::objects(call.accept, reader)?;
+    let media = negotiate::objects(call.accept, reader, has_message(resource))?;
     let view = View::new(media, call.query, call.user_agent, now);
     let namespace = call.path.namespace.as_deref();
     let name = call.path.name.as_deref().unwrap_or_default();
@@ -434,18 +442,27 @@ fn watch(
         }
     }
     let cursor = registry.watch(resource, call.path.namespace.as_deref(), &options)?;
-    let shape = match negotiate::streamed(view.media)?.shape {
+    let Media { format, shape } = negotiate::streamed(view.media)?;
+    let shape = match shape {
         Shape::PartialList(version) => Shape::Partial(version),
         shape => shape,
     };
-    let encoder = EventEncoder::new(resource, shape, view.include()?);
+    let encoder = EventEncoder::new(resource, Media { format, shape }, view.include()?);
     let body = WatchBody {
         cursor,
         encoder,
         timeout_seconds,
         bookmarks: options.allow_bookmarks,
     };
-    Ok(Reply::of(200, JSON, ReplyBody::Watch(Box::new(body))))
+    let content_type = match format {
+        Format::Protobuf => PROTOBUF_WATCH,
+        Format::Json | Format::Yaml => JSON,
+    };
+    Ok(Reply::of(
+        200,
+        content_type,
+        ReplyBody::Watch(Box::new(body)),
+    ))
 }
 
 /// Builds the refusal of a server without the WatchList feature.

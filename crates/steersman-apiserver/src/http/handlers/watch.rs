@@ -166,6 +166,9 @@ impl OpenWatch {
             }
             WatchMode::Broken => return Next::Say(StepOutcome::Break),
         }
+        if self.encoder.is_over() {
+            return Next::Say(StepOutcome::End);
+        }
         if self.ready.is_empty() && self.stale {
             if Instant::now() >= self.ends {
                 return Next::Say(StepOutcome::End);
@@ -249,6 +252,9 @@ impl OpenWatch {
         let mut lines = BytesMut::new();
         while let Some(event) = self.ready.pop_front() {
             let line = self.line(&event);
+            if self.encoder.is_over() {
+                self.ready.clear();
+            }
             if lines.is_empty() && (self.ready.is_empty() || line.len() >= PIECE) {
                 return line;
             }

@@ -9,6 +9,8 @@ pub(crate) enum Format {
     Json,
     /// `application/yaml`.
     Yaml,
+    /// `application/vnd.kubernetes.protobuf`.
+    Protobuf,
 }
 
 /// The version of `meta.k8s.io` in which a Table or a PartialObjectMetadata is written.
@@ -81,8 +83,8 @@ pub(crate) enum BodyFormat {
     Protobuf,
 }
 
-/// The media types of bodies and answers, as messages list them. No answer is in protobuf, because
-/// every client that accepts protobuf accepts JSON too.
+/// The media types of bodies and answers, as messages list them. Whole objects of custom kinds, Tables
+/// and documents have no form in protobuf, so clauses that ask for one are skipped.
 const KNOWN: [&str; 3] = [
     "application/json",
     "application/yaml",
@@ -118,11 +120,16 @@ struct Clause {
     stream: String,
 }
 
-/// Negotiates the answer of a request on objects.
+/// Negotiates the answer of a request on objects. `has_message` tells whether the whole objects have a
+/// form in protobuf; their metadata alone always has one.
 ///
 /// # Errors
 /// 406 with the message of the upstream component.
-pub(crate) fn objects(accept: Option<&str>, reader: Reader) -> Result<Media, Status> {
+pub(crate) fn objects(
+    accept: Option<&str>,
+    reader: Reader,
+    has_message: bool,
+) -> Result<Media, Status> {
     match reader {
         Reader::Route => routed(accept, &KNOWN)?,
         Reader::Watchable => routed(accept, &[&KNOWN[..], &STREAMED].concat())?,
@@ -133,7 +140,12 @@ pub(crate) fn objects(accept: Option<&str>, reader: Reader) -> Result<Media, Sta
             None => Some(Shape::Whole),
             Some(view) => shape_of(view),
         };
-        if let Some(shape) = shape {
+        let is_encodable = |shape: &Shape| match (format, shape) {
+            (Format::Protobuf, Shape::Whole) => has_message,
+            (Format::Protobuf, Shape::Table(_)) => false,
+            _ => true,
+        };
+        if let Some(shape) = shape.filter(is_encodable) {
             return Ok(Media { format, shape });
         }
     }
@@ -146,12 +158,13 @@ pub(crate) fn objects(accept: Option<&str>, reader: Reader) -> Result<Media, Sta
 /// 406 for a type that cannot be streamed.
 pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
     match media.format {
-        Format::Json => Ok(media),
+        Format::Json | Format::Protobuf => Ok(media),
         Format::Yaml => Err(Status::not_acceptable(&STREAMED)),
     }
 }
 
-/// Negotiates the form of a discovery document. Only some paths have an aggregated form.
+/// Negotiates the form of a discovery document, which is never protobuf. Only some paths have an
+/// aggregated form.
 ///
 /// # Errors
 /// 406 with the message of the upstream component.
@@ -164,6 +177,9 @@ pub(crate) fn discovery(
         routed(accept, &KNOWN)?;
     }
     for (format, clause) in servable(accept) {
+        if format == Format::Protobuf {
+            continue;
+        }
         let Some([group, version, kind]) = &clause.convert else {
             return Ok(Discovery::Legacy(format));
         };
@@ -245,6 +261,7 @@ fn servable(accept: Option<&str>) -> impl Iterator<Item = (Format, Clause)> {
         let format = match (clause.kind.as_str(), clause.subtype.as_str()) {
             ("application", "json" | "*") | ("*", "*") => Format::Json,
             ("application", "yaml") if clause.stream.is_empty() => Format::Yaml,
+            ("application", "vnd.kubernetes.protobuf") => Format::Protobuf,
             _ => return None,
         };
         matches!(clause.stream.as_str(), "" | "watch").then_some((format, clause))
@@ -319,139 +336,4 @@ fn shape_of([group, version, kind]: &[String; 3]) -> Option<Shape> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shape(accept: &str) -> Shape {
-        objects(Some(accept), Reader::Route).unwrap().shape
-    }
-
-    #[test]
-    fn kubectl_asks_for_tables_first() {
-        let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,\
-                      application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-        assert_eq!(shape(accept), Shape::Table(MetaVersion::V1));
-        assert_eq!(
-            shape("application/vnd.kubernetes.protobuf, application/json"),
-            Shape::Whole
-        );
-    }
-
-    #[test]
-    fn an_unknown_view_is_skipped_if_another_type_follows() {
-        let gadget = "application/json;as=Gadget;v=v1;g=meta.k8s.io";
-        assert_eq!(shape(&format!("{gadget}, application/json")), Shape::Whole);
-        let refused = objects(Some(gadget), Reader::Route).unwrap_err();
-        assert!(
-            refused
-                .message
-                .starts_with("only the following media types"),
-            "{refused}"
-        );
-        for none in [
-            "application/json;as=Table;v=v9;g=meta.k8s.io",
-            "application/json;as=Table;v=v1;g=other",
-            "application/json;v=v1",
-            "application/json;stream=other",
-            "application/yaml;stream=watch",
-        ] {
-            assert!(objects(Some(none), Reader::Route).is_err(), "{none}");
-        }
-    }
-
-    #[test]
-    fn types_that_cannot_be_served_are_refused() {
-        let refusal = |accept, reader| objects(Some(accept), reader).unwrap_err().message;
-        for accept in [
-            "text/html",
-            "application/*",
-            "image/png",
-            "APPLICATION/JSON",
-            ",",
-        ] {
-            assert_eq!(
-                refusal(accept, Reader::Route),
-                "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"
-            );
-        }
-        assert!(refusal("text/html", Reader::Watchable).ends_with(
-            "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-        ));
-        let protobuf = "application/vnd.kubernetes.protobuf";
-        for (accept, reader) in [(protobuf, Reader::Route), ("text/html", Reader::Handler)] {
-            let message = refusal(accept, reader);
-            assert!(message.starts_with("only the following"), "{message}");
-        }
-        assert!(objects(Some("application/*"), Reader::Handler).is_ok());
-        for accept in [
-            None,
-            Some(""),
-            Some("*/*"),
-            Some("text/html, application/json"),
-        ] {
-            assert_eq!(objects(accept, Reader::Route).unwrap().format, Format::Json);
-        }
-    }
-
-    #[test]
-    fn quality_orders_and_equals_keep_their_order() {
-        let accept = "application/json;q=0.1, application/yaml;q=0.9";
-        assert_eq!(format(Some(accept)), Format::Yaml);
-        assert_eq!(
-            format(Some("application/yaml, application/json")),
-            Format::Yaml
-        );
-        assert_eq!(format(Some("text/html")), Format::Json);
-        let table = "application/yaml;as=Table;v=v1;g=meta.k8s.io";
-        assert_eq!(format(Some(table)), Format::Json);
-        // A concrete type goes before `*/*`, unless `*/*` had the better quality.
-        assert_eq!(format(Some("*/*, application/yaml")), Format::Yaml);
-        assert_eq!(
-            format(Some("application/yaml;q=0.1, */*;q=0.9")),
-            Format::Json
-        );
-    }
-
-    #[test]
-    fn only_some_paths_have_aggregated_discovery() {
-        let accept =
-            "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
-        assert_eq!(
-            discovery(Some(accept), Reader::Route, true).unwrap(),
-            Discovery::Aggregated(DiscoveryVersion::V2)
-        );
-        assert_eq!(
-            discovery(Some(accept), Reader::Route, false).unwrap(),
-            Discovery::Legacy(Format::Json)
-        );
-        let only = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
-        assert_eq!(
-            discovery(Some(only), Reader::Route, false)
-                .unwrap_err()
-                .code,
-            406
-        );
-    }
-
-    #[test]
-    fn bodies_are_json_yaml_or_protobuf() {
-        assert_eq!(body(None).unwrap(), BodyFormat::Json);
-        assert_eq!(
-            body(Some("Application/JSON; charset=utf-8")).unwrap(),
-            BodyFormat::Json
-        );
-        assert_eq!(body(Some("application/yaml")).unwrap(), BodyFormat::Yaml);
-        assert_eq!(
-            body(Some("application/vnd.kubernetes.protobuf")).unwrap(),
-            BodyFormat::Protobuf
-        );
-        let refused = body(Some("application/cbor")).unwrap_err();
-        assert_eq!(refused.code, 415);
-        assert!(
-            refused.message.ends_with(
-                "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-            ),
-            "{refused}"
-        );
-    }
-}
+mod tests;

@@ -10,7 +10,7 @@ use futures::stream::BoxStream;
 use http_body::{Body, Frame, SizeHint};
 
 use crate::http::responses::gzip::{self, Gzip};
-use crate::http::responses::reply::ListBody;
+use crate::http::responses::list::ListBody;
 
 /// The body of an answer. Lists and watches are serialised while they are sent, so they need no
 /// second copy in memory.

@@ -3,12 +3,15 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_protobuf::frame;
 use steersman_registry::store::ChangeType;
 use steersman_registry::{Object, WatchEvent};
 use steersman_schema::resource::Resource;
+use steersman_text::status::Status;
 
-use crate::http::requests::negotiate::{MetaVersion, Shape};
+use crate::http::requests::negotiate::{Format, Media, MetaVersion, Shape};
 use crate::http::requests::query::IncludeObject;
+use crate::http::responses::protobuf;
 use crate::http::responses::table::{TableMaker, TableMeta, partial_text};
 
 /// Writes the events of one watch in the requested shape.
@@ -17,8 +20,11 @@ pub(crate) struct EventEncoder {
     kind: String,
     api_version: String,
     view: EventShape,
+    format: Format,
     /// Whether the columns of a Table were sent; only the first event carries them.
     columns_sent: bool,
+    /// Whether an object could not be encoded, which ends the watch.
+    over: bool,
 }
 
 #[derive(Debug)]
@@ -30,8 +36,8 @@ enum EventShape {
 
 impl EventEncoder {
     /// Creates the encoder for a watch of a resource.
-    pub(crate) fn new(resource: &Resource, shape: Shape, include: IncludeObject) -> Self {
-        let view = match shape {
+    pub(crate) fn new(resource: &Resource, media: Media, include: IncludeObject) -> Self {
+        let view = match media.shape {
             Shape::Whole => EventShape::Whole,
             Shape::Table(version) => {
                 EventShape::Table(Box::new(TableMaker::new(resource, version, include)))
@@ -42,13 +48,27 @@ impl EventEncoder {
             kind: resource.kind.clone(),
             api_version: resource.api_version(),
             view,
+            format: media.format,
             columns_sent: false,
+            over: false,
         }
     }
 
-    /// Returns the line of an event, with its newline. The line of a whole object is built from the
-    /// stored bytes and shared by every watch that sends it (SRV-STORE-6).
+    /// Returns whether no event follows, because an object could not be encoded.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Returns the bytes of an event: a line of JSON, with its newline, or a frame of protobuf. The
+    /// bytes of a whole object are built once and shared by every watch that sends them (SRV-STORE-6,
+    /// SRV-STORE-9).
     pub(crate) fn encode(&mut self, event: &WatchEvent, now: impl FnOnce() -> Timestamp) -> Bytes {
+        if self.format == Format::Protobuf {
+            return self.frame(event).unwrap_or_else(|why| {
+                self.over = true;
+                protobuf::error(&why)
+            });
+        }
         let (object, made) = match event {
             WatchEvent::Added(object) => (object, ChangeType::Added),
             WatchEvent::Modified(object) => (object, ChangeType::Modified),
@@ -67,6 +87,37 @@ impl EventEncoder {
         match self.shared(object, made) {
             Some(line) => line,
             None => line(made.as_str(), &self.object(object, now())),
+        }
+    }
+
+    fn frame(&self, event: &WatchEvent) -> Result<Bytes, Status> {
+        let (object, made) = match event {
+            WatchEvent::Added(object) => (object, ChangeType::Added),
+            WatchEvent::Modified(object) => (object, ChangeType::Modified),
+            WatchEvent::Deleted(object) => (object, ChangeType::Deleted),
+            WatchEvent::Bookmark {
+                revision,
+                initial_events_end,
+            } => {
+                let metadata = bookmark_metadata(&revision.to_string(), *initial_events_end);
+                return protobuf::bookmark(self.bookmark_kind(), &metadata);
+            }
+            WatchEvent::Error(status) => return Ok(protobuf::error(status)),
+        };
+        match self.view {
+            EventShape::Partial(version) => {
+                let metadata = protobuf::metadata(object, version)?;
+                Ok(frame(made.as_str(), &metadata).into())
+            }
+            EventShape::Whole | EventShape::Table(_) => protobuf::event(object, made),
+        }
+    }
+
+    /// Returns the `apiVersion` and the kind of bookmarks.
+    fn bookmark_kind(&self) -> (&str, &str) {
+        match &self.view {
+            EventShape::Partial(version) => (version.api_version(), "PartialObjectMetadata"),
+            EventShape::Whole | EventShape::Table(_) => (&self.api_version, &self.kind),
         }
     }
 
@@ -98,14 +149,8 @@ impl EventEncoder {
 
     fn bookmark(&mut self, revision: u64, initial_events_end: bool, now: Timestamp) -> Bytes {
         let revision = revision.to_string();
-        let mut metadata = json!({ "resourceVersion": &revision });
-        if initial_events_end {
-            metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
-        }
-        let (kind, api_version): (&str, &str) = match &self.view {
-            EventShape::Partial(version) => ("PartialObjectMetadata", version.api_version()),
-            EventShape::Whole | EventShape::Table(_) => (&self.kind, &self.api_version),
-        };
+        let metadata = bookmark_metadata(&revision, initial_events_end);
+        let (api_version, kind) = self.bookmark_kind();
         let object: Value =
             json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
         // A Table has a row for a bookmark as for any object.
@@ -120,6 +165,14 @@ impl EventEncoder {
         let table = maker.table(std::iter::once(&object), &meta, first, now);
         table.to_string().into()
     }
+}
+
+fn bookmark_metadata(revision: &str, initial_events_end: bool) -> Value {
+    let mut metadata = json!({ "resourceVersion": revision });
+    if initial_events_end {
+        metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+    }
+    metadata
 }
 
 /// Builds the line of an event, with its newline.

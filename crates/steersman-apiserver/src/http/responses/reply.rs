@@ -1,11 +1,13 @@
 //! Words: an answer before it becomes an HTTP response.
 
 use bytes::Bytes;
-use steersman_registry::{Object, WatchCursor};
+use steersman_registry::WatchCursor;
 use steersman_text::status::Status;
 use steersman_text::yaml;
 
 use crate::http::requests::negotiate::Format;
+use crate::http::responses::list::ListBody;
+use crate::http::responses::protobuf::{self, PROTOBUF, UnencodedList};
 
 /// The content type of JSON.
 pub(crate) const JSON: &str = "application/json";
@@ -36,23 +38,12 @@ pub(crate) struct Reply {
 pub(crate) enum ReplyBody {
     /// A complete body.
     Whole(Bytes),
-    /// A list; its items keep the bytes in which they are stored.
+    /// A list.
     List(ListBody),
+    /// A list in protobuf that is not encoded yet.
+    UnencodedList(Box<UnencodedList>),
     /// A watch that was opened.
     Watch(Box<WatchBody>),
-}
-
-/// A list that is serialised while it is sent.
-#[derive(Debug)]
-pub(crate) struct ListBody {
-    /// Everything before the first item.
-    pub(crate) head: Bytes,
-    /// The items.
-    pub(crate) items: std::vec::IntoIter<Object>,
-    /// Whether items carry their kind and apiVersion; those of custom resources do.
-    pub(crate) typed_items: bool,
-    /// Everything after the last item.
-    pub(crate) tail: &'static str,
 }
 
 /// An opened watch and the encoder of its events.
@@ -96,7 +87,19 @@ impl Reply {
         Self::text(404, "404 page not found\n")
     }
 
-    /// Creates an answer of a JSON document, in the negotiated format.
+    /// Encodes a list that is not encoded yet, outside of the registry's lock.
+    ///
+    /// # Errors
+    /// 500 if an object cannot be encoded.
+    pub(crate) fn encoded(mut self) -> Result<Self, Status> {
+        if let ReplyBody::UnencodedList(list) = self.body {
+            self.body = ReplyBody::List(list.encoded()?);
+        }
+        Ok(self)
+    }
+
+    /// Creates an answer of a JSON document, in the negotiated format. A document that cannot be
+    /// encoded as protobuf is answered by 500.
     pub(crate) fn document(code: u16, document: &serde_json::Value, format: Format) -> Self {
         match format {
             Format::Json => {
@@ -105,21 +108,33 @@ impl Reply {
                 Self::new(code, JSON, text)
             }
             Format::Yaml => Self::new(code, YAML, yaml::write(document)),
+            Format::Protobuf => match protobuf::document(document) {
+                Ok(bytes) => Self::new(code, PROTOBUF, bytes),
+                Err(status) => Self::status(&status, format),
+            },
         }
     }
 
     /// Creates an answer of a Status; a success without a code is a 200.
     pub(crate) fn status(status: &Status, format: Format) -> Self {
         let code = if status.code == 0 { 200 } else { status.code };
-        let value = serde_json::to_value(status).unwrap_or_default();
+        // Serialised from the struct rather than from a value, to keep the order of its fields.
+        let json = || {
+            let mut text = serde_json::to_vec(status).unwrap_or_default();
+            text.push(b'\n');
+            Self::new(code, JSON, text)
+        };
         let mut reply = match format {
-            // Serialised from the struct rather than from a value, to keep the order of its fields.
-            Format::Json => {
-                let mut text = serde_json::to_vec(status).unwrap_or_default();
-                text.push(b'\n');
-                Self::new(code, JSON, text)
+            Format::Json => json(),
+            Format::Yaml => {
+                let value = serde_json::to_value(status).unwrap_or_default();
+                Self::document(code, &value, format)
             }
-            Format::Yaml => Self::document(code, &value, format),
+            // A fault may have a Status that cannot be encoded, for example with a large number.
+            Format::Protobuf => match protobuf::status(status) {
+                Ok(bytes) => Self::new(code, PROTOBUF, bytes),
+                Err(_) => json(),
+            },
         };
         reply.retry_after = status
             .details

@@ -1,6 +1,6 @@
 //! Machine: writes objects and pages in the requested shape.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_registry::{Object, Page};
@@ -9,7 +9,9 @@ use steersman_text::status::Status;
 
 use crate::http::requests::negotiate::{Format, Media, MetaVersion, Shape};
 use crate::http::requests::query::{IncludeObject, Query};
-use crate::http::responses::reply::{JSON, ListBody, Reply, ReplyBody};
+use crate::http::responses::list::{ListBody, ListItems};
+use crate::http::responses::protobuf::{self, ListPart, PROTOBUF, UnencodedList};
+use crate::http::responses::reply::{JSON, Reply, ReplyBody};
 use crate::http::responses::table::{TableMaker, TableMeta, partial};
 
 /// The requested view, and the time from which ages are counted.
@@ -87,6 +89,15 @@ impl View {
     ) -> Result<Reply, Status> {
         let include = self.include()?;
         self.check(resource, false)?;
+        if self.media.format == Format::Protobuf {
+            let bytes = match self.media.shape {
+                Shape::Partial(version) | Shape::PartialList(version) => {
+                    protobuf::metadata(object, version)?
+                }
+                Shape::Whole | Shape::Table(_) => protobuf::form(object)?.object.clone(),
+            };
+            return Ok(Reply::new(code, PROTOBUF, bytes));
+        }
         let value = match self.media.shape {
             Shape::Whole => return Ok(self.bytes(code, object.bytes())),
             Shape::Table(version) => {
@@ -113,6 +124,9 @@ impl View {
     pub(crate) fn page(&self, resource: &Resource, page: Page) -> Result<Reply, Status> {
         let include = self.include()?;
         self.check(resource, true)?;
+        if self.media.format == Format::Protobuf {
+            return Ok(self.unencoded_page(resource, page));
+        }
         Ok(match self.media.shape {
             Shape::Whole => self.whole_page(resource, page),
             Shape::Table(version) => {
@@ -132,6 +146,27 @@ impl View {
         })
     }
 
+    /// Builds the answer with a page in protobuf, which is encoded after the registry is unlocked.
+    fn unencoded_page(&self, resource: &Resource, page: Page) -> Reply {
+        let list = match self.media.shape {
+            Shape::Partial(version) | Shape::PartialList(version) => UnencodedList {
+                api_version: version.api_version().to_owned(),
+                kind: "PartialObjectMetadataList".to_owned(),
+                metadata: list_metadata(&page, false),
+                items: page.items,
+                part: ListPart::Metadata(version),
+            },
+            Shape::Whole | Shape::Table(_) => UnencodedList {
+                api_version: resource.api_version(),
+                kind: resource.list_kind.clone(),
+                metadata: whole_list_metadata(&page, false),
+                items: page.items,
+                part: ListPart::Whole,
+            },
+        };
+        Reply::of(200, PROTOBUF, ReplyBody::UnencodedList(Box::new(list)))
+    }
+
     fn whole_page(&self, resource: &Resource, page: Page) -> Reply {
         let head = format!(
             "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
@@ -139,11 +174,15 @@ impl View {
             Value::from(resource.api_version()),
             whole_list_metadata(&page, !resource.built_in),
         );
+        let items = page.items.into_iter();
         let list = ListBody {
             head: head.into(),
-            items: page.items.into_iter(),
-            typed_items: !resource.built_in,
-            tail: "]}\n",
+            items: if resource.built_in {
+                ListItems::Untyped(items)
+            } else {
+                ListItems::Typed(items)
+            },
+            tail: Bytes::from_static(b"]}\n"),
         };
         if self.media.format == Format::Json && !self.pretty {
             return Reply::of(200, JSON, ReplyBody::List(list));
@@ -167,66 +206,6 @@ impl View {
             return Reply::new(code, JSON, text);
         }
         Reply::document(code, value, self.media.format)
-    }
-}
-
-/// Bytes of a list that are gathered into one piece.
-const PIECE: usize = 64 * 1024;
-
-impl ListBody {
-    /// Returns the length of the whole list in bytes.
-    pub(crate) fn length(&self) -> u64 {
-        let items: usize = self
-            .items
-            .as_slice()
-            .iter()
-            .map(|item| self.item_length(item))
-            .sum();
-        let commas = self.items.as_slice().len().saturating_sub(1);
-        (self.head.len() + items + commas + self.tail.len()) as u64
-    }
-
-    /// Returns the next piece; empty at the end.
-    pub(crate) fn next_piece(&mut self) -> Bytes {
-        let mut piece = BytesMut::new();
-        if !self.head.is_empty() {
-            piece.put_slice(&std::mem::take(&mut self.head));
-        }
-        while piece.len() < PIECE {
-            let Some(item) = self.items.next() else {
-                piece.put_slice(std::mem::take(&mut self.tail).as_bytes());
-                break;
-            };
-            if self.typed_items {
-                piece.put_slice(&item.bytes());
-            } else {
-                piece.put_u8(b'{');
-                piece.put_slice(&item.bytes_after_type());
-            }
-            if !self.items.as_slice().is_empty() {
-                piece.put_u8(b',');
-            }
-        }
-        piece.freeze()
-    }
-
-    fn collect(mut self) -> Bytes {
-        let mut all = BytesMut::new();
-        loop {
-            let piece = self.next_piece();
-            if piece.is_empty() {
-                return all.freeze();
-            }
-            all.put_slice(&piece);
-        }
-    }
-
-    fn item_length(&self, item: &Object) -> usize {
-        if self.typed_items {
-            item.bytes().len()
-        } else {
-            item.bytes_after_type().len() + 1
-        }
     }
 }
 

@@ -69,3 +69,36 @@ fn an_object_without_managed_fields_has_one_form() {
         assert_eq!(metadata, known, "{odd}");
     }
 }
+
+// SRV-STORE-9
+#[test]
+fn all_copies_of_a_revision_share_one_protobuf_form() {
+    let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}});
+    let stored = made(object.clone());
+    let form = stored.folded().protobuf().unwrap() as *const ProtobufForm;
+    assert!(std::ptr::eq(form, stored.protobuf().unwrap()));
+    let form = stored.protobuf().unwrap();
+    let opened = steersman_protobuf::Envelope::open(&form.object).unwrap();
+    assert_eq!((&*opened.kind, opened.raw), ("Pod", &form.message[..]));
+    let frame = form.event(ChangeType::Added).unwrap();
+    let event = steersman_protobuf::Event::read(&frame[4..]).unwrap();
+    assert_eq!(
+        (event.kind, event.object),
+        (&b"ADDED"[..], &form.object[..])
+    );
+    assert!(std::ptr::eq(event.object, &*form.object));
+    assert_eq!(form.event(ChangeType::Deleted), None);
+    let answer = Stored::new("ns".into(), "a".into(), object, 7);
+    let answer = answer.protobuf().unwrap();
+    assert_eq!(answer.message, form.message);
+    assert_eq!(answer.event(ChangeType::Added), None);
+}
+
+#[test]
+fn an_object_that_has_no_protobuf_form_names_the_member() {
+    let problem = |object: Value| made(object).protobuf().unwrap_err().to_string();
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": 1}});
+    assert!(problem(pod).starts_with(".metadata.name: "));
+    let other = json!({"apiVersion": "v1", "kind": "T", "metadata": {"name": "a"}});
+    assert_eq!(problem(other), ": T in v1 has no message");
+}

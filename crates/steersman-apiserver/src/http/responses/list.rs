@@ -1,0 +1,119 @@
+//! Words: a list that is written while it is sent.
+
+use bytes::Bytes;
+use steersman_protobuf::envelope::{append_field_head, field_head_length};
+use steersman_registry::Object;
+
+/// Bytes of a list that are gathered into one piece.
+const PIECE: usize = 64 * 1024;
+
+/// A list that is serialised while it is sent.
+#[derive(Debug)]
+pub(crate) struct ListBody {
+    /// Everything before the first item.
+    pub(crate) head: Bytes,
+    /// The items.
+    pub(crate) items: ListItems,
+    /// Everything after the last item.
+    pub(crate) tail: Bytes,
+}
+
+/// The items of a list, which keep the bytes in which they are stored.
+#[derive(Debug)]
+pub(crate) enum ListItems {
+    /// JSON with kind and apiVersion, as in lists of custom resources.
+    Typed(std::vec::IntoIter<Object>),
+    /// JSON without kind and apiVersion.
+    Untyped(std::vec::IntoIter<Object>),
+    /// Protobuf messages, each a field with this number.
+    Messages(u32, std::vec::IntoIter<Bytes>),
+}
+
+impl ListBody {
+    /// Returns the length of the whole list in bytes.
+    pub(crate) fn length(&self) -> u64 {
+        (self.head.len() + self.items.length() + self.tail.len()) as u64
+    }
+
+    /// Returns the next piece; empty at the end.
+    pub(crate) fn next_piece(&mut self) -> Bytes {
+        let mut piece = Vec::from(std::mem::take(&mut self.head));
+        while piece.len() < PIECE {
+            if !self.items.append_next(&mut piece) {
+                piece.extend_from_slice(&std::mem::take(&mut self.tail));
+                break;
+            }
+        }
+        piece.into()
+    }
+
+    /// Returns the whole list.
+    pub(crate) fn collect(mut self) -> Bytes {
+        let mut all = Vec::new();
+        loop {
+            let piece = self.next_piece();
+            if piece.is_empty() {
+                return all.into();
+            }
+            all.extend_from_slice(&piece);
+        }
+    }
+}
+
+impl ListItems {
+    /// Returns the length of all items in bytes, with everything between them.
+    fn length(&self) -> usize {
+        let commas = |count: usize| count.saturating_sub(1);
+        match self {
+            Self::Typed(items) => {
+                let items = items.as_slice();
+                let lengths = items.iter().map(|item| item.bytes().len());
+                lengths.sum::<usize>() + commas(items.len())
+            }
+            Self::Untyped(items) => {
+                let items = items.as_slice();
+                let lengths = items.iter().map(|item| item.bytes_after_type().len() + 1);
+                lengths.sum::<usize>() + commas(items.len())
+            }
+            Self::Messages(number, items) => {
+                let lengths = items.as_slice().iter().map(Bytes::len);
+                lengths
+                    .map(|length| field_head_length(*number, length) + length)
+                    .sum()
+            }
+        }
+    }
+
+    /// Appends the next item; returns `false` if there is none.
+    fn append_next(&mut self, out: &mut Vec<u8>) -> bool {
+        let is_last = match self {
+            Self::Typed(items) => {
+                let Some(item) = items.next() else {
+                    return false;
+                };
+                out.extend_from_slice(&item.bytes());
+                items.as_slice().is_empty()
+            }
+            Self::Untyped(items) => {
+                let Some(item) = items.next() else {
+                    return false;
+                };
+                out.push(b'{');
+                out.extend_from_slice(&item.bytes_after_type());
+                items.as_slice().is_empty()
+            }
+            Self::Messages(number, items) => {
+                let Some(item) = items.next() else {
+                    return false;
+                };
+                append_field_head(*number, item.len(), out);
+                out.extend_from_slice(&item);
+                return true;
+            }
+        };
+        if !is_last {
+            out.push(b',');
+        }
+        true
+    }
+}

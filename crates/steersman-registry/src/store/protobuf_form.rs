@@ -1,0 +1,56 @@
+//! Machine: encodes one revision of an object as protobuf, for all its readers.
+
+use bytes::Bytes;
+use steersman_protobuf::envelope::END_OF_ENVELOPE;
+use steersman_protobuf::{EncodeError, Message, encode_text, frame, seal};
+
+use super::change_type::ChangeType;
+
+/// One revision of one object in protobuf (SRV-STORE-9). All parts share one allocation.
+#[derive(Debug)]
+pub struct ProtobufForm {
+    /// The object in its envelope.
+    pub object: Bytes,
+    /// The message of the object without its envelope, as an item of a list.
+    pub message: Bytes,
+    /// The frame of the watch event of this revision.
+    event: Option<(ChangeType, Bytes)>,
+}
+
+impl ProtobufForm {
+    /// Encodes the JSON text of an object. `made` is the type of the watch event of its revision.
+    pub(super) fn of(
+        (api_version, kind): (&str, &str),
+        json: &[u8],
+        made: Option<ChangeType>,
+    ) -> Result<Self, EncodeError> {
+        let message = Message::of_kind(api_version, kind).ok_or_else(|| EncodeError {
+            path: String::new(),
+            problem: format!("{kind} in {api_version} has no message"),
+        })?;
+        let raw = encode_text(message, json)?.raw;
+        let sealed = seal(api_version, kind, &raw);
+        let length = sealed.len();
+        // The object is the last part of a frame.
+        let (object, event) = match made {
+            None => (Bytes::from(sealed), None),
+            Some(made) => {
+                let frame = Bytes::from(frame(made.as_str(), &sealed));
+                (frame.slice(frame.len() - length..), Some((made, frame)))
+            }
+        };
+        let end = length - END_OF_ENVELOPE.len();
+        Ok(Self {
+            message: object.slice(end - raw.len()..end),
+            object,
+            event,
+        })
+    }
+
+    /// Returns the frame of this revision's watch event, if the event is of that type.
+    #[must_use]
+    pub fn event(&self, made: ChangeType) -> Option<Bytes> {
+        let (own, frame) = self.event.as_ref()?;
+        (*own == made).then(|| frame.clone())
+    }
+}
