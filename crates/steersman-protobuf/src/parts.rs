@@ -1,6 +1,7 @@
 //! Machine: reads the small messages that are one value in JSON: times, quantities and the like.
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use crate::wire::{Content, Reader};
 
@@ -27,6 +28,20 @@ impl<'a> Parts<'a> {
 
     fn bytes(&self, number: usize) -> Result<&'a [u8], String> {
         self.0[number - 1].map_or(Ok(&[]), |content| content.bytes("Value"))
+    }
+}
+
+/// Returns a number as Go writes it: without a fraction if it has none.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "a whole number below 2^53 is the same in both types"
+)]
+pub(crate) fn double(value: f64) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if value.fract() == 0.0 && value.abs() < EXACT {
+        Value::from(value as i64)
+    } else {
+        Value::from(value)
     }
 }
 

@@ -305,7 +305,7 @@ impl JsonWriter<'_> {
                 push_integer(self.out, i64::from(content.varint(name)? as i32));
             }
             FieldKind::Int64 => push_integer(self.out, content.varint(name)? as i64),
-            FieldKind::Double => self.encode(&content.double(name)?)?,
+            FieldKind::Double => self.encode(&parts::double(content.double(name)?))?,
             FieldKind::Bytes => push_base64(self.out, content.bytes(name)?),
             FieldKind::Message(message) => {
                 self.object(message.message(), content.bytes(name)?, depth + 1)?;

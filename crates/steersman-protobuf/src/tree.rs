@@ -189,7 +189,7 @@ impl Decoder {
             FieldKind::Bool => (content.varint(name)? != 0).into(),
             FieldKind::Int32 => (content.varint(name)? as i32).into(),
             FieldKind::Int64 => (content.varint(name)? as i64).into(),
-            FieldKind::Double => json!(content.double(name)?),
+            FieldKind::Double => parts::double(content.double(name)?),
             FieldKind::Bytes => STANDARD.encode(content.bytes(name)?).into(),
             FieldKind::Message(message) => {
                 let mut object = Map::new();

@@ -97,7 +97,9 @@ fn one(field: &'static Field, dice: &mut Dice, depth: u64) -> Value {
         FieldKind::Bool => (dice.below(2) == 1).into(),
         FieldKind::Int32 => [0, 1, -1, i32::MAX, i32::MIN][dice.below(5) as usize].into(),
         FieldKind::Int64 => [0, 1, -1, i64::MAX, i64::MIN][dice.below(5) as usize].into(),
-        FieldKind::Double => [0.0, 0.5, -1e300][dice.below(3) as usize].into(),
+        FieldKind::Double => {
+            [json!(0), json!(-7), json!(0.5), json!(-1e300)][dice.below(4) as usize].clone()
+        }
         FieldKind::Bytes => STANDARD.encode(dice.text()).into(),
         FieldKind::Message(message) => Value::Object(object(message.message(), dice, depth + 1)),
         FieldKind::Quantity => ["0", "100m", "1.5Gi"][dice.below(3) as usize].into(),
