@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::StreamExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod};
 use kube_client::client::Body;
 use kube_core::{DynamicObject, PartialObjectMeta};
 use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::wire::Wire;
 use steersman_api::{
-    Api, ApiListWatch, Connection, Encoding, ListWatch as _, PageRequest, Patch, WriteOptions,
+    Api, ApiListWatch, Connection, Encoding, Extent, ListWatch as _, PageRequest, Patch,
+    WatchEvent, WatchOptions, WriteOptions,
 };
 use steersman_apiserver::ApiServer;
 use steersman_object::{Kind, ObjectKey};
@@ -141,10 +143,7 @@ async fn lists_and_watches_say_which_form_they_take() {
     let client = connection.client().unwrap();
     let maps = ApiListWatch::new(client.clone(), Kind::of::<ConfigMap>(), None);
     let _list = maps.list(&PageRequest::default()).await.unwrap();
-    let _watch = maps
-        .watch(&steersman_api::WatchOptions::default())
-        .await
-        .unwrap();
+    let _watch = maps.watch(&WatchOptions::default()).await.unwrap();
     let metadata = Api::<PartialObjectMeta<ConfigMap>>::new(client, Kind::of::<ConfigMap>());
     metadata.get_opt(&key("a")).await.unwrap();
     assert_eq!(
@@ -281,4 +280,80 @@ async fn conn_7_bytes_that_are_no_protobuf_fail_once() {
     assert!(error.is_decode(), "{error}");
     spaces.get(&default).await.unwrap();
     assert_eq!(sent.lock().len(), 2);
+}
+
+/// Returns the objects of a list, of a watch and of a get, as JSON.
+async fn seen(connection: Connection) -> Vec<serde_json::Value> {
+    let client = connection.client().unwrap();
+    let (kind, mut seen) = (Kind::of::<Pod>(), Vec::new());
+    let value = |json: &[u8]| serde_json::from_slice::<serde_json::Value>(json).unwrap();
+    for keep in [true, false] {
+        let pods = ApiListWatch::new(client.clone(), kind.clone(), None).keep_managed_fields(keep);
+        for extent in [Extent::Metadata, Extent::Whole, Extent::EveryField] {
+            let mut request = PageRequest::default();
+            request.extent = extent;
+            let list = pods.list_all(request).await.unwrap();
+            seen.push(json!(list.version.as_str()));
+            for pod in list.into_good() {
+                seen.extend([value(pod.json()), json!(format!("{:?}", pod.head()))]);
+            }
+            let mut options = WatchOptions::default();
+            (options.extent, options.initial_events) = (extent, true);
+            let mut events = pods.watch(&options).await.unwrap();
+            loop {
+                match events.next().await.unwrap().unwrap() {
+                    WatchEvent::Added(pod) => seen.push(value(pod.good().unwrap().json())),
+                    other => break seen.push(json!(format!("{other:?}"))),
+                }
+            }
+        }
+    }
+    let pods = Api::<Pod>::typed(client);
+    let pod = pods.get(&key("a")).await.unwrap();
+    seen.push(serde_json::to_value(pod).unwrap());
+    let missing = pods.get(&key("nope")).await.unwrap_err();
+    assert!(missing.is_not_found());
+    seen.push(json!(missing.to_string()));
+    seen
+}
+
+#[tokio::test]
+async fn objects_are_the_same_in_both_encodings_in_process_and_over_https() {
+    let server = ApiServer::new();
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": { "name": "a", "namespace": "default", "annotations": { "a": "\"b\"\n" } },
+        "spec": {
+            "containers": [{
+                "name": "c", "image": "i:1", "args": ["--x", ""],
+                "ports": [{ "containerPort": 80 }],
+                "resources": { "limits": { "cpu": "100m", "memory": "1Gi" } },
+                "livenessProbe": { "httpGet": { "path": "/", "port": "web" } },
+                "env": [{ "name": "E", "valueFrom": { "fieldRef": { "fieldPath": "metadata.name" } } }],
+            }],
+            "volumes": [{ "name": "v", "emptyDir": {} }],
+            "terminationGracePeriodSeconds": 0,
+        },
+    }))
+    .unwrap();
+    let in_process = Connection::in_process(server.service(), "default");
+    let pods = Api::<Pod>::typed(in_process.client().unwrap());
+    pods.create(&pod, &WriteOptions::new()).await.unwrap();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), serving.kubeconfig()).unwrap();
+    let over_https = Connection::from_kubeconfig(file.path()).await.unwrap();
+    let (protobuf, json) = (Encoding::Protobuf, Encoding::Json);
+    let wanted = seen(in_process.clone().encoding(json)).await;
+    assert!(wanted.len() > 20);
+    for connection in [
+        in_process.encoding(protobuf),
+        over_https.clone().encoding(protobuf),
+        over_https.encoding(json),
+    ] {
+        let found = seen(connection).await;
+        for (found, wanted) in found.iter().zip(&wanted) {
+            assert_eq!(found, wanted);
+        }
+        assert_eq!(found.len(), wanted.len());
+    }
 }
