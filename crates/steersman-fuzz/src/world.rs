@@ -132,7 +132,7 @@ fn object_in(envelope: &Envelope<'_>) -> Result<Value, String> {
         envelope.message()
     };
     let message = message.ok_or_else(|| format!("{} has no message", envelope.kind))?;
-    let kind = (envelope.api_version.as_str(), envelope.kind.as_str());
+    let kind = (&*envelope.api_version, &*envelope.kind);
     let mut text = Vec::new();
     append_object(kind, message, envelope.raw, Keep::WHOLE, &mut text)?;
     serde_json::from_slice(&text).map_err(|error| error.to_string())

@@ -1,5 +1,7 @@
 //! Machine: the envelope that tells which kind an encoded object is, and the frames of a watch.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::encode::{EncodeError, encode};
@@ -19,9 +21,9 @@ pub const MAGIC: [u8; 4] = *b"k8s\0";
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Envelope<'a> {
     /// The object's `apiVersion`.
-    pub api_version: String,
+    pub api_version: Cow<'a, str>,
     /// The object's `kind`.
-    pub kind: String,
+    pub kind: Cow<'a, str>,
     /// The bytes of the object's message.
     pub raw: &'a [u8],
 }
@@ -81,8 +83,8 @@ impl<'a> Envelope<'a> {
     /// its generated code if the bytes are not a message of the type.
     pub fn object(&self) -> Result<Value, String> {
         let (mut members, _) = tree::members(self.known()?, self.raw, Keep::WHOLE)?;
-        members.insert("kind".to_owned(), self.kind.as_str().into());
-        members.insert("apiVersion".to_owned(), self.api_version.as_str().into());
+        members.insert("kind".to_owned(), (*self.kind).into());
+        members.insert("apiVersion".to_owned(), (*self.api_version).into());
         Ok(Value::Object(members))
     }
 
@@ -91,7 +93,7 @@ impl<'a> Envelope<'a> {
     /// # Errors
     /// As [`object`](Self::object). Nothing is appended then.
     pub fn append_json(&self, keep: Keep, out: &mut Vec<u8>) -> Result<Findings, String> {
-        let of = (self.api_version.as_str(), self.kind.as_str());
+        let of = (&*self.api_version, &*self.kind);
         append_object(of, self.known()?, self.raw, keep, out)
     }
 
@@ -107,21 +109,17 @@ impl<'a> Envelope<'a> {
 }
 
 /// Reads `runtime.TypeMeta`: the `apiVersion` and the kind.
-pub(crate) fn type_meta(bytes: &[u8]) -> Result<(String, String), String> {
-    let (mut api_version, mut kind) = (String::new(), String::new());
+pub(crate) fn type_meta(bytes: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), String> {
+    let (mut api_version, mut kind) = (Cow::default(), Cow::default());
     let mut meta = Reader::new(bytes);
     while let Some((number, content)) = meta.next("TypeMeta")? {
         match number {
-            1 => api_version = text(content.bytes("APIVersion")?),
-            2 => kind = text(content.bytes("Kind")?),
+            1 => api_version = String::from_utf8_lossy(content.bytes("APIVersion")?),
+            2 => kind = String::from_utf8_lossy(content.bytes("Kind")?),
             _ => {}
         }
     }
     Ok((api_version, kind))
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// Returns an encoded object in its envelope.

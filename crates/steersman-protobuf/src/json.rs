@@ -5,33 +5,34 @@ use base64::engine::general_purpose::STANDARD;
 
 /// Appends a string. Invalid UTF-8 is replaced by U+FFFD.
 pub(crate) fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => push_text(out, text),
-        Err(_) => push_text(out, &String::from_utf8_lossy(bytes)),
+    out.push(b'"');
+    if is_plain(bytes) {
+        out.extend_from_slice(bytes);
+    } else {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => push_escaped(out, text.as_bytes()),
+            Err(_) => push_escaped(out, String::from_utf8_lossy(bytes).as_bytes()),
+        }
     }
+    out.push(b'"');
 }
 
-/// The number of bytes that are searched at once for one that must be escaped.
-const CHUNK: usize = 16;
-
-/// Appends a text as a JSON string.
-fn push_text(out: &mut Vec<u8>, text: &str) {
-    out.push(b'"');
-    let mut rest = text.as_bytes();
+/// Returns whether all bytes are ASCII characters that stand for themselves in JSON.
+fn is_plain(bytes: &[u8]) -> bool {
+    const CHUNK: usize = 32;
+    // Without an early exit in a chunk, so that the compiler compares its bytes at once.
+    let all_plain = |part: &[u8]| {
+        let special = |any, byte: &u8| any | must_escape(*byte) | (*byte >= 0x80);
+        !part.iter().fold(false, special)
+    };
+    let mut rest = bytes;
     while let Some((chunk, after)) = rest.split_first_chunk::<CHUNK>() {
-        // Without an early exit, so that the compiler compares all bytes of a chunk at once.
-        if chunk
-            .iter()
-            .fold(false, |any, byte| any | must_escape(*byte))
-        {
-            push_escaped(out, chunk);
-        } else {
-            out.extend_from_slice(chunk);
+        if !all_plain(chunk) {
+            return false;
         }
         rest = after;
     }
-    push_escaped(out, rest);
-    out.push(b'"');
+    all_plain(rest)
 }
 
 fn must_escape(byte: u8) -> bool {

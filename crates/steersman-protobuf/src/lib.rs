@@ -10,7 +10,7 @@
 //! let members = namespace.as_object().expect("it is an object");
 //! let bytes = encode_object(members)?.expect("the kind is built in");
 //! let envelope = Envelope::open(&bytes)?;
-//! assert_eq!((envelope.api_version.as_str(), envelope.kind.as_str()), ("v1", "Namespace"));
+//! assert_eq!((&*envelope.api_version, &*envelope.kind), ("v1", "Namespace"));
 //! assert_eq!(envelope.object()?, namespace);
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```

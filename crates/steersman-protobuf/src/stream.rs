@@ -129,8 +129,10 @@ impl ListItems {
                         Value::ListMeta => self.metadata = Some(value),
                         Value::TypeMeta => {
                             let at = self.at;
-                            (self.api_version, self.kind) =
+                            let (api_version, kind) =
                                 type_meta(&value).map_err(|_| Broken::Field { at })?;
+                            self.api_version = api_version.into_owned();
+                            self.kind = kind.into_owned();
                         }
                         Value::Other => {}
                     }

@@ -19,6 +19,8 @@ const TEXT: &str = include_str!("messages.txt");
 #[derive(Debug)]
 pub struct Message {
     name: &'static str,
+    /// The name without the package.
+    short_name: &'static str,
     /// The `apiVersion`, if the message is a kind.
     api_version: Option<&'static str>,
     fields: Vec<Field>,
@@ -34,7 +36,7 @@ pub(crate) struct Field {
     pub(crate) number: u32,
     /// The name in JSON; empty for an embedded message, which adds its fields to the owner.
     pub(crate) name: &'static str,
-    /// The name as the beginning of a JSON member: `"name":`.
+    /// The name as the beginning of a JSON member after another one: `,"name":`.
     pub(crate) member: String,
     pub(crate) presence: Presence,
     pub(crate) shape: Cardinality,
@@ -133,7 +135,7 @@ impl Message {
     /// Returns the name without the package, for example `Deployment`: the kind, if the message is one.
     #[must_use]
     pub fn short_name(&self) -> &'static str {
-        self.name.rsplit('.').next().unwrap_or_default()
+        self.short_name
     }
 
     /// Returns whether the zero of a field differs from an absent field; `false` for an unknown field.
@@ -229,6 +231,7 @@ fn message(line: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) ->
     }
     Message {
         name,
+        short_name: name.rsplit('.').next().unwrap_or_default(),
         api_version: api_version.map(|word| &word[1..]),
         fields,
         by_number,
@@ -275,7 +278,7 @@ fn field(word: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) -> O
     Some(Field {
         number: number.parse().ok()?,
         name,
-        member: format!("\"{name}\":"),
+        member: format!(",\"{name}\":"),
         presence,
         shape,
         kind,

@@ -191,18 +191,18 @@ impl JsonWriter<'_> {
     }
 
     fn is_dropped(&self, field: &Field, depth: usize) -> bool {
-        let managed_fields = depth == 2 && field.number == 17 && field.name == "managedFields";
-        let beyond_metadata = depth == 1 && field.name != "metadata";
-        (managed_fields && !self.keep.managed_fields)
-            || (beyond_metadata && !self.keep.beyond_metadata)
+        match depth {
+            1 => !self.keep.beyond_metadata && field.name != "metadata",
+            2 => !self.keep.managed_fields && field.number == 17 && field.name == "managedFields",
+            _ => false,
+        }
     }
 
     /// Begins a member of an object.
     fn member(&mut self, field: &Field, empty: &mut bool) {
-        if !std::mem::take(empty) {
-            self.out.push(b',');
-        }
-        self.out.extend_from_slice(field.member.as_bytes());
+        let skipped = usize::from(std::mem::take(empty));
+        self.out
+            .extend_from_slice(&field.member.as_bytes()[skipped..]);
     }
 
     /// Writes a field that is neither a list nor a map.

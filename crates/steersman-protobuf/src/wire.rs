@@ -95,7 +95,20 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// Fails with the message of Go's generated code; `message` is the Go name of the message.
+    #[inline]
     pub(crate) fn next(&mut self, message: &str) -> Result<Option<(u32, Content<'a>)>, String> {
+        // Most fields are short texts and messages, with a number and a length of one byte each.
+        if let [tag @ 8..0x80, length @ 0..0x80, rest @ ..] = self.rest
+            && tag & 7 == 2
+            && let Some((content, rest)) = rest.split_at_checked(usize::from(*length))
+        {
+            self.rest = rest;
+            return Ok(Some((u32::from(tag >> 3), Content::Bytes(content))));
+        }
+        self.next_of_any_form(message)
+    }
+
+    fn next_of_any_form(&mut self, message: &str) -> Result<Option<(u32, Content<'a>)>, String> {
         loop {
             let Some(tag) = self.varint()? else {
                 return Ok(None);
@@ -142,9 +155,16 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the next varint, or `None` at the end of the bytes.
+    #[inline]
     pub(crate) fn varint(&mut self) -> Result<Option<u64>, String> {
-        if self.rest.is_empty() {
-            return Ok(None);
+        match self.rest {
+            [] => return Ok(None),
+            // Most numbers are small.
+            [byte @ 0..0x80, rest @ ..] => {
+                self.rest = rest;
+                return Ok(Some(u64::from(*byte)));
+            }
+            _ => {}
         }
         let mut number = 0;
         for shift in (0..64).step_by(7) {

@@ -40,7 +40,8 @@ impl Decoder {
             managed_fields: !self.drop_managed_fields,
             beyond_metadata: !self.metadata_only,
         };
-        let mut json = Vec::with_capacity(2 * raw.len());
+        // Objects grow by about half, and lose their managedFields, which are about as long.
+        let mut json = Vec::with_capacity(raw.len() + raw.len() / 4);
         let findings = append_object((&api_version, kind), message, raw, keep, &mut json)?;
         let unknown = if self.metadata_only {
             Unknown::default()
@@ -206,7 +207,7 @@ impl FrameEvents {
 
     fn object(&self, event: &Event<'_>) -> Result<Decoded<RawObject>, String> {
         let envelope = Envelope::open(event.object)?;
-        let (api_version, kind) = (envelope.api_version.as_str(), envelope.kind.as_str());
+        let (api_version, kind) = (&*envelope.api_version, &*envelope.kind);
         let gvk = self.decoder.kind.gvk();
         let is_asked_for = (api_version, kind) == (&*gvk.api_version(), gvk.kind())
             || (self.decoder.metadata_only && (api_version, kind) == METADATA);

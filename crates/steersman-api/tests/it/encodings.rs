@@ -118,7 +118,7 @@ async fn kinds_of_kubernetes_are_sent_and_asked_for_in_protobuf() {
         assert_eq!(headers[CONTENT_TYPE], MEDIA_TYPE);
         let envelope = Envelope::open(body).unwrap();
         assert_eq!(
-            (envelope.api_version.as_str(), envelope.kind.as_str()),
+            (&*envelope.api_version, &*envelope.kind),
             ("v1", "ConfigMap")
         );
         assert_eq!(envelope.object().unwrap()["data"], json!({ "k": "v" }));
