@@ -1,6 +1,7 @@
 //! Words: the encoding of objects on the wire, and what a connection has learnt about it.
 
 use std::collections::BTreeSet;
+use std::env::VarError;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +34,14 @@ impl Encoding {
     pub(crate) fn of_environment() -> Self {
         match std::env::var(VARIABLE) {
             Ok(named) if named.eq_ignore_ascii_case("json") => Self::Json,
-            _ => Self::default(),
+            Ok(named) if named.is_empty() || named.eq_ignore_ascii_case("protobuf") => {
+                Self::Protobuf
+            }
+            Err(VarError::NotPresent) => Self::default(),
+            _ => {
+                warn!("{VARIABLE} is neither json nor protobuf: it has no effect");
+                Self::default()
+            }
         }
     }
 }
@@ -52,7 +60,7 @@ pub(crate) struct SharedEncoding {
     /// Whether the server turned out not to speak protobuf.
     fell_back: AtomicBool,
     /// The kinds with fields that the table of messages does not know.
-    said: Mutex<BTreeSet<String>>,
+    reported_kinds: Mutex<BTreeSet<String>>,
 }
 
 impl SharedEncoding {
@@ -60,7 +68,7 @@ impl SharedEncoding {
         Arc::new(Self {
             chosen,
             fell_back: AtomicBool::new(false),
-            said: Mutex::default(),
+            reported_kinds: Mutex::default(),
         })
     }
 
@@ -114,18 +122,20 @@ impl Negotiated {
     }
 
     /// Notes fields that the table of messages does not know, which were dropped.
-    pub(crate) fn note_unknown(&self, kind: &Kind, unknown: &Unknown) {
+    pub(crate) fn note_unknown(&self, kind: &str, unknown: &Unknown) {
         let Some((message, number)) = unknown.first else {
             return;
         };
-        let name = kind.qualified_plural();
         if let Some(metrics) = &self.metrics {
-            metrics.count_dropped_fields(&name, unknown.count);
+            metrics.count_dropped_fields(kind, unknown.count);
         }
-        let said = self.by.as_ref().map(|by| &by.said);
-        if said.is_none_or(|said| said.lock().insert(name.clone())) {
+        let is_new = |by: &Arc<SharedEncoding>| {
+            let mut reported = by.reported_kinds.lock();
+            !reported.contains(kind) && reported.insert(kind.to_owned())
+        };
+        if self.by.as_ref().is_none_or(is_new) {
             warn!(
-                kind = name,
+                kind,
                 message,
                 number,
                 "the server sends fields that this version of Steersman does not know; they are left out"

@@ -99,6 +99,11 @@ impl Body {
 
     // ----- the JSON: fresh or packed -----
 
+    /// Returns whether the body has that much of the object.
+    pub(crate) fn holds(&self, extent: Extent) -> bool {
+        self.state.read().extent >= extent
+    }
+
     /// Replaces a body by one of the same version that has more. Decoded forms stay valid.
     pub(crate) fn complete(&self, more: RawObject, extent: Extent) {
         let mut state = self.state.write();

@@ -43,6 +43,11 @@ pub struct Unknown {
 }
 
 impl Unknown {
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.count += other.count;
+        self.first = self.first.or(other.first);
+    }
+
     pub(crate) fn note(&mut self, message: &Message, number: u32) {
         self.count += 1;
         self.first.get_or_insert((message.name(), number));

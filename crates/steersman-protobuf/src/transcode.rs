@@ -177,6 +177,10 @@ impl JsonWriter<'_> {
                     self.entry(field, content, last_key, depth)?;
                 }
             }
+            if depth == 1 && !self.keep.beyond_metadata {
+                // The metadata is the first field of every kind, and nothing after it is read.
+                return Ok(());
+            }
         }
         if let Some(open) = open {
             self.out.push(open.end);
@@ -328,7 +332,7 @@ impl JsonWriter<'_> {
             // Only definitions have these, with few and small ones.
             FieldKind::SchemaOrArray | FieldKind::SchemaOrBool | FieldKind::SchemaOrStrings => {
                 let (value, unknown) = tree::alternative(field.kind, content.bytes(name)?, depth)?;
-                self.findings.unknown.count += unknown.count;
+                self.findings.unknown.merge(unknown);
                 self.encode(&value)?;
             }
         }

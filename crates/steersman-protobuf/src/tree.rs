@@ -252,10 +252,13 @@ impl Decoder {
             }
         }
         Ok(match (kind, schema) {
-            (FieldKind::SchemaOrStrings, _) if !several.is_empty() => Value::Array(several),
+            // As Go writes them: several before one, and `null` for neither.
+            (FieldKind::SchemaOrStrings | FieldKind::SchemaOrArray, _) if !several.is_empty() => {
+                Value::Array(several)
+            }
             (_, Some(schema)) => schema,
             (FieldKind::SchemaOrBool, None) => allows.into(),
-            (_, None) => Value::Array(several),
+            (_, None) => Value::Null,
         })
     }
 

@@ -83,8 +83,8 @@ impl Page {
 
     fn next<T>(
         &mut self,
-        decode: impl FnOnce(&Decoder, Prepared<'_>) -> T,
-    ) -> Result<Option<T>, Error> {
+        decode: impl FnOnce(&Decoder, Prepared<'_>) -> Decoded<T>,
+    ) -> Result<Option<Decoded<T>>, Error> {
         let (decoder, info, chunk) = (&self.decoder, &self.info, &mut self.chunk);
         Ok(match &mut self.items {
             PageItems::Json(items) => {
@@ -93,8 +93,11 @@ impl Page {
                 item.map(|item| decode(decoder, decoder.prepared(&item)))
             }
             PageItems::Protobuf(items) => {
-                let prepared = items.next_item(chunk, decoder, info)?;
-                prepared.map(|prepared| decode(decoder, prepared))
+                let item = items.next_item(chunk, decoder, info)?;
+                item.map(|item| match item {
+                    Ok(prepared) => decode(decoder, prepared),
+                    Err(malformed) => Decoded::from(*malformed),
+                })
             }
         })
     }

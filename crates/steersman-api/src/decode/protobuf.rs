@@ -14,18 +14,21 @@ use super::raw::Prepared;
 use crate::decode::Decoder;
 use crate::encoding::Negotiated;
 use crate::error::{Error, parse_status};
-use crate::event::{Decoded, WatchEvent};
+use crate::event::{Decoded, Malformed, WatchEvent};
 use crate::head::RawObject;
 use crate::request_info::RequestInfo;
+
+/// An object that arrived in protobuf, as JSON or with the reason why it does not decode.
+pub(crate) type PreparedProtobuf = Result<Prepared<'static>, Box<Malformed>>;
 
 /// The type of metadata alone.
 const METADATA: (&str, &str) = ("meta.k8s.io/v1", "PartialObjectMetadata");
 
-/// Returns an answer in protobuf as JSON.
-pub(crate) fn to_json(body: &[u8]) -> Result<Bytes, String> {
+/// Returns an answer in protobuf as JSON, and the fields that it lacks.
+pub(crate) fn to_json(body: &[u8]) -> Result<(Bytes, Unknown), String> {
     let mut json = Vec::with_capacity(2 * body.len());
-    Envelope::open(body)?.append_json(Keep::WHOLE, &mut json)?;
-    Ok(json.into())
+    let findings = Envelope::open(body)?.append_json(Keep::WHOLE, &mut json)?;
+    Ok((json.into(), findings.unknown))
 }
 
 impl Decoder {
@@ -57,6 +60,28 @@ impl Decoder {
     }
 }
 
+impl Decoder {
+    /// Prepares an object that arrived in protobuf. One that does not decode keeps its metadata, with the error, and
+    /// affects no other object.
+    fn prepared_protobuf(&self, raw: &[u8], negotiated: &Negotiated) -> PreparedProtobuf {
+        let problem = match self.transcoded(raw) {
+            Ok((prepared, unknown)) => {
+                if unknown.count > 0 {
+                    negotiated.note_unknown(&self.kind.qualified_plural(), &unknown);
+                }
+                return Ok(prepared);
+            }
+            Err(problem) => problem,
+        };
+        let metadata = self.metadata_only(true).transcoded(raw);
+        let json = metadata.map(|(prepared, _)| prepared.json.into_owned());
+        Err(Box::new(super::malformed(
+            &json.unwrap_or_default(),
+            problem,
+        )))
+    }
+}
+
 /// The body of a list in protobuf, cut into its objects.
 #[derive(Debug)]
 pub(crate) struct ProtobufItems {
@@ -80,7 +105,7 @@ impl ProtobufItems {
         chunk: &mut Bytes,
         decoder: &Decoder,
         info: &RequestInfo,
-    ) -> Result<Option<Prepared<'static>>, Error> {
+    ) -> Result<Option<PreparedProtobuf>, Error> {
         let item = match self.items.next_item(chunk) {
             Ok(Some(item)) => item,
             Ok(None) => return Ok(None),
@@ -90,13 +115,7 @@ impl ProtobufItems {
             self.check_kind(decoder)
                 .map_err(|why| self.broken(info, &why))?;
         }
-        match decoder.transcoded(&item) {
-            Ok((prepared, unknown)) => {
-                self.negotiated.note_unknown(&decoder.kind, &unknown);
-                Ok(Some(prepared))
-            }
-            Err(problem) => Err(self.broken(info, &format!("an object in it: {problem}"))),
-        }
+        Ok(Some(decoder.prepared_protobuf(&item, &self.negotiated)))
     }
 
     /// Returns the metadata of the list as JSON, after the body has ended.
@@ -215,14 +234,18 @@ impl FrameEvents {
             // An object of another kind affects no other object, as in JSON.
             return Ok(self.decoder.raw_object(&json_of(event)?));
         }
-        let (prepared, unknown) = self.decoder.transcoded(envelope.raw)?;
-        self.negotiated.note_unknown(&self.decoder.kind, &unknown);
-        Ok(self.decoder.raw_of(prepared))
+        let object = self
+            .decoder
+            .prepared_protobuf(envelope.raw, &self.negotiated);
+        Ok(match object {
+            Ok(prepared) => self.decoder.raw_of(prepared),
+            Err(malformed) => (*malformed).into(),
+        })
     }
 }
 
 fn json_of(event: &Event<'_>) -> Result<Bytes, String> {
-    to_json(event.object)
+    to_json(event.object).map(|(json, _)| json)
 }
 
 #[cfg(test)]

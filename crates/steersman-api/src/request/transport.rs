@@ -105,9 +105,10 @@ impl Accept {
         }
     }
 
-    /// Returns the form for objects of a kind: servers send only the kinds of Kubernetes itself in protobuf.
+    /// Returns the form for objects of a kind: servers send only the kinds of Kubernetes itself in protobuf, and the
+    /// metadata of every kind.
     pub(crate) fn of(self, kind: &Kind) -> Self {
-        if has_protobuf(kind) {
+        if has_protobuf(kind) || self.json != Self::JSON.json {
             self
         } else {
             Self::only(self.json)
@@ -183,8 +184,11 @@ impl Call {
         let retry_after = retry_after(response.headers());
         // If its body cannot be read, the error has less detail.
         let body = collect(&info, response, ERROR_BODY).await;
-        let body = body.and_then(|body| as_json(&info, &negotiated, body));
         let body = body.unwrap_or_default();
+        let body = match to_json(&body) {
+            Ok((json, _)) if negotiated.is_protobuf => json,
+            Ok(_) | Err(_) => body,
+        };
         Err(Error::from_answer(info, code.as_u16(), retry_after, &body))
     }
 
@@ -265,11 +269,17 @@ fn as_json(info: &RequestInfo, negotiated: &Negotiated, body: Bytes) -> Result<B
     if !negotiated.is_protobuf {
         return Ok(body);
     }
-    to_json(&body).map_err(|why| {
-        let problem = format!("it is not an object in protobuf: {why}");
-        negotiated.fall_back(&format!("{info}: {problem}"));
-        Error::decode(info, problem)
-    })
+    match to_json(&body) {
+        Ok((json, unknown)) => {
+            negotiated.note_unknown(info.kind(), &unknown);
+            Ok(json)
+        }
+        Err(why) => {
+            let problem = format!("it is not an object in protobuf: {why}");
+            negotiated.fall_back(&format!("{info}: {problem}"));
+            Err(Error::decode(info, problem))
+        }
+    }
 }
 
 async fn collect(info: &RequestInfo, response: Response<Body>, max: usize) -> Result<Bytes, Error> {

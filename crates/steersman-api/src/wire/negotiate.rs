@@ -58,7 +58,16 @@ impl Service<Request<Body>> for Negotiate {
         let answer = self.inner.call(request);
         async move {
             let mut response = answer.await?;
-            negotiated.is_protobuf = is_protobuf(response.headers());
+            negotiated.is_protobuf = has_type(response.headers(), MEDIA_TYPE);
+            let is_json = has_type(response.headers(), "application/json");
+            if negotiated.asked_protobuf
+                && response.status().is_success()
+                && !negotiated.is_protobuf
+                && !is_json
+            {
+                // Whatever the body is, nothing says how to decode it.
+                negotiated.fall_back("an answer is neither protobuf nor JSON by its content type");
+            }
             response.extensions_mut().insert(negotiated);
             Ok(response)
         }
@@ -75,8 +84,45 @@ fn encoded(kind: &Kind, json: &[u8]) -> Option<Bytes> {
     is_whole.then(|| seal(&api_version, kind, &encoded.raw).into())
 }
 
-/// Returns whether an answer is protobuf. What was asked for does not matter.
-fn is_protobuf(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(CONTENT_TYPE);
-    content_type.is_some_and(|value| value.as_bytes().starts_with(MEDIA_TYPE.as_bytes()))
+/// Returns whether an answer is of a media type. What was asked for does not matter.
+fn has_type(headers: &HeaderMap, media_type: &str) -> bool {
+    let content_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok());
+    let found = content_type.and_then(|value| value.split(';').next());
+    found.is_some_and(|found| found.trim().eq_ignore_ascii_case(media_type))
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[test]
+    fn only_a_whole_object_is_encoded() {
+        let kind = Kind::of::<ConfigMap>();
+        let good =
+            br#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"k":"v"}}"#;
+        assert!(encoded(&kind, good).is_some());
+        for lossy in [
+            r#"{"metadata":{"name":"a"},"fieldOfTomorrow":1}"#,
+            r#"{"metadata":{"name":"a","fieldOfTomorrow":1}}"#,
+            r#"{"metadata":{"name":"a"},"data":7}"#,
+            "no JSON",
+        ] {
+            assert_eq!(encoded(&kind, lossy.as_bytes()), None, "{lossy}");
+        }
+    }
+
+    #[test]
+    fn the_type_of_an_answer_has_any_case_and_parameters() {
+        let of = |value: &'static str| {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(value))]);
+            has_type(&headers, MEDIA_TYPE)
+        };
+        assert!(of("application/vnd.kubernetes.protobuf;stream=watch"));
+        assert!(of("Application/VND.kubernetes.protobuf; charset=utf-8"));
+        assert!(!of("application/vnd.kubernetes.protobuf.v2") && !of("application/json"));
+    }
 }

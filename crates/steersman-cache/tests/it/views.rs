@@ -25,6 +25,8 @@ async fn typed_dynamic_and_metadata_reads_cause_one_watch_list() {
     let typed = world.cache.informer::<ConfigMap>().unwrap();
     let dynamic = world.cache.of::<DynamicObject>(&kind);
     let metadata = world.cache.metadata::<ConfigMap>();
+    // A dynamic view keeps fields that only JSON has, so the informer has to know of it before it starts.
+    let _declared = dynamic.informers().unwrap();
     world.start();
     world.cache.wait_for_sync().await.unwrap();
     let x = key("a", "x");

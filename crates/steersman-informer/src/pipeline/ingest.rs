@@ -61,7 +61,8 @@ impl Core {
         };
         let plan = IngestPlan::of(stored.as_ref(), object.head(), extent);
         if let Some(stored) = stored.as_ref().filter(|_| plan != IngestPlan::Create) {
-            if plan == IngestPlan::Complete {
+            if plan == IngestPlan::Complete && !stored.raw_body().holds(extent) {
+                let object = self.transformed(object)?;
                 stored.raw_body().complete(object, extent);
             }
             judges.decode_for_waiting_views(stored, extent);

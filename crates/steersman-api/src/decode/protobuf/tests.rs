@@ -101,16 +101,10 @@ fn objects_are_those_of_json() {
 fn broken_bytes_are_an_error_and_the_next_request_is_json() {
     let decoder = Decoder::new(Kind::of::<Pod>(), true);
     let good = list("PodList", &[message(&pod("x"))]);
-    let mut broken = message(&pod("x"));
-    broken.truncate(20);
     for (body, problem) in [
         (
             b"{\"items\":[]}".to_vec(),
             "it does not begin as an object in protobuf",
-        ),
-        (
-            list("PodList", &[broken]),
-            "an object in it: unexpected EOF",
         ),
         (
             list("ConfigMapList", &[vec![]]),
@@ -132,6 +126,30 @@ fn broken_bytes_are_an_error_and_the_next_request_is_json() {
             .unwrap_err()
             .is_transport()
     );
+    assert!(negotiated.by.unwrap().is_protobuf());
+}
+
+#[test]
+fn an_object_that_does_not_decode_affects_no_other() {
+    let metadata = json!({ "kind": "ConfigMap", "metadata": {
+        "name": "x", "namespace": "a", "uid": "u", "resourceVersion": "7" } });
+    // A spec that ends too early.
+    let broken = [&message(&metadata)[..], b"\x12\x05a"].concat();
+    let decoder = Decoder::new(Kind::of::<Pod>(), true);
+    let negotiated = negotiated();
+    let body = list("PodList", &[broken, message(&pod("y"))]);
+    let mut page = Page::new(decoder, info(), negotiated.clone());
+    page.push(body.into());
+    let Some(Decoded::Malformed(malformed)) = page.next_raw().unwrap() else {
+        panic!("it decoded");
+    };
+    assert_eq!(malformed.key.to_string(), "a/x");
+    assert_eq!(
+        (malformed.uid.as_str(), malformed.version.as_str()),
+        ("u", "7")
+    );
+    assert_eq!(malformed.error, "unexpected EOF");
+    assert!(page.next_raw().unwrap().unwrap().good().is_some());
     assert!(negotiated.by.unwrap().is_protobuf());
 }
 
