@@ -25,7 +25,7 @@ const SIZES: [f64; 11] = [
 /// | `rest_client_request_duration_seconds` | `verb`, `host` | histogram |
 /// | `rest_client_request_size_bytes` | `verb`, `host` | histogram |
 /// | `rest_client_response_size_bytes` | `verb`, `host` | histogram |
-/// | `steersman_connection_dropped_fields_total` | `kind`, `host` | counter |
+/// | `steersman_connection_dropped_fields_total` | `name`, `host` | counter |
 ///
 /// - `code` is the status code of the answer, or `<error>` for a request without an answer: the link broke, a layer
 ///   refused the request, the time limit passed, or the caller was dropped.
@@ -38,7 +38,7 @@ const SIZES: [f64; 11] = [
 /// - The size of a request is that of its body, zero if there is none. The size of a response is the number of bytes of
 ///   its body that were read.
 /// - Dropped fields are those that a newer server sends in protobuf, and that this version does not know: objects lack
-///   them, as objects in JSON lack the fields that a type has not. `kind` is, for example, `pods` or
+///   them, as objects in JSON lack the fields that a type has not. `name` is the kind, for example `pods` or
 ///   `deployments.apps`.
 /// - Watches, and logs that are followed, count once, when they are answered. They have neither duration nor sizes.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl ConnectionMetrics {
                     "steersman_connection_dropped_fields_total",
                     "Fields in protobuf that this version does not know, by kind.",
                 ),
-                &["kind", "host"],
+                &["name", "host"],
             )?,
         };
         registry.register(Box::new(metrics.requests.clone()))?;

@@ -29,6 +29,8 @@ type Map = ConfigMap;
 const KEYS: u64 = 8;
 
 /// Returns a map at a version, with the version as its value.
+const WHOLE: Extent = Extent::EveryField;
+
 fn entry(number: u64, version: u64) -> Item {
     let mut map = Map::default();
     map.metadata.name = Some(format!("m{number}"));
@@ -48,7 +50,7 @@ fn replaced(version: u64, numbers: impl Iterator<Item = u64>) -> Delta {
         items: numbers
             .map(|number| entry(number, version).into())
             .collect(),
-        extent: Extent::EveryField,
+        extent: WHOLE,
     }
 }
 
@@ -281,7 +283,7 @@ fn ingested_by(core: &Arc<Core>, object: RawObject, in_list: bool) -> Arrived {
     };
     let arrived_as = IngestContext {
         event_type: EventType::Added,
-        extent: Extent::EveryField,
+        extent: WHOLE,
         in_list,
     };
     ingester.ingest(Decoded::Good(object), arrived_as)
@@ -323,14 +325,11 @@ fn view_3_readers_of_whole_objects_do_not_see_a_list_of_metadata() {
     assert_eq!(waiting(&mut heads), ["m1@2", "synced"]);
     assert!(waiting(&mut bodies).is_empty());
     assert!(core.store::<Map>(&whole).is_empty());
-    assert!(core.has_synced(Extent::Metadata) && !core.has_synced(Extent::Whole));
-    core.apply(vec![listed(
-        vec![arrived(Extent::EveryField)],
-        Extent::EveryField,
-    )]);
+    assert!(core.has_synced(Extent::Metadata) && !core.has_synced(WHOLE));
+    core.apply(vec![listed(vec![arrived(WHOLE)], WHOLE)]);
     assert_eq!(waiting(&mut bodies), ["m1@2", "synced"]);
     assert!(waiting(&mut heads).is_empty());
-    assert!(core.has_synced(Extent::Whole));
+    assert!(core.has_synced(WHOLE));
 }
 
 // VIEW-3
@@ -344,7 +343,7 @@ fn view_3_metadata_put_during_a_whole_list_is_completed() {
     // The list was read before the watch's event left the queue.
     core.apply(vec![
         Delta::Put(arrived(Extent::Metadata).into()),
-        listed(vec![arrived(Extent::EveryField)], Extent::EveryField),
+        listed(vec![arrived(WHOLE)], WHOLE),
     ]);
     let key = ObjectKey::cluster("m1");
     assert_eq!(value(&core.store::<Map>(&whole).get(&key).unwrap()), ["2"]);
@@ -370,8 +369,8 @@ fn widened(core: &Core, then: fn(Arrived) -> Delta, data: &str) {
     let metadata = r#"{"name":"m1","uid":"u","resourceVersion":"3"}"#;
     let json = format!(r#"{{"metadata":{metadata},"data":{data}}}"#);
     let later = RawObject::from_json(json.into_bytes()).unwrap();
-    let later = ingested(later, Extent::EveryField);
-    let whole = listed(vec![arrived(Extent::EveryField)], Extent::EveryField);
+    let later = ingested(later, WHOLE);
+    let whole = listed(vec![arrived(WHOLE)], WHOLE);
     core.apply(vec![whole, then(later.into())]);
 }
 
@@ -410,10 +409,7 @@ fn view_3_a_malformed_delete_directly_after_the_whole_list_delivers_the_last_ver
 fn view_4_a_view_created_again_caches_its_objects() {
     let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
     core.start();
-    core.apply(vec![listed(
-        vec![arrived(Extent::EveryField)],
-        Extent::EveryField,
-    )]);
+    core.apply(vec![listed(vec![arrived(WHOLE)], WHOLE)]);
     drop(core.view::<Map>());
     let _again = core.view::<Map>();
     let indexer = core.shared.indexer.read();
@@ -442,7 +438,7 @@ fn store_7_reads_do_not_wait_for_a_new_index() {
     std::thread::scope(|threads| {
         threads.spawn(|| core.add_index(&handle, index("slow", slow)).unwrap());
         begun.recv().unwrap();
-        assert!(core.has_synced(Extent::Whole));
+        assert!(core.has_synced(WHOLE));
         assert!(
             core.store::<Map>(&handle)
                 .get(&ObjectKey::cluster("m0"))
@@ -483,7 +479,7 @@ fn an_object_that_heals_while_it_is_read_is_never_absent() {
     core.apply(vec![Delta::Replaced {
         version: ResourceVersion::new("1"),
         items: (1..=OBJECTS).map(malformed).map(Arrived::from).collect(),
-        extent: Extent::EveryField,
+        extent: WHOLE,
     }]);
     let store = core.store::<Map>(&handle);
     let mut next = 1;
