@@ -54,7 +54,7 @@ const INTERRUPTED: u8 = 130;
 #[tokio::main]
 async fn main() -> ExitCode {
     let CargoArgs::Steersman(args) = CargoArgs::parse();
-    match run(args.command).await {
+    match Box::pin(run(args.command)).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(format_args!("error: {}", report(&error)));
