@@ -1,7 +1,7 @@
 //! Machine: encodes JSON as a protobuf message, byte for byte as Go does.
 //!
 //! Go writes the fields in the order of their numbers, and the entries of a map by their keys. A value that is not a
-//! pointer is written even if it is zero, so an absent member is a zero on the wire ([`Presence`]).
+//! pointer is written even if it is zero, so an absent member is a zero on the wire (`Presence`).
 
 mod values;
 mod visitors;
@@ -12,8 +12,6 @@ use serde::de::{DeserializeSeed as _, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::findings::DEEPEST;
-#[cfg(doc)]
-use crate::table::Presence;
 use crate::table::{Field, FieldKind, Message};
 use crate::wire::FieldWriter;
 use visitors::Object;

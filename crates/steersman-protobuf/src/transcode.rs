@@ -2,7 +2,7 @@
 //!
 //! The text has the members in the order of the bytes, so nothing is kept in between. That needs the order in which
 //! Go writes a message: fields by number, and the keys of a map sorted. Other bytes are decoded by
-//! [`tree`], which reads any order.
+//! `tree`, which reads any order.
 
 use serde::de::IgnoredAny;
 
