@@ -58,9 +58,14 @@ impl Decoder {
         };
         Ok((prepared, unknown))
     }
-}
 
-impl Decoder {
+    /// Returns whether an object of this type was asked for.
+    fn asks_for(&self, api_version: &str, kind: &str) -> bool {
+        let gvk = self.kind.gvk();
+        (api_version, kind) == (&*gvk.api_version(), gvk.kind())
+            || (self.metadata_only && (api_version, kind) == METADATA)
+    }
+
     /// Prepares an object that arrived in protobuf. One that does not decode keeps its metadata, with the error, and
     /// affects no other object.
     fn prepared_protobuf(&self, raw: &[u8], negotiated: &Negotiated) -> PreparedProtobuf {
@@ -138,9 +143,7 @@ impl ProtobufItems {
     fn check_kind(&self, decoder: &Decoder) -> Result<(), String> {
         let (api_version, kind) = self.items.list_kind();
         let item = kind.strip_suffix("List").unwrap_or_default();
-        let gvk = decoder.kind.gvk();
-        let is_asked_for = (api_version, item) == (&*gvk.api_version(), gvk.kind());
-        if is_asked_for || (decoder.metadata_only && (api_version, item) == METADATA) {
+        if decoder.asks_for(api_version, item) {
             return Ok(());
         }
         Err(format!("it says that it is {kind} of {api_version}"))
@@ -226,11 +229,7 @@ impl FrameEvents {
 
     fn object(&self, event: &Event<'_>) -> Result<Decoded<RawObject>, String> {
         let envelope = Envelope::open(event.object)?;
-        let (api_version, kind) = (&*envelope.api_version, &*envelope.kind);
-        let gvk = self.decoder.kind.gvk();
-        let is_asked_for = (api_version, kind) == (&*gvk.api_version(), gvk.kind())
-            || (self.decoder.metadata_only && (api_version, kind) == METADATA);
-        if !is_asked_for {
+        if !self.decoder.asks_for(&envelope.api_version, &envelope.kind) {
             // An object of another kind affects no other object, as in JSON.
             return Ok(self.decoder.raw_object(&json_of(event)?));
         }

@@ -185,10 +185,11 @@ impl Call {
         // If its body cannot be read, the error has less detail.
         let body = collect(&info, response, ERROR_BODY).await;
         let body = body.unwrap_or_default();
-        let body = match to_json(&body) {
-            Ok((json, _)) if negotiated.is_protobuf => json,
-            Ok(_) | Err(_) => body,
-        };
+        let json = negotiated
+            .is_protobuf
+            .then(|| to_json(&body).ok())
+            .flatten();
+        let body = json.map_or(body, |(json, _)| json);
         Err(Error::from_answer(info, code.as_u16(), retry_after, &body))
     }
 
