@@ -77,7 +77,7 @@ pub(crate) enum Chore {
     Fuzz {
         /// Names of the targets [default: all].
         targets: Vec<String>,
-        /// The package of the targets: `steersman-fuzz` or `steersman-webhook-fuzz` [default: both].
+        /// The package of the targets: `steersman-fuzz`, `steersman-webhook-fuzz` or `steersman-protobuf-fuzz` [default: all].
         #[arg(long)]
         package: Option<String>,
         /// The time per target, in seconds.

@@ -1,4 +1,4 @@
-//! Runs the fuzz targets of `steersman-fuzz` and `steersman-webhook-fuzz` with libFuzzer, built by the stable compiler.
+//! Runs the fuzz targets of the packages below with libFuzzer, built by the stable compiler.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,11 @@ use std::thread;
 use parking_lot::Mutex;
 
 /// The packages with targets. The folder `corpus` of a package has one folder per target.
-const PACKAGES: [&str; 2] = ["steersman-fuzz", "steersman-webhook-fuzz"];
+const PACKAGES: [&str; 3] = [
+    "steersman-fuzz",
+    "steersman-webhook-fuzz",
+    "steersman-protobuf-fuzz",
+];
 
 /// Compiler flags for libFuzzer: coverage counters, a table of their positions, and traced comparisons.
 const INSTRUMENTATION: &[&str] = &[

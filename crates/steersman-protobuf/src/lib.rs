@@ -30,6 +30,7 @@
 //! - [`mod@encode`] encodes JSON: `values` writes single values, `visitors` visits the JSON.
 //! - [`envelope`] has the envelope of an object, and the events of a watch.
 //! - [`stream`] cuts the body of a list into its objects and that of a watch into its events, as the bytes arrive.
+//! - `random` makes random objects for tests, with the feature of that name.
 
 mod table;
 mod wire;
@@ -41,6 +42,8 @@ pub mod transcode;
 pub mod encode;
 pub mod envelope;
 pub mod stream;
+#[cfg(any(test, feature = "random"))]
+pub mod random;
 
 pub use encode::{EncodeError, Encoded, encode, encode_text};
 pub use envelope::{Envelope, Event, MEDIA_TYPE, encode_object, frame, seal, seal_list};

@@ -62,6 +62,7 @@ const HARNESS: &str = "steersman-harness";
 const BENCH: &str = "steersman-bench";
 const FUZZ: &str = "steersman-fuzz";
 const WEBHOOK_FUZZ: &str = "steersman-webhook-fuzz";
+const PROTOBUF_FUZZ: &str = "steersman-protobuf-fuzz";
 
 /// External crates that the pure crates and machines of the API server must not depend on: connections
 /// and other definitions of protocol types.
@@ -89,6 +90,11 @@ const RANKS: &[Row] = &[
         name: PROTOBUF,
         may: &[],
         never: WIRE,
+    },
+    Row {
+        name: PROTOBUF_FUZZ,
+        may: &[PROTOBUF],
+        never: &[],
     },
     Row {
         name: TEXT,
