@@ -199,12 +199,12 @@ pub fn seal_list<'a>(
 /// Returns the frame of an event of a watch; `object` is in its envelope.
 #[must_use]
 pub fn frame(event: &str, object: &[u8]) -> Vec<u8> {
-    let mut raw = Vec::with_capacity(object.len() + 6);
-    FieldWriter { out: &mut raw }.bytes(1, object);
-    let mut out = vec![0; 4];
+    let mut out = Vec::with_capacity(object.len() + event.len() + 24);
+    out.extend_from_slice(&[0; 4]);
     let mut writer = FieldWriter { out: &mut out };
     writer.bytes(1, event.as_bytes());
-    writer.bytes(2, &raw);
+    writer.head(2, field_head_length(1, object.len()) + object.len());
+    writer.bytes(1, object);
     // An event of 4 GiB cannot be sent; the client refuses the wrong length.
     let length = u32::try_from(out.len() - 4).unwrap_or(u32::MAX);
     out[..4].copy_from_slice(&length.to_be_bytes());

@@ -63,47 +63,40 @@ impl EventEncoder {
     /// bytes of a whole object are built once and shared by every watch that sends them (SRV-STORE-6,
     /// SRV-STORE-9).
     pub(crate) fn encode(&mut self, event: &WatchEvent, now: impl FnOnce() -> Timestamp) -> Bytes {
-        if self.format == Format::Protobuf {
-            return self.frame(event).unwrap_or_else(|why| {
-                self.over = true;
-                protobuf::error(&why)
-            });
-        }
-        let (object, made) = match event {
-            WatchEvent::Added(object) => (object, ChangeType::Added),
-            WatchEvent::Modified(object) => (object, ChangeType::Modified),
-            WatchEvent::Deleted(object) => (object, ChangeType::Deleted),
+        match event {
+            WatchEvent::Added(object) => self.change(object, ChangeType::Added, now),
+            WatchEvent::Modified(object) => self.change(object, ChangeType::Modified, now),
+            WatchEvent::Deleted(object) => self.change(object, ChangeType::Deleted, now),
             WatchEvent::Bookmark {
                 revision,
                 initial_events_end,
-            } => {
-                let body = self.bookmark(*revision, *initial_events_end, now());
-                return line("BOOKMARK", &body);
-            }
-            WatchEvent::Error(status) => {
-                return line("ERROR", &serde_json::to_vec(status).unwrap_or_default());
-            }
-        };
+            } => self.bookmark(&revision.to_string(), *initial_events_end, now),
+            WatchEvent::Error(status) => match self.format {
+                Format::Protobuf => protobuf::error(status),
+                Format::Json | Format::Yaml => {
+                    line("ERROR", &serde_json::to_vec(status).unwrap_or_default())
+                }
+            },
+        }
+    }
+
+    fn change(
+        &mut self,
+        object: &Object,
+        made: ChangeType,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Bytes {
+        if self.format == Format::Protobuf {
+            let frame = self.frame(object, made);
+            return self.or_end(frame);
+        }
         match self.shared(object, made) {
             Some(line) => line,
             None => line(made.as_str(), &self.object(object, now())),
         }
     }
 
-    fn frame(&self, event: &WatchEvent) -> Result<Bytes, Status> {
-        let (object, made) = match event {
-            WatchEvent::Added(object) => (object, ChangeType::Added),
-            WatchEvent::Modified(object) => (object, ChangeType::Modified),
-            WatchEvent::Deleted(object) => (object, ChangeType::Deleted),
-            WatchEvent::Bookmark {
-                revision,
-                initial_events_end,
-            } => {
-                let metadata = bookmark_metadata(&revision.to_string(), *initial_events_end);
-                return protobuf::bookmark(self.bookmark_kind(), &metadata);
-            }
-            WatchEvent::Error(status) => return Ok(protobuf::error(status)),
-        };
+    fn frame(&self, object: &Object, made: ChangeType) -> Result<Bytes, Status> {
         match self.view {
             EventShape::Partial(version) => {
                 let metadata = protobuf::metadata(object, version)?;
@@ -111,6 +104,14 @@ impl EventEncoder {
             }
             EventShape::Whole | EventShape::Table(_) => protobuf::event(object, made),
         }
+    }
+
+    /// Returns the frame, or one with the error, which ends the watch.
+    fn or_end(&mut self, frame: Result<Bytes, Status>) -> Bytes {
+        frame.unwrap_or_else(|why| {
+            self.over = true;
+            protobuf::error(&why)
+        })
     }
 
     /// Returns the `apiVersion` and the kind of bookmarks.
@@ -147,23 +148,31 @@ impl EventEncoder {
         value.to_string().into()
     }
 
-    fn bookmark(&mut self, revision: u64, initial_events_end: bool, now: Timestamp) -> Bytes {
-        let revision = revision.to_string();
-        let metadata = bookmark_metadata(&revision, initial_events_end);
+    fn bookmark(
+        &mut self,
+        revision: &str,
+        initial_events_end: bool,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Bytes {
+        let metadata = bookmark_metadata(revision, initial_events_end);
         let (api_version, kind) = self.bookmark_kind();
+        if self.format == Format::Protobuf {
+            let frame = protobuf::bookmark((api_version, kind), &metadata);
+            return self.or_end(frame);
+        }
         let object: Value =
             json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
         // A Table has a row for a bookmark as for any object.
         let EventShape::Table(maker) = &self.view else {
-            return object.to_string().into();
+            return line("BOOKMARK", object.to_string().as_bytes());
         };
         let meta = TableMeta {
-            resource_version: revision,
+            resource_version: revision.to_owned(),
             ..TableMeta::default()
         };
         let first = !std::mem::replace(&mut self.columns_sent, true);
-        let table = maker.table(std::iter::once(&object), &meta, first, now);
-        table.to_string().into()
+        let table = maker.table(std::iter::once(&object), &meta, first, now());
+        line("BOOKMARK", table.to_string().as_bytes())
     }
 }
 
