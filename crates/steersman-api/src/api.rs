@@ -194,7 +194,7 @@ impl<K: Object> Api<K> {
     where
         K: WholeObject<By>,
     {
-        let request = self.update_part_request(&object.key(), "status", object, options)?;
+        let request = self.update_status_request(object, options)?;
         Ok(request.send().await?.value)
     }
 

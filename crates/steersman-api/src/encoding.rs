@@ -30,6 +30,9 @@ pub enum Encoding {
 const VARIABLE: &str = "STEERSMAN_ENCODING";
 
 impl Encoding {
+    /// Every encoding.
+    pub const ALL: [Self; 2] = [Self::Json, Self::Protobuf];
+
     /// Returns the encoding that the environment names, or else the default.
     pub(crate) fn of_environment() -> Self {
         match std::env::var(VARIABLE) {

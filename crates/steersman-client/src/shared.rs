@@ -248,7 +248,7 @@ impl Shared {
         let key = object.key();
         let request = match part {
             Part::Object | Part::WithoutStatus => api.update_request(&object, &options)?,
-            Part::Status => api.update_part_request(&key, "status", &*object, &options)?,
+            Part::Status => api.update_status_request(&*object, &options)?,
         };
         let answer = self.sender.write(kind, request).await;
         answer.map_err(|refused| match is_of_another(&refused) {

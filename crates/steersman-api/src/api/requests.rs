@@ -61,6 +61,22 @@ impl<K: Object> Api<K> {
         Ok(self.whole(self.of_kind(call)))
     }
 
+    /// Returns the request of [`update_status`](Self::update_status).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidRequest`] if the object has no key that fits its kind, or does not encode.
+    pub fn update_status_request(
+        &self,
+        object: &K,
+        options: &WriteOptions,
+    ) -> Result<Request<K>, Error> {
+        let (info, url) = self.part("update", &object.key(), "status")?;
+        let body = self.encode(&info, object)?;
+        let call = call(Method::PUT, info, url.write(options), JSON, body);
+        Ok(self.whole(self.of_kind(call)))
+    }
+
     /// Returns the request of [`patch`](Self::patch).
     ///
     /// # Errors

@@ -81,8 +81,8 @@ impl Sim {
         let linger = plan.linger.map(Duration::from_secs);
         let cache = Cache::new(options(plan, linger)).unwrap();
         let cancel = CancellationToken::new();
-        let connection =
-            Connection::in_process(server.service(), "default").encoding(encoding(plan.seed));
+        let connection = Connection::in_process(server.service(), "default")
+            .encoding(Encoding::ALL[plan.seed as usize % 2]);
         let running = tokio::spawn(cache.run(connection, cancel.clone()));
         let [maps, websites, accounts, roles] = &plan.declared;
         let default = &plan.by_default;
@@ -236,14 +236,6 @@ fn options(plan: &Plan, linger: Option<Duration>) -> CacheOptions {
         options = options.by_object::<ClusterRole>(scope.by_object(false));
     }
     options
-}
-
-/// Returns the encoding of a seed.
-fn encoding(seed: u64) -> Encoding {
-    match seed % 2 {
-        0 => Encoding::Json,
-        _ => Encoding::Protobuf,
-    }
 }
 
 fn live(seed: u64) {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
-use steersman_api::{Connection, DeleteOptions, Patch};
+use steersman_api::{Connection, DeleteOptions, Encoding, Patch};
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{Cache, CacheOptions, Selection, Settings};
@@ -75,11 +75,13 @@ impl Sim {
         }
         let cache = Cache::new(options).unwrap();
         let cancel = CancellationToken::new();
-        let informer =
-            Connection::in_process(server.service(), "default").user_agent("informer", "1");
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = || {
+            let encoding = Encoding::ALL[plan.seed as usize % 2];
+            Connection::in_process(server.service(), "default").encoding(encoding)
+        };
+        let informer = connection().user_agent("informer", "1");
         tokio::spawn(cache.run(informer, cancel.clone()));
-        let client = Client::with_options(cache.clone(), connection, ClientOptions::new());
+        let client = Client::with_options(cache.clone(), connection(), ClientOptions::new());
         let gvk = Gvk::new("sim.example.com", "v1", "Thing");
         let kind = Kind::new(gvk, "things", Scope::Namespaced);
         let of = |number| client.for_request(RequestId::new("sim", number)).of(&kind);

@@ -133,10 +133,7 @@ impl Sim {
     fn new(seed: u64) -> Self {
         let plan = Arc::new(Plan::of(seed));
         let ledger = Arc::new(Ledger::new(&plan));
-        let mut world = World::encoded(match seed % 2 {
-            0 => Encoding::Json,
-            _ => Encoding::Protobuf,
-        });
+        let mut world = World::encoded(Encoding::ALL[seed as usize % 2]);
         world.grace = Duration::from_millis(plan.grace);
         for name in 0..plan.objects {
             put(&world, "configmaps", &format!("o{name}"), 0);

@@ -103,10 +103,7 @@ impl<K: Object> Watched<K> {
         }
         let informer = Informer::new(kind.clone(), set);
         let client = Connection::in_process(server.service(), "default")
-            .encoding(match seed % 2 {
-                0 => Encoding::Json,
-                _ => Encoding::Protobuf,
-            })
+            .encoding(Encoding::ALL[seed as usize % 2])
             .client();
         let list_watch = ApiListWatch::new(client.unwrap(), kind, namespace.map(Into::into));
         let cancel = CancellationToken::new();
