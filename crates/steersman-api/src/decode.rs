@@ -109,7 +109,10 @@ pub(crate) fn plain_object(prepared: Prepared<'_>) -> Result<RawObject, Cow<'_, 
     let metadata = prepared.metadata.filter(|_| prepared.foreign.is_none());
     let metadata = metadata.and_then(|at| prepared.json.get(at));
     match metadata.and_then(Head::of_json) {
-        Some(head) => Ok(RawObject::of_parts(head, prepared.json.into_owned())),
+        Some(head) => {
+            let json = prepared.json.into_owned();
+            Ok(RawObject::of_parts(head, json, prepared.conformity))
+        }
         None => Err(prepared.json),
     }
 }

@@ -42,6 +42,18 @@ pub struct Head {
 pub struct RawObject {
     head: Head,
     json: Box<[u8]>,
+    conformity: Conformity,
+}
+
+/// What is known of the JSON of an object before it is decoded as a type.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Conformity {
+    /// Nothing: it may have any form.
+    #[default]
+    Unchecked,
+    /// It arrived as a message of protobuf without embedded JSON, so every field has the type that the kind gives it
+    /// ([`decodes_all_protobuf`](steersman_object::decodes_all_protobuf)).
+    OfItsKind,
 }
 
 #[derive(Deserialize)]
@@ -142,13 +154,21 @@ impl RawObject {
         if head.key.name().is_empty() {
             return Err("metadata.name is missing".to_owned());
         }
-        Ok(Self { head, json })
+        Ok(Self {
+            head,
+            json,
+            conformity: Conformity::Unchecked,
+        })
     }
 
     /// Makes an object of its head and its JSON.
-    pub(crate) fn of_parts(head: Head, json: impl Into<Box<[u8]>>) -> Self {
+    pub(crate) fn of_parts(head: Head, json: impl Into<Box<[u8]>>, conformity: Conformity) -> Self {
         let json = json.into();
-        Self { head, json }
+        Self {
+            head,
+            json,
+            conformity,
+        }
     }
 
     /// Encodes an object as it would arrive, for other implementations of [`ListWatch`](crate::ListWatch).
@@ -171,6 +191,12 @@ impl RawObject {
     #[must_use]
     pub fn json(&self) -> &[u8] {
         &self.json
+    }
+
+    /// Returns what is known of the JSON.
+    #[must_use]
+    pub fn conformity(&self) -> Conformity {
+        self.conformity
     }
 
     /// Returns the head and the JSON.

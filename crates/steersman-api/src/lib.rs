@@ -81,7 +81,7 @@ pub use discovery::{Mapper, Served};
 pub use encoding::Encoding;
 pub use error::{Error, Refusal};
 pub use event::{Decoded, ListPage, ListPart, Malformed, PageEnd, WatchEvent};
-pub use head::{Head, RawObject};
+pub use head::{Conformity, Head, RawObject};
 pub use list_watch::{ApiListWatch, ListStream, ListWatch, WatchStream};
 pub use metrics::ConnectionMetrics;
 pub use options::{

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::RwLock;
-use steersman_api::{Extent, RawObject};
+use steersman_api::{Conformity, Extent, RawObject};
 use steersman_object::Object;
 
 use crate::body::forms::{Form, Forms};
@@ -42,6 +42,7 @@ pub(crate) struct Body {
 struct BodyState {
     packed: Packed,
     extent: Extent,
+    conformity: Conformity,
     forms: Forms,
     /// The bytes that the forms are charged with, and the slot that they are charged to.
     charge: usize,
@@ -58,10 +59,17 @@ enum Admission {
 }
 
 impl Body {
-    pub(crate) fn new(json: Box<[u8]>, extent: Extent, context: &Arc<PackContext>) -> Self {
+    pub(crate) fn new(
+        json: Box<[u8]>,
+        conformity: Conformity,
+        extent: Extent,
+        context: &Arc<PackContext>,
+    ) -> Self {
         context.add_body();
         let packed = Packed::Fresh(Arc::new(json));
-        Self::with(packed, extent, Some(Arc::clone(context)))
+        let mut body = Self::with(packed, extent, Some(Arc::clone(context)));
+        body.state.get_mut().conformity = conformity;
+        body
     }
 
     /// Returns the body of an object that is in no store.
@@ -78,6 +86,7 @@ impl Body {
         let state = BodyState {
             packed,
             extent,
+            conformity: Conformity::Unchecked,
             forms: Forms::Nothing,
             charge: 0,
             slot: SlotId::NONE,
@@ -104,10 +113,16 @@ impl Body {
         self.state.read().extent >= extent
     }
 
+    /// Returns whether every built-in type of the object's kind decodes the body (VIEW-8).
+    pub(crate) fn is_of_its_kind(&self) -> bool {
+        self.state.read().conformity == Conformity::OfItsKind
+    }
+
     /// Replaces a body by one of the same version that has more. Decoded forms stay valid.
     pub(crate) fn complete(&self, more: RawObject, extent: Extent) {
         let mut state = self.state.write();
         if state.extent < extent {
+            state.conformity = more.conformity();
             self.replace_packed(&mut state, Packed::Fresh(Arc::new(more.into_parts().1)));
             state.extent = extent;
         }
@@ -122,12 +137,12 @@ impl Body {
         }
         let more = {
             let other = other.state.read();
-            (other.extent > held).then(|| (other.packed.clone(), other.extent))
+            (other.extent > held).then(|| (other.packed.clone(), other.extent, other.conformity))
         };
-        if let Some((packed, extent)) = more {
+        if let Some((packed, extent, conformity)) = more {
             let mut state = self.state.write();
             self.replace_packed(&mut state, packed);
-            state.extent = extent;
+            (state.extent, state.conformity) = (extent, conformity);
         }
     }
 

@@ -228,8 +228,10 @@ impl RawEntry {
         before: Option<&Self>,
         interners: &Interners,
     ) -> Self {
+        let conformity = object.conformity();
         let (head, json) = object.into_parts();
-        Self::of_parts(head, Body::new(json, extent, context), before, interners)
+        let body = Body::new(json, conformity, extent, context);
+        Self::of_parts(head, body, before, interners)
     }
 
     /// Returns the cached object. This counts as a read.
@@ -257,6 +259,14 @@ impl RawEntry {
     /// Returns whether the object decodes as a `K`.
     pub(crate) fn check<K: Object>(&self) -> Result<(), Arc<str>> {
         self.inner.body.check::<K>(|| self.inner.holder())
+    }
+
+    /// As [`check`](Self::check), for a `K` that every object in protobuf decodes as (VIEW-8).
+    pub(crate) fn check_built_in<K: Object>(&self) -> Result<(), Arc<str>> {
+        if self.inner.body.is_of_its_kind() {
+            return Ok(());
+        }
+        self.check::<K>()
     }
 
     /// Returns whether `head` is of this version of this object.

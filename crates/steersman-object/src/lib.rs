@@ -28,6 +28,7 @@
 //! - [`version`] contains [`ResourceVersion`]; [`uid`] contains [`Uid`].
 //! - [`object`] contains the traits [`Object`] and [`TypedObject`].
 //! - [`whole`] contains [`WholeObject`], the types that hold every field of their kind.
+//! - [`decodes_all_protobuf`] knows the types that objects in protobuf always decode as.
 //! - [`labels`] contains [`Labels`], the compact form of labels in caches.
 //! - [`selector`] contains [`LabelSelector`], parsed from the syntax of kubectl.
 //! - [`field_selector`] contains [`FieldSelector`], in the syntax of the API server.
@@ -45,6 +46,7 @@ pub mod version;
 pub mod uid;
 pub mod object;
 pub mod whole;
+mod built_in;
 pub mod labels;
 pub mod selector;
 pub mod field_selector;
@@ -57,6 +59,7 @@ mod duration;
 mod report;
 mod panics;
 
+pub use built_in::decodes_all_protobuf;
 pub use duration::parse_duration;
 pub use field_selector::FieldSelector;
 pub use jitter::Jitter;

@@ -31,6 +31,9 @@ pub struct Findings {
     pub metadata: Option<Range<usize>>,
     /// The fields that the table does not know, which a newer server sends. The JSON lacks them.
     pub unknown: Unknown,
+    /// Whether a value may have another form than its field: embedded JSON has any, and a required time may be
+    /// `null`.
+    pub has_untyped: bool,
 }
 
 /// The fields of a message that the table does not know.

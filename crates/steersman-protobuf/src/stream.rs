@@ -8,6 +8,9 @@ use crate::envelope::{MAGIC, type_meta};
 /// The longest accepted value, in bytes: many times the largest object in etcd.
 pub const MAX_VALUE: usize = 32 << 20;
 
+/// The number of bytes of a value that get memory before they have arrived, so that few values are copied as they grow.
+const RESERVED: usize = 64 << 10;
+
 /// The reason why a body is not a list or a watch in protobuf.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
@@ -211,8 +214,10 @@ impl ListItems {
             self.at += length as u64;
             return Some(chunk.split_to(length));
         }
-        let missing = length.saturating_sub(self.begun.len()).min(chunk.len());
-        self.begun.extend_from_slice(&chunk.split_to(missing));
+        let missing = length.saturating_sub(self.begun.len());
+        self.begun.reserve(missing.min(RESERVED));
+        let arrived = missing.min(chunk.len());
+        self.begun.extend_from_slice(&chunk.split_to(arrived));
         if self.begun.len() < length {
             return None;
         }
@@ -338,10 +343,10 @@ impl Frames {
 
     /// Moves bytes of the chunk to the begun frame, until it has `length`.
     fn fill(&mut self, length: usize) {
-        let missing = length
-            .saturating_sub(self.begun.len())
-            .min(self.chunk.len());
-        self.begun.extend_from_slice(&self.chunk.split_to(missing));
+        let missing = length.saturating_sub(self.begun.len());
+        self.begun.reserve(missing.min(RESERVED));
+        let arrived = missing.min(self.chunk.len());
+        self.begun.extend_from_slice(&self.chunk.split_to(arrived));
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Message {
     fields: Vec<Field>,
     /// The index of the field with a number, plus one; zero for a number without a field.
     by_number: Vec<u8>,
-    /// The lists and maps that are `null` in JSON if there are no elements: a bit for each index of a field.
+    /// The lists, maps and times that are `null` in JSON if they are absent: a bit for each index of a field.
     nulls: u64,
 }
 
@@ -175,8 +175,7 @@ impl Message {
         })
     }
 
-    /// Returns the lists and maps that are `null` without elements, and are not among the seen fields; both as bits by
-    /// index.
+    /// Returns the fields that are `null` if they are absent, and are not among the seen ones, which are bits by index.
     pub(crate) fn missing(&'static self, seen: u64) -> impl Iterator<Item = &'static Field> {
         let mut missing = self.nulls & !seen;
         std::iter::from_fn(move || {
@@ -225,7 +224,9 @@ fn message(line: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) ->
     let mut nulls = 0;
     for (index, field) in fields.iter().enumerate() {
         by_number[field.number as usize] = u8::try_from(index + 1).unwrap_or_default();
-        if field.shape != Cardinality::One && field.presence == Presence::Always {
+        let is_time = matches!(field.kind, FieldKind::Time | FieldKind::MicroTime);
+        let has_null = field.shape != Cardinality::One || is_time;
+        if has_null && field.presence == Presence::Always {
             nulls |= 1 << index;
         }
     }

@@ -82,10 +82,15 @@ fn append_members(
             Ok(Findings {
                 metadata: None,
                 unknown,
+                has_untyped: true,
             })
         }
     }
 }
+
+/// The times that Kubernetes' schemas require: of `meta.v1.Condition`, of the series of events, and of the Pods in a
+/// PodDisruptionBudget.
+const REQUIRED_TIMES: [&str; 3] = ["lastTransitionTime", "lastObservedTime", "disruptedPods"];
 
 /// The reason why a message is not transcoded.
 enum Stop {
@@ -188,7 +193,7 @@ impl JsonWriter<'_> {
         for field in message.missing(seen) {
             if !self.is_dropped(field, depth) {
                 self.member(field, empty);
-                self.out.extend_from_slice(b"null");
+                self.null(field.name);
             }
         }
         Ok(())
@@ -319,8 +324,8 @@ impl JsonWriter<'_> {
                 IntOrString::Int(number) => push_integer(self.out, i64::from(number)),
                 IntOrString::String(text) => push_string(self.out, text),
             },
-            FieldKind::Time => self.time(content.bytes(name)?, 0)?,
-            FieldKind::MicroTime => self.time(content.bytes(name)?, 6)?,
+            FieldKind::Time => self.time(name, content.bytes(name)?, 0)?,
+            FieldKind::MicroTime => self.time(name, content.bytes(name)?, 6)?,
             FieldKind::Raw => self.raw(parts::raw(content.bytes(name)?)?)?,
             FieldKind::Strings => {
                 let mut texts = Vec::new();
@@ -333,6 +338,7 @@ impl JsonWriter<'_> {
             FieldKind::SchemaOrArray | FieldKind::SchemaOrBool | FieldKind::SchemaOrStrings => {
                 let (value, unknown) = tree::alternative(field.kind, content.bytes(name)?, depth)?;
                 self.findings.unknown.merge(unknown);
+                self.findings.has_untyped = true;
                 self.encode(&value)?;
             }
         }
@@ -353,17 +359,22 @@ impl JsonWriter<'_> {
     }
 
     /// Writes a timestamp with the given number of fractional digits.
-    fn time(&mut self, bytes: &[u8], digits: usize) -> Result<(), Stop> {
+    fn time(&mut self, name: &str, bytes: &[u8], digits: usize) -> Result<(), Stop> {
         use std::io::Write as _;
         match parts::time(bytes)? {
             // Writing to memory does not fail.
             Some(time) => write!(self.out, "\"{time:.digits$}\"")
                 .map_err(|error| Stop::Broken(error.to_string())),
             None => {
-                self.out.extend_from_slice(b"null");
+                self.null(name);
                 Ok(())
             }
         }
+    }
+
+    fn null(&mut self, name: &str) {
+        self.findings.has_untyped |= REQUIRED_TIMES.contains(&name);
+        self.out.extend_from_slice(b"null");
     }
 
     /// Writes JSON text as it is.
@@ -372,6 +383,7 @@ impl JsonWriter<'_> {
             self.out.extend_from_slice(b"null");
             return Ok(());
         }
+        self.findings.has_untyped = true;
         // A parser that ignores values does not look for invalid UTF-8 in them.
         let text = std::str::from_utf8(raw).map_err(|error| Stop::Broken(error.to_string()))?;
         serde_json::from_str::<IgnoredAny>(text)

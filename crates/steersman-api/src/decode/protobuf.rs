@@ -15,11 +15,18 @@ use crate::decode::Decoder;
 use crate::encoding::Negotiated;
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, Malformed, WatchEvent};
-use crate::head::RawObject;
+use crate::head::{Conformity, RawObject};
 use crate::request_info::RequestInfo;
 
 /// An object that arrived in protobuf, as JSON or with the reason why it does not decode.
-pub(crate) type PreparedProtobuf = Result<Prepared<'static>, Box<Malformed>>;
+pub(crate) type PreparedProtobuf<'a> = Result<Prepared<'a>, Box<Malformed>>;
+
+/// Memory for the JSON of one object after another, so that each is copied once, with its final length.
+#[derive(Debug, Default)]
+struct JsonBuffer(Vec<u8>);
+
+/// The number of bytes that a buffer keeps for the next object.
+const KEPT: usize = 256 << 10;
 
 /// The type of metadata alone.
 const METADATA: (&str, &str) = ("meta.k8s.io/v1", "PartialObjectMetadata");
@@ -31,9 +38,21 @@ pub(crate) fn to_json(body: &[u8]) -> Result<(Bytes, Unknown), String> {
     Ok((json.into(), findings.unknown))
 }
 
+impl JsonBuffer {
+    fn emptied(&mut self) -> &mut Vec<u8> {
+        self.0.clear();
+        self.0.shrink_to(KEPT);
+        &mut self.0
+    }
+}
+
 impl Decoder {
     /// Prepares an object that arrived as a message of its own kind, or as metadata alone.
-    fn transcoded(&self, raw: &[u8]) -> Result<(Prepared<'static>, Unknown), String> {
+    fn transcoded<'a>(
+        &self,
+        raw: &[u8],
+        buffer: &'a mut JsonBuffer,
+    ) -> Result<(Prepared<'a>, Unknown), String> {
         let (api_version, kind) = (self.kind.gvk().api_version(), self.kind.gvk().kind());
         // The metadata is the same field of every kind, so it can be read of a kind that is not in the table.
         let message = Message::of_kind(&api_version, kind)
@@ -43,18 +62,21 @@ impl Decoder {
             managed_fields: !self.drop_managed_fields,
             beyond_metadata: !self.metadata_only,
         };
-        // Objects grow by about half, and lose their managedFields, which are about as long.
-        let mut json = Vec::with_capacity(raw.len() + raw.len() / 4);
-        let findings = append_object((&api_version, kind), message, raw, keep, &mut json)?;
+        let json = buffer.emptied();
+        let findings = append_object((&api_version, kind), message, raw, keep, json)?;
         let unknown = if self.metadata_only {
             Unknown::default()
         } else {
             findings.unknown
         };
         let prepared = Prepared {
-            json: Cow::Owned(json),
+            json: Cow::Borrowed(json),
             metadata: findings.metadata,
             foreign: None,
+            conformity: match findings.has_untyped || self.metadata_only {
+                true => Conformity::Unchecked,
+                false => Conformity::OfItsKind,
+            },
         };
         Ok((prepared, unknown))
     }
@@ -68,8 +90,13 @@ impl Decoder {
 
     /// Prepares an object that arrived in protobuf. One that does not decode keeps its metadata, with the error, and
     /// affects no other object.
-    fn prepared_protobuf(&self, raw: &[u8], negotiated: &Negotiated) -> PreparedProtobuf {
-        let problem = match self.transcoded(raw) {
+    fn prepared_protobuf<'a>(
+        &self,
+        raw: &[u8],
+        negotiated: &Negotiated,
+        buffer: &'a mut JsonBuffer,
+    ) -> PreparedProtobuf<'a> {
+        let problem = match self.transcoded(raw, buffer) {
             Ok((prepared, unknown)) => {
                 if unknown.count > 0 {
                     negotiated.note_unknown(&self.kind.qualified_plural(), &unknown);
@@ -78,7 +105,8 @@ impl Decoder {
             }
             Err(problem) => problem,
         };
-        let metadata = self.metadata_only(true).transcoded(raw);
+        let mut buffer = JsonBuffer::default();
+        let metadata = self.metadata_only(true).transcoded(raw, &mut buffer);
         let json = metadata.map(|(prepared, _)| prepared.json.into_owned());
         Err(Box::new(super::malformed(
             &json.unwrap_or_default(),
@@ -93,6 +121,7 @@ pub(crate) struct ProtobufItems {
     items: ListItems,
     negotiated: Negotiated,
     knows_kind: bool,
+    buffer: JsonBuffer,
 }
 
 impl ProtobufItems {
@@ -101,6 +130,7 @@ impl ProtobufItems {
             items: ListItems::new(),
             negotiated,
             knows_kind: false,
+            buffer: JsonBuffer::default(),
         }
     }
 
@@ -110,7 +140,7 @@ impl ProtobufItems {
         chunk: &mut Bytes,
         decoder: &Decoder,
         info: &RequestInfo,
-    ) -> Result<Option<PreparedProtobuf>, Error> {
+    ) -> Result<Option<PreparedProtobuf<'_>>, Error> {
         let item = match self.items.next_item(chunk) {
             Ok(Some(item)) => item,
             Ok(None) => return Ok(None),
@@ -120,7 +150,8 @@ impl ProtobufItems {
             self.check_kind(decoder)
                 .map_err(|why| self.broken(info, &why))?;
         }
-        Ok(Some(decoder.prepared_protobuf(&item, &self.negotiated)))
+        let prepared = decoder.prepared_protobuf(&item, &self.negotiated, &mut self.buffer);
+        Ok(Some(prepared))
     }
 
     /// Returns the metadata of the list as JSON, after the body has ended.
@@ -167,6 +198,7 @@ pub(crate) struct FrameEvents {
     info: RequestInfo,
     frames: Frames,
     negotiated: Negotiated,
+    buffer: JsonBuffer,
 }
 
 impl FrameEvents {
@@ -176,6 +208,7 @@ impl FrameEvents {
             info,
             frames: Frames::default(),
             negotiated,
+            buffer: JsonBuffer::default(),
         }
     }
 
@@ -207,7 +240,7 @@ impl FrameEvents {
         Some(Err(Error::transport(&self.info, cut.to_string())))
     }
 
-    fn event(&self, frame: &[u8]) -> Result<WatchEvent, String> {
+    fn event(&mut self, frame: &[u8]) -> Result<WatchEvent, String> {
         let event = Event::read(frame)?;
         let make = match event.kind {
             b"ADDED" => WatchEvent::Added,
@@ -227,15 +260,15 @@ impl FrameEvents {
         self.object(&event).map(make)
     }
 
-    fn object(&self, event: &Event<'_>) -> Result<Decoded<RawObject>, String> {
+    fn object(&mut self, event: &Event<'_>) -> Result<Decoded<RawObject>, String> {
         let envelope = Envelope::open(event.object)?;
         if !self.decoder.asks_for(&envelope.api_version, &envelope.kind) {
             // An object of another kind affects no other object, as in JSON.
             return Ok(self.decoder.raw_object(&json_of(event)?));
         }
-        let object = self
-            .decoder
-            .prepared_protobuf(envelope.raw, &self.negotiated);
+        let object =
+            self.decoder
+                .prepared_protobuf(envelope.raw, &self.negotiated, &mut self.buffer);
         Ok(match object {
             Ok(prepared) => self.decoder.raw_of(prepared),
             Err(malformed) => (*malformed).into(),

@@ -8,6 +8,7 @@ use std::ops::Range;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
 use super::scan::Scan;
+use crate::head::Conformity;
 
 /// The positions that the scan found in an object and its metadata.
 #[derive(Debug, Default)]
@@ -42,6 +43,8 @@ pub(crate) struct Prepared<'a> {
     pub(crate) metadata: Option<Range<usize>>,
     /// The kind that the object names, if it is not the requested one.
     pub(crate) foreign: Option<String>,
+    /// What is known of the JSON.
+    pub(crate) conformity: Conformity,
 }
 
 impl<'a> Prepared<'a> {
@@ -51,6 +54,7 @@ impl<'a> Prepared<'a> {
             json: Cow::Borrowed(raw),
             metadata: None,
             foreign: None,
+            conformity: Conformity::Unchecked,
         }
     }
 }
@@ -95,6 +99,7 @@ pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -
         // The removed range is inside the metadata.
         metadata: metadata.map(|at| at.start + added.len()..at.end + added.len() - cut.len()),
         foreign,
+        conformity: Conformity::Unchecked,
     }
 }
 
@@ -150,6 +155,7 @@ pub(crate) fn metadata_of(
         json: Cow::Owned(json),
         metadata: shape.plain.then_some(metadata),
         foreign,
+        conformity: Conformity::Unchecked,
     })
 }
 

@@ -29,7 +29,12 @@ impl Evictable for Held {
 }
 
 fn fresh(json: &[u8], extent: Extent, context: &Arc<PackContext>) -> Arc<Held> {
-    Arc::new(Held(Body::new(json.into(), extent, context)))
+    Arc::new(Held(Body::new(
+        json.into(),
+        Conformity::Unchecked,
+        extent,
+        context,
+    )))
 }
 
 fn held(json: &[u8], extent: Extent, context: &Arc<PackContext>) -> Arc<Held> {

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use steersman_api::Malformed;
-use steersman_object::{Object, ObjectKey};
+use steersman_object::{Object, ObjectKey, decodes_all_protobuf};
 
 use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
@@ -195,7 +195,10 @@ impl View {
             of: TypeId::of::<K>(),
             needs: handle.needs,
             handle: Arc::downgrade(handle),
-            check: RawEntry::check::<K>,
+            check: match decodes_all_protobuf(TypeId::of::<K>()) {
+                true => RawEntry::check_built_in::<K>,
+                false => RawEntry::check::<K>,
+            },
             ready,
             malformed_entries: BTreeMap::new(),
             indexes: Vec::new(),

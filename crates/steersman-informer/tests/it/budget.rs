@@ -6,8 +6,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use prometheus::Registry;
 use serde_json::json;
+use steersman_api::{Connection, Encoding};
 use steersman_informer::{Budget, Delivery, InformerMetrics, InformerOptions};
-use steersman_object::{LabelSelector, ObjectKey};
+use steersman_object::{Kind, LabelSelector, ObjectKey};
 
 use super::world::{World, put, server};
 
@@ -31,14 +32,38 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("default", name)
 }
 
+/// Starts an informer of objects that are decoded when they arrive.
 async fn synced(options: InformerOptions, maps: usize) -> World<ConfigMap> {
+    synced_in(Encoding::Json, options, maps).await
+}
+
+async fn synced_in(encoding: Encoding, options: InformerOptions, maps: usize) -> World<ConfigMap> {
     let server = server();
     for number in 0..maps {
         put(&server, &format!("m{number}"), &"some text ".repeat(20));
     }
-    let world = World::of_maps(&server, options);
+    let connection = Connection::in_process(server.service(), "default").encoding(encoding);
+    let world = World::over(&connection, &server, Kind::of::<ConfigMap>(), options);
     world.informer.wait_for_sync().await.unwrap();
     world
+}
+
+// VIEW-8
+#[tokio::test(start_paused = true)]
+async fn view_8_an_object_in_protobuf_is_decoded_by_its_first_read() {
+    let (registry, options) = counted(Budget::unlimited());
+    let world = synced_in(Encoding::Protobuf, options, 3).await;
+    assert_eq!(of(&registry, "decoded_bytes"), 0);
+    let store = world.informer.store();
+    let read = || store.get(&key("m1")).unwrap();
+    assert!(Arc::ptr_eq(&read(), &read()));
+    let (hits, unpacks) = (
+        of(&registry, "decoded_hits_total"),
+        of(&registry, "unpacks_total"),
+    );
+    assert_eq!((hits, unpacks), (1, 1));
+    let one = of(&registry, "decoded_bytes");
+    assert!(one > 0);
 }
 
 // PACK-2

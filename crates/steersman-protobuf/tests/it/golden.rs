@@ -109,22 +109,27 @@ fn recorded_objects_are_equal_in_both_encodings() {
     let differences = [differences_in_json(), differences_in_bytes()].concat();
     assert!(
         differences.is_empty(),
-        "{} differ:
-{}",
+        "{} differ:\n{}",
         differences.len(),
-        differences.join(
-            "
-"
-        )
+        differences.join("\n")
     );
 }
 
 fn differences_in_json() -> Vec<String> {
     let mut differences = Vec::new();
     for recorded in objects() {
-        let envelope = Envelope::open(&recorded.protobuf).unwrap();
         let (mut text, wanted) = (Vec::new(), recorded.value());
-        let findings = envelope.append_json(Keep::WHOLE, &mut text).unwrap();
+        let opened = Envelope::open(&recorded.protobuf).and_then(|envelope| {
+            let findings = envelope.append_json(Keep::WHOLE, &mut text)?;
+            Ok((envelope, findings))
+        });
+        let (envelope, findings) = match opened {
+            Ok(decoded) => decoded,
+            Err(why) => {
+                differences.push(format!("{}: {why}", recorded.path));
+                continue;
+            }
+        };
         let found: Value = serde_json::from_slice(&text).unwrap();
         differences.extend(difference(&recorded.path, Some(&found), Some(&wanted)));
         if let Some((message, number)) = findings.unknown.first {
@@ -144,9 +149,14 @@ fn differences_in_json() -> Vec<String> {
 fn differences_in_bytes() -> Vec<String> {
     let mut differences = Vec::new();
     for recorded in objects() {
-        let envelope = Envelope::open(&recorded.protobuf).unwrap();
-        let encoded = encode_text(envelope.message().unwrap(), recorded.json.get().as_bytes());
-        let encoded = match encoded {
+        let Ok(envelope) = Envelope::open(&recorded.protobuf) else {
+            continue;
+        };
+        // The other direction has reported a kind that is not in the table.
+        let Some(message) = envelope.message() else {
+            continue;
+        };
+        let encoded = match encode_text(message, recorded.json.get().as_bytes()) {
             Ok(encoded) => encoded,
             Err(error) => {
                 differences.push(format!("{}{error}", recorded.path));

@@ -9,6 +9,8 @@ use super::*;
 use crate::decode::bodies::{Events, Page};
 use crate::encoding::{Encoding, SharedEncoding};
 
+mod typed;
+
 fn pod(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod",
