@@ -26,8 +26,8 @@ pub struct Message {
     fields: Vec<Field>,
     /// The index of the field with a number, plus one; zero for a number without a field.
     by_number: Vec<u8>,
-    /// The lists, maps and times that are `null` in JSON if they are absent: a bit for each index of a field.
-    nulls: u64,
+    /// The fields that JSON always has: a bit for each index of a field.
+    always: u64,
 }
 
 /// One field of a message.
@@ -175,9 +175,9 @@ impl Message {
         })
     }
 
-    /// Returns the fields that are `null` if they are absent, and are not among the seen ones, which are bits by index.
+    /// Returns the fields that JSON always has, and that are not among the seen ones, which are bits by index.
     pub(crate) fn missing(&'static self, seen: u64) -> impl Iterator<Item = &'static Field> {
-        let mut missing = self.nulls & !seen;
+        let mut missing = self.always & !seen;
         std::iter::from_fn(move || {
             let index = usize::try_from(missing.trailing_zeros()).ok()?;
             missing &= missing.wrapping_sub(1);
@@ -221,13 +221,12 @@ fn message(line: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) ->
     let fields: Vec<Field> = words.filter_map(|word| field(word, by_name)).collect();
     let last = fields.iter().map(|field| field.number).max();
     let mut by_number = vec![0; last.map_or(0, |last| last as usize + 1)];
-    let mut nulls = 0;
+    let mut always = 0;
     for (index, field) in fields.iter().enumerate() {
         by_number[field.number as usize] = u8::try_from(index + 1).unwrap_or_default();
-        let is_time = matches!(field.kind, FieldKind::Time | FieldKind::MicroTime);
-        let has_null = field.shape != Cardinality::One || is_time;
-        if has_null && field.presence == Presence::Always {
-            nulls |= 1 << index;
+        // The fields of an embedded message belong to its owner, which may have some of them always.
+        if field.presence == Presence::Always || field.name.is_empty() {
+            always |= 1 << index;
         }
     }
     Message {
@@ -236,7 +235,7 @@ fn message(line: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) ->
         api_version: api_version.map(|word| &word[1..]),
         fields,
         by_number,
-        nulls,
+        always,
     }
 }
 

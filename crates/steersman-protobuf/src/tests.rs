@@ -77,11 +77,22 @@ fn zeros_are_kept_where_go_has_a_pointer() {
     // DeploymentSpec: replicas is a pointer, paused and minReadySeconds are none.
     let spec = [number(1, 0), number(5, 0), number(7, 0), bytes(4, b"")].concat();
     let found = decoded("apps/v1", "Deployment", &bytes(2, &spec)).unwrap();
-    assert_eq!(found["spec"], json!({ "replicas": 0, "strategy": {} }));
+    // What JSON always has is there, although it did not arrive.
+    let template = json!({ "metadata": {}, "spec": { "containers": null } });
+    assert_eq!(
+        found,
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "status": {},
+            "spec": { "replicas": 0, "strategy": {}, "template": template },
+        })
+    );
     // PersistentVolumeClaimSpec: no class is another wish than none.
     let spec = [bytes(5, b""), bytes(3, b"")].concat();
     let found = decoded("v1", "PersistentVolumeClaim", &bytes(2, &spec)).unwrap();
-    assert_eq!(found["spec"], json!({ "storageClassName": "" }));
+    assert_eq!(
+        found["spec"],
+        json!({ "storageClassName": "", "resources": {} })
+    );
 }
 
 #[test]
@@ -98,7 +109,7 @@ fn embedded_messages_become_members_of_their_owner() {
         found["spec"],
         json!({
             "volumes": [{ "name": "v", "emptyDir": {} }],
-            "containers": [{ "name": "c", "livenessProbe": {
+            "containers": [{ "name": "c", "resources": {}, "livenessProbe": {
                 "httpGet": { "path": "/x", "port": "web" }, "timeoutSeconds": 5,
             } }],
         })

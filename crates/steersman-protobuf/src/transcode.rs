@@ -192,11 +192,39 @@ impl JsonWriter<'_> {
         }
         for field in message.missing(seen) {
             if !self.is_dropped(field, depth) {
-                self.member(field, empty);
-                self.null(field.name);
+                self.absent(field, empty, depth)?;
             }
         }
         Ok(())
+    }
+
+    /// Writes the zero value of a field that JSON always has. Go's protobuf lacks only lists, maps and bytes.
+    fn absent(
+        &mut self,
+        field: &'static Field,
+        empty: &mut bool,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        match (field.shape, field.kind) {
+            (Cardinality::One, FieldKind::Message(_)) if field.name.is_empty() => {
+                self.one(field, Content::nothing(field.kind), empty, depth)
+            }
+            (Cardinality::One, FieldKind::Bytes) => {
+                self.member(field, empty);
+                self.findings.has_untyped = true;
+                self.null(field.name);
+                Ok(())
+            }
+            (Cardinality::One, kind) => {
+                self.member(field, empty);
+                self.value(field, Content::nothing(kind), depth)
+            }
+            (Cardinality::List | Cardinality::Map, _) => {
+                self.member(field, empty);
+                self.null(field.name);
+                Ok(())
+            }
+        }
     }
 
     fn is_dropped(&self, field: &Field, depth: usize) -> bool {

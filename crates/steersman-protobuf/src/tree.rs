@@ -85,8 +85,30 @@ impl Decoder {
             }
         }
         for field in message.missing(seen) {
-            into.entry(field.name).or_insert(Value::Null);
+            self.absent(field, into, depth)?;
         }
+        Ok(())
+    }
+
+    /// Adds the zero value of a field that JSON always has, unless an earlier part of the message had the field.
+    fn absent(
+        &mut self,
+        field: &'static Field,
+        into: &mut Map<String, Value>,
+        depth: usize,
+    ) -> Result<(), String> {
+        if into.contains_key(field.name) {
+            return Ok(());
+        }
+        let zero = match (field.shape, field.kind) {
+            (Cardinality::One, FieldKind::Message(part)) if field.name.is_empty() => {
+                return self.read(part.message(), &[], into, depth + 1);
+            }
+            (Cardinality::One, FieldKind::Bytes) => Value::Null,
+            (Cardinality::One, kind) => self.value(field, Content::nothing(kind), depth)?,
+            (Cardinality::List | Cardinality::Map, _) => Value::Null,
+        };
+        into.insert(field.name.to_owned(), zero);
         Ok(())
     }
 
