@@ -6,6 +6,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use steersman_registry::OptionError;
+
 /// An error of serving over HTTPS, or of writing the kubeconfig.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -32,6 +34,12 @@ pub enum Error {
     Certificates {
         /// The error of the cryptography library.
         source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// An option of the server cannot be used, for instance a key that is no PEM.
+    #[error("the server cannot listen with its options")]
+    Option {
+        /// The option, and the problem.
+        source: OptionError,
     },
     /// The kubeconfig could not be written.
     #[error("cannot write the kubeconfig to {}", path.display())]

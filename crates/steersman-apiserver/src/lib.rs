@@ -37,8 +37,8 @@
 //!   missing or have another message.
 //! - CBOR. The server reads and answers JSON, YAML and, for built-in kinds and metadata alone,
 //!   protobuf. Discovery documents are JSON or YAML.
-//! - OpenID Connect, and webhooks for authentication or authorization. Users authenticate by bearer
-//!   tokens, or by certificates of a configured authority.
+//! - OpenID Connect for users, and webhooks for authentication or authorization. Users authenticate
+//!   by bearer tokens, or by certificates of a configured authority.
 //! - Some admission plugins, such as the one that adds tolerations. Webhooks, mutating and validating
 //!   policies, quotas, pod security, priorities, default classes and limit ranges exist; Pods need and
 //!   mount ServiceAccounts if the controller of accounts is played.
@@ -74,5 +74,5 @@ pub use steersman_player as play;
 pub use steersman_registry::auth;
 pub use steersman_registry::auth::{Authorization, User};
 pub use steersman_registry::definition_check;
-pub use steersman_registry::{Snapshot, SnapshotError};
+pub use steersman_registry::{OptionError, Snapshot, SnapshotError};
 pub use steersman_text::status;

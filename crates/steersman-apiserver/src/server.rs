@@ -79,6 +79,9 @@ impl ApiServerBuilder {
             registry.restore(snapshot);
             registry.bootstrap(clock());
         }
+        for (token, user) in self.static_tokens {
+            registry.add_token(token, user, false);
+        }
         let migrator = Arc::new(MigratorTask::new(registry.migrates_storage()));
         let log = RequestLog::new(self.log_capacity);
         let context = Arc::new(Context::new(
@@ -161,7 +164,8 @@ impl ApiServer {
     ///
     /// # Errors
     /// [`Error::Listen`] if the address cannot be used, [`Error::NotLoopback`] if other machines
-    /// could reach it, [`Error::Certificates`] if no certificates could be generated.
+    /// could reach it, [`Error::Option`] for an option that cannot be used,
+    /// [`Error::Certificates`] if no certificates could be generated.
     ///
     /// # Cancel safety
     /// Safe: nothing is listening before it returns.
@@ -175,8 +179,8 @@ impl ApiServer {
     /// and, if it is a single one, the address.
     ///
     /// # Errors
-    /// [`Error::Listen`] if the address cannot be used, [`Error::Certificates`] if no certificates
-    /// could be generated.
+    /// [`Error::Listen`] if the address cannot be used, [`Error::Option`] for an option that cannot
+    /// be used, [`Error::Certificates`] if no certificates could be generated.
     ///
     /// # Cancel safety
     /// Safe: nothing is listening before it returns.
@@ -195,20 +199,6 @@ impl ApiServer {
         let described = format!("{address:?}");
         let stop = self.stop.child_token();
         Serving::start(self.clone(), stop, address, described, others).await
-    }
-
-    /// Returns the service of a connection; `shown` is the user of the client's certificate.
-    fn network(&self, shown: Option<User>, stop: CancellationToken) -> ApiService {
-        let context = Arc::clone(&self.context);
-        let everybody = context.with_registry(|registry| registry.authorizer().allows_all());
-        let caller = shown.unwrap_or_else(|| {
-            if everybody {
-                User::admin()
-            } else {
-                User::anonymous()
-            }
-        });
-        ApiService::new(context, caller, stop)
     }
 
     /// Stops every listener, ends every watch, and refuses later requests with 503.

@@ -12,6 +12,8 @@
 //!   (AUTH-4).
 //! - A request that does the work of a second verb needs the permission for that verb too (AUTH-5).
 //! - Some parts of a ResourceClaim's status need permissions of their own (AUTH-6).
+//! - A token of a ServiceAccount is accepted only if one of the keys signed it and one of the issuers
+//!   issued it (AUTH-8), and the key set verifies every token that the server issues (AUTH-9).
 
 mod user;
 mod attributes;
@@ -21,6 +23,10 @@ mod escalation;
 mod impersonate;
 mod bootstrap;
 mod tokens;
+mod public_key;
+mod signing_key;
+mod key_pem;
+mod token_issuer;
 mod certificate;
 
 pub use attributes::Attributes;
@@ -31,7 +37,8 @@ pub use escalation::Escalation;
 pub use impersonate::{Impersonations, node_of_account, wanted};
 pub use rbac::{Authorizer, Decision};
 pub use rule::Rule;
-pub use tokens::{Key, Tokens, bearer};
+pub use token_issuer::{ForeignToken, TokenIssuer, TokenOptions, TokenSecret};
+pub use tokens::{Tokens, bearer};
 pub use user::{
     ANONYMOUS, AUTHENTICATED, MASTERS, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, UNAUTHENTICATED,
     User,

@@ -1,4 +1,5 @@
-//! Room: the documents about the server: discovery, OpenAPI, health, metrics.
+//! Room: the documents about the server: discovery, OpenAPI, health, metrics,
+//! and the issuer of tokens.
 
 mod discovery;
 mod openapi_paths;
@@ -8,3 +9,4 @@ pub(crate) mod cache;
 mod health;
 pub(crate) mod metrics;
 pub(crate) mod serve;
+pub(crate) mod issuer;

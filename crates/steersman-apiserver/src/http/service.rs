@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::faults::{Decision, RequestRecord, RestartEffect, Verb, WatchMode};
 use crate::http::context::Context;
+use crate::http::documents::issuer::{self, IssuerDocument};
 use crate::http::documents::metrics;
 use crate::http::documents::serve::{self, DocumentRequest};
 use crate::http::handlers::admin;
@@ -228,15 +229,20 @@ impl ApiService {
         }
         let Route::Objects(path) = route else {
             let if_none_match = text(&parts.headers, header::IF_NONE_MATCH);
+            let (resources, has_issuer) = self
+                .context
+                .with_registry(|registry| (registry.resources().to_vec(), registry.has_issuer()));
             let ask = DocumentRequest {
                 method: parts.method.as_str(),
                 accept,
                 query,
                 if_none_match,
+                has_issuer,
             };
-            let resources = self
-                .context
-                .with_registry(|registry| registry.resources().to_vec());
+            if let Some(document) = IssuerDocument::of(route) {
+                let answer = |registry: &mut Registry| issuer::answer(document, &ask, registry);
+                return self.context.with_registry(answer);
+            }
             let mut cache = self.context.documents.lock();
             return serve::answer(route, &ask, &resources, &mut cache);
         };
@@ -382,7 +388,7 @@ impl ApiService {
         }
         headers.insert(
             header::CACHE_CONTROL,
-            HeaderValue::from_static("no-cache, private"),
+            HeaderValue::from_static(reply.cache_control),
         );
         if packed {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));

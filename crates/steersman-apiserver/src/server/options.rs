@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 #[cfg(feature = "player")]
 use steersman_player::Played;
-use steersman_registry::auth::Authorization;
+use steersman_registry::auth::{Authorization, User};
 use steersman_registry::{RegistryOptions, Snapshot};
 
 use crate::http::Clock;
@@ -29,6 +29,7 @@ pub struct ApiServerBuilder {
     pub(super) log_capacity: usize,
     pub(super) snapshot: Option<Arc<Snapshot>>,
     pub(super) pem: Pem,
+    pub(super) static_tokens: Vec<(String, User)>,
     pub(super) http2_streams: u32,
 }
 
@@ -47,6 +48,7 @@ impl Default for ApiServerBuilder {
             log_capacity: 100_000,
             snapshot: None,
             pem: Pem::default(),
+            static_tokens: Vec::new(),
             http2_streams: 1000,
         }
     }
@@ -97,6 +99,74 @@ impl ApiServerBuilder {
     /// another authority ends the handshake. Default: clients are not asked for certificates.
     pub fn client_authorities(mut self, certificates: impl Into<String>) -> Self {
         self.pem.clients = Some(certificates.into());
+        self
+    }
+
+    /// Accepts a bearer token of a user, as a line of `--token-auth-file` of a kube-apiserver does.
+    /// The user counts as authenticated. Unlike the tokens of
+    /// [`add_user`](crate::ApiServer::add_user) the token is not part of snapshots. An empty token
+    /// is ignored.
+    pub fn static_token(mut self, token: impl Into<String>, user: User) -> Self {
+        self.static_tokens.push((token.into(), user));
+        self
+    }
+
+    /// Adds an issuer of ServiceAccounts' tokens (`--service-account-issuer`). The first is that of
+    /// new tokens, and tokens of all are accepted. Default `https://kubernetes.default.svc`.
+    pub fn service_account_issuer(mut self, issuer: impl Into<String>) -> Self {
+        self.registry.tokens.issuers.push(issuer.into());
+        self
+    }
+
+    /// Sets the private key that signs ServiceAccounts' tokens, in PEM
+    /// (`--service-account-signing-key-file`): an RSA key (RS256) or an EC key on P-256 (ES256), in
+    /// PKCS#8, PKCS#1 or SEC1. Tokens that the key signed are accepted.
+    ///
+    /// Default: an Ed25519 key (EdDSA) that is derived from the [seed](Self::seed) and saved in
+    /// snapshots, so that the same seed signs the same tokens. No kube-apiserver has such a key; its
+    /// tokens are JWTs that the [key set](Self::service_account_jwks_uri) verifies.
+    ///
+    /// With a key that cannot be used the server does not listen ([`Error::Option`]), and in process
+    /// requests for tokens fail.
+    ///
+    /// [`Error::Option`]: crate::Error::Option
+    pub fn service_account_signing_key(mut self, pem: impl Into<String>) -> Self {
+        self.registry.tokens.signing_key = Some(pem.into());
+        self
+    }
+
+    /// Adds keys of accepted ServiceAccounts' tokens, in PEM (`--service-account-key-file`): public
+    /// keys, certificates or private keys, one or several. Tokens of the signing key are accepted in
+    /// any case.
+    pub fn service_account_keys(mut self, pem: impl Into<String>) -> Self {
+        self.registry.tokens.keys.push(pem.into());
+        self
+    }
+
+    /// Sets the URL of the key set in `/.well-known/openid-configuration`
+    /// (`--service-account-jwks-uri`). Default: `/openid/v1/jwks` at the listener.
+    pub fn service_account_jwks_uri(mut self, url: impl Into<String>) -> Self {
+        self.registry.tokens.jwks_uri = Some(url.into());
+        self
+    }
+
+    /// Sets the audiences of the server (`--api-audiences`): those of tokens that are requested
+    /// without audiences, and those that requests to the server need. Default: the issuers.
+    pub fn api_audiences<A: Into<String>>(
+        mut self,
+        audiences: impl IntoIterator<Item = A>,
+    ) -> Self {
+        let audiences = audiences.into_iter().map(Into::into);
+        self.registry.tokens.audiences = audiences.collect();
+        self
+    }
+
+    /// Sets the network of the addresses of Services, as a CIDR (`--service-cluster-ip-range`): IPv4
+    /// or IPv6, with eight addresses or more. The Service `kubernetes` has the first address.
+    /// Default `10.96.0.0/16`. With a text that is no such network the server does not listen
+    /// ([`Error::Option`](crate::Error::Option)).
+    pub fn service_cluster_ip_range(mut self, network: impl Into<String>) -> Self {
+        self.registry.service_cluster_ip_range = Some(network.into());
         self
     }
 

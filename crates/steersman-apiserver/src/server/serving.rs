@@ -14,6 +14,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use steersman_registry::Registry;
 use steersman_registry::auth::{User, user_of};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::error::Error;
+use crate::http::ApiService;
 use crate::kubeconfig;
 use crate::tls::Identity;
 
@@ -57,6 +59,22 @@ pub struct Serving {
     accepted: Arc<AtomicUsize>,
 }
 
+impl ApiServer {
+    /// Returns the service of a connection; `shown` is the user of the client's certificate.
+    fn network(&self, shown: Option<User>, stop: CancellationToken) -> ApiService {
+        let context = Arc::clone(&self.context);
+        let everybody = context.with_registry(|registry| registry.authorizer().allows_all());
+        let caller = shown.unwrap_or_else(|| {
+            if everybody {
+                User::admin()
+            } else {
+                User::anonymous()
+            }
+        });
+        ApiService::new(context, caller, stop)
+    }
+}
+
 impl Serving {
     pub(super) async fn start(
         server: ApiServer,
@@ -65,6 +83,10 @@ impl Serving {
         described: String,
         others: bool,
     ) -> Result<Self, Error> {
+        let problem = |registry: &mut Registry| registry.option_problem().cloned();
+        if let Some(source) = server.context.with_registry(problem) {
+            return Err(Error::Option { source });
+        }
         let listen = |source| Error::Listen {
             address: described.clone(),
             source,

@@ -1,6 +1,7 @@
 //! Tests of authentication, authorization and reviews.
 
 mod grants;
+mod issuer;
 mod matrix;
 mod tokens;
 

@@ -17,9 +17,6 @@ use crate::requests::options::{Subresource, Target, WriteOptions};
 use crate::state::registry::Registry;
 use crate::store::{Draft, Stored};
 
-/// The address of the Service `kubernetes`.
-const ADDRESS: &str = "10.96.0.1";
-
 /// The field manager of most of these objects.
 const SERVER: &str = "kube-apiserver";
 /// The field managers of flow control configurations and of their status.
@@ -37,6 +34,7 @@ impl Registry {
         now: Timestamp,
     ) {
         self.authority = Some(authority.to_owned());
+        self.listens = Some(listens);
         self.note_lacks();
         self.pending.versions = true;
         for (name, value) in SYSTEM {
@@ -76,7 +74,7 @@ impl Registry {
             "metadata": {"name": "kubernetes",
                 "labels": {"component": "apiserver", "provider": "kubernetes"}},
             "spec": {
-                "type": "ClusterIP", "clusterIP": ADDRESS,
+                "type": "ClusterIP", "clusterIP": self.service_network.first().to_string(),
                 "sessionAffinity": "None", "ipFamilyPolicy": "SingleStack",
                 "ports": [{"name": "https", "protocol": "TCP", "port": 443,
                     "targetPort": listens.port()}],

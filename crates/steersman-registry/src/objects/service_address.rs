@@ -1,7 +1,8 @@
 //! Machine: allocates the addresses and ports of Services, as `pkg/registry/core/service/storage`
 //! of Kubernetes does on a single-stack cluster.
 
-use std::net::Ipv4Addr;
+use std::collections::HashSet;
+use std::net::IpAddr;
 
 use serde_json::{Value, json};
 use steersman_kinds::service;
@@ -10,9 +11,7 @@ use steersman_text::status::{FieldError, Status, Subject};
 
 use crate::requests::metadata;
 use crate::state::registry::Registry;
-
-/// The first two bytes of the service network, 10.96.0.0/16.
-const NETWORK: [u8; 2] = [10, 96];
+use crate::state::service_network::ServiceNetwork;
 
 /// The range of node ports, first and last.
 const NODE_PORTS: (i64, i64) = (30_000, 32_767);
@@ -35,39 +34,43 @@ impl Registry {
             restore(spec, before);
         }
         agree(spec, before);
-        let given = choose_families(spec, before)
-            .and_then(|()| self.give_address(spec, before))
-            .and_then(|()| self.give_ports(spec, before, &uid));
-        given.map_err(|errors| Status::invalid(Subject::new("", "Service"), &name, &errors))
+        let invalid =
+            |errors: Vec<FieldError>| Status::invalid(Subject::new("", "Service"), &name, &errors);
+        choose_families(spec, before, &self.service_network).map_err(invalid)?;
+        self.give_address(spec, before, &invalid)?;
+        self.give_ports(spec, before, &uid).map_err(invalid)
     }
 
     fn give_address(
         &mut self,
         spec: &mut Value,
         before: Option<&Value>,
-    ) -> Result<(), Vec<FieldError>> {
+        invalid: &dyn Fn(Vec<FieldError>) -> Status,
+    ) -> Result<(), Status> {
         if !service::needs_address(spec) || before.is_some_and(service::needs_address) {
             return Ok(());
         }
         let asked = spec["clusterIP"].as_str().unwrap_or_default().to_owned();
         let address = match asked.as_str() {
             "None" => return Ok(()),
-            "" => self.next_address(),
+            "" => self.next_address().ok_or_else(|| {
+                let why = "failed to allocate a serviceIP: range is full";
+                Status::internal(why.to_owned())
+            })?,
             asked => {
-                let why = match asked.parse::<Ipv4Addr>() {
-                    Ok(address) if address.octets()[..2] == NETWORK => self
-                        .is_taken(asked)
-                        .then_some("provided IP is already allocated"),
-                    _ => Some("the provided network does not match the current range"),
+                let why = if self.service_network.contains(asked) {
+                    let is_taken = asked
+                        .parse()
+                        .is_ok_and(|asked| self.taken_addresses().contains(&asked));
+                    is_taken.then_some("provided IP is already allocated")
+                } else {
+                    Some("the provided network does not match the current range")
                 };
                 if let Some(why) = why {
                     let shown = spec["clusterIPs"].to_string();
                     let detail = format!("failed to allocate IP {asked}: {why}");
-                    return Err(vec![FieldError::invalid(
-                        "spec.clusterIPs",
-                        &shown,
-                        &detail,
-                    )]);
+                    let error = FieldError::invalid("spec.clusterIPs", &shown, &detail);
+                    return Err(invalid(vec![error]));
                 }
                 asked.to_owned()
             }
@@ -78,24 +81,29 @@ impl Registry {
         Ok(())
     }
 
-    fn is_taken(&self, address: &str) -> bool {
+    /// Returns the addresses of all Services.
+    fn taken_addresses(&self) -> HashSet<IpAddr> {
         let services = StorageKey::new("", "services");
-        let mut all = self.store.list(&services, None);
-        all.any(|service| service.value["spec"]["clusterIP"] == *address)
+        let all = self.store.list(&services, None);
+        let addresses = all.filter_map(|service| {
+            let address = service.value["spec"]["clusterIP"].as_str()?;
+            address.parse().ok()
+        });
+        addresses.collect()
     }
 
-    fn next_address(&mut self) -> String {
-        let [a, b] = NETWORK;
-        let mut address = String::new();
-        for _ in 0..u16::MAX {
-            self.last_address = self.last_address.checked_add(1).unwrap_or(1);
-            let [c, d] = self.last_address.to_be_bytes();
-            address = format!("{a}.{b}.{c}.{d}");
-            if !self.is_taken(&address) {
-                break;
+    /// Returns the next free address; `None` if all are taken (SRV-IP-1).
+    fn next_address(&mut self) -> Option<String> {
+        let last = self.service_network.last_offset();
+        let taken = self.taken_addresses();
+        for _ in 0..last {
+            self.last_address = self.last_address % last + 1;
+            let address = self.service_network.address(self.last_address);
+            if !taken.contains(&address) {
+                return Some(address.to_string());
             }
         }
-        address
+        None
     }
 
     /// Returns the node ports of other Services.
@@ -292,7 +300,12 @@ fn agree(spec: &mut Value, before: Option<&Value>) {
 }
 
 /// Chooses the IP families of the addresses (upstream: `initIPFamilyFields`).
-fn choose_families(spec: &mut Value, before: Option<&Value>) -> Result<(), Vec<FieldError>> {
+fn choose_families(
+    spec: &mut Value,
+    before: Option<&Value>,
+    network: &ServiceNetwork,
+) -> Result<(), Vec<FieldError>> {
+    let (own, other) = (network.family(), network.other_family());
     if spec["type"] == "ExternalName" {
         return Ok(());
     }
@@ -329,20 +342,20 @@ fn choose_families(spec: &mut Value, before: Option<&Value>) -> Result<(), Vec<F
         if text == "None" || index < families.len() {
             continue;
         }
-        if text.contains(':') {
+        if text.contains(':') != (own == "IPv6") {
             let shown = spec["clusterIPs"].to_string();
             let field = format!("spec.clusterIPs[{index}]");
-            let detail = "IPv6 is not configured on this cluster";
-            errors.push(FieldError::invalid(field, &shown, detail));
+            let detail = format!("{other} is not configured on this cluster");
+            errors.push(FieldError::invalid(field, &shown, &detail));
         } else {
-            families.push(json!("IPv4"));
+            families.push(json!(own));
         }
     }
     if !errors.is_empty() {
         return Err(errors);
     }
     if families.is_empty() {
-        families.push(json!("IPv4"));
+        families.push(json!(own));
     }
     if free {
         if families.len() == 1 && !single {
@@ -360,7 +373,7 @@ fn choose_families(spec: &mut Value, before: Option<&Value>) -> Result<(), Vec<F
             errors.push(FieldError::invalid(field, "\"RequireDualStack\"", detail));
         }
         for (index, family) in families.iter().enumerate() {
-            if *family != "IPv4" {
+            if *family != own {
                 let field = format!("spec.ipFamilies[{index}]");
                 let detail = "not configured on this cluster";
                 errors.push(FieldError::invalid(field, &family.to_string(), detail));

@@ -2,14 +2,19 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use steersman_schema::builtin::STORAGE_MIGRATION;
 use steersman_schema::resource::{Resource, StorageKey};
 
 use super::pending_work::{Address, OwnershipChange, PendingWork};
-use crate::auth::{Authorization, Authorizer, Key, Tokens, bootstrap_objects};
+use super::service_network::ServiceNetwork;
+use crate::auth::{
+    Authorization, Authorizer, TokenIssuer, TokenOptions, TokenSecret, Tokens, bootstrap_objects,
+};
+use crate::option_error::OptionError;
 use crate::policies::compiled::Compiled;
 use crate::policies::presence::Presence;
 use crate::requests::catalogue::Catalogue;
@@ -64,6 +69,10 @@ pub struct RegistryOptions {
     /// The authorization mode. Default [`Authorization::AlwaysAllow`]. With [`Authorization::Rbac`]
     /// the registry starts with the default ClusterRoles of a cluster.
     pub authorization: Authorization,
+    /// The issuer, the audiences and the keys of the tokens of ServiceAccounts.
+    pub tokens: TokenOptions,
+    /// The network of the addresses of Services, as a CIDR. Default `10.96.0.0/16`.
+    pub service_cluster_ip_range: Option<String>,
 }
 
 impl Default for RegistryOptions {
@@ -81,6 +90,8 @@ impl Default for RegistryOptions {
             furnish_namespaces: false,
             track_managed_fields: true,
             authorization: Authorization::default(),
+            tokens: TokenOptions::default(),
+            service_cluster_ip_range: None,
         }
     }
 }
@@ -104,8 +115,10 @@ pub struct Registry {
     pub(crate) pending: PendingWork,
     /// Numbers the installations of CRDs.
     pub(crate) installations: u64,
+    /// The network of the addresses of Services.
+    pub(crate) service_network: ServiceNetwork,
     /// The last address allocated to a Service, as an offset in the service network.
-    pub(crate) last_address: u16,
+    pub(crate) last_address: u32,
     pub(crate) last_node_port: i64,
     changed: BTreeSet<StorageKey>,
     /// Whether webhooks, policies and quotas exist.
@@ -118,16 +131,25 @@ pub struct Registry {
     pub(crate) forgotten: u64,
     /// The certificate of the listener's authority, in PEM; `None` before the server listens.
     pub(crate) authority: Option<String>,
+    /// The address of the listener; `None` before the server listens.
+    pub(crate) listens: Option<SocketAddr>,
     /// The registered bearer tokens.
     pub(crate) tokens: Tokens,
-    /// The key that signs tokens of ServiceAccounts.
-    pub(crate) key: Key,
+    /// Signs tokens of ServiceAccounts, and checks their signatures.
+    pub(crate) issuer: TokenIssuer,
+    /// An option that cannot be used.
+    option_problem: Option<OptionError>,
 }
 
 impl Registry {
-    /// Creates a server with the built-in kinds and the four initial namespaces.
+    /// Creates a server with the built-in kinds and the four initial namespaces. If an option cannot
+    /// be used, [`option_problem`](Self::option_problem) returns the error.
     #[must_use]
     pub fn new(options: RegistryOptions, now: jiff::Timestamp) -> Self {
+        let issuer = TokenIssuer::new(&options.tokens, token_secret(options.seed));
+        let range = options.service_cluster_ip_range.as_deref();
+        let network = range.map_or_else(|| Ok(ServiceNetwork::default()), ServiceNetwork::parse);
+        let problem = issuer.problem().or(network.as_ref().err()).cloned();
         let mut new = Self {
             rng: Rng::new(options.seed),
             store: Store::new(options.retained_revisions, options.retained_bytes),
@@ -139,6 +161,7 @@ impl Registry {
             removed: VecDeque::new(),
             pending: PendingWork::default(),
             installations: 0,
+            service_network: network.unwrap_or_default(),
             last_address: 0,
             last_node_port: 0,
             changed: BTreeSet::new(),
@@ -147,8 +170,10 @@ impl Registry {
             verb_state: RefCell::default(),
             forgotten: 0,
             authority: None,
+            listens: None,
             tokens: Tokens::default(),
-            key: key(options.seed),
+            issuer,
+            option_problem: problem,
             options,
         };
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
@@ -191,6 +216,41 @@ impl Registry {
             self.put(&storage, "", &name, object);
         }
         self.aggregate_roles();
+    }
+
+    /// Returns the option that cannot be used, if there is one. A server with such an option does
+    /// not listen.
+    #[must_use]
+    pub fn option_problem(&self) -> Option<&OptionError> {
+        self.option_problem.as_ref()
+    }
+
+    /// Returns the metadata of the issuer of ServiceAccounts' tokens (OpenID Connect Discovery), if
+    /// the issuer is a URL that may have such metadata.
+    #[must_use]
+    pub fn issuer_metadata(&self) -> Option<Value> {
+        let base = self.listens.map(|mut address| {
+            if address.ip().is_unspecified() {
+                address.set_ip(match address {
+                    SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                    SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+                });
+            }
+            format!("https://{address}")
+        });
+        self.issuer.metadata(base.as_deref())
+    }
+
+    /// Returns whether the issuer of ServiceAccounts' tokens has metadata.
+    #[must_use]
+    pub fn has_issuer(&self) -> bool {
+        self.issuer.has_metadata()
+    }
+
+    /// Returns the JSON Web Key Set of the issuer of ServiceAccounts' tokens.
+    #[must_use]
+    pub fn issuer_keys(&self) -> Value {
+        self.issuer.key_set()
     }
 
     /// Returns the authorizer.
@@ -360,15 +420,15 @@ pub(crate) fn cluster_roles() -> StorageKey {
     StorageKey::new("rbac.authorization.k8s.io", "clusterroles")
 }
 
-/// Derives the key that signs tokens from the seed, so that a server restarted from its own save
-/// accepts its earlier tokens.
-fn key(seed: u64) -> Key {
+/// Derives the secret of the key that signs tokens from the seed, so that a server restarted from
+/// its own save accepts its earlier tokens.
+fn token_secret(seed: u64) -> TokenSecret {
     let mut rng = Rng::new(seed ^ 0x0074_6f6b_656e_7321);
     let mut bytes = [0; 32];
     for part in bytes.chunks_exact_mut(8) {
         part.copy_from_slice(&rng.draw().to_be_bytes());
     }
-    Key::new(bytes)
+    TokenSecret::new(bytes)
 }
 
 pub(crate) fn address(storage: &StorageKey, stored: &Stored) -> Address {

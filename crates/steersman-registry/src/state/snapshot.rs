@@ -11,7 +11,7 @@ use steersman_schema::resource::StorageKey;
 
 use super::pending_work::PendingWork;
 use super::registry::Registry;
-use crate::auth::{Key, Tokens};
+use crate::auth::{TokenSecret, Tokens};
 use crate::requests::rng::Rng;
 use crate::store::Stored;
 
@@ -27,10 +27,11 @@ const FORMAT: &str = "steersman-apiserver/1";
 pub struct Snapshot {
     revision: u64,
     random: u64,
-    addresses: u16,
+    addresses: u32,
     node_ports: i64,
-    /// The key that signs tokens of ServiceAccounts; absent in texts of earlier servers.
-    key: Option<Key>,
+    /// The secret of the key that signs tokens of ServiceAccounts; absent in texts of earlier
+    /// servers.
+    key: Option<TokenSecret>,
     tokens: Tokens,
     storages: Vec<(StorageKey, Vec<Arc<Stored>>)>,
 }
@@ -99,7 +100,11 @@ impl Snapshot {
         let counters = json!({
             "random": self.random, "addresses": self.addresses, "node_ports": self.node_ports,
         });
-        let key = self.key.as_ref().map(Key::to_text).unwrap_or_default();
+        let key = self
+            .key
+            .as_ref()
+            .map(TokenSecret::to_text)
+            .unwrap_or_default();
         let credentials = json!({"key": key, "tokens": self.tokens.to_json()});
         write!(
             out,
@@ -151,7 +156,7 @@ impl Registry {
             random: self.rng.state(),
             addresses: self.last_address,
             node_ports: self.last_node_port,
-            key: Some(self.key.clone()),
+            key: Some(self.issuer.secret().clone()),
             tokens: self.tokens.kept(),
             storages,
         }
@@ -165,7 +170,7 @@ impl Registry {
         self.last_node_port = snapshot.node_ports;
         // SRV-SNAP-3: credentials stay valid.
         if let Some(key) = &snapshot.key {
-            self.key = key.clone();
+            self.issuer.set_secret(key.clone());
         }
         self.tokens = snapshot.tokens.clone();
         self.dependents.clear();

@@ -6,8 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 
-use super::token::AUDIENCE;
-use crate::auth::User;
+use crate::auth::{ForeignToken, User};
 use crate::state::registry::Registry;
 use crate::store::Stored;
 
@@ -44,17 +43,20 @@ impl Registry {
         audiences: &[String],
         now: Timestamp,
     ) -> Result<ValidToken, String> {
-        let own = [AUDIENCE.to_owned()];
-        let wanted = if audiences.is_empty() {
-            &own
-        } else {
-            audiences
-        };
+        let own = self.issuer.audiences();
+        let wanted = if audiences.is_empty() { own } else { audiences };
         if let Some(user) = self.tokens.get(token) {
-            let audiences = wanted.to_vec();
+            // A registered token is one for the server, with all of its audiences.
+            let audiences = common(own, wanted);
+            if audiences.is_empty() {
+                return Err(UNKNOWN.to_owned());
+            }
             return Ok(ValidToken { user, audiences });
         }
-        let claims = self.key.claims(token).ok_or_else(|| UNKNOWN.to_owned())?;
+        let claims = self.issuer.claims(token).map_err(|why| match why {
+            ForeignToken::Unknown => UNKNOWN.to_owned(),
+            ForeignToken::Signature(why) => format!("[{UNKNOWN}, {why}]"),
+        })?;
         self.judge(&claims, wanted, now)
             .map_err(|why| format!("[{UNKNOWN}, {why}]"))
     }
@@ -66,12 +68,11 @@ impl Registry {
         wanted: &[String],
         now: Timestamp,
     ) -> Result<ValidToken, String> {
-        let made_for: Vec<String> = texts(&claims["aud"]);
-        let audiences: Vec<String> = wanted
-            .iter()
-            .filter(|one| made_for.contains(one))
-            .cloned()
-            .collect();
+        let made_for: Vec<String> = match texts(&claims["aud"]) {
+            none if none.is_empty() => self.issuer.audiences().to_vec(),
+            list => list,
+        };
+        let audiences = common(&made_for, wanted);
         if audiences.is_empty() {
             let quoted = |list: &[String]| {
                 let all: Vec<String> = list.iter().map(|one| format!("{one:?}")).collect();
@@ -92,6 +93,10 @@ impl Registry {
         if begins.is_ok_and(|begins| begins > now) {
             return Err("service account token is not valid yet".to_owned());
         }
+        let issued = at("iat").and_then(|issued| issued.checked_sub(LEEWAY));
+        if issued.is_ok_and(|issued| issued > now) {
+            return Err("service account token is issued in the future".to_owned());
+        }
         let private = &claims["kubernetes.io"];
         let namespace = private["namespace"].as_str().unwrap_or_default();
         let account = &private["serviceaccount"];
@@ -101,10 +106,14 @@ impl Registry {
             return Err(format!("serviceaccounts \"{name}\" not found"));
         };
         let uid = found.meta("uid");
-        if uid != claimed || is_gone(found, now) {
+        if uid != claimed {
             return Err(format!(
                 "service account UID ({uid}) does not match claim ({claimed})"
             ));
+        }
+        if is_gone(found, now) {
+            let account = format!("{namespace}/{name}");
+            return Err(format!("service account {account} has been deleted"));
         }
         let mut user = User::service_account(namespace, name).uid(uid);
         if let Some(id) = claims["jti"].as_str() {
@@ -126,7 +135,7 @@ impl Registry {
             }
             let (name, uid) = (text(bound, "name"), text(bound, "uid"));
             if checked {
-                self.is_there(plural, (place, name), uid, now)?;
+                self.is_there((kind, plural), (place, name), uid, now)?;
             }
             if kind != "secret" {
                 let key = |part: &str| format!("authentication.kubernetes.io/{kind}-{part}");
@@ -140,21 +149,35 @@ impl Registry {
         Ok(ValidToken { user, audiences })
     }
 
+    /// Checks that the object to which a token is bound is still there.
     fn is_there(
         &self,
-        plural: &str,
+        (kind, plural): (&str, &str),
         (namespace, name): (&str, &str),
-        uid: &str,
+        claimed: &str,
         now: Timestamp,
     ) -> Result<(), String> {
-        let found = self
-            .store
-            .get(&StorageKey::new("", plural), namespace, name);
-        match found {
-            Some(found) if found.meta("uid") == uid && !is_gone(found, now) => Ok(()),
-            _ => Err(INVALIDATED.to_owned()),
+        let storage = StorageKey::new("", plural);
+        let found = self.store.get(&storage, namespace, name);
+        let found = found.ok_or_else(|| INVALIDATED.to_owned())?;
+        let uid = found.meta("uid");
+        if uid != claimed {
+            return Err(format!(
+                "{kind} UID ({uid}) does not match service account {kind} ref claim ({claimed})"
+            ));
         }
+        if is_gone(found, now) {
+            return Err(INVALIDATED.to_owned());
+        }
+        Ok(())
     }
+}
+
+/// Returns the audiences of `wanted` that are among the others.
+fn common(audiences: &[String], wanted: &[String]) -> Vec<String> {
+    let wanted = wanted.iter();
+    let both = wanted.filter(|one| audiences.contains(one));
+    both.cloned().collect()
 }
 
 /// Returns whether an object is past its deletion time.

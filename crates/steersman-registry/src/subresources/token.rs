@@ -9,8 +9,11 @@ use steersman_text::status::{FieldError, Status, Subject};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
-/// The default audience of a token.
-pub(crate) const AUDIENCE: &str = "https://kubernetes.default.svc";
+/// The duration of tokens in seconds that kubelets request for Pods, and for which a kube-apiserver
+/// issues tokens that last longer, with a time after which their use is worth a warning.
+const PROJECTED: i64 = 3607;
+/// The duration in seconds of such a token: one year.
+const EXTENDED: i64 = 365 * 24 * 60 * 60;
 
 impl Registry {
     /// Issues a token for a ServiceAccount.
@@ -52,7 +55,7 @@ impl Registry {
         });
         let bound = &spec["boundObjectRef"];
         if !bound.is_null() {
-            let (key, reference, node) = self.bound(namespace, bound)?;
+            let (key, reference, node) = self.bound(namespace, name, bound)?;
             claims[key] = reference;
             if let Some(node) = node {
                 claims["node"] = node;
@@ -60,22 +63,25 @@ impl Registry {
         }
         let audiences = match &spec["audiences"] {
             Value::Array(list) if !list.is_empty() => spec["audiences"].clone(),
-            _ => json!([AUDIENCE]),
+            _ => json!(self.issuer.audiences()),
         };
-        let ends = now
-            .checked_add(SignedDuration::from_secs(lasts))
-            .unwrap_or(now);
+        let lifetime = self.lifetime(lasts, &audiences, &claims);
+        if lifetime > lasts {
+            claims["warnafter"] = json!(after(now, lasts).as_second());
+        }
         let payload = json!({
             "aud": audiences,
-            "exp": ends.as_second(),
+            "exp": after(now, lifetime).as_second(),
             "iat": now.as_second(),
-            "iss": AUDIENCE,
+            "iss": self.issuer.name(),
             "jti": self.rng.uid(),
             "kubernetes.io": claims,
             "nbf": now.as_second(),
             "sub": format!("system:serviceaccount:{namespace}:{name}"),
         });
-        let token = self.key.issue(&payload);
+        let token = self.issuer.issue(&payload);
+        let token = token
+            .map_err(|why| Status::internal_plain(format!("failed to generate token: {why}")))?;
         Ok(json!({
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",
@@ -90,8 +96,23 @@ impl Registry {
                 "expirationSeconds": lasts,
                 "boundObjectRef": bound,
             },
-            "status": { "token": token, "expirationTimestamp": metadata::time(ends) },
+            "status": { "token": token, "expirationTimestamp": metadata::time(after(now, lasts)) },
         }))
+    }
+
+    /// Returns the duration in seconds of a token that was requested for `lasts` seconds. As by
+    /// kube-apiserver, a token that a kubelet projects into a Pod lasts longer than requested.
+    fn lifetime(&self, lasts: i64, audiences: &Value, claims: &Value) -> i64 {
+        let is_own = |audience: &Value| {
+            let mut all = self.issuer.audiences().iter();
+            all.any(|own| audience == own)
+        };
+        let mut audiences = audiences.as_array().into_iter().flatten();
+        if lasts == PROJECTED && !claims["pod"].is_null() && audiences.all(is_own) {
+            EXTENDED
+        } else {
+            lasts
+        }
     }
 
     /// Returns the claim about the object that a token is bound to, and for a Pod on a node the
@@ -99,6 +120,7 @@ impl Registry {
     fn bound(
         &self,
         namespace: &str,
+        account: &str,
         bound: &Value,
     ) -> Result<(&'static str, Value, Option<Value>), Status> {
         let (kind, version) = (
@@ -122,6 +144,12 @@ impl Registry {
         let Some(found) = self.store.get(&storage, namespace, name) else {
             return Err(Status::not_found(Subject::new("", plural), name));
         };
+        if key == "pod" && found.value["spec"]["serviceAccountName"] != account {
+            return Err(Status::bad_request(format!(
+                "cannot bind token for serviceaccount {} to pod running with different serviceaccount name.",
+                go::quote(account)
+            )));
+        }
         let uid = found.meta("uid");
         let wanted = bound["uid"].as_str().unwrap_or_default();
         if !wanted.is_empty() && wanted != uid {
@@ -142,4 +170,10 @@ impl Registry {
             });
         Ok((key, json!({ "name": name, "uid": uid }), node))
     }
+}
+
+/// Returns the time some seconds later.
+fn after(time: Timestamp, seconds: i64) -> Timestamp {
+    let duration = SignedDuration::from_secs(seconds);
+    time.checked_add(duration).unwrap_or(time)
 }

@@ -1,8 +1,9 @@
 //! Tests of the objects that a server writes when it starts.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::Server;
+use super::{Server, refused};
+use crate::RegistryOptions;
 
 #[test]
 fn a_server_creates_its_own_service() {
@@ -114,4 +115,66 @@ fn a_server_creates_api_services_and_flow_control_configurations() {
             .iter()
             .all(|one| one.stored.revision <= before)
     );
+}
+
+fn with_network(network: &str) -> Server {
+    Server::with(RegistryOptions {
+        service_cluster_ip_range: Some(network.to_owned()),
+        ..RegistryOptions::default()
+    })
+}
+
+fn service(name: &str) -> Value {
+    json!({"metadata": {"name": name}, "spec": {"ports": [{"port": 80}]}})
+}
+
+#[test]
+fn services_have_addresses_of_the_configured_network() {
+    let mut server = with_network("fd00:7::/112");
+    let now = server.now;
+    let address = "[::1]:6443".parse().unwrap();
+    server.registry.write_startup_objects((address, "PEM"), now);
+    let own = server.get("services", "kubernetes").unwrap();
+    assert_eq!(own["spec"]["clusterIPs"], json!(["fd00:7::1"]));
+    assert_eq!(own["spec"]["ipFamilies"], json!(["IPv6"]));
+    let made = server.create("services", service("a")).unwrap();
+    assert_eq!(made["spec"]["clusterIP"], "fd00:7::2");
+    let mut asks = service("b");
+    asks["spec"]["clusterIP"] = json!("fd00:7::0:2");
+    let (code, message) = refused(server.create("services", asks.clone()));
+    assert_eq!(code, 422);
+    assert!(
+        message.contains("provided IP is already allocated"),
+        "{message}"
+    );
+    asks["spec"]["clusterIP"] = json!("10.96.0.9");
+    let (code, message) = refused(server.create("services", asks));
+    assert_eq!(code, 422);
+    assert!(
+        message.contains("IPv4 is not configured on this cluster"),
+        "{message}"
+    );
+}
+
+/// SRV-IP-1
+#[test]
+fn a_service_without_a_free_address_is_refused() {
+    let mut server = with_network("10.0.0.0/29");
+    for number in 1..=6 {
+        let made = server.create("services", service(&format!("s{number}")));
+        assert_eq!(
+            made.unwrap()["spec"]["clusterIP"],
+            format!("10.0.0.{number}")
+        );
+    }
+    assert_eq!(
+        refused(server.create("services", service("more"))),
+        (
+            500,
+            "Internal error occurred: failed to allocate a serviceIP: range is full".to_owned()
+        )
+    );
+    server.delete("services", "s3").unwrap();
+    let made = server.create("services", service("more")).unwrap();
+    assert_eq!(made["spec"]["clusterIP"], "10.0.0.3");
 }

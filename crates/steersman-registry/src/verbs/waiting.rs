@@ -28,7 +28,7 @@ struct WaitingCreate {
     edition: RegistryEdition,
     new: NewObject,
     rng: Rng,
-    last_address: u16,
+    last_address: u32,
     conversions: usize,
     warnings: Warnings,
 }

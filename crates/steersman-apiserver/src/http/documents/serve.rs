@@ -28,10 +28,12 @@ pub(crate) struct DocumentRequest<'a> {
     pub(crate) query: &'a Query,
     /// `If-None-Match`.
     pub(crate) if_none_match: Option<&'a str>,
+    /// Whether the documents about the issuer of tokens exist.
+    pub(crate) has_issuer: bool,
 }
 
-/// Answers a route of a document. `Objects`, `Metrics` and `Unknown` get the page for unknown
-/// paths.
+/// Answers a route of a document. `Objects`, `Metrics`, those of the issuer and `Unknown` get the
+/// page for unknown paths.
 pub(crate) fn answer(
     route: &Route,
     ask: &DocumentRequest<'_>,
@@ -42,7 +44,7 @@ pub(crate) fn answer(
         Route::Health { endpoint, check } => {
             health::answer(endpoint, check.as_deref(), ask.query).ok_or(Refusal::PageNotFound)
         }
-        Route::Root => Ok(paths(resources)),
+        Route::Root => Ok(paths(resources, ask.has_issuer)),
         // The handlers of OpenAPI ignore the method.
         Route::OpenApiV2 if openapi_v2::is_accepted(ask.accept) => {
             let made = cache.get(resources, "openapi/v2", || {
@@ -64,7 +66,11 @@ pub(crate) fn answer(
             None => Ok(Reply::new(404, "", "")),
         },
         Route::OpenApiIndex => Ok(tagged(index(resources, cache), ask)),
-        Route::Objects(_) | Route::Metrics | Route::Unknown => Err(Refusal::PageNotFound),
+        Route::Objects(_)
+        | Route::Metrics
+        | Route::IssuerMetadata
+        | Route::IssuerKeys
+        | Route::Unknown => Err(Refusal::PageNotFound),
         Route::NoSuchPath { group } if serves(resources, group) => {
             Err(Status::no_such_path().into())
         }
@@ -115,7 +121,7 @@ fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
 }
 
 /// Answers `/`: the served paths, apart from objects.
-fn paths(resources: &[Arc<Resource>]) -> Reply {
+fn paths(resources: &[Arc<Resource>], has_issuer: bool) -> Reply {
     let mut paths: Vec<String> = [
         "/api",
         "/apis",
@@ -129,6 +135,10 @@ fn paths(resources: &[Arc<Resource>]) -> Reply {
     ]
     .map(str::to_owned)
     .to_vec();
+    if has_issuer {
+        let issuer = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
+        paths.extend(issuer.map(str::to_owned));
+    }
     for path in openapi::paths(resources) {
         if let Some((group, _)) = path.rsplit_once('/') {
             paths.push(format!("/{group}"));

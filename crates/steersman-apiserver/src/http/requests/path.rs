@@ -38,6 +38,10 @@ pub(crate) enum Route {
         /// `api/v1` or `apis/<group>/<version>`, or any other path.
         path: String,
     },
+    /// `/.well-known/openid-configuration`: the metadata of the issuer of tokens.
+    IssuerMetadata,
+    /// `/openid/v1/jwks`: the keys of the issuer of tokens.
+    IssuerKeys,
     /// A path of objects.
     Objects(ObjectPath),
     /// An unserved path where the paths of a group would be.
@@ -103,6 +107,8 @@ impl Route {
             ["openapi", "v3", rest @ ..] => Self::OpenApi {
                 path: rest.join("/"),
             },
+            [".well-known", "openid-configuration"] => Self::IssuerMetadata,
+            ["openid", "v1", "jwks"] => Self::IssuerKeys,
             ["api", version] => Self::resources("", version),
             ["apis", group, version] => Self::resources(group, version),
             ["api", version, rest @ ..] => Self::objects("", version, rest),

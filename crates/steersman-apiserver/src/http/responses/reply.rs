@@ -16,6 +16,9 @@ pub(crate) const YAML: &str = "application/yaml";
 /// The content type of text.
 pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
 
+/// `Cache-Control` of answers that clients must not keep.
+const NO_CACHE: &str = "no-cache, private";
+
 /// An answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
@@ -29,6 +32,8 @@ pub(crate) struct Reply {
     pub(crate) retry_after: u32,
     /// `ETag`, with its quotes.
     pub(crate) etag: Option<String>,
+    /// `Cache-Control`.
+    pub(crate) cache_control: &'static str,
     /// The body.
     pub(crate) body: ReplyBody,
 }
@@ -73,6 +78,7 @@ impl Reply {
             warnings: Vec::new(),
             retry_after: 0,
             etag: None,
+            cache_control: NO_CACHE,
             body,
         }
     }

@@ -8,7 +8,7 @@ use steersman_schema::builtin::built_in;
 use steersman_schema::resource::StorageKey;
 use steersman_text::json::duplicates;
 
-use crate::auth::{Key, Tokens};
+use crate::auth::{TokenSecret, Tokens};
 use crate::store::Stored;
 
 use super::{FORMAT, Snapshot, SnapshotError};
@@ -64,11 +64,13 @@ pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
     Ok(snapshot)
 }
 
-fn read_credentials(credentials: &mut Part) -> Result<(Option<Key>, Tokens), SnapshotError> {
+fn read_credentials(
+    credentials: &mut Part,
+) -> Result<(Option<TokenSecret>, Tokens), SnapshotError> {
     let key = match credentials.take("key") {
         None => None,
         Some(Value::String(text)) if text.is_empty() => None,
-        Some(Value::String(text)) => match Key::from_text(&text) {
+        Some(Value::String(text)) => match TokenSecret::from_text(&text) {
             Some(key) => Some(key),
             None => return Err(credentials.problem("key", "the text is no key")),
         },

@@ -1,0 +1,304 @@
+//! Machine: signs the tokens of ServiceAccounts, checks their signatures, and describes the issuer
+//! as OpenID Connect Discovery does.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde_json::{Value, json};
+
+use super::key_pem;
+use super::public_key::VerifyingKey;
+use super::signing_key::SigningKey;
+use crate::option_error::OptionError;
+
+/// The issuer of tokens unless the options name another.
+const ISSUER: &str = "https://kubernetes.default.svc";
+/// The path of the key set.
+const KEY_SET_PATH: &str = "/openid/v1/jwks";
+
+/// The options of the tokens of ServiceAccounts, named after the flags of kube-apiserver.
+#[derive(Clone, Default)]
+pub struct TokenOptions {
+    /// The issuers (`--service-account-issuer`): the first is that of new tokens, and tokens of all
+    /// are accepted. None means `https://kubernetes.default.svc`.
+    pub issuers: Vec<String>,
+    /// The audiences of the server (`--api-audiences`). None means the issuers.
+    pub audiences: Vec<String>,
+    /// The URL of the key set in the metadata of the issuer (`--service-account-jwks-uri`). Default:
+    /// a URL of the listener.
+    pub jwks_uri: Option<String>,
+    /// The private key that signs tokens, in PEM (`--service-account-signing-key-file`). Default: a
+    /// key that is derived from the seed.
+    pub signing_key: Option<String>,
+    /// Further keys of accepted tokens, in PEM (`--service-account-key-file`).
+    pub keys: Vec<String>,
+}
+
+impl fmt::Debug for TokenOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The keys may be private.
+        f.debug_struct("TokenOptions")
+            .field("issuers", &self.issuers)
+            .field("audiences", &self.audiences)
+            .field("jwks_uri", &self.jwks_uri)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The secret from which the server derives its own signing key, an Ed25519 key. The same secret
+/// signs the same tokens.
+#[derive(Clone)]
+pub struct TokenSecret([u8; 32]);
+
+impl fmt::Debug for TokenSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenSecret")
+    }
+}
+
+impl TokenSecret {
+    /// Returns the secret that these bytes are.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Serialises the secret for a snapshot.
+    pub fn to_text(&self) -> String {
+        URL_SAFE_NO_PAD.encode(self.0)
+    }
+
+    /// Parses the output of [`to_text`](Self::to_text).
+    pub fn from_text(text: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        bytes.try_into().ok().map(Self)
+    }
+}
+
+/// The reason why a token was not signed by this issuer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ForeignToken {
+    /// It is no JWT of one of the issuers.
+    Unknown,
+    /// It names one of the issuers, but its signature is invalid; with kube-apiserver's message.
+    Signature(&'static str),
+}
+
+/// The issuer of the tokens of ServiceAccounts.
+#[derive(Debug, Clone)]
+pub struct TokenIssuer {
+    issuers: Vec<String>,
+    audiences: Vec<String>,
+    jwks_uri: Option<String>,
+    secret: TokenSecret,
+    /// The configured signing key.
+    given: Option<Arc<SigningKey>>,
+    /// The key of the secret, which signs without a configured key.
+    derived: Result<Arc<SigningKey>, String>,
+    /// The configured keys of accepted tokens, apart from the signing key.
+    keys: Vec<VerifyingKey>,
+    /// The option that cannot be used; then no token is issued.
+    problem: Option<OptionError>,
+}
+
+/// The parts of a JWT, decoded.
+struct SignedToken<'a> {
+    header: Value,
+    claims: Value,
+    /// The signed text: the encoded header and claims.
+    text: &'a str,
+    signature: Vec<u8>,
+}
+
+impl<'a> SignedToken<'a> {
+    fn parse(token: &'a str) -> Option<Self> {
+        let (text, signature) = token.rsplit_once('.')?;
+        let (header, claims) = text.split_once('.')?;
+        let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).ok();
+        let parse = |part: &str| serde_json::from_slice(&decode(part)?).ok();
+        Some(Self {
+            header: parse(header)?,
+            claims: parse(claims)?,
+            text,
+            signature: decode(signature)?,
+        })
+    }
+}
+
+impl TokenIssuer {
+    /// Creates an issuer. If an option cannot be used, [`problem`](Self::problem) returns the error,
+    /// and the issuer signs nothing.
+    pub fn new(options: &TokenOptions, secret: TokenSecret) -> Self {
+        let or_default = |list: &[String], default: &[String]| {
+            let list = if list.is_empty() { default } else { list };
+            list.to_vec()
+        };
+        let issuers = or_default(&options.issuers, &[ISSUER.to_owned()]);
+        let mut issuer = Self {
+            audiences: or_default(&options.audiences, &issuers),
+            issuers,
+            jwks_uri: options.jwks_uri.clone(),
+            given: None,
+            derived: SigningKey::of_seed(&secret.0).map(Arc::new),
+            secret,
+            keys: Vec::new(),
+            problem: None,
+        };
+        issuer.problem = issuer.read(options).err();
+        issuer
+    }
+
+    fn read(&mut self, options: &TokenOptions) -> Result<(), OptionError> {
+        for (option, values) in [
+            ("service_account_issuer", &self.issuers),
+            ("api_audiences", &self.audiences),
+        ] {
+            if values.iter().any(String::is_empty) {
+                return Err(OptionError::new(option, "a value is empty"));
+            }
+        }
+        if let Some(pem) = &options.signing_key {
+            let key = key_pem::signing_key(pem);
+            let key = key.map_err(|why| OptionError::new("service_account_signing_key", why))?;
+            self.given = Some(Arc::new(key));
+        }
+        for pem in &options.keys {
+            let keys = key_pem::verifying_keys(pem);
+            let keys = keys.map_err(|why| OptionError::new("service_account_keys", why))?;
+            for key in keys {
+                if !self.keys.contains(&key) {
+                    self.keys.push(key);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the option that cannot be used.
+    pub fn problem(&self) -> Option<&OptionError> {
+        self.problem.as_ref()
+    }
+
+    /// Returns the secret of the server's own key, for a snapshot.
+    pub fn secret(&self) -> &TokenSecret {
+        &self.secret
+    }
+
+    /// Replaces the server's own key by that of a snapshot. A configured signing key stays.
+    pub fn set_secret(&mut self, secret: TokenSecret) {
+        self.derived = SigningKey::of_seed(&secret.0).map(Arc::new);
+        self.secret = secret;
+    }
+
+    /// Returns the issuer of new tokens.
+    pub fn name(&self) -> &str {
+        self.issuers.first().map_or(ISSUER, String::as_str)
+    }
+
+    /// Returns the audiences of the server.
+    pub fn audiences(&self) -> &[String] {
+        &self.audiences
+    }
+
+    fn signing_key(&self) -> Result<&SigningKey, String> {
+        if let Some(problem) = &self.problem {
+            return Err(problem.to_string());
+        }
+        match &self.given {
+            Some(given) => Ok(given),
+            None => self.derived.as_deref().map_err(Clone::clone),
+        }
+    }
+
+    /// Returns the keys of accepted tokens, that of new tokens first.
+    fn verifying_keys(&self) -> impl Iterator<Item = &VerifyingKey> {
+        let own = self.signing_key().map(SigningKey::public).ok();
+        let others = self.keys.iter().filter(move |key| Some(*key) != own);
+        own.into_iter().chain(others)
+    }
+
+    /// Signs a token with these claims.
+    ///
+    /// # Errors
+    /// Fails with the problem if there is no usable key.
+    pub fn issue(&self, claims: &Value) -> Result<String, String> {
+        self.signing_key()?.issue(claims)
+    }
+
+    /// Returns the claims of a token, if one of the keys signed it and one of the issuers issued it
+    /// (AUTH-8).
+    ///
+    /// # Errors
+    /// Fails with the reason why the token is foreign.
+    pub fn claims(&self, token: &str) -> Result<Value, ForeignToken> {
+        let token = SignedToken::parse(token).ok_or(ForeignToken::Unknown)?;
+        let SignedToken { header, claims, .. } = &token;
+        let issuer = claims["iss"].as_str().unwrap_or_default();
+        if !self.issuers.iter().any(|own| own == issuer) {
+            return Err(ForeignToken::Unknown);
+        }
+        let id = header["kid"].as_str().unwrap_or_default();
+        let mut candidates = self
+            .verifying_keys()
+            .filter(|key| id.is_empty() || key.id() == id)
+            .peekable();
+        if candidates.peek().is_none() {
+            let why = "invalid signature, no keys found";
+            return Err(ForeignToken::Signature(why));
+        }
+        // The key determines the algorithm, and the header has to agree.
+        let algorithm = header["alg"].as_str().unwrap_or_default();
+        let mut candidates = candidates.filter(|key| key.algorithm().name() == algorithm);
+        if candidates.any(|key| key.verifies(token.text, &token.signature)) {
+            return Ok(token.claims);
+        }
+        let why = "go-jose/go-jose: error in cryptographic primitive";
+        Err(ForeignToken::Signature(why))
+    }
+
+    /// Returns the JSON Web Key Set of the keys of accepted tokens (AUTH-9).
+    pub fn key_set(&self) -> Value {
+        let keys: Vec<Value> = self.verifying_keys().map(VerifyingKey::to_json).collect();
+        json!({ "keys": keys })
+    }
+
+    /// Returns whether the issuer has metadata: as in kube-apiserver, only if it is an `https` URL
+    /// without query and fragment.
+    pub fn has_metadata(&self) -> bool {
+        let host = self.name().strip_prefix("https://");
+        let is_url = host.is_some_and(|host| !host.is_empty() && !host.contains(['?', '#']));
+        let jwks_uri = self.jwks_uri.as_deref();
+        let is_reachable = jwks_uri.is_none_or(|url| url.starts_with("https://"));
+        is_url && is_reachable && self.problem.is_none()
+    }
+
+    /// Returns the metadata of the issuer, with a URL of the key set at `base` (such as
+    /// `https://127.0.0.1:6443`), or without a base at the issuer itself.
+    pub fn metadata(&self, base: Option<&str>) -> Option<Value> {
+        if !self.has_metadata() {
+            return None;
+        }
+        let issuer = self.name();
+        let jwks_uri = self.jwks_uri.clone().unwrap_or_else(|| {
+            let base = base.unwrap_or(issuer).trim_end_matches('/');
+            format!("{base}{KEY_SET_PATH}")
+        });
+        let mut algorithms: Vec<&str> = self
+            .verifying_keys()
+            .map(|key| key.algorithm().name())
+            .collect();
+        algorithms.sort_unstable();
+        algorithms.dedup();
+        Some(json!({
+            "issuer": issuer,
+            "jwks_uri": jwks_uri,
+            "response_types_supported": ["id_token"],
+            "subject_types_supported": ["public"],
+            "id_token_signing_alg_values_supported": algorithms,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests;
