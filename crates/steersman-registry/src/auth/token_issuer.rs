@@ -1,6 +1,8 @@
 //! Machine: signs the tokens of ServiceAccounts, checks their signatures, and describes the issuer
 //! as OpenID Connect Discovery does.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,6 +17,8 @@ use crate::option_error::OptionError;
 
 /// The issuer of tokens unless the options name another.
 const ISSUER: &str = "https://kubernetes.default.svc";
+/// The number of tokens of which the verified claims are kept.
+const VERIFIED: usize = 1024;
 /// The path of the key set.
 const KEY_SET_PATH: &str = "/openid/v1/jwks";
 
@@ -100,6 +104,9 @@ pub struct TokenIssuer {
     keys: Vec<VerifyingKey>,
     /// The option that cannot be used; then no token is issued.
     problem: Option<OptionError>,
+    /// The claims of tokens with a verified signature, because a client sends one token with each
+    /// request and a verification takes longer than most requests.
+    verified: RefCell<HashMap<String, Value>>,
 }
 
 /// The parts of a JWT, decoded.
@@ -144,6 +151,7 @@ impl TokenIssuer {
             secret,
             keys: Vec::new(),
             problem: None,
+            verified: RefCell::default(),
         };
         issuer.problem = issuer.read(options).err();
         issuer
@@ -189,6 +197,7 @@ impl TokenIssuer {
     pub fn set_secret(&mut self, secret: TokenSecret) {
         self.derived = SigningKey::of_seed(&secret.0).map(Arc::new);
         self.secret = secret;
+        self.verified.take();
     }
 
     /// Returns the issuer of new tokens.
@@ -232,6 +241,19 @@ impl TokenIssuer {
     /// # Errors
     /// Fails with the reason why the token is foreign.
     pub fn claims(&self, token: &str) -> Result<Value, ForeignToken> {
+        let mut verified = self.verified.borrow_mut();
+        if let Some(claims) = verified.get(token) {
+            return Ok(claims.clone());
+        }
+        let claims = self.verify(token)?;
+        if verified.len() >= VERIFIED {
+            verified.clear();
+        }
+        verified.insert(token.to_owned(), claims.clone());
+        Ok(claims)
+    }
+
+    fn verify(&self, token: &str) -> Result<Value, ForeignToken> {
         let token = SignedToken::parse(token).ok_or(ForeignToken::Unknown)?;
         let SignedToken { header, claims, .. } = &token;
         let issuer = claims["iss"].as_str().unwrap_or_default();

@@ -42,7 +42,9 @@ fn a_token_that_was_changed_or_signed_by_another_key_is_refused() {
         signing_with(EC),
     ] {
         let token = own.issue(&claims()).unwrap();
-        assert_eq!(own.claims(&token), Ok(claims()));
+        for _ in 0..2 {
+            assert_eq!(own.claims(&token), Ok(claims()));
+        }
         let other = TokenIssuer::new(&TokenOptions::default(), TokenSecret::new([2; 32]));
         assert_eq!(refused(&other, &token), NO_KEYS);
         let (text, signature) = token.rsplit_once('.').unwrap();
@@ -76,6 +78,24 @@ fn a_token_that_was_changed_or_signed_by_another_key_is_refused() {
         for token in odd {
             assert_ne!(refused(&own, token), "accepted", "{token}");
         }
+    }
+}
+
+#[test]
+fn many_tokens_are_accepted_and_a_new_secret_forgets_them() {
+    let mut own = issuer(&TokenOptions::default());
+    let sign = |number: usize| json!({ "iss": ISSUER, "jti": number.to_string() });
+    let tokens: Vec<String> = (0..VERIFIED + 2)
+        .map(|number| own.issue(&sign(number)).unwrap())
+        .collect();
+    for (number, token) in tokens.iter().enumerate() {
+        assert_eq!(own.claims(token), Ok(sign(number)));
+        assert!(own.verified.borrow().len() <= VERIFIED);
+    }
+    assert_eq!(own.claims(&tokens[0]), Ok(sign(0)));
+    own.set_secret(TokenSecret::new([2; 32]));
+    for token in &tokens {
+        assert_eq!(refused(&own, token), NO_KEYS);
     }
 }
 
