@@ -1,27 +1,61 @@
-//! `steersman-apiserver`, the embedded API server as a program, for users of other languages.
+//! `steersman-apiserver`, the embedded API server as a program, for users of other languages. Called
+//! `kube-apiserver`, `etcd` or `kubectl`, it is a program with the flags of that name.
 
 mod program;
 
+use std::ffi::OsString;
+use std::future::Future;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use program::{CalledAs, Flags, Problem};
+use tokio::runtime::{Builder, Runtime};
 
 /// JSON trees are many small allocations: with mimalloc the program uses a quarter less processor
 /// time than with the system's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-#[tokio::main]
 #[expect(
     clippy::print_stderr,
     reason = "a command line tool reports on the terminal"
 )]
-async fn main() -> ExitCode {
-    match program::run(program::Flags::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
+fn main() -> ExitCode {
+    let (called, arguments) = CalledAs::of(std::env::args_os());
+    match act(called, arguments) {
+        Ok(code) => code,
         Err(problem) => {
-            eprintln!("steersman-apiserver: {}", program::chain(&problem));
+            eprintln!("{}: {}", called.name(), program::chain(&problem));
             ExitCode::FAILURE
         }
     }
+}
+
+fn act(called: CalledAs, arguments: Vec<OsString>) -> Result<ExitCode, Problem> {
+    match called {
+        CalledAs::Kubectl => return program::run_kubectl(arguments.into_iter()),
+        // It waits most of the time: one thread is enough.
+        CalledAs::Etcd => wait(
+            Builder::new_current_thread(),
+            program::run_etcd(arguments.into_iter()),
+        )?,
+        CalledAs::KubeApiserver => wait(
+            Builder::new_multi_thread(),
+            program::run_kube_apiserver(arguments.into_iter()),
+        )?,
+        CalledAs::Own => wait(
+            Builder::new_multi_thread(),
+            program::run(Flags::parse_from(arguments)),
+        )?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn wait(
+    mut builder: Builder,
+    program: impl Future<Output = Result<(), Problem>>,
+) -> Result<(), Problem> {
+    let runtime = builder.enable_all().build();
+    let runtime: Runtime = runtime.map_err(|source| Problem::Runtime { source })?;
+    runtime.block_on(program)
 }

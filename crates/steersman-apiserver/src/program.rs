@@ -1,14 +1,26 @@
-//! Room: the server as a program.
+//! Room: the server as a program, which is also kube-apiserver, etcd and kubectl by those names.
 //!
 //! Invariant: stopping the program loses no data, and a data file that does not parse is never
 //! overwritten (SRV-DATA-1).
 
+mod called_as;
 mod flags;
+mod command_line;
 mod problem;
+mod process;
+mod request_news;
 mod data;
 mod seed;
 mod run;
+mod etcd;
+mod kube_apiserver;
+mod kubectl;
 
+pub(crate) use called_as::CalledAs;
 pub(crate) use flags::Flags;
-pub(crate) use problem::chain;
+pub(crate) use problem::{Problem, chain};
+
+pub(crate) use etcd::run as run_etcd;
+pub(crate) use kube_apiserver::run as run_kube_apiserver;
+pub(crate) use kubectl::run as run_kubectl;
 pub(crate) use run::run;

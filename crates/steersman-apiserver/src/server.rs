@@ -8,6 +8,7 @@ mod socket;
 mod serving;
 mod persist;
 mod served;
+mod credentials;
 
 use std::fmt;
 use std::sync::Arc;

@@ -17,6 +17,8 @@ const LOCK: &str = "lock";
 #[derive(Debug)]
 pub(crate) struct DataDir {
     folder: PathBuf,
+    /// Whether a save waits until the disk has stored it.
+    synced: bool,
     // Held for the lifetime of this value; the operating system releases it when the process ends.
     _lock: File,
 }
@@ -37,6 +39,7 @@ impl DataDir {
         }
         let data = Self {
             folder: folder.to_owned(),
+            synced: true,
             _lock: lock,
         };
         // A process that died between the two renames of a save left the state under the other
@@ -47,6 +50,12 @@ impl DataDir {
             }
         }
         Ok((data, None))
+    }
+
+    /// Leaves it to the operating system when saves reach the disk.
+    pub(crate) fn without_sync(mut self) -> Self {
+        self.synced = false;
+        self
     }
 
     fn read(&self, name: &str) -> Result<Option<Snapshot>, Problem> {
@@ -74,8 +83,20 @@ impl DataDir {
     /// Saves a snapshot, and keeps the previous save beside it. If the process dies at any moment,
     /// one of the two files is complete (SRV-DATA-1).
     pub(crate) fn save(&self, snapshot: &Snapshot) -> Result<(), Problem> {
+        self.replace(|out| snapshot.write(out))
+    }
+
+    /// Saves the text of a snapshot, like [`save`](Self::save).
+    pub(crate) fn save_text(&self, text: &[u8]) -> Result<(), Problem> {
+        self.replace(|out| out.write_all(text))
+    }
+
+    fn replace(
+        &self,
+        content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<(), Problem> {
         let [state, before, next] = [STATE, BEFORE, NEXT].map(|name| self.folder.join(name));
-        if let Err(error) = write(&next, snapshot) {
+        if let Err(error) = write(&next, self.synced, content) {
             // Frees the space on a full disk; the error below is reported instead of this one.
             let _ = std::fs::remove_file(&next);
             return Err(file(&next)(error));
@@ -90,16 +111,23 @@ impl DataDir {
     }
 }
 
-fn write(path: &Path, snapshot: &Snapshot) -> io::Result<()> {
+fn write(
+    path: &Path,
+    synced: bool,
+    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
     // The file contains Secrets.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut out = BufWriter::new(options.open(path)?);
-    snapshot.write(&mut out)?;
+    content(&mut out)?;
     out.flush()?;
-    out.get_ref().sync_all()
+    if synced {
+        out.get_ref().sync_all()?;
+    }
+    Ok(())
 }
 
 fn file(path: &Path) -> impl FnOnce(io::Error) -> Problem {

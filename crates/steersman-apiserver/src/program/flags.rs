@@ -4,12 +4,17 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
+use steersman_player::{Played, Speed};
 
 /// A Kubernetes API server for development and tests: no etcd, no cluster, nothing to install.
 ///
 /// It listens on loopback, writes a kubeconfig, and runs until ctrl-c or SIGTERM. Objects are
 /// stored as in a cluster, but nothing acts on them: with --play workloads Deployments get Pods
 /// that become ready.
+///
+/// Called kube-apiserver, etcd or kubectl, or with one of these words as the first argument, it takes
+/// the place of that program in a test environment: KUBEBUILDER_ASSETS names the folder with the
+/// three.
 #[derive(Debug, Parser)]
 #[command(name = "steersman-apiserver", version)]
 pub(crate) struct Flags {
@@ -128,6 +133,17 @@ pub(crate) enum PlayedPart {
     Workloads,
     /// Nothing, as behind a kube-apiserver that runs alone.
     Nothing,
+}
+
+impl PlayedPart {
+    /// Returns the options of the player.
+    pub(crate) fn played(self) -> Played {
+        match self {
+            Self::Controllers => Played::default(),
+            Self::Workloads => Played::everything().speed(Speed::brisk()),
+            Self::Nothing => Played::nothing(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use steersman_apiserver::manifests::ManifestError;
 use steersman_registry::SnapshotError;
 use steersman_text::status::Status;
 
+use super::command_line::FlagProblem;
+
 /// An error with which the program ends.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
@@ -42,6 +44,56 @@ pub(crate) enum Problem {
     },
     #[error("cannot serve")]
     Serve(#[from] steersman_apiserver::Error),
+    #[error(transparent)]
+    Flags(#[from] FlagProblem),
+    #[error("cannot listen on {url} of --{flag}; choose another port")]
+    Listen {
+        flag: &'static str,
+        url: String,
+        source: io::Error,
+    },
+    #[error(
+        "{} holds the data of a real etcd, which this program cannot read; choose another --data-dir",
+        path.display()
+    )]
+    RealEtcd { path: PathBuf },
+    #[error(
+        "the etcd at {url} keeps the objects of another kube-apiserver ({holder}); stop that one, or start \
+         an etcd with other --listen-client-urls"
+    )]
+    Held { url: String, holder: String },
+    #[error(
+        "nothing listens on {url} of --etcd-servers; start `etcd` with these --listen-client-urls first"
+    )]
+    NoEtcd { url: String, source: io::Error },
+    #[error(
+        "the etcd at {url} has a snapshot that cannot be read; start an etcd with another --data-dir"
+    )]
+    CorruptEtcd { url: String, source: SnapshotError },
+    #[error("cannot save the objects to the etcd at {url}")]
+    NotSaved {
+        url: String,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("line {line} of {} of --token-auth-file: {why}", path.display())]
+    Tokens {
+        path: PathBuf,
+        line: usize,
+        why: &'static str,
+    },
+    #[error("{} holds no key in PEM; name another file in --{flag}", path.display())]
+    NoKey { flag: &'static str, path: PathBuf },
+    #[error("cannot generate a certificate; name one in --tls-cert-file")]
+    Certificate { source: rcgen::Error },
+    #[error(
+        "no kubectl was found on the PATH except this program itself; install kubectl, or put its folder on \
+         the PATH"
+    )]
+    NoKubectl,
+    #[error("cannot run {}", path.display())]
+    Kubectl { path: PathBuf, source: io::Error },
+    #[error("cannot start the runtime")]
+    Runtime { source: io::Error },
     #[error("cannot wait for signals")]
     Signals { source: io::Error },
 }

@@ -1,21 +1,19 @@
 //! Driver: the program from parsed flags to the last save.
 
-use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_apiserver::faults::{RequestRecord, Verb};
 use steersman_apiserver::{ApiServer, Serving};
-use steersman_player::{Played, Speed};
 use steersman_registry::auth::Authorization;
-use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::data::DataDir;
-use super::flags::{EnabledApi, Flags, PlayedPart};
+use super::flags::{EnabledApi, Flags};
 use super::problem::{Problem, chain};
-use super::seed;
+use super::process::{every, say, stopped};
+use super::request_news::RequestNews;
+use super::seed::{self, read};
 
 /// Interval at which the request log is printed.
 const LOOK: Duration = Duration::from_millis(100);
@@ -29,11 +27,7 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
         builder = builder.authorization(Authorization::Rbac);
     }
     if let Some(part) = flags.play {
-        builder = builder.play(match part {
-            PlayedPart::Controllers => Played::default(),
-            PlayedPart::Workloads => Played::everything().speed(Speed::brisk()),
-            PlayedPart::Nothing => Played::nothing(),
-        });
+        builder = builder.play(part.played());
     }
     for EnabledApi::StorageMigrations(on) in &flags.runtime_config {
         builder = builder.storage_migrations(*on);
@@ -78,13 +72,6 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     outcome
 }
 
-fn read(path: &Path) -> Result<String, Problem> {
-    std::fs::read_to_string(path).map_err(|source| Problem::File {
-        path: path.to_owned(),
-        source,
-    })
-}
-
 /// Returns the path of the kubeconfig, and whether to delete the file at the end.
 fn kubeconfig_path(flags: &Flags, serving: &Serving) -> (PathBuf, bool) {
     match (&flags.kubeconfig, &flags.data_dir) {
@@ -111,13 +98,13 @@ async fn serve(
         every(Duration::from_secs(flags.save_every.max(1))),
     );
     let mut saved = None;
-    let mut log = Log::default();
+    let mut log = RequestNews::default();
     loop {
         tokio::select! {
             () = &mut stop => return Ok(()),
             _ = looks.tick(), if flags.log => {
-                for line in log.lines(server) {
-                    say(std::io::stderr(), &line);
+                for record in log.next(server) {
+                    say(std::io::stderr(), &record.to_string());
                 }
             }
             _ = saves.tick(), if data.is_some() => {
@@ -135,17 +122,6 @@ async fn serve(
             }
         }
     }
-}
-
-/// Prints a line. A closed pipe is no reason to end.
-fn say(mut to: impl Write, line: &str) {
-    let _ = writeln!(to, "{line}");
-}
-
-fn every(period: Duration) -> Interval {
-    let mut interval = interval(period);
-    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    interval
 }
 
 /// Saves on a blocking thread.
@@ -168,58 +144,4 @@ fn greeting(serving: &Serving, kubeconfig: &Path) -> String {
         serving.url(),
         kubeconfig.display()
     )
-}
-
-/// Returns a future that ends with ctrl-c or SIGTERM. Both signals are caught from the return of
-/// this function on.
-#[cfg(unix)]
-fn stopped() -> Result<impl Future<Output = ()>, Problem> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let listen = |kind| signal(kind).map_err(|source| Problem::Signals { source });
-    let (mut interrupt, mut terminate) = (
-        listen(SignalKind::interrupt())?,
-        listen(SignalKind::terminate())?,
-    );
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
-#[cfg(not(unix))]
-#[expect(clippy::unnecessary_wraps, reason = "it can fail on other platforms")]
-fn stopped() -> Result<impl Future<Output = ()>, Problem> {
-    Ok(async {
-        // Without a handler for ctrl-c there is no way to ask the program to stop.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    })
-}
-
-/// The position up to which the request log was printed.
-#[derive(Debug, Default)]
-struct Log {
-    next: u64,
-    open: Vec<u64>,
-}
-
-impl Log {
-    /// Returns lines for the requests that ended since the last call, and for watches when they
-    /// open.
-    fn lines(&mut self, server: &ApiServer) -> Vec<String> {
-        let news = server
-            .requests()
-            .matching(|one| one.sequence >= self.next || self.open.contains(&one.sequence));
-        self.next = news
-            .last()
-            .map_or(self.next, |one| self.next.max(one.sequence + 1));
-        let (ended, open): (Vec<RequestRecord>, Vec<RequestRecord>) = news
-            .into_iter()
-            .partition(|one| one.status.is_some() || one.does(Verb::Watch));
-        self.open = open.iter().map(|one| one.sequence).collect();
-        ended.iter().map(ToString::to_string).collect()
-    }
 }

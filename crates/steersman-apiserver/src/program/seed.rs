@@ -11,6 +11,14 @@ use super::problem::Problem;
 /// The field manager of the manifests' fields.
 const MANAGER: &str = "steersman-apiserver";
 
+/// Reads a file as text.
+pub(crate) fn read(path: &Path) -> Result<String, Problem> {
+    std::fs::read_to_string(path).map_err(|source| Problem::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
 /// Installs the CRDs, then applies all other objects: namespaces first, the rest in file order.
 ///
 /// Of the CRD paths only CRDs are used. A path without anything to use is refused as a mistake.

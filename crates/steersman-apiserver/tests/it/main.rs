@@ -5,8 +5,6 @@
 mod support;
 
 mod bad_input;
-#[cfg(feature = "binary")]
-mod binary;
 mod crds;
 mod discovery;
 mod faults;
@@ -19,13 +17,13 @@ mod lists;
 mod names;
 mod permissions;
 mod play;
+#[cfg(all(unix, feature = "binary"))]
+mod program;
 mod protobuf;
 mod python;
 mod reviews;
 mod shapes;
 mod snapshots;
-#[cfg(all(unix, feature = "binary"))]
-mod stand_in;
 mod verbs;
 mod watches;
 mod webhooks;

@@ -4,7 +4,7 @@ mod calls;
 mod conversion;
 mod resumed;
 mod rules;
-mod tls;
+pub(crate) mod tls;
 
 use std::convert::Infallible;
 use std::sync::Arc;

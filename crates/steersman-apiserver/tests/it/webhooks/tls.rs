@@ -9,16 +9,16 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use super::*;
 
 /// A webhook that refuses everything, with a certificate for `localhost`.
-struct Refuser {
-    port: u16,
+pub(crate) struct Refuser {
+    pub(crate) port: u16,
     ca: String,
     /// The serving certificate itself, in PEM.
-    own: String,
+    pub(crate) own: String,
     paths: Arc<Mutex<Vec<String>>>,
     serving: tokio::task::JoinHandle<()>,
 }
 
-async fn refuser() -> Refuser {
+pub(crate) async fn refuser() -> Refuser {
     refuser_with(|_| {}).await
 }
 

@@ -1,5 +1,4 @@
 //! Tests of the program `steersman-apiserver` over real sockets and in real time.
-#![cfg(unix)]
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};

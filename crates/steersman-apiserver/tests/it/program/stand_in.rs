@@ -1,9 +1,6 @@
 //! Tests of the program as the kube-apiserver binary of a test environment, and as an existing
 //! cluster. The lifecycle of an environment is the same on each.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -11,12 +8,9 @@ use http::Request;
 use kube_client::Client;
 use serde_json::{Value, json};
 use steersman_testenv::TestEnv;
-use tempfile::TempDir;
 
-use crate::binary;
-
-/// The address of the etcd stand-in, in the process that plays it.
-const ETCD: &str = "STEERSMAN_STAND_IN_ETCD";
+use super::binary;
+use super::envtest::Programs;
 
 fn definition() -> Value {
     json!({
@@ -99,31 +93,14 @@ async fn the_lifecycle_of_a_test_environment() {
     }
 }
 
-/// Answers health checks until it is killed, in the process that the etcd script starts.
-#[test]
-fn an_etcd() {
-    let Ok(address) = std::env::var(ETCD) else {
-        return;
-    };
-    for connection in TcpListener::bind(address).unwrap().incoming() {
-        let mut connection = connection.unwrap();
-        let _ = connection.read(&mut [0; 4096]);
-        let answer = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 17\r\n\r\n{\"health\":\"true\"}";
-        let _ = connection.write_all(answer.as_bytes());
-    }
-}
-
-fn script(folder: &Path, name: &str, text: &str) {
-    let path = folder.join(name);
-    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
-
 /// Runs the lifecycle in a process of its own with these variables.
 async fn life(variables: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args(["--exact", "stand_in::the_lifecycle_of_a_test_environment"])
+        .args([
+            "--exact",
+            "program::stand_in::the_lifecycle_of_a_test_environment",
+        ])
         .env_remove("KUBEBUILDER_ASSETS")
         .env_remove("USE_EXISTING_CLUSTER")
         .envs(variables.iter().copied());
@@ -143,26 +120,8 @@ fn assert_passed(output: &Output) {
 
 #[tokio::test]
 async fn the_program_stands_in_for_a_kube_apiserver_binary() {
-    let folder = TempDir::new().unwrap();
-    let etcd = format!(
-        "for one; do case $one in --listen-client-urls=http://*) export {ETCD}=${{one#*//}};; esac; done\n\
-         exec '{}' --exact stand_in::an_etcd",
-        std::env::current_exe().unwrap().display()
-    );
-    script(folder.path(), "etcd", &etcd);
-    // Passes on the flags that both programs have, and drops the others.
-    let server = format!(
-        "own= ; for one; do case $one in\n\
-         --secure-port=*) own=\"$own --port=${{one#*=}}\";;\n\
-         --tls-*|--client-ca-file=*) own=\"$own $one\";;\n\
-         --authorization-mode=RBAC) own=\"$own --rbac\";;\n\
-         --cert-dir=*) own=\"$own --kubeconfig=${{one#*=}}/own.kubeconfig\";;\n\
-         esac; done\n\
-         exec '{}' --play nothing $own",
-        env!("CARGO_BIN_EXE_steersman-apiserver")
-    );
-    script(folder.path(), "kube-apiserver", &server);
-    assert_passed(&life(&[("KUBEBUILDER_ASSETS", folder.path())]).await);
+    let programs = Programs::new();
+    assert_passed(&life(&[("KUBEBUILDER_ASSETS", programs.folder())]).await);
 }
 
 #[tokio::test]

@@ -1,0 +1,90 @@
+//! Machine: the program that this process is, by the name that it was called by.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The programs in this one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CalledAs {
+    Etcd,
+    KubeApiserver,
+    Kubectl,
+    /// The server with its own flags.
+    Own,
+}
+
+impl CalledAs {
+    /// Returns the program and its arguments, from all arguments of the process. The name of the
+    /// file decides, or the first argument if the file has another name.
+    pub(crate) fn of(arguments: impl Iterator<Item = OsString>) -> (Self, Vec<OsString>) {
+        let mut arguments: Vec<OsString> = arguments.collect();
+        let name = arguments.first().and_then(|path| named(path.as_ref()));
+        if let Some(program) = name {
+            arguments.remove(0);
+            return (program, arguments);
+        }
+        // Only a bare word: a path would be a value of something else.
+        let word = arguments.get(1).and_then(|word| word.to_str());
+        let word = word.filter(|word| !word.contains(['/', '.']));
+        if let Some(program) = word.and_then(|word| named(word.as_ref())) {
+            arguments.drain(..2);
+            return (program, arguments);
+        }
+        (Self::Own, arguments)
+    }
+
+    /// Returns the name that begins the messages of the program.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::KubeApiserver => "kube-apiserver",
+            Self::Kubectl => "kubectl",
+            Self::Own => "steersman-apiserver",
+        }
+    }
+}
+
+fn named(path: &Path) -> Option<CalledAs> {
+    let name = path.file_name()?.to_str()?;
+    let name = name.strip_suffix(std::env::consts::EXE_SUFFIX)?;
+    [CalledAs::Etcd, CalledAs::KubeApiserver, CalledAs::Kubectl]
+        .into_iter()
+        .find(|program| program.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn called(arguments: &[&str]) -> (CalledAs, Vec<OsString>) {
+        CalledAs::of(arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn the_name_of_the_file_decides() {
+        let suffix = std::env::consts::EXE_SUFFIX;
+        for (name, program) in [
+            ("etcd", CalledAs::Etcd),
+            ("kube-apiserver", CalledAs::KubeApiserver),
+            ("kubectl", CalledAs::Kubectl),
+        ] {
+            let path = format!("/tmp/k8s/{name}{suffix}");
+            assert_eq!(called(&[&path, "--x"]), (program, vec!["--x".into()]));
+            let own = called(&["steersman-apiserver", name, "--x"]);
+            assert_eq!(own, (program, vec!["--x".into()]));
+        }
+    }
+
+    #[test]
+    fn any_other_name_is_the_server_with_its_own_flags() {
+        for arguments in [
+            &["steersman-apiserver", "--port", "0"][..],
+            &["server"],
+            &["x", "./etcd"],
+            &[],
+        ] {
+            let (program, rest) = called(arguments);
+            assert_eq!((program, rest.len()), (CalledAs::Own, arguments.len()));
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! Machine: the command lines of kube-apiserver and etcd, parsed by a table of flags.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+/// The program's action on a flag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FlagEffect {
+    /// The program does as told.
+    Obeyed,
+    /// The flag changes nothing, and a warning says so.
+    Ignored,
+    /// The program does not start with the flag.
+    Refused,
+    /// The program starts only if the value is among these, separated by `|`.
+    Only(&'static str),
+}
+
+/// A flag of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FlagRow {
+    /// The name, without dashes.
+    pub(crate) name: &'static str,
+    /// Whether the flag needs no value; without one it is `true`.
+    pub(crate) is_switch: bool,
+    pub(crate) effect: FlagEffect,
+    /// The effect of an obeyed flag, or the reason why a flag is ignored or refused.
+    pub(crate) note: &'static str,
+}
+
+/// All flags of a program, in alphabetical order.
+#[derive(Debug)]
+pub(crate) struct FlagTable {
+    rows: Vec<FlagRow>,
+}
+
+/// The flags of one start of a program.
+#[derive(Debug, Default)]
+pub(crate) struct CommandLine {
+    given: Vec<(&'static str, String)>,
+    /// The ignored flags, each with the reason.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// An error of a command line, which names the flag.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FlagProblem {
+    #[error("unknown flag {flag}; --help lists the flags")]
+    Unknown { flag: String },
+    #[error("{argument:?} is no flag; --help lists the flags")]
+    Positional { argument: String },
+    #[error("--{flag} needs a value")]
+    NoValue { flag: &'static str },
+    #[error("--{flag} is either true or false, not {value:?}")]
+    NotBoolean { flag: &'static str, value: String },
+    #[error("--{flag} is refused: {why}")]
+    Refused {
+        flag: &'static str,
+        why: &'static str,
+    },
+    #[error("--{flag}={value} is refused: {why}; leave it out, or use --{flag}={only}")]
+    Only {
+        flag: &'static str,
+        value: String,
+        only: &'static str,
+        why: &'static str,
+    },
+    #[error("--{flag} needs --{other}")]
+    Alone {
+        flag: &'static str,
+        other: &'static str,
+    },
+    #[error("the environment variable {name}={value} is refused: {why}")]
+    Variable {
+        name: &'static str,
+        value: String,
+        why: &'static str,
+    },
+    #[error("--{flag}={value} is refused: {why}")]
+    Invalid {
+        flag: &'static str,
+        value: String,
+        why: String,
+    },
+}
+
+// === impl FlagTable ===
+
+impl FlagTable {
+    /// Reads a table: one flag per line, with name, type, effect and note. Lines that begin with
+    /// `#` are comments. A line in another form is left out; the tests find such lines.
+    pub(crate) fn read(text: &'static str) -> Self {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        Self {
+            rows: lines.filter_map(row).collect(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn rows(&self) -> &[FlagRow] {
+        &self.rows
+    }
+
+    fn find(&self, name: &str) -> Option<&FlagRow> {
+        // As upstream, underscores in names count as dashes.
+        let name = name.replace('_', "-");
+        self.rows.iter().find(|row| row.name == name)
+    }
+
+    /// Formats the flags as a help text, one flag per line, after two dashes.
+    pub(crate) fn help(&self, introduction: &str) -> String {
+        let mut text = format!("{introduction}\n\nFlags:\n");
+        for row in &self.rows {
+            let value = if row.is_switch { "" } else { " VALUE" };
+            let effect = row.effect.describe();
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "      --{}{value}  {effect}: {}", row.name, row.note);
+        }
+        text
+    }
+
+    /// Parses arguments: `--name=value`, `--name value`, `-name value`, and `--name` alone for a
+    /// switch. Parsing ends at `--help` and `--version`.
+    ///
+    /// # Errors
+    /// The first flag that is unknown, incomplete, or refused.
+    pub(crate) fn parse(
+        &self,
+        arguments: impl IntoIterator<Item = OsString>,
+    ) -> Result<CommandLine, FlagProblem> {
+        let mut arguments = arguments.into_iter();
+        let mut line = CommandLine::default();
+        while let Some(argument) = arguments.next() {
+            let argument = argument.to_string_lossy().into_owned();
+            let Some(flag) = argument.strip_prefix('-') else {
+                return Err(FlagProblem::Positional { argument });
+            };
+            let flag = flag.strip_prefix('-').unwrap_or(flag);
+            let (name, joined) = match flag.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (flag, None),
+            };
+            let name = if name == "h" { "help" } else { name };
+            let (row, joined) = match (self.find(name), short(flag)) {
+                (Some(row), _) => (row, joined),
+                (None, Some((name, value))) => {
+                    let row = self.find(name).ok_or_else(|| unknown(&argument))?;
+                    (row, Some(value.to_owned()))
+                }
+                (None, None) => return Err(unknown(&argument)),
+            };
+            let value = match joined {
+                Some(value) => value,
+                None if row.is_switch => "true".to_owned(),
+                None => {
+                    let value = arguments.next();
+                    let value = value.ok_or(FlagProblem::NoValue { flag: row.name })?;
+                    value.to_string_lossy().into_owned()
+                }
+            };
+            line.add(row, value)?;
+            if line.asks("help") || line.asks("version") {
+                break;
+            }
+        }
+        Ok(line)
+    }
+}
+
+impl FlagEffect {
+    /// Returns the effect as the help text and the documentation name it.
+    pub(crate) fn describe(self) -> String {
+        match self {
+            Self::Obeyed => "obeyed".to_owned(),
+            Self::Ignored => "ignored".to_owned(),
+            Self::Refused => "refused".to_owned(),
+            Self::Only(values) => format!("only {}", values.replace('|', " or ")),
+        }
+    }
+}
+
+fn row(line: &'static str) -> Option<FlagRow> {
+    let mut parts = line.splitn(4, ' ');
+    let (name, kind, effect, note) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let effect = match (effect, effect.split_once('=')) {
+        ("obeyed", _) => FlagEffect::Obeyed,
+        ("ignored", _) => FlagEffect::Ignored,
+        ("refused", _) => FlagEffect::Refused,
+        (_, Some(("only", values))) => FlagEffect::Only(values),
+        _ => return None,
+    };
+    let is_switch = match kind {
+        "switch" => true,
+        "text" => false,
+        _ => return None,
+    };
+    Some(FlagRow {
+        name,
+        is_switch,
+        effect,
+        note,
+    })
+}
+
+/// Splits a short flag with its value, such as `v4`.
+fn short(flag: &str) -> Option<(&str, &str)> {
+    let (name, value) = flag.split_at_checked(1)?;
+    (!value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit())).then_some((name, value))
+}
+
+fn unknown(argument: &str) -> FlagProblem {
+    let flag = argument.split('=').next().unwrap_or(argument).to_owned();
+    FlagProblem::Unknown { flag }
+}
+
+// === impl CommandLine ===
+
+impl CommandLine {
+    fn add(&mut self, row: &FlagRow, value: String) -> Result<(), FlagProblem> {
+        let flag = row.name;
+        let value = match (row.is_switch, value.as_str()) {
+            (false, _) => value,
+            // The spellings of Go.
+            (true, "true" | "True" | "TRUE" | "t" | "T" | "1") => "true".to_owned(),
+            (true, "false" | "False" | "FALSE" | "f" | "F" | "0") => "false".to_owned(),
+            (true, _) => return Err(FlagProblem::NotBoolean { flag, value }),
+        };
+        match row.effect {
+            FlagEffect::Obeyed => {}
+            FlagEffect::Ignored => {
+                let warning = format!("--{flag} is ignored: {}", row.note);
+                if !self.warnings.contains(&warning) {
+                    self.warnings.push(warning);
+                }
+            }
+            FlagEffect::Refused => {
+                let why = row.note;
+                return Err(FlagProblem::Refused { flag, why });
+            }
+            FlagEffect::Only(only) if only.split('|').any(|one| one == value) => {}
+            FlagEffect::Only(values) => {
+                return Err(FlagProblem::Only {
+                    flag,
+                    value,
+                    only: values.split('|').next().unwrap_or(values),
+                    why: row.note,
+                });
+            }
+        }
+        self.given.push((flag, value));
+        Ok(())
+    }
+
+    /// Returns every value of a flag, in order.
+    pub(crate) fn all<'a>(&'a self, flag: &str) -> impl Iterator<Item = &'a str> {
+        let given = self.given.iter().filter(move |(name, _)| *name == flag);
+        given.map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the last value of a flag, which overrides the others.
+    pub(crate) fn last(&self, flag: &str) -> Option<&str> {
+        let mut given = self.given.iter().rev();
+        let found = given.find(|(name, _)| *name == flag);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the entries of every value of a flag, which commas separate.
+    pub(crate) fn entries<'a>(&'a self, flag: &'a str) -> impl Iterator<Item = &'a str> {
+        let all = self.given.iter().filter(move |(name, _)| *name == flag);
+        let entries = all.flat_map(|(_, value)| value.split(','));
+        entries.map(str::trim).filter(|entry| !entry.is_empty())
+    }
+
+    /// Returns whether a switch is on.
+    pub(crate) fn asks(&self, flag: &str) -> bool {
+        self.last(flag) == Some("true")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "# A comment.\n\
+        data-dir text obeyed A folder.\n\
+        fsync switch obeyed Waits.\n\
+        help switch obeyed Prints the flags.\n\
+        mode text only=a|b there is no other\n\
+        prefix text refused there is none\n\
+        v text ignored it is fixed\n";
+
+    fn parse(arguments: &[&str]) -> Result<CommandLine, FlagProblem> {
+        FlagTable::read(TABLE).parse(arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn values_follow_an_equals_sign_or_a_space_after_one_or_two_dashes() {
+        for arguments in [
+            &["--data-dir=x"][..],
+            &["--data-dir", "x"],
+            &["-data-dir", "x"],
+            &["--data_dir=x"],
+            &["--data-dir=y", "--data-dir=x"],
+        ] {
+            let line = parse(arguments).unwrap();
+            assert_eq!(line.last("data-dir"), Some("x"), "{arguments:?}");
+        }
+        let line = parse(&["--fsync", "--data-dir", "a,b", "-data-dir=c"]).unwrap();
+        assert!(line.asks("fsync"));
+        assert_eq!(line.all("data-dir").collect::<Vec<_>>(), ["a,b", "c"]);
+        assert_eq!(
+            line.entries("data-dir").collect::<Vec<_>>(),
+            ["a", "b", "c"]
+        );
+        assert!(!parse(&["--fsync=false"]).unwrap().asks("fsync"));
+    }
+
+    #[test]
+    fn an_ignored_flag_is_named_once() {
+        let line = parse(&["-v4", "--v=2", "-v", "3"]).unwrap();
+        assert_eq!(line.warnings, ["--v is ignored: it is fixed"]);
+    }
+
+    #[test]
+    fn a_problem_names_the_flag_and_the_way_out() {
+        for (arguments, text) in [
+            (
+                &["--colour=red"][..],
+                "unknown flag --colour; --help lists the flags",
+            ),
+            (&["-"], "unknown flag -; --help lists the flags"),
+            (&["--é"], "unknown flag --é; --help lists the flags"),
+            (&["x"], "\"x\" is no flag; --help lists the flags"),
+            (&["--data-dir"], "--data-dir needs a value"),
+            (
+                &["--fsync=maybe"],
+                "--fsync is either true or false, not \"maybe\"",
+            ),
+            (&["--prefix=x"], "--prefix is refused: there is none"),
+            (
+                &["--mode=c"],
+                "--mode=c is refused: there is no other; leave it out, or use --mode=a",
+            ),
+        ] {
+            assert_eq!(parse(arguments).unwrap_err().to_string(), text);
+        }
+        assert!(parse(&["--mode=b"]).is_ok());
+    }
+
+    #[test]
+    fn help_is_found_before_later_mistakes() {
+        for help in ["--help", "-h"] {
+            assert!(parse(&[help, "--colour"]).unwrap().asks("help"));
+        }
+    }
+
+    #[test]
+    fn each_flag_of_the_help_begins_a_line() {
+        let help = FlagTable::read(TABLE).help("Usage");
+        let line = help.lines().find(|line| line.contains("data-dir"));
+        assert_eq!(line, Some("      --data-dir VALUE  obeyed: A folder."));
+    }
+}

@@ -1,0 +1,163 @@
+//! Machine: the options of etcd.
+
+use std::path::PathBuf;
+
+use http::Uri;
+
+use crate::program::command_line::{CommandLine, FlagProblem, FlagTable};
+
+/// The URL on which etcd listens without the flag.
+const CLIENT_URL: &str = "http://localhost:2379";
+
+/// The options of one start of etcd.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct EtcdOptions {
+    /// The folder of the snapshot; `None` keeps the snapshot in memory.
+    pub(super) data_dir: Option<PathBuf>,
+    /// Whether a save waits for the disk.
+    pub(super) is_synced: bool,
+    /// The URLs with the addresses to listen on.
+    pub(super) clients: Vec<ListenUrl>,
+    /// The URLs with the addresses that are only taken.
+    pub(super) peers: Vec<ListenUrl>,
+}
+
+/// A URL to listen on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ListenUrl {
+    pub(super) flag: &'static str,
+    pub(super) url: String,
+    /// Host and port.
+    pub(super) address: String,
+}
+
+/// Returns the table of flags.
+pub(crate) fn flags() -> FlagTable {
+    FlagTable::read(include_str!("flags.txt"))
+}
+
+impl EtcdOptions {
+    /// Reads the options of a command line.
+    ///
+    /// # Errors
+    /// A URL on which etcd cannot listen.
+    pub(super) fn of(line: &CommandLine) -> Result<Self, FlagProblem> {
+        let mut clients = urls(line, "listen-client-urls")?;
+        if clients.is_empty() {
+            clients.push(listen("listen-client-urls", CLIENT_URL)?);
+        }
+        Ok(Self {
+            data_dir: line.last("data-dir").map(PathBuf::from),
+            is_synced: !line.asks("unsafe-no-fsync"),
+            clients,
+            peers: urls(line, "listen-peer-urls")?,
+        })
+    }
+}
+
+fn urls(line: &CommandLine, flag: &'static str) -> Result<Vec<ListenUrl>, FlagProblem> {
+    let urls = line.last(flag).unwrap_or_default().split(',');
+    let given = urls.map(str::trim).filter(|url| !url.is_empty());
+    given.map(|url| listen(flag, url)).collect()
+}
+
+fn listen(flag: &'static str, url: &str) -> Result<ListenUrl, FlagProblem> {
+    Ok(ListenUrl {
+        flag,
+        url: url.to_owned(),
+        address: address_of(flag, url)?,
+    })
+}
+
+/// Returns the host and port of an `http://` URL in a flag.
+///
+/// # Errors
+/// Any other URL.
+pub(crate) fn address_of(flag: &'static str, url: &str) -> Result<String, FlagProblem> {
+    let wrong = |why: &str| FlagProblem::Invalid {
+        flag,
+        value: url.to_owned(),
+        why: why.to_owned(),
+    };
+    let parsed: Uri = url
+        .parse()
+        .map_err(|_| wrong("it is no URL such as http://127.0.0.1:2379"))?;
+    if parsed.scheme_str() != Some("http") {
+        return Err(wrong(
+            "the programs connect without TLS; use an http:// URL such as http://127.0.0.1:2379",
+        ));
+    }
+    match (parsed.host(), parsed.port_u16()) {
+        (Some(host), Some(port)) => Ok(format!("{host}:{port}")),
+        _ => Err(wrong(
+            "it has no port; use one such as http://127.0.0.1:2379",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use super::*;
+
+    fn options(arguments: &[&str]) -> Result<EtcdOptions, FlagProblem> {
+        let line = flags().parse(arguments.iter().map(OsString::from));
+        EtcdOptions::of(&line.unwrap())
+    }
+
+    #[test]
+    fn each_line_of_the_table_is_a_flag() {
+        let lines = include_str!("flags.txt").lines();
+        let rows = lines.filter(|line| !line.starts_with('#')).count();
+        assert_eq!(flags().rows().len(), rows);
+    }
+
+    #[test]
+    fn the_flags_of_test_environments_are_understood() {
+        let envtest = options(&[
+            "--advertise-client-urls=http://127.0.0.1:1",
+            "--data-dir=/tmp/x",
+            "--listen-client-urls=http://127.0.0.1:1",
+            "--listen-peer-urls=http://localhost:2",
+            "--unsafe-no-fsync=true",
+        ]);
+        let envtest = envtest.unwrap();
+        assert_eq!(envtest.clients[0].address, "127.0.0.1:1");
+        assert_eq!(envtest.peers[0].address, "localhost:2");
+        assert!(!envtest.is_synced);
+
+        let java = options(&[
+            "-data-dir",
+            "/tmp/x",
+            "-wal-dir",
+            "/tmp/y",
+            "--listen-client-urls",
+            "http://0.0.0.0:1,http://[::1]:1",
+            "--initial-cluster",
+            "default=http://localhost:2",
+        ]);
+        let java = java.unwrap();
+        assert_eq!(java.data_dir, Some(PathBuf::from("/tmp/x")));
+        assert_eq!(java.clients[1].address, "[::1]:1");
+        assert!(java.is_synced && java.peers.is_empty());
+        assert_eq!(options(&[]).unwrap().clients[0].address, "localhost:2379");
+    }
+
+    #[test]
+    fn a_url_that_nothing_can_listen_on_is_refused() {
+        for (url, why) in [
+            ("https://127.0.0.1:1", "without TLS"),
+            ("unix:///tmp/x", "it is no URL"),
+            ("127.0.0.1", "without TLS"),
+            ("http://127.0.0.1", "it has no port"),
+            ("http://127.0.0.1:99999", "it has no port"),
+            ("http://[", "it is no URL"),
+        ] {
+            let problem = options(&["--listen-client-urls", url]).unwrap_err();
+            let text = problem.to_string();
+            let flag = format!("--listen-client-urls={url} is refused: ");
+            assert!(text.starts_with(&flag) && text.contains(why), "{text}");
+        }
+    }
+}

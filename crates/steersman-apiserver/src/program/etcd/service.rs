@@ -1,0 +1,223 @@
+//! Driver: the HTTP service of etcd's client URLs.
+
+use std::convert::Infallible;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body::{Body, Frame};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::interface::{ATTACH, ATTACHMENT, HOLDER, SNAPSHOT};
+use super::snapshot_hold::SnapshotHold;
+use crate::program::data::DataDir;
+use crate::program::problem::chain;
+
+/// Time until the connection of a process that has ended is closed here, too. An attach request
+/// waits this long for it.
+const CLOSING: Duration = Duration::from_secs(2);
+/// Pause of a listener after the operating system failed to accept a connection.
+const PAUSE: Duration = Duration::from_millis(50);
+
+type EtcdAnswer = Response<UnsyncBoxBody<Bytes, Infallible>>;
+
+/// The state that all connections share.
+#[derive(Debug)]
+pub(super) struct EtcdService {
+    hold: Mutex<SnapshotHold>,
+    /// Marked changed whenever an attachment ends.
+    released: watch::Sender<()>,
+    data: Option<Arc<DataDir>>,
+}
+
+impl EtcdService {
+    pub(super) fn new(text: Option<Bytes>, data: Option<DataDir>) -> Self {
+        Self {
+            hold: Mutex::new(SnapshotHold::new(text)),
+            released: watch::Sender::new(()),
+            data: data.map(Arc::new),
+        }
+    }
+
+    /// Waits until no kube-apiserver is attached.
+    pub(super) async fn freed(&self) {
+        let mut released = self.released.subscribe();
+        while self.hold.lock().is_held() {
+            // `self` holds the sender, so this cannot fail while `self` is borrowed.
+            if released.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<EtcdAnswer, Infallible> {
+        let path = request.uri().path();
+        Ok(match (request.method(), path) {
+            (&Method::GET, "/health") => json("{\"health\":\"true\",\"reason\":\"\"}"),
+            (&Method::GET, "/version") => {
+                json("{\"etcdserver\":\"3.6.0\",\"etcdcluster\":\"3.6.0\"}")
+            }
+            (&Method::POST, ATTACH) => self.attach(&request).await,
+            (&Method::GET, SNAPSHOT) => self.read(&request),
+            (&Method::PUT, SNAPSHOT) => self.write(request).await,
+            _ => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
+        })
+    }
+
+    async fn attach(self: Arc<Self>, request: &Request<Incoming>) -> EtcdAnswer {
+        let holder = request.headers().get(HOLDER);
+        let holder = holder.and_then(|value| value.to_str().ok());
+        let holder = holder.unwrap_or("an unknown process");
+        // A process that was killed and started again is faster than the end of its connection.
+        let _ = tokio::time::timeout(CLOSING, self.freed()).await;
+        // Random, so that another process cannot guess the number.
+        let number = RandomState::new().build_hasher().finish();
+        if let Err(other) = self.hold.lock().attach(number, holder) {
+            return plain(StatusCode::CONFLICT, &other);
+        }
+        let body = OpenBody {
+            service: self,
+            number,
+        };
+        let mut answer = Response::new(UnsyncBoxBody::new(body));
+        let headers = answer.headers_mut();
+        headers.insert(ATTACHMENT, HeaderValue::from(number));
+        answer
+    }
+
+    fn read(&self, request: &Request<Incoming>) -> EtcdAnswer {
+        let hold = self.hold.lock();
+        if !number_of(request).is_some_and(|number| hold.is_current(number)) {
+            return stale();
+        }
+        match hold.text() {
+            Some(text) => Response::new(UnsyncBoxBody::new(Full::new(text))),
+            None => plain(StatusCode::NO_CONTENT, ""),
+        }
+    }
+
+    async fn write(&self, request: Request<Incoming>) -> EtcdAnswer {
+        let number = number_of(&request);
+        let Ok(body) = request.into_body().collect().await else {
+            return plain(StatusCode::BAD_REQUEST, "the body ended too early");
+        };
+        let text = body.to_bytes();
+        let is_current = |hold: &SnapshotHold| number.is_some_and(|number| hold.is_current(number));
+        if !is_current(&self.hold.lock()) {
+            return stale();
+        }
+        if let Some(data) = self.data.clone() {
+            let text = text.clone();
+            let saved = tokio::task::spawn_blocking(move || data.save_text(&text)).await;
+            let problem = match saved {
+                Ok(Ok(())) => None,
+                Ok(Err(problem)) => Some(chain(&problem)),
+                Err(error) => Some(error.to_string()),
+            };
+            if let Some(problem) = problem {
+                return plain(StatusCode::INTERNAL_SERVER_ERROR, &problem);
+            }
+        }
+        let mut hold = self.hold.lock();
+        if !is_current(&hold) {
+            return stale();
+        }
+        hold.replace(text);
+        plain(StatusCode::NO_CONTENT, "")
+    }
+
+    fn release(&self, number: u64) {
+        self.hold.lock().release(number);
+        self.released.send_replace(());
+    }
+}
+
+/// The body of the answer to an attach request: it does not end, and dropping it with its connection
+/// ends the attachment (SRV-ETCD-1).
+struct OpenBody {
+    service: Arc<EtcdService>,
+    number: u64,
+}
+
+impl Body for OpenBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}
+
+impl Drop for OpenBody {
+    fn drop(&mut self) {
+        self.service.release(self.number);
+    }
+}
+
+/// Accepts connections until the token is cancelled.
+pub(super) async fn accept(
+    listener: TcpListener,
+    service: Arc<EtcdService>,
+    stop: CancellationToken,
+) {
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((socket, _)) => drop(tokio::spawn(serve(socket, Arc::clone(&service)))),
+            // For instance out of file descriptors, which other connections may release soon.
+            Err(_) => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}
+
+async fn serve(socket: TcpStream, service: Arc<EtcdService>) {
+    let answer = service_fn(move |request| Arc::clone(&service).answer(request));
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(socket), answer);
+    // Errors are those of the connection: the client disconnected, or sent no HTTP.
+    let _ = connection.await;
+}
+
+fn number_of(request: &Request<Incoming>) -> Option<u64> {
+    let value = request.headers().get(ATTACHMENT)?;
+    value.to_str().ok()?.parse().ok()
+}
+
+fn json(text: &'static str) -> EtcdAnswer {
+    let mut answer = plain(StatusCode::OK, text);
+    let kind = HeaderValue::from_static("application/json");
+    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    answer
+}
+
+fn stale() -> EtcdAnswer {
+    plain(StatusCode::CONFLICT, "this kube-apiserver is not attached")
+}
+
+fn plain(status: StatusCode, text: &str) -> EtcdAnswer {
+    let body = Full::new(Bytes::from(text.to_owned()));
+    let mut answer = Response::new(UnsyncBoxBody::new(body));
+    *answer.status_mut() = status;
+    answer
+}

@@ -1,0 +1,16 @@
+//! Room: the program called `kube-apiserver`: the server with the flags of kube-apiserver, alone as
+//! behind a kube-apiserver without controllers.
+
+mod admission_plugins;
+mod options;
+mod token_file;
+mod audit_event;
+mod audit_log;
+mod accounts;
+mod certificates;
+mod storage;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use run::run;

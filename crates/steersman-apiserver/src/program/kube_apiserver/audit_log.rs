@@ -1,0 +1,77 @@
+//! Driver: appends audit events to a file or to standard output.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::time::Duration;
+
+use steersman_apiserver::ApiServer;
+use tokio_util::sync::CancellationToken;
+
+use super::audit_event;
+use super::options::AuditTarget;
+use crate::program::problem::Problem;
+use crate::program::process::{every, say};
+use crate::program::request_news::RequestNews;
+
+/// Interval at which events are written.
+const WRITE: Duration = Duration::from_millis(100);
+
+/// An audit log: an open file, or standard output.
+#[derive(Debug)]
+pub(super) struct AuditLog {
+    file: Option<File>,
+    news: RequestNews,
+}
+
+impl AuditLog {
+    /// Opens the file to append to it.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub(super) fn open(target: &AuditTarget) -> Result<Self, Problem> {
+        let file = match target {
+            AuditTarget::StandardOutput => None,
+            AuditTarget::File(path) => {
+                let file = OpenOptions::new().append(true).create(true).open(path);
+                Some(file.map_err(|source| Problem::File {
+                    path: path.clone(),
+                    source,
+                })?)
+            }
+        };
+        let news = RequestNews::default();
+        Ok(Self { file, news })
+    }
+
+    /// Appends events until the token is cancelled, and then those of the last requests.
+    pub(super) async fn run(mut self, server: ApiServer, stop: CancellationToken) {
+        let mut writes = every(WRITE);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                _ = writes.tick() => self.write(&server),
+            }
+        }
+        self.write(&server);
+    }
+
+    fn write(&mut self, server: &ApiServer) {
+        let (run, now) = (std::process::id(), server.now());
+        let mut text = String::new();
+        for record in self.news.next(server) {
+            text.push_str(&audit_event::event(&record, run, now).to_string());
+            text.push('\n');
+        }
+        if text.is_empty() {
+            return;
+        }
+        let written = match &mut self.file {
+            Some(file) => file.write_all(text.as_bytes()),
+            None => std::io::stdout().write_all(text.as_bytes()),
+        };
+        if let Err(error) = written {
+            let text = format!("kube-apiserver: cannot write the audit log: {error}");
+            say(std::io::stderr(), &text);
+        }
+    }
+}

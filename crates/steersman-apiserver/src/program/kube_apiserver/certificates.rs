@@ -1,0 +1,98 @@
+//! Driver: the certificate of the listener: named files, those of the certificate folder, or a
+//! generated one.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
+    KeyPair, KeyUsagePurpose,
+};
+
+use super::options::KubeApiserverOptions;
+use crate::program::problem::Problem;
+use crate::program::seed::read;
+
+/// The names in a generated certificate, besides the address of the listener.
+const NAMES: [&str; 7] = [
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "10.96.0.1",
+];
+
+/// Returns the certificate and the key in PEM; `None` leaves the generation to the server.
+///
+/// # Errors
+/// A file that cannot be read or written.
+pub(super) fn pair(options: &KubeApiserverOptions) -> Result<Option<(String, String)>, Problem> {
+    if let Some((certificate, key)) = &options.tls {
+        return Ok(Some((read(certificate)?, read(key)?)));
+    }
+    let Some(folder) = &options.cert_dir else {
+        return Ok(None);
+    };
+    let (certificate, key) = (folder.join("apiserver.crt"), folder.join("apiserver.key"));
+    if !certificate.exists() || !key.exists() {
+        let (certificate_pem, key_pem) =
+            generate(options.address.ip()).map_err(|source| Problem::Certificate { source })?;
+        std::fs::create_dir_all(folder).map_err(failed(folder))?;
+        write(&key, &key_pem, 0o600).map_err(failed(&key))?;
+        write(&certificate, &certificate_pem, 0o644).map_err(failed(&certificate))?;
+        return Ok(Some((certificate_pem, key_pem)));
+    }
+    Ok(Some((read(&certificate)?, read(&key)?)))
+}
+
+/// Generates an authority and a certificate, and returns both certificates and the key, as
+/// kube-apiserver does.
+fn generate(address: IpAddr) -> Result<(String, String), rcgen::Error> {
+    let mut authority = CertificateParams::new(Vec::new())?;
+    authority
+        .distinguished_name
+        .push(DnType::CommonName, "kube-apiserver-ca");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.key_usages = vec![
+        KeyUsagePurpose::KeyCertSign,
+        KeyUsagePurpose::DigitalSignature,
+    ];
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
+
+    let mut names = NAMES.map(str::to_owned).to_vec();
+    if !address.is_loopback() && !address.is_unspecified() {
+        names.push(address.to_string());
+    }
+    let mut own = CertificateParams::new(names)?;
+    own.distinguished_name
+        .push(DnType::CommonName, "kube-apiserver");
+    own.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    own.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    own.use_authority_key_identifier_extension = true;
+    let key = KeyPair::generate()?;
+    let own = own.signed_by(&key, &authority)?;
+    let chain = format!("{}{}", own.pem(), authority.pem());
+    Ok((chain, key.serialize_pem()))
+}
+
+/// Writes a file under another name and renames it, so that no other process reads a part.
+fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let next = path.with_extension(format!("{}.next", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    options.open(&next)?.write_all(text.as_bytes())?;
+    std::fs::rename(&next, path)
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> Problem {
+    let path: PathBuf = path.to_owned();
+    move |source| Problem::File { path, source }
+}

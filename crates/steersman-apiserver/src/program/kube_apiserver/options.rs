@@ -1,0 +1,268 @@
+//! Machine: the options of kube-apiserver.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum as _;
+
+use super::admission_plugins::AdmissionPlugins;
+use crate::program::command_line::{CommandLine, FlagProblem, FlagTable};
+use crate::program::flags::PlayedPart;
+
+/// The port without the flag.
+const PORT: &str = "6443";
+/// The environment variable that names what is played.
+const PLAY: &str = "STEERSMAN_PLAY";
+/// The environment variable that names a file of faults.
+const FAULTS: &str = "STEERSMAN_FAULTS";
+/// The one entry of `--runtime-config` that has an effect.
+const MIGRATIONS: &str = "storagemigration.k8s.io/v1beta1";
+
+/// The target of audit events.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum AuditTarget {
+    StandardOutput,
+    File(PathBuf),
+}
+
+/// The files and names behind the tokens of ServiceAccounts.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct AccountOptions {
+    /// The issuers. The first signs, and tokens of each are accepted.
+    pub(super) issuers: Vec<String>,
+    /// The private key that signs.
+    pub(super) signing_key: Option<PathBuf>,
+    /// The keys that verify.
+    pub(super) keys: Vec<PathBuf>,
+}
+
+/// The options of one start of kube-apiserver.
+#[derive(Debug)]
+pub(super) struct KubeApiserverOptions {
+    pub(super) address: SocketAddr,
+    pub(super) cert_dir: Option<PathBuf>,
+    /// The files of the certificate and of its key.
+    pub(super) tls: Option<(PathBuf, PathBuf)>,
+    pub(super) client_ca: Option<PathBuf>,
+    /// The URL of the etcd.
+    pub(super) etcd: Option<String>,
+    /// Whether Roles and bindings decide; otherwise everything is allowed.
+    pub(super) is_rbac: bool,
+    pub(super) tokens: Option<PathBuf>,
+    pub(super) audit: Option<AuditTarget>,
+    pub(super) migrates_storage: bool,
+    pub(super) http2_streams: Option<u32>,
+    pub(super) watch_timeout: Option<Duration>,
+    pub(super) accounts: AccountOptions,
+    /// Whether Pods need and mount ServiceAccounts, if the controller of accounts is played.
+    pub(super) service_account: bool,
+    pub(super) played: PlayedPart,
+    pub(super) faults: Option<PathBuf>,
+    /// Messages about flags without effect.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Returns the table of flags.
+pub(super) fn flags() -> FlagTable {
+    FlagTable::read(include_str!("flags.txt"))
+}
+
+impl KubeApiserverOptions {
+    /// Reads the options of a command line and of the environment.
+    ///
+    /// # Errors
+    /// A value that the server cannot obey.
+    pub(super) fn of(
+        line: &CommandLine,
+        variable: impl Fn(&'static str) -> Option<String>,
+    ) -> Result<Self, FlagProblem> {
+        let is_rbac = authorization(line)?;
+        let plugins = AdmissionPlugins::of(line)?;
+        let (migrates_storage, apis) = runtime_config(line)?;
+        let mut warnings = line.warnings.clone();
+        warnings.extend(plugins.warnings);
+        warnings.extend(apis);
+        if line.last("allow-privileged") == Some("false") {
+            warnings.push(
+                "--allow-privileged=false has no effect: privileged containers are allowed"
+                    .to_owned(),
+            );
+        }
+        let address = address(line, is_rbac)?;
+        let advertised = ip(line, "advertise-address")?;
+        if let Some(advertised) = advertised.filter(|ip| *ip != address.ip()) {
+            warnings.push(format!(
+                "--advertise-address={advertised} has no effect: the Endpoints of the Service `kubernetes` have the \
+                 address of the listener"
+            ));
+        }
+        let path = |flag| line.last(flag).filter(|path| !path.is_empty());
+        let path = |flag| path(flag).map(PathBuf::from);
+        let tls = match (path("tls-cert-file"), path("tls-private-key-file")) {
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            (Some(_), None) => return Err(alone("tls-cert-file", "tls-private-key-file")),
+            (None, Some(_)) => return Err(alone("tls-private-key-file", "tls-cert-file")),
+        };
+        let seconds: Option<u64> = number(line, "min-request-timeout")?;
+        Ok(Self {
+            address,
+            cert_dir: path("cert-dir"),
+            tls,
+            client_ca: path("client-ca-file"),
+            etcd: line.entries("etcd-servers").next().map(str::to_owned),
+            is_rbac,
+            tokens: path("token-auth-file"),
+            audit: line.last("audit-log-path").and_then(audit),
+            migrates_storage,
+            http2_streams: number(line, "http2-max-streams-per-connection")?
+                .filter(|streams| *streams > 0),
+            watch_timeout: seconds
+                .filter(|seconds| *seconds > 0)
+                .map(|seconds| Duration::from_secs(seconds.saturating_add(seconds / 2))),
+            accounts: AccountOptions {
+                issuers: line
+                    .all("service-account-issuer")
+                    .map(str::to_owned)
+                    .collect(),
+                signing_key: path("service-account-signing-key-file"),
+                keys: line
+                    .all("service-account-key-file")
+                    .map(PathBuf::from)
+                    .collect(),
+            },
+            service_account: plugins.service_account,
+            played: played(variable(PLAY).as_deref())?,
+            faults: variable(FAULTS)
+                .filter(|path| !path.is_empty())
+                .map(PathBuf::from),
+            warnings,
+        })
+    }
+}
+
+/// Returns whether RBAC decides. As upstream, a request is allowed if one mode of the list allows it.
+fn authorization(line: &CommandLine) -> Result<bool, FlagProblem> {
+    let flag = "authorization-mode";
+    let mut is_rbac = false;
+    let mut allows_all = false;
+    for mode in line.entries(flag) {
+        match mode {
+            "RBAC" => is_rbac = true,
+            "AlwaysAllow" => allows_all = true,
+            // Without kubelets no request is a node's.
+            "Node" => {}
+            _ => {
+                return Err(invalid(
+                    flag,
+                    mode,
+                    "the modes are RBAC, AlwaysAllow and Node, which has no effect",
+                ));
+            }
+        }
+    }
+    if line.last(flag).is_some() && !is_rbac && !allows_all {
+        let given = line.last(flag).unwrap_or_default();
+        return Err(invalid(flag, given, "name RBAC or AlwaysAllow, too"));
+    }
+    Ok(is_rbac && !allows_all)
+}
+
+fn address(line: &CommandLine, is_rbac: bool) -> Result<SocketAddr, FlagProblem> {
+    let flag = "secure-port";
+    let port = line.last(flag).unwrap_or(PORT);
+    let port = match port.parse::<u16>() {
+        Ok(0) => {
+            let why = "the port cannot be switched off; name a port from 1 to 65535";
+            return Err(invalid(flag, port, why));
+        }
+        Ok(port) => port,
+        Err(_) => return Err(invalid(flag, port, "a port is a number from 1 to 65535")),
+    };
+    // A server that allows everything is not offered to other machines by default.
+    let usual = if is_rbac {
+        Ipv4Addr::UNSPECIFIED
+    } else {
+        Ipv4Addr::LOCALHOST
+    };
+    let ip = ip(line, "bind-address")?.unwrap_or(IpAddr::V4(usual));
+    Ok(SocketAddr::new(ip, port))
+}
+
+fn ip(line: &CommandLine, flag: &'static str) -> Result<Option<IpAddr>, FlagProblem> {
+    let given = line.last(flag).filter(|text| !text.is_empty());
+    let parse = |text: &str| {
+        let parsed = text.parse();
+        parsed.map_err(|_| invalid(flag, text, "it is no IP address"))
+    };
+    given.map(parse).transpose()
+}
+
+fn number<N: std::str::FromStr>(
+    line: &CommandLine,
+    flag: &'static str,
+) -> Result<Option<N>, FlagProblem> {
+    let parse = |text: &str| {
+        let parsed = text.parse();
+        parsed.map_err(|_| invalid(flag, text, "it is no number in range"))
+    };
+    line.last(flag).map(parse).transpose()
+}
+
+/// Returns whether StorageVersionMigrations are served, and warnings about other entries.
+fn runtime_config(line: &CommandLine) -> Result<(bool, Vec<String>), FlagProblem> {
+    let flag = "runtime-config";
+    let mut migrates = false;
+    let mut warnings = Vec::new();
+    for entry in line.entries(flag) {
+        let (api, value) = entry.split_once('=').unwrap_or((entry, "true"));
+        let on = match value {
+            "true" => true,
+            "false" => false,
+            _ => return Err(invalid(flag, entry, "a value is either true or false")),
+        };
+        if api == MIGRATIONS {
+            migrates = on;
+        } else {
+            warnings.push(format!(
+                "--{flag}={entry} has no effect: the APIs are those of Kubernetes 1.36 by default, and {MIGRATIONS}"
+            ));
+        }
+    }
+    Ok((migrates, warnings))
+}
+
+fn audit(path: &str) -> Option<AuditTarget> {
+    match path {
+        "" => None,
+        "-" => Some(AuditTarget::StandardOutput),
+        path => Some(AuditTarget::File(PathBuf::from(path))),
+    }
+}
+
+fn played(value: Option<&str>) -> Result<PlayedPart, FlagProblem> {
+    match value {
+        None | Some("") => Ok(PlayedPart::Nothing),
+        Some(text) => PlayedPart::from_str(text, false).map_err(|_| FlagProblem::Variable {
+            name: PLAY,
+            value: text.to_owned(),
+            why: "use controllers, workloads or nothing",
+        }),
+    }
+}
+
+fn invalid(flag: &'static str, value: &str, why: &str) -> FlagProblem {
+    FlagProblem::Invalid {
+        flag,
+        value: value.to_owned(),
+        why: why.to_owned(),
+    }
+}
+
+fn alone(flag: &'static str, other: &'static str) -> FlagProblem {
+    FlagProblem::Alone { flag, other }
+}
+
+#[cfg(test)]
+mod tests;

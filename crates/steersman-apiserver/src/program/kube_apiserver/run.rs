@@ -1,0 +1,146 @@
+//! Driver: kube-apiserver from its arguments to the last save.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::{BodyExt as _, Empty};
+use serde_json::Value;
+use steersman_apiserver::{ApiServer, ApiServerBuilder};
+use steersman_registry::auth::Authorization;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+use super::audit_log::AuditLog;
+use super::options::{KubeApiserverOptions, flags};
+use super::storage::Storage;
+use super::{accounts, certificates, token_file};
+use crate::program::problem::Problem;
+use crate::program::process::{every, say, stopped};
+use crate::program::seed::{self, read};
+
+/// Interval at which changes are saved.
+const SAVE: Duration = Duration::from_millis(500);
+/// Capacity of the request log. The audit log reads it ten times per second.
+const REMEMBERED: usize = 20_000;
+
+const INTRODUCTION: &str = "Serves the Kubernetes API in place of a kube-apiserver of 1.36, with its flags.\n\n\
+    Usage:\n  kube-apiserver [flags]";
+
+/// Serves until a signal asks to stop.
+///
+/// # Errors
+/// A flag, a file or an address that cannot be used, or an etcd that keeps other objects.
+pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Problem> {
+    let table = flags();
+    let line = table.parse(arguments)?;
+    if line.asks("help") {
+        say(std::io::stdout(), &table.help(INTRODUCTION));
+        return Ok(());
+    }
+    if line.last("version").is_some_and(|value| value != "false") {
+        say(
+            std::io::stdout(),
+            &format!("Kubernetes {}", version().await),
+        );
+        return Ok(());
+    }
+    let options = KubeApiserverOptions::of(&line, |name| std::env::var(name).ok())?;
+    for warning in &options.warnings {
+        say(std::io::stderr(), &format!("kube-apiserver: {warning}"));
+    }
+    let builder = configured(&options)?;
+    let users = users(&options)?;
+    let audit = options.audit.as_ref().map(AuditLog::open).transpose()?;
+    let mut stop = Box::pin(stopped()?);
+    let (mut storage, snapshot) = Storage::open(options.etcd.as_deref()).await?;
+    let server = match snapshot {
+        Some(snapshot) => builder.restore(snapshot).build(),
+        None => builder.build(),
+    };
+    for (token, user) in users {
+        server.accept_token(token, user);
+    }
+    if let Some(path) = &options.faults {
+        seed::faults(&server, path, &read(path)?)?;
+    }
+    let serving = server.serve_others(options.address).await?;
+    let url = serving.url();
+    say(std::io::stderr(), &format!("kube-apiserver: serves {url}"));
+    let auditing = CancellationToken::new();
+    let audit = audit.map(|log| tokio::spawn(log.run(server.clone(), auditing.clone())));
+    let mut saves = every(SAVE);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            _ = saves.tick() => storage.save_changes(&server).await,
+        }
+    }
+    // SRV-ETCD-2: all answered writes are saved, because the listener stops first.
+    serving.stop().await;
+    auditing.cancel();
+    if let Some(audit) = audit {
+        // An error is a panic, which was reported.
+        let _ = audit.await;
+    }
+    storage.save_last(&server).await
+}
+
+fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Problem> {
+    let mut played = options.played.played();
+    if !options.service_account {
+        played = played.accounts(false);
+    }
+    let mut builder = ApiServer::builder()
+        .log_capacity(REMEMBERED)
+        .play(played)
+        .storage_migrations(options.migrates_storage);
+    if options.is_rbac {
+        builder = builder.authorization(Authorization::Rbac);
+    }
+    if let Some(streams) = options.http2_streams {
+        builder = builder.http2_streams(streams);
+    }
+    if let Some(timeout) = options.watch_timeout {
+        builder = builder.watch_timeout(timeout);
+    }
+    if let Some(path) = &options.client_ca {
+        builder = builder.client_authorities(read(path)?);
+    }
+    if let Some((certificate, key)) = certificates::pair(options)? {
+        builder = builder.certificate(certificate, key);
+    }
+    accounts::configure(builder, &options.accounts)
+}
+
+fn users(
+    options: &KubeApiserverOptions,
+) -> Result<Vec<(String, steersman_apiserver::User)>, Problem> {
+    let Some(path) = &options.tokens else {
+        return Ok(Vec::new());
+    };
+    token_file::users(&read(path)?).map_err(|problem| Problem::Tokens {
+        path: path.clone(),
+        line: problem.line,
+        why: problem.why,
+    })
+}
+
+/// Returns the version that `/version` answers.
+async fn version() -> String {
+    let request = Request::get("/version").body(Empty::<bytes::Bytes>::new());
+    let Ok(request) = request else {
+        return String::new();
+    };
+    let Ok(answer) = ApiServer::new().service().oneshot(request).await else {
+        return String::new();
+    };
+    let Ok(body) = answer.into_body().collect().await else {
+        return String::new();
+    };
+    let version: Value = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
+    version["gitVersion"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}

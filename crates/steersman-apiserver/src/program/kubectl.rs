@@ -1,0 +1,80 @@
+//! Driver: the program called `kubectl`: runs the kubectl that is installed.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use super::problem::Problem;
+
+/// The environment variable with the copies of this program that were tried, so that two copies do
+/// not run each other for ever.
+const TRIED: &str = "STEERSMAN_KUBECTL_TRIED";
+
+/// Runs the first kubectl on the PATH that is not this program, with the same arguments. On Unix it
+/// replaces this process.
+///
+/// # Errors
+/// There is none, or it cannot be run.
+pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Problem> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let tried = std::env::var_os(TRIED).unwrap_or_default();
+    let mut tried: BTreeSet<PathBuf> = std::env::split_paths(&tried).collect();
+    tried.extend(std::env::current_exe().and_then(|own| own.canonicalize()));
+    let candidates = std::env::split_paths(&path)
+        .map(|folder| folder.join(format!("kubectl{}", std::env::consts::EXE_SUFFIX)));
+    let found = candidates.filter(|candidate| is_program(candidate));
+    let mut others = found.filter(|candidate| !tried.iter().any(|one| is_same(one, candidate)));
+    let other = others.next().ok_or(Problem::NoKubectl)?;
+    let mut command = Command::new(&other);
+    command.args(arguments);
+    // A PATH with a separator in a folder cannot be joined; such a folder cannot be found either.
+    if let Ok(tried) = std::env::join_paths(&tried) {
+        command.env(TRIED, tried);
+    }
+    replace(command, other)
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path) -> bool {
+    path.is_file()
+}
+
+/// Returns whether two paths lead to one file. Hard links do.
+#[cfg(unix)]
+fn is_same(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    match (one.metadata(), other.metadata()) {
+        (Ok(one), Ok(other)) => one.dev() == other.dev() && one.ino() == other.ino(),
+        _ => one == other,
+    }
+}
+
+#[cfg(not(unix))]
+fn is_same(one: &Path, other: &Path) -> bool {
+    one.canonicalize().ok() == other.canonicalize().ok()
+}
+
+#[cfg(unix)]
+fn replace(mut command: Command, path: PathBuf) -> Result<ExitCode, Problem> {
+    let source = std::os::unix::process::CommandExt::exec(&mut command);
+    Err(Problem::Kubectl { path, source })
+}
+
+#[cfg(not(unix))]
+fn replace(mut command: Command, path: PathBuf) -> Result<ExitCode, Problem> {
+    match command.status() {
+        Ok(status) => {
+            let code = status.code().and_then(|code| u8::try_from(code).ok());
+            Ok(ExitCode::from(code.unwrap_or(1)))
+        }
+        Err(source) => Err(Problem::Kubectl { path, source }),
+    }
+}

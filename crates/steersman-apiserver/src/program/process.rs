@@ -1,0 +1,49 @@
+//! Driver: the signals that stop a program, its messages, and its intervals.
+
+use std::io::Write;
+use std::time::Duration;
+
+use tokio::time::{Interval, MissedTickBehavior, interval};
+
+use super::problem::Problem;
+
+/// Prints a line. A closed pipe is no reason to end.
+pub(crate) fn say(mut to: impl Write, line: &str) {
+    let _ = writeln!(to, "{line}");
+}
+
+/// Returns an interval that waits a whole period after a late tick.
+pub(crate) fn every(period: Duration) -> Interval {
+    let mut interval = interval(period);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    interval
+}
+
+/// Returns a future that ends with ctrl-c or SIGTERM. Both signals are caught from the return of
+/// this function on.
+#[cfg(unix)]
+pub(crate) fn stopped() -> Result<impl Future<Output = ()>, Problem> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| signal(kind).map_err(|source| Problem::Signals { source });
+    let (mut interrupt, mut terminate) = (
+        listen(SignalKind::interrupt())?,
+        listen(SignalKind::terminate())?,
+    );
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "it can fail on other platforms")]
+pub(crate) fn stopped() -> Result<impl Future<Output = ()>, Problem> {
+    Ok(async {
+        // Without a handler for ctrl-c there is no way to ask the program to stop.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
+}

@@ -1,0 +1,5 @@
+//! Tests of the program: with its own flags, and under the names that test environments look for.
+
+mod binary;
+mod envtest;
+mod stand_in;

@@ -1,0 +1,264 @@
+//! Tests of flags that suites add, and of those that are refused.
+
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::control_plane::{ControlPlane, client, free_ports, healthy};
+use super::programs::{Process, Programs};
+use super::{CONFIG_MAPS, config_map, get, post, refusal, until};
+use crate::support::deployment;
+
+fn texts(arguments: &[&str]) -> Vec<String> {
+    arguments.iter().copied().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn what_cannot_be_obeyed_is_refused_aloud() {
+    let programs = Programs::new();
+    for (program, arguments, said) in [
+        (
+            "kube-apiserver",
+            &["--colour=red"][..],
+            "kube-apiserver: unknown flag --colour; --help lists the flags\n",
+        ),
+        (
+            "kube-apiserver",
+            &["--etcd-prefix=/x"],
+            "kube-apiserver: --etcd-prefix=/x is refused: an etcd of this program keeps the objects of one \
+             server; leave it out, or use --etcd-prefix=/registry\n",
+        ),
+        (
+            "kube-apiserver",
+            &["--authentication-token-webhook-config-file=/x"],
+            "kube-apiserver: --authentication-token-webhook-config-file is refused: no webhook \
+             authenticates; use --token-auth-file\n",
+        ),
+        (
+            "etcd",
+            &["--cert-file=/x"],
+            "etcd: --cert-file is refused: clients connect without TLS\n",
+        ),
+        (
+            "etcd",
+            &["put", "a"],
+            "etcd: \"put\" is no flag; --help lists the flags\n",
+        ),
+    ] {
+        assert_eq!(programs.refused(program, &texts(arguments)).await, said);
+    }
+    let real = TempDir::new().unwrap();
+    std::fs::create_dir(real.path().join("member")).unwrap();
+    let [port, ..] = free_ports();
+    let url = format!("http://127.0.0.1:{port}");
+    let arguments = [
+        format!("--data-dir={}", real.path().display()),
+        format!("--listen-client-urls={url}"),
+    ];
+    let said = programs.refused("etcd", &arguments).await;
+    assert!(said.contains("holds the data of a real etcd"), "{said}");
+    let etcd = format!("--etcd-servers={url}");
+    let said = programs.refused("kube-apiserver", &[etcd]).await;
+    let expected =
+        format!("kube-apiserver: nothing listens on {url} of --etcd-servers; start `etcd`");
+    assert!(said.starts_with(&expected), "{said}");
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_named() {
+    let programs = Programs::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", taken.local_addr().unwrap());
+    let [free, ..] = free_ports();
+    for flag in ["listen-client-urls", "listen-peer-urls"] {
+        let arguments = [
+            format!("--listen-client-urls=http://127.0.0.1:{free}"),
+            format!("--{flag}={url}"),
+        ];
+        let said = programs.refused("etcd", &arguments).await;
+        let expected = format!("etcd: cannot listen on {url} of --{flag}; choose another port: ");
+        assert!(said.starts_with(&expected), "{said}");
+    }
+    let port = taken.local_addr().unwrap().port();
+    let arguments = [format!("--secure-port={port}")];
+    let said = programs.refused("kube-apiserver", &arguments).await;
+    assert!(
+        said.contains(&format!("cannot listen on 127.0.0.1:{port}")),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn the_versions_are_those_of_the_answers() {
+    let programs = Programs::new();
+    let plane = ControlPlane::start(&programs, &[]).await;
+    let admin = plane.user("default", &["system:masters"]);
+    let version = get(&admin, "/version").await.unwrap();
+    let output = programs
+        .output("kube-apiserver", &texts(&["--version"]))
+        .await;
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let expected = version["gitVersion"].as_str().unwrap();
+    assert_eq!(printed, format!("Kubernetes {expected}\n"));
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn tokens_of_a_file_name_users_and_requests_are_audited() {
+    let (programs, files) = (Programs::new(), TempDir::new().unwrap());
+    let (tokens, audit) = (files.path().join("tokens.csv"), files.path().join("audit"));
+    std::fs::write(&tokens, "t1,ann,u1,\"system:masters\"\nt2,bob,u2\n").unwrap();
+    let plane = ControlPlane::start(
+        &programs,
+        &[
+            &format!("--token-auth-file={}", tokens.display()),
+            &format!("--audit-log-path={}", audit.display()),
+            "--feature-gates=AllAlpha=true",
+        ],
+    )
+    .await;
+    let created = post(&plane.bearer("t1"), CONFIG_MAPS, &config_map("a")).await;
+    created.unwrap();
+    refusal(get(&plane.bearer("t2"), CONFIG_MAPS).await, 403);
+    refusal(get(&plane.bearer("t3"), CONFIG_MAPS).await, 401);
+    let log = plane.server_log();
+    assert!(
+        log.contains("kube-apiserver: --feature-gates is ignored: "),
+        "{log}"
+    );
+    plane.stop().await;
+
+    let text = std::fs::read_to_string(&audit).unwrap();
+    let events: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |user: &str| -> Vec<&Value> {
+        let events = events.iter();
+        events
+            .filter(|event| event["user"]["username"] == user)
+            .collect()
+    };
+    let [create] = of("ann")[..] else {
+        panic!("{text}")
+    };
+    assert_eq!(create["apiVersion"], "audit.k8s.io/v1");
+    assert_eq!(create["verb"], "create");
+    assert_eq!(create["requestURI"], CONFIG_MAPS);
+    assert_eq!(create["responseStatus"]["code"], 201);
+    assert_eq!(of("bob")[0]["responseStatus"]["code"], 403);
+    assert!(
+        of("system:anonymous")
+            .iter()
+            .any(|one| one["requestURI"] == "/healthz")
+    );
+}
+
+/// Starts a server without an etcd, and with variables.
+async fn alone(
+    programs: &Programs,
+    folder: &TempDir,
+    more: &[String],
+    variables: &[(&str, &str)],
+) -> (Process, kube_client::Client) {
+    let [port, ..] = free_ports();
+    let certificates = folder.path().join("certificates");
+    let tokens = folder.path().join("tokens.csv");
+    std::fs::write(&tokens, "t1,ann,u1,system:masters\n").unwrap();
+    let mut arguments = vec![
+        format!("--secure-port={port}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--authorization-mode=RBAC".to_owned(),
+        format!("--cert-dir={}", certificates.display()),
+        format!("--token-auth-file={}", tokens.display()),
+    ];
+    arguments.extend_from_slice(more);
+    let mut command = programs.command("kube-apiserver", &arguments);
+    command.envs(variables.iter().copied());
+    let mut process = Process::of(command, &folder.path().join("log"));
+    // Written before the port is open.
+    let certificate = certificates.join("apiserver.crt");
+    while !certificate.exists() && !process.has_ended() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    let authority = std::fs::read_to_string(&certificate).unwrap();
+    let client = client(port, &authority, &json!({"token": "t1"}));
+    healthy(&mut process, &client, "/readyz").await.unwrap();
+    (process, client)
+}
+
+#[tokio::test]
+async fn a_certificate_is_generated_once_in_its_folder() {
+    let (programs, folder) = (Programs::new(), TempDir::new().unwrap());
+    let (mut process, _) = alone(&programs, &folder, &[], &[]).await;
+    assert!(process.stop().await.success());
+    let log = process.log();
+    assert!(log.contains("objects are kept in memory alone"), "{log}");
+    let path = folder.path().join("certificates/apiserver.crt");
+    let first = std::fs::read_to_string(&path).unwrap();
+    let (mut process, _) = alone(&programs, &folder, &[], &[]).await;
+    assert!(process.stop().await.success());
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), first);
+}
+
+#[tokio::test]
+async fn with_a_foreign_etcd_objects_are_kept_in_memory() {
+    let (programs, folder) = (Programs::new(), TempDir::new().unwrap());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let real = tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        let _ = socket.read(&mut [0; 4096]).await.unwrap();
+        let answer = "HTTP/1.1 404 Not Found\r\ncontent-length: 19\r\n\r\n404 page not found\n";
+        socket.write_all(answer.as_bytes()).await.unwrap();
+    });
+    let etcd = format!("--etcd-servers={url}");
+    let (mut process, admin) = alone(&programs, &folder, &[etcd], &[]).await;
+    post(&admin, CONFIG_MAPS, &config_map("a")).await.unwrap();
+    assert!(process.stop().await.success());
+    real.await.unwrap();
+    let log = process.log();
+    let expected = format!(
+        "kube-apiserver: objects are kept in memory alone, because {url} of --etcd-servers is no etcd of \
+         this program (it answers 404 404 page not found)"
+    );
+    assert!(log.contains(&expected), "{log}");
+}
+
+#[tokio::test]
+async fn variables_of_the_environment_play_workloads_and_plan_faults() {
+    let (programs, folder) = (Programs::new(), TempDir::new().unwrap());
+    let faults = folder.path().join("faults.json");
+    let fault = json!({"verb": "list", "resource": "secrets", "times": 1,
+        "effect": {"type": "answer", "code": 503, "message": "planned"}});
+    std::fs::write(&faults, fault.to_string()).unwrap();
+    let faults = faults.display().to_string();
+    let variables = [
+        ("STEERSMAN_PLAY", "workloads"),
+        ("STEERSMAN_FAULTS", &faults),
+    ];
+    let (mut process, admin) = alone(&programs, &folder, &[], &variables).await;
+    let message = refusal(get(&admin, "/api/v1/secrets").await, 503);
+    assert_eq!(message, "planned");
+    let deployments = "/apis/apps/v1/namespaces/default/deployments";
+    post(&admin, deployments, &deployment("web")).await.unwrap();
+    until(&admin, &format!("{deployments}/web"), |answer| {
+        let found = answer
+            .as_ref()
+            .map(|found| found["status"]["readyReplicas"].clone());
+        found.is_ok_and(|ready| ready == 2)
+    })
+    .await;
+    assert!(process.stop().await.success());
+
+    let variables = [("STEERSMAN_PLAY", "everything")];
+    let mut command = programs.command("kube-apiserver", &[]);
+    let output = command.envs(variables).output().await.unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("STEERSMAN_PLAY=everything is refused"),
+        "{said}"
+    );
+}
