@@ -8,7 +8,6 @@ mod socket;
 mod serving;
 mod persist;
 mod served;
-mod credentials;
 
 use std::fmt;
 use std::sync::Arc;

@@ -8,19 +8,29 @@ use super::options::AccountOptions;
 use crate::program::problem::Problem;
 use crate::program::seed::read;
 
-/// Sets issuers and keys.
+/// Sets issuers, audiences and keys.
 ///
 /// # Errors
 /// A file that cannot be read, or without a key.
 pub(super) fn configure(
-    builder: ApiServerBuilder,
+    mut builder: ApiServerBuilder,
     options: &AccountOptions,
 ) -> Result<ApiServerBuilder, Problem> {
+    for issuer in &options.issuers {
+        builder = builder.service_account_issuer(issuer);
+    }
     for path in &options.keys {
-        key(path, "service-account-key-file")?;
+        builder = builder.service_account_keys(key(path, "service-account-key-file")?);
     }
     if let Some(path) = &options.signing_key {
-        key(path, "service-account-signing-key-file")?;
+        let key = key(path, "service-account-signing-key-file")?;
+        builder = builder.service_account_signing_key(key);
+    }
+    if !options.audiences.is_empty() {
+        builder = builder.api_audiences(options.audiences.iter().cloned());
+    }
+    if let Some(url) = &options.jwks_uri {
+        builder = builder.service_account_jwks_uri(url);
     }
     Ok(builder)
 }

@@ -16,14 +16,13 @@ use crate::program::problem::Problem;
 use crate::program::seed::read;
 
 /// The names in a generated certificate, besides the address of the listener.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 6] = [
     "kubernetes",
     "kubernetes.default",
     "kubernetes.default.svc",
     "localhost",
     "127.0.0.1",
     "::1",
-    "10.96.0.1",
 ];
 
 /// Returns the certificate and the key in PEM; `None` leaves the generation to the server.

@@ -35,6 +35,10 @@ pub(super) struct AccountOptions {
     pub(super) signing_key: Option<PathBuf>,
     /// The keys that verify.
     pub(super) keys: Vec<PathBuf>,
+    /// The audiences of the server; empty for the issuers.
+    pub(super) audiences: Vec<String>,
+    /// The URL of the key set.
+    pub(super) jwks_uri: Option<String>,
 }
 
 /// The options of one start of kube-apiserver.
@@ -47,6 +51,8 @@ pub(super) struct KubeApiserverOptions {
     pub(super) client_ca: Option<PathBuf>,
     /// The URL of the etcd.
     pub(super) etcd: Option<String>,
+    /// The network of the addresses of Services.
+    pub(super) service_network: Option<String>,
     /// Whether Roles and bindings decide; otherwise everything is allowed.
     pub(super) is_rbac: bool,
     pub(super) tokens: Option<PathBuf>,
@@ -97,6 +103,12 @@ impl KubeApiserverOptions {
                  address of the listener"
             ));
         }
+        let networks: Vec<&str> = line.entries("service-cluster-ip-range").collect();
+        if let Some(second) = networks.get(1) {
+            warnings.push(format!(
+                "--service-cluster-ip-range: {second} has no effect, because Services have one address"
+            ));
+        }
         let path = |flag| line.last(flag).filter(|path| !path.is_empty());
         let path = |flag| path(flag).map(PathBuf::from);
         let tls = match (path("tls-cert-file"), path("tls-private-key-file")) {
@@ -131,7 +143,13 @@ impl KubeApiserverOptions {
                     .all("service-account-key-file")
                     .map(PathBuf::from)
                     .collect(),
+                audiences: line.entries("api-audiences").map(str::to_owned).collect(),
+                jwks_uri: line
+                    .last("service-account-jwks-uri")
+                    .filter(|url| !url.is_empty())
+                    .map(str::to_owned),
             },
+            service_network: networks.first().map(|one| (*one).to_owned()),
             service_account: plugins.service_account,
             played: played(variable(PLAY).as_deref())?,
             faults: variable(FAULTS)

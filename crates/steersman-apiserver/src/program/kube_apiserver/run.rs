@@ -49,8 +49,10 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     for warning in &options.warnings {
         say(std::io::stderr(), &format!("kube-apiserver: {warning}"));
     }
-    let builder = configured(&options)?;
-    let users = users(&options)?;
+    let mut builder = configured(&options)?;
+    for (token, user) in users(&options)? {
+        builder = builder.static_token(token, user);
+    }
     let audit = options.audit.as_ref().map(AuditLog::open).transpose()?;
     let mut stop = Box::pin(stopped()?);
     let (mut storage, snapshot) = Storage::open(options.etcd.as_deref()).await?;
@@ -58,9 +60,6 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
         Some(snapshot) => builder.restore(snapshot).build(),
         None => builder.build(),
     };
-    for (token, user) in users {
-        server.accept_token(token, user);
-    }
     if let Some(path) = &options.faults {
         seed::faults(&server, path, &read(path)?)?;
     }
@@ -97,6 +96,9 @@ fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Proble
         .storage_migrations(options.migrates_storage);
     if options.is_rbac {
         builder = builder.authorization(Authorization::Rbac);
+    }
+    if let Some(network) = &options.service_network {
+        builder = builder.service_cluster_ip_range(network);
     }
     if let Some(streams) = options.http2_streams {
         builder = builder.http2_streams(streams);

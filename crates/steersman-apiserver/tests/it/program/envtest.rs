@@ -10,7 +10,7 @@ mod programs;
 use std::time::Duration;
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use futures::future::join_all;
 use http::Request;
 use kube_client::Client;
@@ -124,6 +124,37 @@ async fn envtest_starts_an_environment_and_a_suite_uses_it() {
     let left = get(&admin, path).await.unwrap();
     assert_eq!(left["status"]["phase"], "Terminating");
 
+    plane.stop().await;
+}
+
+#[tokio::test]
+async fn the_key_the_issuer_and_the_network_are_those_of_the_flags() {
+    let programs = Programs::new();
+    let plane = ControlPlane::start(&programs, &[]).await;
+    let admin = plane.user("default", &["system:masters"]);
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    post(&admin, accounts, &json!({"metadata": {"name": "robot"}}))
+        .await
+        .unwrap();
+    let wanted = json!({"spec": {"expirationSeconds": 3600}});
+    let token = post(&admin, &format!("{accounts}/robot/token"), &wanted)
+        .await
+        .unwrap();
+    let token = token["status"]["token"].as_str().unwrap().to_owned();
+    let part = |index: usize| -> Value {
+        let part = token.split('.').nth(index).unwrap();
+        serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap()
+    };
+    assert_eq!(part(0)["alg"], "ES256");
+    assert_eq!(part(1)["iss"], plane.issuer());
+    let message = refusal(get(&plane.bearer(&token), CONFIG_MAPS).await, 403);
+    assert!(
+        message.contains("system:serviceaccount:default:robot"),
+        "{message}"
+    );
+    let path = "/api/v1/namespaces/default/services/kubernetes";
+    let service = get(&admin, path).await.unwrap();
+    assert_eq!(service["spec"]["clusterIP"], "10.0.0.1");
     plane.stop().await;
 }
 

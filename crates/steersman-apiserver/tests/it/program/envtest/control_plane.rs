@@ -139,6 +139,11 @@ impl ControlPlane {
         client(self.port, &self.serving.pem(), user)
     }
 
+    /// Returns the issuer of tokens.
+    pub(super) fn issuer(&self) -> String {
+        format!("https://127.0.0.1:{}/", self.port)
+    }
+
     pub(super) fn server_id(&self) -> u32 {
         self.server.id()
     }
