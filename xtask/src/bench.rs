@@ -10,11 +10,12 @@ mod machine;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use clap::ValueEnum as _;
 
 use self::results::{Measured, Results};
+use crate::cargo;
 use crate::flags::{Bench, Part};
 
 /// The page with the tables.
@@ -61,7 +62,7 @@ impl Part {
 pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
     let parts = parts(asked)?;
     if asked.micro {
-        return cargo(root, &["bench", "--locked", "--package", "steersman-bench"]);
+        return run_cargo(root, &["bench", "--locked", "--package", "steersman-bench"]);
     }
     let results = Results::read(&root.join(FILE))?;
     if asked.check && results.tables.is_empty() {
@@ -71,7 +72,7 @@ pub(crate) fn run(root: &Path, asked: &Bench) -> Result<(), String> {
     }
     // Builds both programs of the package: one starts the other.
     let built = ["build", "--release", "--locked", "--quiet"];
-    cargo(
+    run_cargo(
         root,
         &[&built[..], &["--package", "steersman-bench"]].concat(),
     )?;
@@ -154,31 +155,17 @@ fn parts(asked: &Bench) -> Result<Vec<Part>, String> {
         .collect())
 }
 
-fn cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
-    match cargo_command(root).args(arguments).status() {
+fn run_cargo(root: &Path, arguments: &[&str]) -> Result<(), String> {
+    match cargo::command(root).args(arguments).status() {
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err(format!("`cargo {}` failed", arguments.join(" "))),
         Err(error) => Err(format!("cargo could not be started: {error}")),
     }
 }
 
-/// Returns a call of cargo without the variables that the running cargo set for this program: the build script of
-/// `ring` depends on them, and every crate above it would be compiled again.
-fn cargo_command(root: &Path) -> Command {
-    let mut command = Command::new("cargo");
-    command.current_dir(root);
-    let inherited = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    for name in inherited
-        .filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
-    {
-        command.env_remove(name);
-    }
-    command
-}
-
 fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
     let name = part.name();
-    let mut command = cargo_command(root);
+    let mut command = cargo::command(root);
     command
         .args(["run", "--release", "--locked", "--quiet"])
         .args(["--package", "steersman-bench", "--", name])

@@ -57,6 +57,9 @@ pub(crate) enum Chore {
     },
     /// Runs the benchmarks, each in a process of its own, and prints tables.
     Bench(Bench),
+    /// Makes the packages of `steersman-apiserver`: a static program, an archive and an index for `setup-envtest`, a
+    /// Python wheel, and a folder from which an image is built. The same sources make the same bytes.
+    Dist(Dist),
     /// Runs seeded simulations of writes, faults and subscribers, and compares informers and caches
     /// with the server.
     Seeds {
@@ -138,6 +141,36 @@ pub(crate) struct Bench {
     /// Runs the micro benchmarks instead: single operations, in one process.
     #[arg(long, conflicts_with_all = ["only", "quick", "long", "write", "check", "against"])]
     pub(crate) micro: bool,
+}
+
+/// The version of Kubernetes that the API server plays by default.
+const KUBERNETES: &str = "v1.36.0";
+
+/// Flags of `cargo xtask dist`.
+#[derive(Debug, Args)]
+pub(crate) struct Dist {
+    /// The version of Kubernetes that the program plays, in the name of the archive.
+    #[arg(long, default_value = KUBERNETES, value_name = "vX.Y.Z")]
+    pub(crate) version: String,
+    /// The folder to write the packages to.
+    #[arg(long, default_value = "target/dist", value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// The targets to build, as rustc names them.
+    #[arg(
+        long = "target",
+        default_value = "x86_64-unknown-linux-gnu",
+        value_name = "TRIPLE"
+    )]
+    pub(crate) targets: Vec<String>,
+    /// Packs this program instead of building one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) program: Option<PathBuf>,
+    /// The address below which the archives will be found, for the index. `setup-envtest` reads HTTP and HTTPS only.
+    #[arg(long, default_value = "http://127.0.0.1:8000", value_name = "URL")]
+    pub(crate) base_url: String,
+    /// Compresses less, to check that the packages work.
+    #[arg(long)]
+    pub(crate) quick: bool,
 }
 
 /// A table of the benchmarks.

@@ -7,8 +7,10 @@
 //! - `cargo xtask conformance` compares the API server with recorded conversations.
 //! - `cargo xtask seeds` runs seeded simulations of informers, caches and clients.
 //! - `cargo xtask bench` runs the benchmarks.
+//! - `cargo xtask dist` makes the packages of the API server.
 
 mod flags;
+mod cargo;
 mod ci;
 mod tidy;
 mod schemas;
@@ -17,6 +19,7 @@ mod one_test;
 mod conformance;
 mod seeds;
 mod bench;
+mod dist;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         } => conformance::run_protobuf(&root, &cases),
         Chore::Schemas { check, go } => schemas::run(&root, check, go.as_deref()),
         Chore::Bench(asked) => bench::run(&root, &asked),
+        Chore::Dist(asked) => dist::run(&root, &asked),
         Chore::Seeds {
             of,
             count,

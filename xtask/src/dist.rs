@@ -1,0 +1,147 @@
+//! Makes the packages of the API server, offline and reproducibly.
+//!
+//! The bytes depend on the sources, the compiler and the time of the last commit (or `SOURCE_DATE_EPOCH`): files have a
+//! fixed order, owner and mode, and the program holds no path of this machine.
+
+mod platform;
+mod file;
+mod hash;
+mod elf;
+mod tar;
+mod zip;
+mod build;
+mod envtest;
+mod wheel;
+mod image;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use self::file::{PackedFile, Packing};
+use self::platform::Platform;
+use crate::flags::Dist;
+
+/// The folder of the package that is packed.
+const PACKAGE: &str = "crates/steersman-apiserver";
+/// The name of the program.
+const PROGRAM: &str = "steersman-apiserver";
+
+/// Builds the program for each target and writes the packages.
+///
+/// # Errors
+/// Names the tool, the target or the file that is missing, and where to get it.
+pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
+    let platforms = platforms(asked)?;
+    envtest::check_version(&asked.version)?;
+    envtest::check_address(&asked.base_url)?;
+    let packing = Packing {
+        time: time(root)?,
+        is_quick: asked.quick,
+    };
+    let out = root.join(&asked.out);
+    let mut archives = Vec::new();
+    for platform in &platforms {
+        let program = match &asked.program {
+            Some(path) => read(path)?,
+            None => read(&build::build(root, platform)?)?,
+        };
+        let name = format!("{}/{PROGRAM}", platform.name());
+        write(&out, &PackedFile::program(&name, program.clone()))?;
+        let archive = envtest::archive(&asked.version, platform, &program, &packing)?;
+        write(&out, &archive)?;
+        archives.push(archive);
+        write(&out, &wheel::wheel(root, platform, &program, &packing)?)?;
+        if platform.is_linux() {
+            image::write(root, &out, platform, program)?;
+        }
+    }
+    write(
+        &out,
+        &envtest::index(&asked.version, &asked.base_url, &archives),
+    )
+}
+
+/// Returns the platforms to make packages for.
+fn platforms(asked: &Dist) -> Result<Vec<Platform>, String> {
+    if asked.program.is_some() && asked.targets.len() > 1 {
+        return Err("--program is a program of one target: name only that target".to_owned());
+    }
+    let targets = asked.targets.iter();
+    targets.map(|target| Platform::of(target)).collect()
+}
+
+/// Returns the time that all packed files get, in seconds since 1970.
+fn time(root: &Path) -> Result<i64, String> {
+    const VARIABLE: &str = "SOURCE_DATE_EPOCH";
+    let remedy = "set SOURCE_DATE_EPOCH to the time of the sources in seconds since 1970";
+    let text = match std::env::var(VARIABLE) {
+        Ok(text) => text,
+        Err(_) => {
+            let output = Command::new("git")
+                .args(["log", "-1", "--format=%ct"])
+                .current_dir(root)
+                .output()
+                .map_err(|error| format!("git could not be started: {error}; {remedy}"))?;
+            if !output.status.success() {
+                let problem = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                return Err(format!(
+                    "git does not know the last commit: {problem}; {remedy}"
+                ));
+            }
+            String::from_utf8_lossy(&output.stdout).into_owned()
+        }
+    };
+    let text = text.trim();
+    let time = text.parse::<i64>().ok().filter(|time| *time >= 0);
+    time.ok_or_else(|| format!("the time of the sources reads '{text}'; {remedy}"))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Writes a file, makes its folders, and prints its path and size.
+fn write(folder: &Path, file: &PackedFile) -> Result<(), String> {
+    let path = folder.join(&file.name);
+    replace(&path, file).map_err(|error| format!("{}: {error}", path.display()))?;
+    say(&path, file.bytes.len());
+    Ok(())
+}
+
+/// Writes a file beside its path and renames it, so that a running program of that path is replaced, too.
+fn replace(path: &Path, file: &PackedFile) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(".new");
+    let beside = PathBuf::from(name);
+    fs::write(&beside, &file.bytes)?;
+    set_mode(&beside, file.mode)?;
+    fs::rename(beside, path)
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "it can fail on other platforms")]
+fn set_mode(_: &Path, _: u32) -> std::io::Result<()> {
+    Ok(())
+}
+
+#[expect(
+    clippy::print_stdout,
+    reason = "the files are the result of the command"
+)]
+fn say(path: &Path, bytes: usize) {
+    println!("{} ({bytes} bytes)", path.display());
+}
+
+#[cfg(test)]
+mod tests;

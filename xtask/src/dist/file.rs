@@ -1,0 +1,57 @@
+//! Files of packages, in memory.
+
+/// The mode of a program.
+const EXECUTABLE: u32 = 0o755;
+/// The mode of every other file.
+const READABLE: u32 = 0o644;
+
+/// A file of a package, or a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PackedFile {
+    /// The path in the package, separated by `/`.
+    pub(super) name: String,
+    /// The mode of Unix.
+    pub(super) mode: u32,
+    /// The content.
+    pub(super) bytes: Vec<u8>,
+}
+
+impl PackedFile {
+    /// Makes a file that can be executed.
+    pub(super) fn program(name: &str, bytes: Vec<u8>) -> Self {
+        Self {
+            name: name.to_owned(),
+            mode: EXECUTABLE,
+            bytes,
+        }
+    }
+
+    /// Makes a file that can be read.
+    pub(super) fn data(name: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        Self {
+            name: name.to_owned(),
+            mode: READABLE,
+            bytes: bytes.into(),
+        }
+    }
+}
+
+/// How files are packed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Packing {
+    /// The time of every file, in seconds since 1970.
+    pub(super) time: i64,
+    /// Whether to compress less, in less time.
+    pub(super) is_quick: bool,
+}
+
+impl Packing {
+    /// Returns the level of compression.
+    pub(super) fn level(&self) -> flate2::Compression {
+        if self.is_quick {
+            flate2::Compression::fast()
+        } else {
+            flate2::Compression::best()
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The folder from which an image of the program is built.
+
+use std::fs;
+use std::path::Path;
+
+use super::file::PackedFile;
+use super::platform::Platform;
+use super::{PACKAGE, PROGRAM, read};
+
+/// The name of the folder and of its empty folder, which becomes `/tmp` of the image.
+const FOLDER: &str = "container";
+const EMPTY: &str = "tmp";
+/// The recipe, in the folder of the package.
+const RECIPE: &str = "Containerfile";
+
+/// Writes the folder for the given platform; other platforms stay in it.
+///
+/// # Errors
+/// Names the file that could not be read or written.
+pub(super) fn write(
+    root: &Path,
+    out: &Path,
+    platform: &Platform,
+    program: Vec<u8>,
+) -> Result<(), String> {
+    let folder = out.join(FOLDER);
+    let empty = folder.join(EMPTY);
+    fs::create_dir_all(&empty).map_err(|error| format!("{}: {error}", empty.display()))?;
+    let recipe = read(&root.join(PACKAGE).join(RECIPE))?;
+    super::write(&folder, &PackedFile::data(RECIPE, recipe))?;
+    let name = format!("{}/{PROGRAM}", platform.name());
+    super::write(&folder, &PackedFile::program(&name, program))
+}

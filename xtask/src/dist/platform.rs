@@ -1,0 +1,91 @@
+//! The platforms of packages, as rustc, Go and Python name them.
+
+/// A platform that packages can be made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Platform {
+    /// The target of rustc.
+    pub(super) target: &'static str,
+    /// The operating system, as Go names it.
+    pub(super) os: &'static str,
+    /// The processor architecture, as Go names it.
+    pub(super) architecture: &'static str,
+    /// The platform tag of wheels. A static program runs with any C library.
+    pub(super) wheel_tag: &'static str,
+}
+
+/// All platforms of packages.
+const PLATFORMS: [Platform; 4] = [
+    Platform {
+        target: "x86_64-unknown-linux-gnu",
+        os: "linux",
+        architecture: "amd64",
+        wheel_tag: "manylinux_2_17_x86_64.musllinux_1_1_x86_64",
+    },
+    Platform {
+        target: "aarch64-unknown-linux-gnu",
+        os: "linux",
+        architecture: "arm64",
+        wheel_tag: "manylinux_2_17_aarch64.musllinux_1_1_aarch64",
+    },
+    Platform {
+        target: "aarch64-apple-darwin",
+        os: "darwin",
+        architecture: "arm64",
+        wheel_tag: "macosx_11_0_arm64",
+    },
+    Platform {
+        target: "x86_64-apple-darwin",
+        os: "darwin",
+        architecture: "amd64",
+        wheel_tag: "macosx_10_12_x86_64",
+    },
+];
+
+impl Platform {
+    /// Returns the platform of a target of rustc.
+    ///
+    /// # Errors
+    /// Names the known targets.
+    pub(super) fn of(target: &str) -> Result<Self, String> {
+        let found = PLATFORMS.iter().find(|platform| platform.target == target);
+        found.copied().ok_or_else(|| {
+            let known = PLATFORMS.map(|platform| platform.target).join(", ");
+            format!("there are no packages for the target `{target}`; the targets are {known}")
+        })
+    }
+
+    /// Returns the name of the platform in file names, such as `linux-amd64`.
+    pub(super) fn name(&self) -> String {
+        format!("{}-{}", self.os, self.architecture)
+    }
+
+    /// Returns whether the program is linked statically. macOS has no static system library.
+    pub(super) fn is_linux(&self) -> bool {
+        self.os == "linux"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Platform;
+
+    #[test]
+    fn an_unknown_target_is_refused_with_the_known_targets() {
+        let error = Platform::of("riscv64gc-unknown-linux-gnu").unwrap_err();
+        assert!(error.contains("`riscv64gc-unknown-linux-gnu`"), "{error}");
+        assert!(
+            error.contains("x86_64-unknown-linux-gnu, aarch64"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn platforms_have_the_names_of_go() {
+        let named = |target| Platform::of(target).map(|platform| platform.name());
+        assert_eq!(
+            named("x86_64-unknown-linux-gnu"),
+            Ok("linux-amd64".to_owned())
+        );
+        assert_eq!(named("aarch64-apple-darwin"), Ok("darwin-arm64".to_owned()));
+    }
+}
