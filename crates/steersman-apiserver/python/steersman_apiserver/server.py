@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+import weakref
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Dict, List, Optional, Sequence, Type, Union
@@ -32,7 +33,7 @@ class Server:
     """A Kubernetes API server in a process of its own. Two servers share nothing.
 
     As a context manager it runs during its block; otherwise :meth:`start` and :meth:`stop` do the same.
-    The server listens on a free port of the loopback address.
+    The server listens on a free port of the loopback address. It stops at the end of Python at the latest.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Server:
         self._folder: Optional[Path] = None
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._control: Optional[Control] = None
+        self._end: Optional[weakref.finalize[..., Server]] = None
 
     def start(self) -> Server:
         """Starts the server and waits until it listens. Returns the server itself.
@@ -86,10 +88,12 @@ class Server:
                     stdout=subprocess.PIPE,
                     stderr=log,
                 )
+            self._end = weakref.finalize(self, _end, self._process, folder)
             self._wait(folder / "log")
             self._control = Control(folder / "kubeconfig")
         except BaseException:
             self.stop()
+            shutil.rmtree(folder, ignore_errors=True)
             raise
         return self
 
@@ -109,19 +113,10 @@ class Server:
 
     def stop(self) -> None:
         """Stops the server, and removes its kubeconfig. A server that does not run is no error."""
-        process, folder = self._process, self._folder
+        end, self._end = self._end, None
         self._process = self._folder = self._control = None
-        if process is not None:
-            process.terminate()
-            try:
-                process.wait(STOP_TIMEOUT)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+        if end is not None:
+            end()
 
     def __enter__(self) -> Server:
         return self.start()
@@ -221,6 +216,19 @@ class Server:
         if away_millis:
             parameters["awayMillis"] = away_millis
         self._running().send("POST", "restart", parameters)
+
+
+def _end(process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Ends a process and removes its folder."""
+    process.terminate()
+    try:
+        process.wait(STOP_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _flags(

@@ -15,29 +15,30 @@ import pytest
 PROGRAMS = ["etcd", "kube-apiserver", "kubectl"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def packages():
     if "STEERSMAN_DIST" not in os.environ:
         pytest.skip("STEERSMAN_DIST names no folder of packages; `.ci/run dist` makes one")
     return Path(os.environ["STEERSMAN_DIST"])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def archive(packages):
     [archive] = packages.glob("envtest-v*-linux-amd64.tar.gz")
     return archive
 
 
-@pytest.fixture
-def assets(archive, tmp_path):
+@pytest.fixture(scope="module")
+def assets(archive, tmp_path_factory):
     """The folder that setup-envtest makes: the files of the archive side by side, readable and executable."""
+    folder = tmp_path_factory.mktemp("assets")
     with tarfile.open(archive) as files:
         for member in files.getmembers():
             if member.isreg():
-                path = tmp_path / Path(member.name).name
+                path = folder / Path(member.name).name
                 path.write_bytes(files.extractfile(member).read())
                 path.chmod(0o555 & member.mode)
-    return tmp_path
+    return folder
 
 
 def test_the_archive_has_three_regular_files_that_root_owns(archive):

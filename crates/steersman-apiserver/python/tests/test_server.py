@@ -176,6 +176,15 @@ def test_a_stopped_server_leaves_nothing_behind():
         assert core(server).list_namespace().items
 
 
+def test_a_server_ends_with_python():
+    script = "from steersman_apiserver import Server; server = Server().start(); print(server.pid, server.kubeconfig)"
+    printed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    pid, kubeconfig = printed.split(maxsplit=1)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+    assert not os.path.exists(os.path.dirname(kubeconfig))
+
+
 def test_the_command_is_the_program():
     for command in [[sys.executable, "-m", "steersman_apiserver"], [str(program_path())]]:
         printed = subprocess.run([*command, "--help"], capture_output=True, text=True, check=True)
