@@ -16,6 +16,7 @@ use clap::ValueEnum as _;
 
 use self::results::{Measured, Results};
 use crate::cargo;
+use crate::dist;
 use crate::flags::{Bench, Part};
 
 /// The page with the tables.
@@ -175,6 +176,12 @@ fn measure(root: &Path, part: Part, asked: &Bench) -> Result<Measured, String> {
         // Results that are saved or checked come from long runs.
         let is_long = asked.long || asked.write || asked.check;
         command.args(is_long.then_some("--long"));
+    }
+    if part == Part::Server
+        && let Some(program) = dist::program(root)?
+    {
+        // The packed program, because its profile decides about its memory.
+        command.arg("--program").arg(program);
     }
     if let Some(kubeconfig) = &asked.against {
         // The benchmark runs in another folder, so the path is made absolute.

@@ -62,6 +62,15 @@ pub(crate) fn run(root: &Path, asked: &Dist) -> Result<(), String> {
     )
 }
 
+/// Builds the packed program for this machine; `None` if there are no packages for this machine.
+///
+/// # Errors
+/// Names what the build needs and this machine does not have.
+pub(crate) fn program(root: &Path) -> Result<Option<PathBuf>, String> {
+    let built = Platform::of_this_machine().map(|platform| build::build(root, &platform));
+    built.transpose()
+}
+
 /// Returns the platforms to make packages for.
 fn platforms(asked: &Dist) -> Result<Vec<Platform>, String> {
     if asked.program.is_some() && asked.targets.len() > 1 {

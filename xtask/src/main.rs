@@ -18,8 +18,8 @@ mod fuzz;
 mod one_test;
 mod conformance;
 mod seeds;
-mod bench;
 mod dist;
+mod bench;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

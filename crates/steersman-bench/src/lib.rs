@@ -35,7 +35,13 @@ struct Flags {
 #[derive(Debug, Subcommand)]
 enum Measurement {
     /// The embedded API server: lists, watches, fan-out, start.
-    Server(RunLength),
+    Server {
+        #[command(flatten)]
+        asked: RunLength,
+        /// The program `steersman-apiserver`, to measure it, too.
+        #[arg(long, value_name = "FILE")]
+        program: Option<PathBuf>,
+    },
     /// The cache in comparison with kube-runtime's reflector: sync, processor time, memory, reads.
     Cache(Foreign),
     /// The work queue, and controllers from an event to a reconcile.
@@ -96,7 +102,9 @@ struct Foreign {
 #[must_use]
 pub fn run() -> ExitCode {
     let done = match Flags::parse().measurement {
-        Measurement::Server(asked) => print_figures(server::measure(asked.quick)),
+        Measurement::Server { asked, program } => {
+            print_figures(server::measure(asked.quick, program.as_deref()))
+        }
         Measurement::Cache(asked) => print_figures(within(asked, async |worlds, quick| {
             cache::measure(worlds, quick).await
         })),

@@ -2,9 +2,11 @@
 
 pub(crate) mod fill;
 mod player;
+mod program;
 pub(crate) mod serve;
 pub(crate) mod role;
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::figures::Figures;
@@ -21,6 +23,7 @@ struct ServerSize {
     watchers: u32,
     seconds: u64,
     pods: u64,
+    servers: u32,
 }
 
 const FULL: ServerSize = ServerSize {
@@ -29,6 +32,7 @@ const FULL: ServerSize = ServerSize {
     watchers: 1000,
     seconds: 10,
     pods: 100_000,
+    servers: 200,
 };
 
 const QUICK: ServerSize = ServerSize {
@@ -37,17 +41,27 @@ const QUICK: ServerSize = ServerSize {
     watchers: 50,
     seconds: 1,
     pods: 1000,
+    servers: 10,
 };
 
 /// Writes per second to the watched object.
 const WRITES: u32 = 100;
 
-/// Runs all measurements.
-pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
+/// Runs all measurements; without the path of the program `steersman-apiserver` all others.
+pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> Outcome<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     progress("starts of a server");
     let mut figures = Figures::shown();
     figures.measure(start(size)).await?;
+    if let Some(program) = program {
+        progress("starts of the program");
+        let runs = size.runs.max(5);
+        figures.measure(program::start(program, runs)).await?;
+        progress(format!("{} programs at once", size.servers));
+        figures
+            .measure(program::many(program, size.servers))
+            .await?;
+    }
     progress(format!("{} Pods in process", size.objects));
     figures.measure(in_process(size)).await?;
     progress("the same over HTTPS");

@@ -103,14 +103,13 @@ fn flags(root: &Path, target: &Path, platform: &Platform) -> OsString {
 
 /// Returns the linker of another target as a variable of cargo; `None` if this machine's own linker serves.
 fn cross_linker(target: &str) -> Result<Option<(String, String)>, String> {
-    let (architecture, system) = target.split_once('-').unwrap_or((target, ""));
-    let is_own = architecture == std::env::consts::ARCH
-        && system.contains(std::env::consts::OS.trim_start_matches("mac"));
+    let is_own = Platform::of_this_machine().is_some_and(|own| own.target == target);
     let name = target.to_uppercase().replace('-', "_");
     let variable = format!("CARGO_TARGET_{name}_LINKER");
     if is_own || std::env::var_os(&variable).is_some() {
         return Ok(None);
     }
+    let (architecture, system) = target.split_once('-').unwrap_or((target, ""));
     if system.contains("linux") {
         let linker = format!("{architecture}-linux-gnu-gcc");
         if Command::new(&linker).arg("--version").output().is_ok() {

@@ -54,6 +54,17 @@ impl Platform {
         })
     }
 
+    /// Returns the platform of this machine, if there are packages for it.
+    pub(super) fn of_this_machine() -> Option<Self> {
+        let architecture = format!("{}-", std::env::consts::ARCH);
+        let system = match std::env::consts::OS {
+            "macos" => "darwin",
+            other => other,
+        };
+        let mut all = PLATFORMS.into_iter();
+        all.find(|platform| platform.target.starts_with(&architecture) && platform.os == system)
+    }
+
     /// Returns the name of the platform in file names, such as `linux-amd64`.
     pub(super) fn name(&self) -> String {
         format!("{}-{}", self.os, self.architecture)
