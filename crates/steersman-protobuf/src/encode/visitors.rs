@@ -206,6 +206,14 @@ impl Member<'_, '_> {
             }
         }
         found.sort_by(|one, other| one.0.cmp(&other.0));
+        // Of a member that occurs twice, the last one counts, as in Go.
+        found.dedup_by(|later, kept| {
+            let is_again = later.0 == kept.0;
+            if is_again {
+                std::mem::swap(later, kept);
+            }
+            is_again
+        });
         for (key, range) in found {
             let written = self.out.nested(self.number, |out| {
                 out.bytes(1, key.as_bytes());

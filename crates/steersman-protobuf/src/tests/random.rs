@@ -26,7 +26,7 @@ fn of_every_kind(
 #[test]
 fn random_objects_survive_both_directions() {
     of_every_kind(
-        rounds("STEERSMAN_PROTOBUF_OBJECTS", 10_000),
+        rounds("STEERSMAN_PROTOBUF_OBJECTS", 74_000),
         |message, object, _| {
             let wanted = Value::Object(object);
             let encoded = encode_text(message, wanted.to_string().as_bytes()).unwrap();
