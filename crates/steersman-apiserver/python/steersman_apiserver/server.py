@@ -88,7 +88,7 @@ class Server:
                     stdout=subprocess.PIPE,
                     stderr=log,
                 )
-            self._end = weakref.finalize(self, _end, self._process, folder)
+            self._end = weakref.finalize(self, _end, os.getpid(), self._process, folder)
             self._wait(folder / "log")
             self._control = Control(folder / "kubeconfig")
         except BaseException:
@@ -218,8 +218,10 @@ class Server:
         self._running().send("POST", "restart", parameters)
 
 
-def _end(process: subprocess.Popen[bytes], folder: Path) -> None:
-    """Ends a process and removes its folder."""
+def _end(owner: int, process: subprocess.Popen[bytes], folder: Path) -> None:
+    """Ends a process and removes its folder, unless a fork of its owner ends."""
+    if os.getpid() != owner:
+        return
     process.terminate()
     try:
         process.wait(STOP_TIMEOUT)

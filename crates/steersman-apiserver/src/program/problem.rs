@@ -63,7 +63,7 @@ pub(crate) enum Problem {
     )]
     Held { url: String, holder: String },
     #[error(
-        "nothing listens on {url} of --etcd-servers; start `etcd` with these --listen-client-urls first"
+        "no etcd answers at {url} of --etcd-servers; start `etcd` with these --listen-client-urls first"
     )]
     NoEtcd { url: String, source: io::Error },
     #[error(

@@ -39,7 +39,7 @@ pub(crate) enum AttachOutcome {
         /// A description of the answer.
         why: String,
     },
-    /// Nothing listens.
+    /// Nothing listens, or it does not answer.
     Unreachable(io::Error),
 }
 
@@ -56,19 +56,27 @@ pub(crate) struct Attachment {
 
 /// Attaches to the etcd at an address (host and port).
 pub(crate) async fn attach(address: &str) -> AttachOutcome {
-    let socket = match connect(address).await {
-        Ok(socket) => socket,
-        Err(error) => return AttachOutcome::Unreachable(error),
+    let attached = async {
+        match connect(address).await {
+            Ok(socket) => match attach_over(socket, address).await {
+                Ok(outcome) => outcome,
+                Err(error) => AttachOutcome::Foreign {
+                    why: error.to_string(),
+                },
+            },
+            Err(error) => AttachOutcome::Unreachable(error),
+        }
     };
-    match tokio::time::timeout(PATIENCE, attach_over(socket, address)).await {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(error)) => AttachOutcome::Foreign {
-            why: error.to_string(),
-        },
-        Err(_) => AttachOutcome::Foreign {
-            why: format!("no answer within {} s", PATIENCE.as_secs()),
-        },
+    match tokio::time::timeout(PATIENCE, attached).await {
+        Ok(outcome) => outcome,
+        // An etcd that is slow may have the objects of an earlier run.
+        Err(_) => AttachOutcome::Unreachable(no_answer()),
     }
+}
+
+fn no_answer() -> io::Error {
+    let text = format!("no answer within {} s", PATIENCE.as_secs());
+    io::Error::new(io::ErrorKind::TimedOut, text)
 }
 
 async fn attach_over(socket: TcpStream, address: &str) -> Result<AttachOutcome, ClientError> {
@@ -144,7 +152,7 @@ impl Attachment {
         };
         match tokio::time::timeout(PATIENCE, written).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs()).into()),
+            Err(_) => Err(no_answer().into()),
         }
     }
 

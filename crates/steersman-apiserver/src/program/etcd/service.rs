@@ -42,6 +42,8 @@ pub(super) struct EtcdService {
     /// Marked changed whenever an attachment ends.
     released: watch::Sender<()>,
     data: Option<Arc<DataDir>>,
+    /// Held during a save, also after its client has given up: saves end in the order of their requests.
+    saving: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl EtcdService {
@@ -50,6 +52,7 @@ impl EtcdService {
             hold: Mutex::new(SnapshotHold::new(text)),
             released: watch::Sender::new(()),
             data: data.map(Arc::new),
+            saving: Arc::default(),
         }
     }
 
@@ -117,12 +120,17 @@ impl EtcdService {
         };
         let text = body.to_bytes();
         let is_current = |hold: &SnapshotHold| number.is_some_and(|number| hold.is_current(number));
+        let saving = Arc::clone(&self.saving).lock_owned().await;
         if !is_current(&self.hold.lock()) {
             return stale();
         }
         if let Some(data) = self.data.clone() {
             let text = text.clone();
-            let saved = tokio::task::spawn_blocking(move || data.save_text(&text)).await;
+            let saved = tokio::task::spawn_blocking(move || {
+                let _until_saved = saving;
+                data.save_text(&text)
+            });
+            let saved = saved.await;
             let problem = match saved {
                 Ok(Ok(())) => None,
                 Ok(Err(problem)) => Some(chain(&problem)),

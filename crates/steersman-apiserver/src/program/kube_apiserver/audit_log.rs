@@ -32,7 +32,12 @@ impl AuditLog {
         let file = match target {
             AuditTarget::StandardOutput => None,
             AuditTarget::File(path) => {
-                let file = OpenOptions::new().append(true).create(true).open(path);
+                let mut options = OpenOptions::new();
+                options.append(true).create(true);
+                // The file contains query strings.
+                #[cfg(unix)]
+                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+                let file = options.open(path);
                 Some(file.map_err(|source| Problem::File {
                     path: path.clone(),
                     source,

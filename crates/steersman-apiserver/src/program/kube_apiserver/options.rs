@@ -103,7 +103,9 @@ impl KubeApiserverOptions {
                  address of the listener"
             ));
         }
-        let networks: Vec<&str> = line.entries("service-cluster-ip-range").collect();
+        let networks = line.last("service-cluster-ip-range").unwrap_or_default();
+        let networks = networks.split(',').map(str::trim);
+        let networks: Vec<&str> = networks.filter(|one| !one.is_empty()).collect();
         if let Some(second) = networks.get(1) {
             warnings.push(format!(
                 "--service-cluster-ip-range: {second} has no effect, because Services have one address"

@@ -55,7 +55,10 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     }
     let audit = options.audit.as_ref().map(AuditLog::open).transpose()?;
     let mut stop = Box::pin(stopped()?);
-    let (mut storage, snapshot) = Storage::open(options.etcd.as_deref()).await?;
+    let (mut storage, snapshot) = tokio::select! {
+        () = &mut stop => return Ok(()),
+        opened = Storage::open(options.etcd.as_deref()) => opened?,
+    };
     let server = match snapshot {
         Some(snapshot) => builder.restore(snapshot).build(),
         None => builder.build(),

@@ -18,6 +18,8 @@ const POLL: Duration = Duration::from_millis(100);
 /// After a save, this many times its duration pass before the next, so that large snapshots do not
 /// keep the processor busy.
 const REST: u32 = 20;
+/// The longest such pause.
+const LONGEST_REST: Duration = Duration::from_secs(5);
 
 /// The place where the objects are kept.
 #[derive(Debug)]
@@ -102,7 +104,11 @@ impl Storage {
             Ok(()) => None,
             Err(problem) => Some(format!("kube-apiserver: {}", chain(&problem))),
         };
-        etcd.next_save = Instant::now() + started.elapsed() * REST;
+        let rest = match &problem {
+            None => (started.elapsed() * REST).min(LONGEST_REST),
+            Some(_) => Duration::ZERO,
+        };
+        etcd.next_save = Instant::now() + rest;
         if let Some(text) = &problem
             && etcd.problem != problem
         {

@@ -62,7 +62,7 @@ async fn what_cannot_be_obeyed_is_refused_aloud() {
     let etcd = format!("--etcd-servers={url}");
     let said = programs.refused("kube-apiserver", &[etcd]).await;
     let expected =
-        format!("kube-apiserver: nothing listens on {url} of --etcd-servers; start `etcd`");
+        format!("kube-apiserver: no etcd answers at {url} of --etcd-servers; start `etcd`");
     assert!(said.starts_with(&expected), "{said}");
 }
 
