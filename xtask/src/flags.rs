@@ -86,6 +86,9 @@ pub(crate) enum Chore {
         /// The time per target, in seconds.
         #[arg(long, default_value_t = 60)]
         seconds: u64,
+        /// The seed of the search: two searches from one corpus try the same inputs [default: a random one].
+        #[arg(long)]
+        seed: Option<u32>,
         /// Runs one input instead of a search, for example an input that failed.
         #[arg(long, value_name = "FILE")]
         input: Option<PathBuf>,

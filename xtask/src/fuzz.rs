@@ -39,6 +39,8 @@ pub(crate) struct Fuzz {
     pub(crate) package: Option<String>,
     /// The time per target, in seconds.
     pub(crate) seconds: u64,
+    /// The seed of the search; `None` for a random one.
+    pub(crate) seed: Option<u32>,
     /// An input to run instead of a search.
     pub(crate) input: Option<PathBuf>,
     /// Whether inputs that reached new code are added to the corpus.
@@ -79,7 +81,7 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
         for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(target) = next(&waiting) {
-                    if let Err(finding) = search(root, target, fuzz.seconds) {
+                    if let Err(finding) = search(root, target, fuzz) {
                         findings.lock().push(finding);
                     }
                 }
@@ -133,10 +135,13 @@ fn next<T>(waiting: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
 }
 
 /// Searches with one target, starting from the corpus and the inputs that earlier runs found.
-fn search(root: &Path, target: &BuiltTarget, seconds: u64) -> Result<(), String> {
+fn search(root: &Path, target: &BuiltTarget, fuzz: &Fuzz) -> Result<(), String> {
+    let seconds = fuzz.seconds;
     say(&format!("{}: {seconds} s", target.name));
     let arguments = [
         format!("-max_total_time={seconds}"),
+        // libFuzzer takes a random seed for zero.
+        format!("-seed={}", fuzz.seed.unwrap_or_default()),
         "-print_final_stats=1".to_owned(),
         text(&folder(root, "found", &target.name)),
         text(&target.corpus),

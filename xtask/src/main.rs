@@ -72,6 +72,7 @@ fn main() -> ExitCode {
             targets,
             package,
             seconds,
+            seed,
             input,
             keep,
         } => fuzz::run(
@@ -80,6 +81,7 @@ fn main() -> ExitCode {
                 targets,
                 package,
                 seconds,
+                seed,
                 input,
                 keep,
             },

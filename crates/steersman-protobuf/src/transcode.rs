@@ -260,7 +260,7 @@ impl JsonWriter<'_> {
                 _ => Ok(()),
             };
         }
-        if field.presence == Presence::Omitted && content.is_zero() {
+        if field.presence == Presence::Omitted && content.is_zero(field.kind) {
             return content.fits(field).map_err(Stop::Broken);
         }
         self.member(field, empty);

@@ -129,7 +129,7 @@ impl Decoder {
                 _ => Ok(()),
             };
         }
-        if field.presence == Presence::Omitted && content.is_zero() {
+        if field.presence == Presence::Omitted && content.is_zero(field.kind) {
             content.fits(field)?;
             into.remove(field.name);
             return Ok(());

@@ -42,10 +42,12 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Returns whether this is the zero of its type.
-    pub(crate) fn is_zero(self) -> bool {
+    /// Returns whether this is the zero of a type. Go takes the lower half of a number that is too long for its type.
+    pub(crate) fn is_zero(self, kind: FieldKind) -> bool {
         match self {
-            Self::Varint(number) | Self::Fixed64(number) => number == 0,
+            Self::Varint(number) if kind == FieldKind::Int32 => number & 0xffff_ffff == 0,
+            Self::Varint(number) => number == 0,
+            Self::Fixed64(bits) => f64::from_bits(bits) == 0.0,
             Self::Bytes(bytes) => bytes.is_empty(),
             Self::Fixed32 => false,
         }

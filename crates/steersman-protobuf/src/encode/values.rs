@@ -53,6 +53,8 @@ pub(super) fn text(field: &Field, number: u32, text: &str, out: &mut FieldWriter
             Ok(bytes) => out.bytes(number, &bytes),
             Err(_) => return Err("it is not base64".to_owned()),
         },
+        // As Go reads and writes it.
+        FieldKind::Quantity if text.is_empty() => quantity(number, "0", out),
         FieldKind::Quantity => quantity(number, text, out),
         FieldKind::IntOrString => int_or_string(number, 0, Some(text), out),
         FieldKind::Time => time(number, text, 1_000_000_000, out)?,
