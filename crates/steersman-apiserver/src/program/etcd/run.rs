@@ -34,7 +34,7 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
         say(std::io::stdout(), &table.help(INTRODUCTION));
         return Ok(());
     }
-    if line.last("version").is_some() {
+    if line.last("version").is_some_and(|value| value != "false") {
         let version = concat!(
             "etcd Version: 3.6.0\nsteersman-apiserver ",
             env!("CARGO_PKG_VERSION")
