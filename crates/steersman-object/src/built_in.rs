@@ -2,6 +2,8 @@
 
 use std::any::TypeId;
 
+use crate::kind::Gvk;
+
 /// Calls a macro with the types that [`decodes_all_protobuf`] knows: the watchable kinds of all versions of Kubernetes
 /// that `k8s-openapi` supports.
 #[macro_export]
@@ -32,16 +34,22 @@ macro_rules! each_built_in_type {
     };
 }
 
-/// Returns whether every object that arrives in Kubernetes' protobuf as the kind of a type decodes as this type. A
-/// test of `steersman-api` shows it for each of them.
+/// Returns whether every object of a kind that arrives in Kubernetes' protobuf decodes as a type: the one that
+/// `k8s-openapi` has for the kind. A test of `steersman-api` shows it for each of them.
 ///
 /// Protobuf fixes the type of each field, as far as no JSON is embedded. So such an object needs no check before a
 /// program reads it.
 #[must_use]
-pub fn decodes_all_protobuf(of: TypeId) -> bool {
+pub fn decodes_all_protobuf(of: TypeId, gvk: &Gvk) -> bool {
+    fn is<K: k8s_openapi::Resource>(gvk: &Gvk) -> bool {
+        (gvk.group(), gvk.version(), gvk.kind()) == (K::GROUP, K::VERSION, K::KIND)
+    }
     macro_rules! is_one_of {
         ($($group:ident::$version:ident::{$($kind:ident),+ $(,)?}),+ $(,)?) => {
-            [$($(TypeId::of::<k8s_openapi::api::$group::$version::$kind>()),+),+].contains(&of)
+            $($(
+                (of == TypeId::of::<k8s_openapi::api::$group::$version::$kind>()
+                    && is::<k8s_openapi::api::$group::$version::$kind>(gvk))
+            )||+)||+
         };
     }
     each_built_in_type!(is_one_of)
@@ -56,8 +64,15 @@ mod tests {
 
     #[test]
     fn only_types_of_kubernetes_are_known() {
-        assert!(decodes_all_protobuf(TypeId::of::<Pod>()));
-        assert!(!decodes_all_protobuf(TypeId::of::<DynamicObject>()));
-        assert!(!decodes_all_protobuf(TypeId::of::<PartialObjectMeta<Pod>>()));
+        let pods = Gvk::new("", "v1", "Pod");
+        assert!(decodes_all_protobuf(TypeId::of::<Pod>(), &pods));
+        assert!(!decodes_all_protobuf(TypeId::of::<DynamicObject>(), &pods));
+        assert!(!decodes_all_protobuf(
+            TypeId::of::<PartialObjectMeta<Pod>>(),
+            &pods
+        ));
+        // A view may read one kind as the type of another one, which no object decodes as.
+        let maps = Gvk::new("", "v1", "ConfigMap");
+        assert!(!decodes_all_protobuf(TypeId::of::<Pod>(), &maps));
     }
 }

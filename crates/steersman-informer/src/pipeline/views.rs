@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steersman_api::{Decoded, Malformed, RawObject};
-use steersman_object::{Object, ObjectKey, Selection};
+use steersman_object::{Kind, Object, ObjectKey, Selection};
 
 use super::{Core, RunState, Writer};
 use crate::entry::RawEntry;
@@ -62,7 +62,8 @@ impl Core {
                     // Before the new view decodes anything: the old view may be of the same type.
                     self.drop_unused_views();
                     writer.views += 1;
-                    NewView::new::<K>(writer.views, is_ready, &self.options.indexed_labels)
+                    let labels = &self.options.indexed_labels;
+                    NewView::new::<K>(&self.kind, writer.views, is_ready, labels)
                 }
             };
             let diff = new_view.update(&self.shared.indexer.read());
@@ -217,9 +218,9 @@ impl Core {
 }
 
 impl NewView {
-    fn new<K: Object>(number: u64, is_ready: bool, labels: &[String]) -> Self {
+    fn new<K: Object>(kind: &Kind, number: u64, is_ready: bool, labels: &[String]) -> Self {
         let handle = Arc::new(ViewHandle::new::<K>(number));
-        let mut view = View::new::<K>(&handle, is_ready);
+        let mut view = View::new::<K>(&handle, is_ready).of_kind::<K>(kind);
         let mut view_effects = ViewEffects::nothing(handle.id());
         for label in labels {
             view.add_index(Index::of_label(label), Vec::new(), &mut view_effects);

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use steersman_api::Malformed;
-use steersman_object::{Object, ObjectKey, decodes_all_protobuf};
+use steersman_object::{Kind, Object, ObjectKey, decodes_all_protobuf};
 
 use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
@@ -195,14 +195,20 @@ impl View {
             of: TypeId::of::<K>(),
             needs: handle.needs,
             handle: Arc::downgrade(handle),
-            check: match decodes_all_protobuf(TypeId::of::<K>()) {
-                true => RawEntry::check_built_in::<K>,
-                false => RawEntry::check::<K>,
-            },
+            check: RawEntry::check::<K>,
             ready,
             malformed_entries: BTreeMap::new(),
             indexes: Vec::new(),
         }
+    }
+
+    /// Returns the same view of the objects of a kind. If `K` is the built-in type of this kind, objects in protobuf
+    /// need no check (VIEW-8).
+    pub(crate) fn of_kind<K: Object>(mut self, kind: &Kind) -> Self {
+        if decodes_all_protobuf(TypeId::of::<K>(), kind.gvk()) {
+            self.check = RawEntry::check_built_in::<K>;
+        }
+        self
     }
 
     pub(crate) fn id(&self) -> ViewId {

@@ -25,7 +25,10 @@ fn every_object_in_protobuf_decodes_as_the_type_of_its_kind() {
 
 fn decodes_always<K: TypedObject>() {
     let kind = Kind::of::<K>();
-    assert!(decodes_all_protobuf(TypeId::of::<K>()), "{kind}");
+    assert!(
+        decodes_all_protobuf(TypeId::of::<K>(), kind.gvk()),
+        "{kind}"
+    );
     let message = Message::of_kind(&kind.gvk().api_version(), kind.gvk().kind()).unwrap();
     let decoder = Decoder::new(kind.clone(), false);
     let rounds = std::env::var("STEERSMAN_TYPED_OBJECTS");
