@@ -13,3 +13,4 @@ pub use responses::body::{BodyError, ResponseBody};
 pub use service::ApiService;
 
 pub(crate) use context::{Clock, Context, Tuning};
+pub(crate) use requests::auth::Caller;

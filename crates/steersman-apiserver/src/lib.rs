@@ -60,8 +60,8 @@ pub mod error;
 mod watch_wakers;
 pub mod manifests;
 pub mod faults;
-mod http;
 mod tls;
+mod http;
 mod kubeconfig;
 mod server;
 

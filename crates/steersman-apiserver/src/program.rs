@@ -9,6 +9,7 @@ mod command_line;
 mod problem;
 mod process;
 mod request_news;
+mod flag_file;
 mod data;
 mod seed;
 mod run;

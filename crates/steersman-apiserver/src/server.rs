@@ -30,7 +30,7 @@ pub use serving::Serving;
 
 use crate::error::Error;
 use crate::faults::{Faults, RequestLog, Restart};
-use crate::http::{ApiService, Context, Tuning};
+use crate::http::{ApiService, Caller, Context, Tuning};
 use crate::tls::Pem;
 #[cfg(feature = "player")]
 use steersman_player::Player;
@@ -138,7 +138,8 @@ impl ApiServer {
     pub fn service_as(&self, user: User) -> ApiService {
         self.drive();
         let context = Arc::clone(&self.context);
-        ApiService::new(context, user.authenticated(), self.stop.clone())
+        let caller = Caller::Usual(Arc::new(user.authenticated()));
+        ApiService::new(context, caller, self.stop.clone())
     }
 
     /// Registers a user and returns a token for clients of [`serve`](Self::serve). The user counts

@@ -9,7 +9,7 @@ use std::time::Duration;
 use http::request::Parts;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use steersman_registry::auth::{Impersonations, User};
+use steersman_registry::auth::Impersonations;
 use steersman_registry::webhook::PendingCalls;
 use steersman_registry::{Attempt, Registry};
 use steersman_schema::resource::StorageKey;
@@ -20,7 +20,7 @@ use crate::faults::{Faults, RequestLog, RequestRecord, Restart, RestartEffect};
 use crate::http::changes::Changes;
 use crate::http::documents::cache::DocumentCache;
 use crate::http::documents::metrics::RequestCounts;
-use crate::http::requests::auth::{self, AuthOutcome};
+use crate::http::requests::auth::{self, AuthOutcome, Caller};
 use crate::http::requests::query::Query;
 use crate::http::requests::request_info;
 use crate::http::webhooks::client::Webhooks;
@@ -144,18 +144,13 @@ impl Context {
 
     /// Authenticates and authorizes a request. Requests without a credential are those of the
     /// `default` user.
-    pub(crate) fn check_auth(
-        &self,
-        parts: &Parts,
-        query: &Query,
-        default: &Arc<User>,
-    ) -> AuthOutcome {
+    pub(crate) fn check_auth(&self, parts: &Parts, query: &Query, caller: &Caller) -> AuthOutcome {
         let (method, path) = (parts.method.as_str(), parts.uri.path());
         let asked = || request_info::attributes(method, path, query);
         let now = self.now();
         let registry = self.registry.lock();
         let mut impersonations = self.impersonations.lock();
-        auth::check(&registry, &mut impersonations, parts, default, &asked, now)
+        auth::check(&registry, &mut impersonations, parts, caller, &asked, now)
     }
 
     /// Shows clients a restart of the server: open watches break, idle connections are closed, and

@@ -25,7 +25,7 @@ use crate::http::documents::serve::{self, DocumentRequest};
 use crate::http::handlers::admin;
 use crate::http::handlers::verbs::{self, RequestBody};
 use crate::http::handlers::watch;
-use crate::http::requests::auth::AuthOutcome;
+use crate::http::requests::auth::{AuthOutcome, Caller};
 use crate::http::requests::call::{self, Call, Refusal};
 use crate::http::requests::deadline;
 use crate::http::requests::negotiate::{self, Format};
@@ -51,14 +51,12 @@ const PANICKED: &str = "This request caused apiserver to panic. Look in the logs
 #[derive(Debug, Clone)]
 pub struct ApiService {
     context: Arc<Context>,
-    /// The user of requests without a credential.
-    caller: Arc<User>,
+    caller: Caller,
     stop: CancellationToken,
 }
 
 impl ApiService {
-    pub(crate) fn new(context: Arc<Context>, caller: User, stop: CancellationToken) -> Self {
-        let caller = Arc::new(caller);
+    pub(crate) fn new(context: Arc<Context>, caller: Caller, stop: CancellationToken) -> Self {
         Self {
             context,
             caller,

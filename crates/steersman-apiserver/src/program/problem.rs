@@ -81,8 +81,29 @@ pub(crate) enum Problem {
         line: usize,
         why: &'static str,
     },
-    #[error("{} holds no key in PEM; name another file in --{flag}", path.display())]
-    NoKey { flag: &'static str, path: PathBuf },
+    #[error("cannot use {} of --{flag}", path.display())]
+    FlagFile {
+        flag: &'static str,
+        path: PathBuf,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error(
+        "cannot serve with the certificate {} and the key {}; name a pair in --tls-cert-file and \
+         --tls-private-key-file",
+        certificate.display(),
+        key.display()
+    )]
+    Pair {
+        certificate: PathBuf,
+        key: PathBuf,
+        source: steersman_apiserver::Error,
+    },
+    #[error(
+        "{} exists without {}; restore the other file, or remove this one so that both are generated",
+        existing.display(),
+        missing.display()
+    )]
+    HalfPair { existing: PathBuf, missing: PathBuf },
     #[error("cannot generate a certificate; name one in --tls-cert-file")]
     Certificate { source: rcgen::Error },
     #[error(

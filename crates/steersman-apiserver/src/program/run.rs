@@ -9,6 +9,7 @@ use steersman_apiserver::{ApiServer, Serving};
 use steersman_registry::auth::Authorization;
 
 use super::data::DataDir;
+use super::flag_file::FlagFile;
 use super::flags::{EnabledApi, Flags};
 use super::problem::{Problem, chain};
 use super::process::{every, say, stopped};
@@ -33,10 +34,14 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
         builder = builder.storage_migrations(*on);
     }
     if let (Some(certificate), Some(key)) = (&flags.tls_cert_file, &flags.tls_private_key_file) {
-        builder = builder.certificate(read(certificate)?, read(key)?);
+        builder = builder.certificate(
+            FlagFile::new("tls-cert-file", certificate).certificates()?,
+            FlagFile::new("tls-private-key-file", key).text()?,
+        );
     }
     if let Some(path) = &flags.client_ca_file {
-        builder = builder.client_authorities(read(path)?);
+        let file = FlagFile::new("client-ca-file", path);
+        builder = builder.client_authorities(file.certificates()?);
     }
     let mut data = None;
     if let Some(folder) = &flags.data_dir {

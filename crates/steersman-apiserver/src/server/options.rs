@@ -95,8 +95,9 @@ impl ApiServerBuilder {
 
     /// Sets the authorities of client certificates, in PEM. The common name of a client's
     /// certificate is the user's name and its organizations are the groups, as with
-    /// `--client-ca-file` of a kube-apiserver; a bearer token takes precedence. A certificate of
-    /// another authority ends the handshake. Default: clients are not asked for certificates.
+    /// `--client-ca-file` of a kube-apiserver, and takes precedence over a bearer token. Requests with
+    /// a certificate of another authority, or an expired one, are answered 401, unless they carry a
+    /// token. Default: clients are not asked for certificates.
     pub fn client_authorities(mut self, certificates: impl Into<String>) -> Self {
         self.pem.clients = Some(certificates.into());
         self
@@ -147,6 +148,13 @@ impl ApiServerBuilder {
     /// (`--service-account-jwks-uri`). Default: `/openid/v1/jwks` at the listener.
     pub fn service_account_jwks_uri(mut self, url: impl Into<String>) -> Self {
         self.registry.tokens.jwks_uri = Some(url.into());
+        self
+    }
+
+    /// Sets whether tokens that a kubelet projects into Pods last a year instead of the requested
+    /// 3,607 seconds (`--service-account-extend-token-expiration`). Default true.
+    pub fn service_account_extend_token_expiration(mut self, extend: bool) -> Self {
+        self.registry.tokens.has_exact_expiration = !extend;
         self
     }
 

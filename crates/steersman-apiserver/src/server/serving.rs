@@ -14,6 +14,8 @@ use futures::{FutureExt as _, StreamExt as _};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
+use jiff::Timestamp;
+use rustls::pki_types::CertificateDer;
 use steersman_registry::Registry;
 use steersman_registry::auth::{User, user_of};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -24,9 +26,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::error::Error;
-use crate::http::ApiService;
+use crate::http::{ApiService, Caller};
 use crate::kubeconfig;
-use crate::tls::Identity;
+use crate::tls::{ClientAuthorities, Identity};
 
 use super::ApiServer;
 use super::socket::Socket;
@@ -57,22 +59,6 @@ pub struct Serving {
     stop: CancellationToken,
     tasks: TaskTracker,
     accepted: Arc<AtomicUsize>,
-}
-
-impl ApiServer {
-    /// Returns the service of a connection; `shown` is the user of the client's certificate.
-    fn network(&self, shown: Option<User>, stop: CancellationToken) -> ApiService {
-        let context = Arc::clone(&self.context);
-        let everybody = context.with_registry(|registry| registry.authorizer().allows_all());
-        let caller = shown.unwrap_or_else(|| {
-            if everybody {
-                User::admin()
-            } else {
-                User::anonymous()
-            }
-        });
-        ApiService::new(context, caller, stop)
-    }
 }
 
 impl Serving {
@@ -109,6 +95,7 @@ impl Serving {
         let accepting = Accepting {
             listener,
             acceptor,
+            clients: identity.clients,
             server: server.clone(),
             stop: stop.clone(),
             tasks: tasks.clone(),
@@ -249,6 +236,7 @@ fn write_private(path: &Path, text: &str) -> io::Result<()> {
 struct Accepting {
     listener: TcpListener,
     acceptor: TlsAcceptor,
+    clients: Option<Arc<ClientAuthorities>>,
     server: ApiServer,
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -286,6 +274,7 @@ impl Accepting {
                     let connection = serve(
                         socket,
                         self.acceptor.clone(),
+                        self.clients.clone(),
                         self.server.clone(),
                         self.stop.clone(),
                     );
@@ -326,11 +315,30 @@ async fn shake_hands(
     Ok(None)
 }
 
+/// Returns the user of a client certificate, which is valid at this time.
+fn caller(
+    presented: Option<&[CertificateDer<'_>]>,
+    authorities: Option<&ClientAuthorities>,
+    now: Timestamp,
+) -> Caller {
+    let anonymous = || Caller::Usual(Arc::new(User::anonymous()));
+    let (Some(presented), Some(authorities)) = (presented, authorities) else {
+        return anonymous();
+    };
+    if authorities.check(presented, now).is_err() {
+        return Caller::BadCertificate;
+    }
+    // The first certificate is the client's own. Without a common name it names no user.
+    let user = presented.first().and_then(|own| user_of(own));
+    user.map_or_else(anonymous, |user| Caller::Certificate(Arc::new(user)))
+}
+
 /// Serves one connection until the client closes it, it breaks, the listener stops, or the server
 /// simulates a restart.
 async fn serve(
     socket: TcpStream,
     acceptor: TlsAcceptor,
+    clients: Option<Arc<ClientAuthorities>>,
     server: ApiServer,
     stop: CancellationToken,
 ) {
@@ -347,10 +355,12 @@ async fn serve(
         },
     };
     let (_, session) = stream.get_ref();
-    // The first certificate is the client's own.
-    let certificate = session.peer_certificates().and_then(<[_]>::first);
-    let shown = certificate.and_then(|certificate| user_of(certificate));
-    let service = server.network(shown, stop.clone());
+    let caller = caller(
+        session.peer_certificates(),
+        clients.as_deref(),
+        server.now(),
+    );
+    let service = ApiService::new(Arc::clone(&server.context), caller, stop.clone());
     let mut restarts = server.context.subscribe_to_restarts();
     // A restart may have begun before this connection subscribed to restarts.
     if server.context.faults.away_for().is_some() {

@@ -5,6 +5,7 @@
 mod support;
 
 mod bad_input;
+mod client_certificates;
 mod crds;
 mod discovery;
 mod faults;

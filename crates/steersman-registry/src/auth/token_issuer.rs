@@ -38,6 +38,9 @@ pub struct TokenOptions {
     pub signing_key: Option<String>,
     /// Further keys of accepted tokens, in PEM (`--service-account-key-file`).
     pub keys: Vec<String>,
+    /// Whether tokens that a kubelet projects into Pods last only as long as requested
+    /// (`--service-account-extend-token-expiration=false`), and not a year.
+    pub has_exact_expiration: bool,
 }
 
 impl fmt::Debug for TokenOptions {
@@ -48,6 +51,24 @@ impl fmt::Debug for TokenOptions {
             .field("audiences", &self.audiences)
             .field("jwks_uri", &self.jwks_uri)
             .finish_non_exhaustive()
+    }
+}
+
+impl TokenOptions {
+    /// Checks a text for [`signing_key`](Self::signing_key).
+    ///
+    /// # Errors
+    /// Fails with a description of the problem, which never contains a key.
+    pub fn check_signing_key(pem: &str) -> Result<(), String> {
+        key_pem::signing_key(pem).map(drop)
+    }
+
+    /// Checks a text for [`keys`](Self::keys).
+    ///
+    /// # Errors
+    /// Fails with a description of the problem, which never contains a key.
+    pub fn check_keys(pem: &str) -> Result<(), String> {
+        key_pem::verifying_keys(pem).map(drop)
     }
 }
 
@@ -95,6 +116,7 @@ pub struct TokenIssuer {
     issuers: Vec<String>,
     audiences: Vec<String>,
     jwks_uri: Option<String>,
+    has_exact_expiration: bool,
     secret: TokenSecret,
     /// The configured signing key.
     given: Option<Arc<SigningKey>>,
@@ -146,6 +168,7 @@ impl TokenIssuer {
             audiences: or_default(&options.audiences, &issuers),
             issuers,
             jwks_uri: options.jwks_uri.clone(),
+            has_exact_expiration: options.has_exact_expiration,
             given: None,
             derived: SigningKey::of_seed(&secret.0).map(Arc::new),
             secret,
@@ -208,6 +231,11 @@ impl TokenIssuer {
     /// Returns the audiences of the server.
     pub fn audiences(&self) -> &[String] {
         &self.audiences
+    }
+
+    /// Returns whether tokens for Pods last only as long as requested.
+    pub fn has_exact_expiration(&self) -> bool {
+        self.has_exact_expiration
     }
 
     fn signing_key(&self) -> Result<&SigningKey, String> {

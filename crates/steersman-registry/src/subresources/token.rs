@@ -101,14 +101,16 @@ impl Registry {
     }
 
     /// Returns the duration in seconds of a token that was requested for `lasts` seconds. As by
-    /// kube-apiserver, a token that a kubelet projects into a Pod lasts longer than requested.
+    /// kube-apiserver, a token that a kubelet projects into a Pod lasts longer than requested, unless
+    /// an option says otherwise.
     fn lifetime(&self, lasts: i64, audiences: &Value, claims: &Value) -> i64 {
         let is_own = |audience: &Value| {
             let mut all = self.issuer.audiences().iter();
             all.any(|own| audience == own)
         };
         let mut audiences = audiences.as_array().into_iter().flatten();
-        if lasts == PROJECTED && !claims["pod"].is_null() && audiences.all(is_own) {
+        let extends = !self.issuer.has_exact_expiration();
+        if extends && lasts == PROJECTED && !claims["pod"].is_null() && audiences.all(is_own) {
             EXTENDED
         } else {
             lasts

@@ -2,11 +2,24 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
 use http::request::Parts;
 use jiff::Timestamp;
 use steersman_registry::Registry;
 use steersman_registry::auth::{Attributes, Impersonations, User, bearer, wanted};
 use steersman_text::status::Status;
+
+/// The client of a connection, as it is known before its requests.
+#[derive(Debug, Clone)]
+pub(crate) enum Caller {
+    /// Without a client certificate. Requests without a credential are those of this user.
+    Usual(Arc<User>),
+    /// The user of an accepted client certificate.
+    Certificate(Arc<User>),
+    /// With a client certificate that is not accepted.
+    BadCertificate,
+}
 
 /// The result of authentication and authorization.
 #[derive(Debug)]
@@ -27,29 +40,19 @@ impl AuthOutcome {
 }
 
 /// Authenticates, impersonates and authorizes a request, in the order of kube-apiserver's filters.
-/// A request without credentials is attributed to the `default` user.
 pub(crate) fn check(
     registry: &Registry,
     impersonations: &mut Impersonations,
     parts: &Parts,
-    default: &Arc<User>,
+    caller: &Caller,
     asked: &dyn Fn() -> Attributes,
     now: Timestamp,
 ) -> AuthOutcome {
-    let authorizer = registry.authorizer();
-    let known = bearer(&parts.headers).map(|token| registry.authenticate(token, &[], now));
-    let presented = parts.headers.contains_key(http::header::AUTHORIZATION);
-    let user = match known {
-        Some(Ok(known)) => known.user,
-        Some(Err(_)) | None if authorizer.allows_all() => Arc::clone(default),
-        Some(Err(_)) => {
-            let status = Status::failure(401, "Unauthorized", "Unauthorized");
-            return AuthOutcome::refused(Arc::new(User::default()), None, status);
-        }
-        // An unknown credential makes the request anonymous.
-        None if presented => Arc::new(User::anonymous()),
-        None => Arc::clone(default),
+    let Some(user) = authenticate(registry, &parts.headers, caller, now) else {
+        let status = Status::failure(401, "Unauthorized", "Unauthorized");
+        return AuthOutcome::refused(Arc::new(User::default()), None, status);
     };
+    let authorizer = registry.authorizer();
     let (user, by) = match wanted(&parts.headers) {
         Ok(None) => (user, None),
         Err(status) => return AuthOutcome::refused(user, None, status),
@@ -70,5 +73,29 @@ pub(crate) fn check(
         user,
         by,
         refusal: None,
+    }
+}
+
+/// Returns the user of a request, or `None` if no credential is accepted and one is wrong. As in
+/// kube-apiserver, an accepted certificate precedes a token, and an accepted token makes up for a
+/// certificate that is not accepted (AUTH-10).
+fn authenticate(
+    registry: &Registry,
+    headers: &HeaderMap,
+    caller: &Caller,
+    now: Timestamp,
+) -> Option<Arc<User>> {
+    if let Caller::Certificate(user) = caller {
+        return Some(Arc::clone(user));
+    }
+    if let Some(token) = bearer(headers) {
+        let known = registry.authenticate(token, &[], now);
+        return known.ok().map(|known| known.user);
+    }
+    match caller {
+        Caller::BadCertificate => None,
+        // An unknown credential makes the request anonymous.
+        _ if headers.contains_key(AUTHORIZATION) => Some(Arc::new(User::anonymous())),
+        Caller::Usual(user) | Caller::Certificate(user) => Some(Arc::clone(user)),
     }
 }

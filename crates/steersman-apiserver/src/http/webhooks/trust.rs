@@ -1,6 +1,5 @@
 //! Machine: decides whether a webhook's certificate is trusted.
 
-mod chain;
 mod names;
 
 use std::error::Error as StdError;
@@ -8,6 +7,7 @@ use std::fmt::{self, Display};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use names::check_host;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::CryptoProvider;
@@ -16,10 +16,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme,
 };
-use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use chain::Pool;
-use names::check_host;
+use crate::tls::{KeyPurpose, Pool, parse};
 
 /// Trusts the certificates that Go's verifier trusts with a bundle as its roots (HOOK-1):
 /// certificates with a chain that ends in a certificate of the bundle, and the certificates of the
@@ -73,12 +71,13 @@ impl Trust {
         now: UnixTime,
     ) -> Result<(), Error> {
         let leaf = parse(shown).ok_or(CertificateError::BadEncoding)?;
-        let roots: Vec<_> = self.given.iter().filter_map(|one| parse(one)).collect();
-        let sent: Vec<_> = others.iter().filter_map(|one| parse(one)).collect();
+        let roots: Vec<_> = self.given.iter().filter_map(parse).collect();
+        let sent: Vec<_> = others.iter().filter_map(parse).collect();
         let pool = Pool {
             roots: &roots,
             others: &sent,
             now: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
+            purpose: KeyPurpose::Server,
         };
         pool.check_leaf(&leaf).map_err(refused)?;
         let host = host(name);
@@ -171,11 +170,6 @@ impl StdError for Refused {}
 
 fn refused(why: String) -> Error {
     CertificateError::Other(OtherError(Arc::new(Refused(why)))).into()
-}
-
-fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>> {
-    let (rest, parsed) = X509Certificate::from_der(certificate).ok()?;
-    rest.is_empty().then_some(parsed)
 }
 
 /// Returns a name as in a URL, but an IPv6 address without brackets.

@@ -59,13 +59,13 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     let accepting = CancellationToken::new();
     let _accepting = accepting.clone().drop_guard();
     for listener in listeners {
+        let url = listener
+            .local_addr()
+            .map(|address| format!("http://{address}"));
         tokio::spawn(accept(listener, Arc::clone(&service), accepting.clone()));
-    }
-    for client in &options.clients {
-        say(
-            std::io::stderr(),
-            &format!("etcd: listens on {}", client.url),
-        );
+        if let Ok(url) = url {
+            say(std::io::stderr(), &format!("etcd: listens on {url}"));
+        }
     }
     stop.await;
     // If both programs are stopped at once, the kube-apiserver saves once more.

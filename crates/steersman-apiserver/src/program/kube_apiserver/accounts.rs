@@ -1,12 +1,10 @@
 //! Driver: the keys that sign and verify tokens of ServiceAccounts.
 
-use std::path::Path;
-
 use steersman_apiserver::ApiServerBuilder;
 
 use super::options::AccountOptions;
+use crate::program::flag_file::FlagFile;
 use crate::program::problem::Problem;
-use crate::program::seed::read;
 
 /// Sets issuers, audiences and keys.
 ///
@@ -20,11 +18,12 @@ pub(super) fn configure(
         builder = builder.service_account_issuer(issuer);
     }
     for path in &options.keys {
-        builder = builder.service_account_keys(key(path, "service-account-key-file")?);
+        let file = FlagFile::new("service-account-key-file", path);
+        builder = builder.service_account_keys(file.verifying_keys()?);
     }
     if let Some(path) = &options.signing_key {
-        let key = key(path, "service-account-signing-key-file")?;
-        builder = builder.service_account_signing_key(key);
+        let file = FlagFile::new("service-account-signing-key-file", path);
+        builder = builder.service_account_signing_key(file.signing_key()?);
     }
     if !options.audiences.is_empty() {
         builder = builder.api_audiences(options.audiences.iter().cloned());
@@ -32,14 +31,5 @@ pub(super) fn configure(
     if let Some(url) = &options.jwks_uri {
         builder = builder.service_account_jwks_uri(url);
     }
-    Ok(builder)
-}
-
-fn key(path: &Path, flag: &'static str) -> Result<String, Problem> {
-    let text = read(path)?;
-    if text.contains("-----BEGIN") {
-        return Ok(text);
-    }
-    let path = path.to_owned();
-    Err(Problem::NoKey { flag, path })
+    Ok(builder.service_account_extend_token_expiration(options.extends_projected))
 }

@@ -21,6 +21,8 @@ const WRITE: Duration = Duration::from_millis(100);
 pub(super) struct AuditLog {
     file: Option<File>,
     news: RequestNews,
+    /// The number of events that were lost since the last successful write.
+    lost: usize,
 }
 
 impl AuditLog {
@@ -44,8 +46,11 @@ impl AuditLog {
                 })?)
             }
         };
-        let news = RequestNews::default();
-        Ok(Self { file, news })
+        Ok(Self {
+            file,
+            news: RequestNews::default(),
+            lost: 0,
+        })
     }
 
     /// Appends events until the token is cancelled, and then those of the last requests.
@@ -63,7 +68,9 @@ impl AuditLog {
     fn write(&mut self, server: &ApiServer) {
         let (run, now) = (std::process::id(), server.now());
         let mut text = String::new();
+        let mut events = 0;
         for record in self.news.next(server) {
+            events += 1;
             text.push_str(&audit_event::event(&record, run, now).to_string());
             text.push('\n');
         }
@@ -74,9 +81,24 @@ impl AuditLog {
             Some(file) => file.write_all(text.as_bytes()),
             None => std::io::stdout().write_all(text.as_bytes()),
         };
-        if let Err(error) = written {
-            let text = format!("kube-apiserver: cannot write the audit log: {error}");
-            say(std::io::stderr(), &text);
+        match written {
+            Ok(()) if self.lost > 0 => {
+                let text = format!(
+                    "kube-apiserver: the audit log is written again; {} events are missing",
+                    self.lost
+                );
+                say(std::io::stderr(), &text);
+                self.lost = 0;
+            }
+            Ok(()) => {}
+            Err(error) => {
+                // Only the first message of an outage is news.
+                if self.lost == 0 {
+                    let text = format!("kube-apiserver: cannot write the audit log: {error}");
+                    say(std::io::stderr(), &text);
+                }
+                self.lost += events;
+            }
         }
     }
 }

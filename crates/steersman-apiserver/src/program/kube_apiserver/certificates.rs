@@ -1,7 +1,7 @@
 //! Driver: the certificate of the listener: named files, those of the certificate folder, or a
 //! generated one.
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,11 @@ use rcgen::{
 };
 
 use super::options::KubeApiserverOptions;
+use crate::program::flag_file::FlagFile;
 use crate::program::problem::Problem;
-use crate::program::seed::read;
 
+/// The file in the folder that is locked while the pair is generated.
+const LOCK: &str = "apiserver.lock";
 /// The names in a generated certificate, besides the address of the listener.
 const NAMES: [&str; 6] = [
     "kubernetes",
@@ -25,27 +27,50 @@ const NAMES: [&str; 6] = [
     "::1",
 ];
 
-/// Returns the certificate and the key in PEM; `None` leaves the generation to the server.
+/// Returns the paths of the certificate and of its key, if the options name files or a folder.
+pub(super) fn paths(options: &KubeApiserverOptions) -> Option<(PathBuf, PathBuf)> {
+    let in_folder = |folder: &PathBuf| (folder.join("apiserver.crt"), folder.join("apiserver.key"));
+    let named = options.tls.clone();
+    named.or_else(|| options.cert_dir.as_ref().map(in_folder))
+}
+
+/// Returns the certificate and the key in PEM; `None` leaves the generation to the server. A folder
+/// without both gets generated ones, as by kube-apiserver.
 ///
 /// # Errors
-/// A file that cannot be read or written.
+/// A file that cannot be read or written, or one of the two alone.
 pub(super) fn pair(options: &KubeApiserverOptions) -> Result<Option<(String, String)>, Problem> {
-    if let Some((certificate, key)) = &options.tls {
-        return Ok(Some((read(certificate)?, read(key)?)));
-    }
-    let Some(folder) = &options.cert_dir else {
+    let Some((certificate, key)) = paths(options) else {
         return Ok(None);
     };
-    let (certificate, key) = (folder.join("apiserver.crt"), folder.join("apiserver.key"));
-    if !certificate.exists() || !key.exists() {
-        let (certificate_pem, key_pem) =
-            generate(options.address.ip()).map_err(|source| Problem::Certificate { source })?;
+    let is_complete = || certificate.exists() && key.exists();
+    if let (None, Some(folder), false) = (&options.tls, &options.cert_dir, is_complete()) {
         std::fs::create_dir_all(folder).map_err(failed(folder))?;
-        write(&key, &key_pem, 0o600).map_err(failed(&key))?;
-        write(&certificate, &certificate_pem, 0o644).map_err(failed(&certificate))?;
-        return Ok(Some((certificate_pem, key_pem)));
+        // Several servers that are started at once share one pair.
+        let path = folder.join(LOCK);
+        let lock = File::create(&path).map_err(failed(&path))?;
+        lock.lock().map_err(failed(&path))?;
+        match (certificate.exists(), key.exists()) {
+            (true, true) => {}
+            (false, false) => {
+                let (certificate_pem, key_pem) = generate(options.address.ip())
+                    .map_err(|source| Problem::Certificate { source })?;
+                write(&key, &key_pem, 0o600).map_err(failed(&key))?;
+                write(&certificate, &certificate_pem, 0o644).map_err(failed(&certificate))?;
+            }
+            (has_certificate, _) => {
+                let (existing, missing) = if has_certificate {
+                    (certificate, key)
+                } else {
+                    (key, certificate)
+                };
+                return Err(Problem::HalfPair { existing, missing });
+            }
+        }
     }
-    Ok(Some((read(&certificate)?, read(&key)?)))
+    let certificate = FlagFile::new("tls-cert-file", &certificate).certificates()?;
+    let key = FlagFile::new("tls-private-key-file", &key).text()?;
+    Ok(Some((certificate, key)))
 }
 
 /// Generates an authority and a certificate, and returns both certificates and the key, as

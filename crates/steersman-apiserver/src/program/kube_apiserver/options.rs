@@ -39,6 +39,8 @@ pub(super) struct AccountOptions {
     pub(super) audiences: Vec<String>,
     /// The URL of the key set.
     pub(super) jwks_uri: Option<String>,
+    /// Whether tokens for Pods last a year.
+    pub(super) extends_projected: bool,
 }
 
 /// The options of one start of kube-apiserver.
@@ -150,6 +152,8 @@ impl KubeApiserverOptions {
                     .last("service-account-jwks-uri")
                     .filter(|url| !url.is_empty())
                     .map(str::to_owned),
+                extends_projected: line.last("service-account-extend-token-expiration")
+                    != Some("false"),
             },
             service_network: networks.first().map(|one| (*one).to_owned()),
             service_account: plugins.service_account,

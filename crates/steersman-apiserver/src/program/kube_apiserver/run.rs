@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Request;
 use http_body_util::{BodyExt as _, Empty};
 use serde_json::Value;
-use steersman_apiserver::{ApiServer, ApiServerBuilder};
+use steersman_apiserver::{ApiServer, ApiServerBuilder, Error};
 use steersman_registry::auth::Authorization;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -15,6 +15,7 @@ use super::audit_log::AuditLog;
 use super::options::{KubeApiserverOptions, flags};
 use super::storage::Storage;
 use super::{accounts, certificates, token_file};
+use crate::program::flag_file::FlagFile;
 use crate::program::problem::Problem;
 use crate::program::process::{every, say, stopped};
 use crate::program::seed::{self, read};
@@ -66,7 +67,8 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     if let Some(path) = &options.faults {
         seed::faults(&server, path, &read(path)?)?;
     }
-    let serving = server.serve_others(options.address).await?;
+    let serving = server.serve_others(options.address).await;
+    let serving = serving.map_err(|error| unserved(error, &options))?;
     let url = serving.url();
     say(std::io::stderr(), &format!("kube-apiserver: serves {url}"));
     let auditing = CancellationToken::new();
@@ -86,6 +88,26 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
         let _ = audit.await;
     }
     storage.save_last(&server).await
+}
+
+/// Names the flags that an error of the listener is about.
+fn unserved(error: Error, options: &KubeApiserverOptions) -> Problem {
+    match error {
+        Error::Listen { source, .. } => Problem::Listen {
+            flag: "secure-port",
+            url: options.address.to_string(),
+            source,
+        },
+        Error::Certificates { .. } => match certificates::paths(options) {
+            Some((certificate, key)) => Problem::Pair {
+                certificate,
+                key,
+                source: error,
+            },
+            None => error.into(),
+        },
+        _ => error.into(),
+    }
 }
 
 fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Problem> {
@@ -110,7 +132,8 @@ fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Proble
         builder = builder.watch_timeout(timeout);
     }
     if let Some(path) = &options.client_ca {
-        builder = builder.client_authorities(read(path)?);
+        let file = FlagFile::new("client-ca-file", path);
+        builder = builder.client_authorities(file.certificates()?);
     }
     if let Some((certificate, key)) = certificates::pair(options)? {
         builder = builder.certificate(certificate, key);
@@ -124,7 +147,8 @@ fn users(
     let Some(path) = &options.tokens else {
         return Ok(Vec::new());
     };
-    token_file::users(&read(path)?).map_err(|problem| Problem::Tokens {
+    let text = FlagFile::new("token-auth-file", path).text()?;
+    token_file::users(&text).map_err(|problem| Problem::Tokens {
         path: path.clone(),
         line: problem.line,
         why: problem.why,

@@ -45,7 +45,8 @@ impl Storage {
     /// of another program, the objects are kept in memory and a warning says so.
     ///
     /// # Errors
-    /// Another kube-apiserver is attached, nothing listens, or the snapshot cannot be read.
+    /// The URL is none, another kube-apiserver is attached, nothing listens, or the snapshot cannot
+    /// be read.
     pub(super) async fn open(url: Option<&str>) -> Result<(Self, Option<Snapshot>), Problem> {
         let Some(url) = url else {
             say_memory("there is no --etcd-servers");
@@ -53,10 +54,12 @@ impl Storage {
         };
         let address = match address_of("etcd-servers", url) {
             Ok(address) => address,
-            Err(problem) => {
+            // Such as `https` or `unixs`: that of another program.
+            Err(problem) if has_foreign_scheme(url) => {
                 say_memory(&problem.to_string());
                 return Ok((Self { etcd: None }, None));
             }
+            Err(problem) => return Err(problem.into()),
         };
         match attach_when_it_listens(&address).await {
             AttachOutcome::Attached(attachment, text) => {
@@ -109,10 +112,13 @@ impl Storage {
             Some(_) => Duration::ZERO,
         };
         etcd.next_save = Instant::now() + rest;
-        if let Some(text) = &problem
-            && etcd.problem != problem
-        {
-            say(std::io::stderr(), text);
+        match &problem {
+            Some(text) if etcd.problem != problem => say(std::io::stderr(), text),
+            None if etcd.problem.is_some() => {
+                let text = format!("kube-apiserver: saved again to the etcd at {}", etcd.url);
+                say(std::io::stderr(), &text);
+            }
+            Some(_) | None => {}
         }
         etcd.problem = problem;
     }
@@ -187,6 +193,11 @@ async fn attach_when_it_listens(address: &str) -> AttachOutcome {
             return outcome;
         }
     }
+}
+
+fn has_foreign_scheme(url: &str) -> bool {
+    url.split_once("://")
+        .is_some_and(|(scheme, _)| scheme != "http")
 }
 
 fn say_memory(why: &str) {

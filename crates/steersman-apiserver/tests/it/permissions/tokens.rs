@@ -14,7 +14,11 @@ const TOKEN: &str = "/api/v1/namespaces/default/serviceaccounts/bot/token";
 
 /// Creates a server with a ServiceAccount `bot` and a Pod `p`.
 fn with_bot() -> ApiServer {
-    let server = server();
+    bot_of(server())
+}
+
+/// Adds the ServiceAccount and its Pod.
+fn bot_of(server: ApiServer) -> ApiServer {
     let bot =
         json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "bot" } });
     server.create(bot).unwrap();
@@ -111,6 +115,17 @@ async fn a_projected_token_of_a_pod_lasts_longer_than_requested() {
         assert_eq!(plain["exp"], plain["iat"].as_i64().unwrap() + lasts);
         assert_eq!(plain["kubernetes.io"].get("warnafter"), None);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_option_ends_projected_tokens_as_requested() {
+    let server = ApiServer::builder().service_account_extend_token_expiration(false);
+    let server = bot_of(server.build());
+    let mut spec = of_pod();
+    spec["expirationSeconds"] = json!(3607);
+    let projected = claims(&token(&server, spec).await);
+    assert_eq!(projected["exp"], projected["iat"].as_i64().unwrap() + 3607);
+    assert_eq!(projected["kubernetes.io"].get("warnafter"), None);
 }
 
 #[tokio::test(start_paused = true)]

@@ -37,6 +37,12 @@ async fn what_cannot_be_obeyed_is_refused_aloud() {
              authenticates; use --token-auth-file\n",
         ),
         (
+            "kube-apiserver",
+            &["--etcd-servers=abc"],
+            "kube-apiserver: --etcd-servers=abc is refused: the programs connect without TLS; use an http:// \
+             URL such as http://127.0.0.1:2379\n",
+        ),
+        (
             "etcd",
             &["--cert-file=/x"],
             "etcd: --cert-file is refused: clients connect without TLS\n",
@@ -85,9 +91,86 @@ async fn a_port_in_use_is_named() {
     let arguments = [format!("--secure-port={port}")];
     let said = programs.refused("kube-apiserver", &arguments).await;
     assert!(
-        said.contains(&format!("cannot listen on 127.0.0.1:{port}")),
+        said.contains(&format!(
+            "cannot listen on 127.0.0.1:{port} of --secure-port"
+        )),
         "{said}"
     );
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_is_named_with_its_flag() {
+    let (programs, folder) = (Programs::new(), TempDir::new().unwrap());
+    let file = |name: &str| folder.path().join(name);
+    let [one, other] = [(); 2].map(|()| rcgen::generate_simple_self_signed(Vec::new()).unwrap());
+    std::fs::write(file("a.crt"), one.cert.pem()).unwrap();
+    std::fs::write(file("a.der"), one.cert.der()).unwrap();
+    std::fs::write(file("b.key"), other.signing_key.serialize_pem()).unwrap();
+    std::fs::create_dir(file("half")).unwrap();
+    std::fs::copy(file("b.key"), file("half/apiserver.key")).unwrap();
+    let path = |name: &str| file(name).display().to_string();
+    for (arguments, said) in [
+        (
+            vec![format!("--client-ca-file={}", path("none"))],
+            format!(
+                "cannot use {} of --client-ca-file: No such file",
+                path("none")
+            ),
+        ),
+        (
+            vec![format!("--client-ca-file={}", path("a.der"))],
+            format!(
+                "cannot use {} of --client-ca-file: it is DER",
+                path("a.der")
+            ),
+        ),
+        (
+            vec![format!(
+                "--service-account-signing-key-file={}",
+                path("a.crt")
+            )],
+            format!(
+                "cannot use {} of --service-account-signing-key-file: the PEM text has no private key",
+                path("a.crt")
+            ),
+        ),
+        (
+            vec![
+                format!("--tls-cert-file={}", path("a.crt")),
+                format!("--tls-private-key-file={}", path("b.key")),
+            ],
+            format!(
+                "cannot serve with the certificate {} and the key {}",
+                path("a.crt"),
+                path("b.key")
+            ),
+        ),
+        (
+            vec![format!("--cert-dir={}", path("half"))],
+            format!(
+                "{} exists without {}",
+                path("half/apiserver.key"),
+                path("half/apiserver.crt")
+            ),
+        ),
+    ] {
+        let [port, ..] = free_ports();
+        let mut all = vec![format!("--secure-port={port}")];
+        all.extend(arguments);
+        let answer = programs.refused("kube-apiserver", &all).await;
+        assert!(answer.contains(&said), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn servers_that_start_at_once_share_the_certificate_of_their_folder() {
+    let (programs, folder) = (Programs::new(), TempDir::new().unwrap());
+    let starts = (0..4).map(|_| alone(&programs, &folder, &[], &[]));
+    let servers = futures::future::join_all(starts).await;
+    for (mut process, admin) in servers {
+        get(&admin, "/version").await.unwrap();
+        assert!(process.stop().await.success());
+    }
 }
 
 #[tokio::test]

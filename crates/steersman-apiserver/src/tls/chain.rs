@@ -2,12 +2,14 @@
 //! messages.
 
 use jiff::Timestamp;
+use rustls::pki_types::CertificateDer;
 use steersman_text::go;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::ParsedExtension;
 use x509_parser::oid_registry::{
     OID_KEY_TYPE_EC_PUBLIC_KEY, OID_SIG_ED25519, OID_X509_EXT_SUBJECT_ALT_NAME,
 };
+use x509_parser::prelude::FromDer as _;
 use x509_parser::x509::X509Version;
 
 /// Maximum number of signatures that are checked for one certificate. A chain that needs more is an
@@ -19,13 +21,21 @@ const CANNOT_SIGN: &str =
     "x509: invalid signature: parent certificate cannot sign this kind of certificate";
 
 /// The certificates in which authorities are searched.
-pub(super) struct Pool<'a> {
+pub(crate) struct Pool<'a> {
     /// The certificates of the bundle. Each is trusted, independently of its issuer.
-    pub(super) roots: &'a [X509Certificate<'a>],
+    pub(crate) roots: &'a [X509Certificate<'a>],
     /// The certificates that came with the one to verify. Each must be signed in turn.
-    pub(super) others: &'a [X509Certificate<'a>],
+    pub(crate) others: &'a [X509Certificate<'a>],
     /// The time, in seconds since 1970.
-    pub(super) now: i64,
+    pub(crate) now: i64,
+    pub(crate) purpose: KeyPurpose,
+}
+
+/// The purpose that the extended key usages of a chain have to allow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeyPurpose {
+    Server,
+    Client,
 }
 
 /// The position of a certificate in a chain.
@@ -50,7 +60,7 @@ impl<'a> Pool<'a> {
     ///
     /// # Errors
     /// Fails with Go's message about the first problem.
-    pub(super) fn check_leaf(&self, leaf: &X509Certificate<'_>) -> Result<(), String> {
+    pub(crate) fn check_leaf(&self, leaf: &X509Certificate<'_>) -> Result<(), String> {
         self.check(leaf, CertificateRole::Leaf, 0)
     }
 
@@ -59,7 +69,7 @@ impl<'a> Pool<'a> {
     ///
     /// # Errors
     /// Fails with Go's message about the missing chain.
-    pub(super) fn chain(&self, leaf: &'a X509Certificate<'a>) -> Result<Chain<'a>, String> {
+    pub(crate) fn chain(&self, leaf: &'a X509Certificate<'a>) -> Result<Chain<'a>, String> {
         let chains = if self.roots.iter().any(|root| root.as_raw() == leaf.as_raw()) {
             vec![vec![leaf]]
         } else {
@@ -67,7 +77,7 @@ impl<'a> Pool<'a> {
             self.build(&[leaf], &mut search)?
         };
         let mut chains = chains.into_iter();
-        let usable = chains.find(|chain| chain.iter().all(|one| serves(one)));
+        let usable = chains.find(|chain| chain.iter().all(|one| self.purpose.is_allowed(one)));
         usable.ok_or_else(|| "x509: certificate specifies an incompatible key usage".to_owned())
     }
 
@@ -176,12 +186,22 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// Returns whether the extended key usages allow a server certificate; no usages allow everything.
-fn serves(certificate: &X509Certificate<'_>) -> bool {
-    match certificate.extended_key_usage() {
-        Ok(Some(usage)) => usage.value.any || usage.value.server_auth,
-        Ok(None) => true,
-        Err(_) => false,
+impl KeyPurpose {
+    /// Returns whether the extended key usages of a certificate allow this purpose; no usages allow
+    /// everything.
+    fn is_allowed(self, certificate: &X509Certificate<'_>) -> bool {
+        match certificate.extended_key_usage() {
+            Ok(Some(usage)) => {
+                let usage = usage.value;
+                usage.any
+                    || match self {
+                        Self::Server => usage.server_auth,
+                        Self::Client => usage.client_auth,
+                    }
+            }
+            Ok(None) => true,
+            Err(_) => false,
+        }
     }
 }
 
@@ -247,6 +267,12 @@ fn unknown(hint: Option<(String, &X509Certificate<'_>)>) -> String {
     format!(
         "{unknown} (possibly because of {why} while trying to verify candidate authority certificate {name})"
     )
+}
+
+/// Parses a certificate; `None` if it is no X.509, or if other bytes follow.
+pub(crate) fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Option<X509Certificate<'a>> {
+    let (rest, parsed) = X509Certificate::from_der(certificate).ok()?;
+    rest.is_empty().then_some(parsed)
 }
 
 /// Formats a time as RFC 3339 without fractions.

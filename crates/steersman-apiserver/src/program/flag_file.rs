@@ -1,0 +1,126 @@
+//! Driver: files that flags name, in PEM.
+
+use std::path::{Path, PathBuf};
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use steersman_registry::auth::TokenOptions;
+
+use super::problem::Problem;
+
+/// The first byte of a certificate or key in DER.
+const DER: u8 = 0x30;
+
+/// A file and the flag that names it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FlagFile<'a> {
+    flag: &'static str,
+    path: &'a Path,
+}
+
+impl<'a> FlagFile<'a> {
+    pub(crate) fn new(flag: &'static str, path: &'a Path) -> Self {
+        Self { flag, path }
+    }
+
+    /// Reads certificates.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no certificate.
+    pub(crate) fn certificates(self) -> Result<String, Problem> {
+        let text = self.text()?;
+        let all = CertificateDer::pem_slice_iter(text.as_bytes());
+        let all: Result<Vec<_>, _> = all.collect();
+        match all {
+            Ok(all) if all.is_empty() => Err(self.problem("it holds no certificate in PEM")),
+            Ok(_) => Ok(text),
+            // The error of the parser may quote the text.
+            Err(_) => Err(self.problem("it is malformed PEM")),
+        }
+    }
+
+    /// Reads the private key that signs tokens.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no private key of a known kind.
+    pub(crate) fn signing_key(self) -> Result<String, Problem> {
+        self.checked(TokenOptions::check_signing_key)
+    }
+
+    /// Reads keys that verify tokens.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no key of a known kind.
+    pub(crate) fn verifying_keys(self) -> Result<String, Problem> {
+        self.checked(TokenOptions::check_keys)
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is no text.
+    pub(crate) fn text(self) -> Result<String, Problem> {
+        let bytes = std::fs::read(self.path).map_err(|source| self.problem(source))?;
+        let is_der = bytes.first() == Some(&DER);
+        String::from_utf8(bytes).map_err(|_| {
+            self.problem(if is_der {
+                "it is DER; convert it to PEM, for instance with `openssl x509 -inform der`"
+            } else {
+                "it is no text"
+            })
+        })
+    }
+
+    fn checked(self, check: fn(&str) -> Result<(), String>) -> Result<String, Problem> {
+        let text = self.text()?;
+        check(&text).map_err(|why| self.problem(why))?;
+        Ok(text)
+    }
+
+    fn problem(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Problem {
+        Problem::FlagFile {
+            flag: self.flag,
+            path: PathBuf::from(self.path),
+            source: source.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::chain;
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_named_with_its_flag() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("x.pem");
+        let file = FlagFile::new("client-ca-file", &path);
+        let text = chain(&file.certificates().unwrap_err());
+        let named = format!("cannot use {} of --client-ca-file: ", path.display());
+        assert!(
+            text.starts_with(&named) && text.contains("No such file"),
+            "{text}"
+        );
+        for (content, why) in [
+            (&b"\x30\x82\xff"[..], "it is DER; convert it"),
+            (b"\xff\xfe", "it is no text"),
+            (b"", "it holds no certificate in PEM"),
+            (
+                b"-----BEGIN CERTIFICATE-----\nMII!\n-----END CERTIFICATE-----\n",
+                "it is malformed PEM",
+            ),
+        ] {
+            std::fs::write(&path, content).unwrap();
+            let text = chain(&file.certificates().unwrap_err());
+            assert!(text.contains(&format!("{named}{why}")), "{text}");
+        }
+        let text = chain(&file.signing_key().unwrap_err());
+        assert!(text.contains("malformed PEM"), "{text}");
+        std::fs::write(&path, "").unwrap();
+        let text = chain(&file.signing_key().unwrap_err());
+        assert!(text.contains("the PEM text has no private key"), "{text}");
+        let text = chain(&file.verifying_keys().unwrap_err());
+        assert!(text.contains("the PEM text has no key"), "{text}");
+    }
+}

@@ -1,0 +1,120 @@
+//! Machine: decides whether a client certificate is accepted, after the handshake.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+
+use super::chain::{KeyPurpose, Pool, parse};
+
+/// The authorities of client certificates (`--client-ca-file` of a kube-apiserver).
+///
+/// As there, the handshake only shows that the client has the key of its certificate; the
+/// certificate itself is checked afterwards, so that the client gets an answer (AUTH-10).
+#[derive(Debug)]
+pub(crate) struct ClientAuthorities {
+    authorities: Vec<CertificateDer<'static>>,
+    /// The subjects of the authorities, by which clients choose a certificate.
+    subjects: Vec<DistinguishedName>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ClientAuthorities {
+    /// # Errors
+    /// Fails with the position, from 1, of a certificate that cannot be parsed.
+    pub(super) fn new(
+        authorities: Vec<CertificateDer<'static>>,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Self, String> {
+        let mut subjects = Vec::new();
+        for (number, authority) in authorities.iter().enumerate() {
+            let parsed = parse(authority)
+                .ok_or_else(|| format!("certificate {} is no X.509", number + 1))?;
+            let subject = parsed.subject().as_raw().to_vec();
+            subjects.push(DistinguishedName::from(subject));
+        }
+        Ok(Self {
+            authorities,
+            subjects,
+            provider,
+        })
+    }
+
+    /// Checks the certificates that a client presented, its own first, as Go's verifier does for
+    /// the purpose of clients.
+    ///
+    /// # Errors
+    /// Fails with Go's message.
+    pub(crate) fn check(
+        &self,
+        presented: &[CertificateDer<'_>],
+        now: Timestamp,
+    ) -> Result<(), String> {
+        let malformed = || "x509: malformed certificate".to_owned();
+        let (own, others) = presented.split_first().ok_or_else(malformed)?;
+        let own = parse(own).ok_or_else(malformed)?;
+        let roots: Vec<_> = self.authorities.iter().filter_map(parse).collect();
+        let others: Vec<_> = others.iter().filter_map(parse).collect();
+        let pool = Pool {
+            roots: &roots,
+            others: &others,
+            now: now.as_second(),
+            purpose: KeyPurpose::Client,
+        };
+        pool.check_leaf(&own)?;
+        pool.chain(&own).map(drop)
+    }
+}
+
+impl ClientCertVerifier for ClientAuthorities {
+    fn client_auth_mandatory(&self) -> bool {
+        // Clients without a certificate use a token.
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &self.subjects
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let parsed = parse(certificate).ok_or(CertificateError::BadEncoding)?;
+        // The key alone, because webpki parses no certificate of version 1, as `openssl x509` makes
+        // them.
+        let key = SubjectPublicKeyInfoDer::from(parsed.public_key().raw);
+        let known = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature_with_raw_key(message, &key, signature, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let known = &self.provider.signature_verification_algorithms;
+        known.supported_schemes()
+    }
+}
