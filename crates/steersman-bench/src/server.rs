@@ -1,6 +1,7 @@
 //! Driver: the benchmarks of the embedded API server, each with processes of its own.
 
 pub(crate) mod fill;
+mod environment;
 mod player;
 mod program;
 pub(crate) mod serve;
@@ -24,6 +25,7 @@ struct ServerSize {
     seconds: u64,
     pods: u64,
     servers: u32,
+    deployments: u64,
 }
 
 const FULL: ServerSize = ServerSize {
@@ -33,6 +35,7 @@ const FULL: ServerSize = ServerSize {
     seconds: 10,
     pods: 100_000,
     servers: 200,
+    deployments: 1000,
 };
 
 const QUICK: ServerSize = ServerSize {
@@ -42,6 +45,7 @@ const QUICK: ServerSize = ServerSize {
     seconds: 1,
     pods: 1000,
     servers: 10,
+    deployments: 100,
 };
 
 /// Writes per second to the watched object.
@@ -57,6 +61,7 @@ pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> Outcome<Vec<
         progress("starts of the program");
         let runs = size.runs.max(5);
         figures.measure(program::start(program, runs)).await?;
+        figures.measure(environment::start(program, runs)).await?;
         progress(format!("{} programs at once", size.servers));
         figures
             .measure(program::many(program, size.servers))
@@ -72,6 +77,7 @@ pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> Outcome<Vec<
     for (deployments, tracked) in [(1, true), (1000, true), (1000, false)] {
         figures.add(played(size, deployments, tracked).await?);
     }
+    figures.add(ready(size).await?);
     Ok(figures.all())
 }
 
@@ -254,4 +260,30 @@ async fn played(size: ServerSize, deployments: u64, tracked: bool) -> Outcome<Fi
     Ok(Figure::new(&id, what, "Pods/s", rate)
         .more_is_better()
         .at_least(5000.0))
+}
+
+/// Measures the time in which the player makes Deployments ready at the speed of `--play workloads`.
+async fn ready(size: ServerSize) -> Outcome<Figure> {
+    let count = size.deployments.to_string();
+    let arguments = [
+        "player",
+        "--brisk",
+        "--pods",
+        &count,
+        "--deployments",
+        &count,
+    ];
+    let mut seconds = Vec::new();
+    for run in 1..=size.runs {
+        progress(format!("{count} Deployments, run {run} of {}", size.runs));
+        let mut actor = Actor::start(&arguments)?;
+        let answer: Played = actor.receive().await?;
+        actor.end().await?;
+        seconds.push(size.deployments as f64 / answer.pods_per_second);
+    }
+    let what = format!(
+        "time from the first of {count} Deployments with a Pod each until all are ready, with the player of `--play workloads`, which needs 0.11 s for a Pod"
+    );
+    let figure = Figure::new("server/player/ready", what, "s", Spread::of(seconds));
+    Ok(figure.at_most(1.0))
 }

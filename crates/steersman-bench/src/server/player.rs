@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::play::Played;
+use steersman_apiserver::play::{Played, Speed};
 use tokio::time::Instant;
 
 use crate::process::Outcome;
@@ -13,9 +13,14 @@ use crate::process::Outcome;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Waits until all Pods of these Deployments are ready, and returns the time in seconds.
-pub(crate) async fn bring_up(pods: u64, deployments: u64, tracked: bool) -> Outcome<f64> {
+pub(crate) async fn bring_up(
+    pods: u64,
+    deployments: u64,
+    tracked: bool,
+    speed: Speed,
+) -> Outcome<f64> {
     let server = ApiServer::builder()
-        .play(Played::everything().nodes(10).events(false))
+        .play(Played::everything().nodes(10).events(false).speed(speed))
         .track_managed_fields(tracked)
         .build();
     let began = Instant::now();

@@ -10,6 +10,7 @@ use http::Request;
 use http_body_util::{BodyExt, Empty};
 use serde::{Deserialize, Serialize};
 use steersman_apiserver::ApiServer;
+use steersman_apiserver::play::Speed;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -57,6 +58,9 @@ pub(crate) enum ServerRole {
         /// Disables managed fields.
         #[arg(long)]
         no_managed_fields: bool,
+        /// Takes the time of a fast cluster for each Pod, instead of none.
+        #[arg(long)]
+        brisk: bool,
     },
     /// Opens many watches over HTTPS.
     Watch {
@@ -121,7 +125,8 @@ impl ServerRole {
                     pods,
                     deployments,
                     no_managed_fields,
-                } => player(pods, deployments, !no_managed_fields).await,
+                    brisk,
+                } => player(pods, deployments, !no_managed_fields, brisk).await,
                 Self::Watch { place, watchers } => {
                     watch(serde_json::from_str(&place)?, watchers).await
                 }
@@ -248,8 +253,13 @@ async fn list_in_pages(server: &ApiServer) -> Outcome<u64> {
     }
 }
 
-async fn player(pods: u64, deployments: u64, tracked: bool) -> Outcome<()> {
-    let seconds = bring_up(pods, deployments, tracked).await?;
+async fn player(pods: u64, deployments: u64, tracked: bool, brisk: bool) -> Outcome<()> {
+    let speed = if brisk {
+        Speed::brisk()
+    } else {
+        Speed::instant()
+    };
+    let seconds = bring_up(pods, deployments, tracked, speed).await?;
     send(&Played {
         pods_per_second: pods as f64 / seconds,
         resident: memory()?.0,

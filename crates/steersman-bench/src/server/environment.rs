@@ -1,0 +1,183 @@
+//! Driver: measures the start of etcd and kube-apiserver as Go's envtest starts them.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+use tokio::time::Instant;
+
+use crate::process::Outcome;
+use crate::report::{Figure, Spread};
+use crate::wire::{Exchange, ServerAddress, trust};
+
+/// The interval between two health checks of envtest.
+const POLL: Duration = Duration::from_millis(100);
+/// The number of failed health checks after which a start has failed.
+const CHECKS: u32 = 100;
+
+/// A folder with the program under both names.
+struct Programs(TempDir);
+
+impl Programs {
+    fn of(program: &Path) -> Outcome<Self> {
+        let folder = tempfile::tempdir()?;
+        for name in ["etcd", "kube-apiserver"] {
+            fs::copy(program, folder.path().join(name))?;
+        }
+        Ok(Self(folder))
+    }
+
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(self.0.path().join(name));
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    /// Asks for the flags of a program, as envtest does before each start.
+    async fn help(&self, name: &str) -> Outcome<()> {
+        let status = self.command(name).arg("--help").status().await?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(format!("{name} --help ended with {status}").into())
+    }
+}
+
+/// Measures starts one after the other.
+pub(super) async fn start(program: &Path, runs: u32) -> Outcome<Vec<Figure>> {
+    let programs = Programs::of(program)?;
+    let mut times = Vec::new();
+    for _ in 0..runs {
+        times.push(start_once(&programs).await?.as_secs_f64());
+    }
+    let what = "time in which etcd and kube-apiserver start as by Go's envtest, which checks each of them every 100 ms";
+    let figure = Figure::new("server/program/environment", what, "s", Spread::of(times));
+    Ok(vec![figure.at_most(0.3)])
+}
+
+async fn start_once(programs: &Programs) -> Outcome<Duration> {
+    let folder = tempfile::tempdir()?;
+    let file = |name: &str| folder.path().join(name);
+    let [client, peer, port] = free_ports()?;
+    let began = Instant::now();
+    programs.help("etcd").await?;
+    let url = format!("http://127.0.0.1:{client}");
+    let _etcd = programs
+        .command("etcd")
+        .arg(format!("--advertise-client-urls={url}"))
+        .arg(format!("--data-dir={}", file("etcd").display()))
+        .arg(format!("--listen-client-urls={url}"))
+        .arg(format!("--listen-peer-urls=http://localhost:{peer}"))
+        .arg("--unsafe-no-fsync=true")
+        .spawn()?;
+    poll(|| is_healthy(client)).await?;
+    let authority = write_certificates(&file)?;
+    programs.help("kube-apiserver").await?;
+    let _server = serve(programs, &file, &url, port)?;
+    let place = ServerAddress {
+        address: format!("127.0.0.1:{port}"),
+        ca_pem: authority,
+        kubeconfig: String::new(),
+    };
+    poll(|| answers(&place, "/healthz")).await?;
+    Ok(began.elapsed())
+}
+
+fn serve(
+    programs: &Programs,
+    file: &impl Fn(&str) -> PathBuf,
+    etcd: &str,
+    port: u16,
+) -> Outcome<Child> {
+    let mut command = programs.command("kube-apiserver");
+    for (flag, name) in [
+        ("client-ca-file", "users.crt"),
+        ("service-account-key-file", "apiserver.crt"),
+        ("service-account-signing-key-file", "apiserver.key"),
+        ("cert-dir", "."),
+    ] {
+        command.arg(format!("--{flag}={}", file(name).display()));
+    }
+    let child = command
+        .args(["--allow-privileged=true", "--authorization-mode=RBAC"])
+        .args([
+            "--bind-address=127.0.0.1",
+            "--disable-admission-plugins=ServiceAccount",
+        ])
+        .args(["--service-cluster-ip-range=10.0.0.0/24"])
+        .arg(format!("--etcd-servers={etcd}"))
+        .arg(format!("--secure-port={port}"))
+        .arg(format!(
+            "--service-account-issuer=https://127.0.0.1:{port}/"
+        ))
+        .spawn()?;
+    Ok(child)
+}
+
+/// Checks at once and then at each interval, as envtest does.
+async fn poll<F: Future<Output = Outcome<bool>>>(mut check: impl FnMut() -> F) -> Outcome<()> {
+    for _ in 0..CHECKS {
+        // An error means that nothing listens yet.
+        if check().await.unwrap_or(false) {
+            return Ok(());
+        }
+        tokio::time::sleep(POLL).await;
+    }
+    Err("a program did not become healthy".into())
+}
+
+async fn is_healthy(port: u16) -> Outcome<bool> {
+    let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+    socket.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).await?;
+    Ok(answer.starts_with("HTTP/1.1 200 "))
+}
+
+async fn answers(place: &ServerAddress, path: &str) -> Outcome<bool> {
+    let (_, answer) = Exchange::get(place, &trust(place)?, path)
+        .await?
+        .drain()
+        .await?;
+    Ok(answer.starts_with("HTTP/1.1 200 "))
+}
+
+/// Writes the certificates that envtest makes for each start, and returns the authority of the server.
+fn write_certificates(file: &impl Fn(&str) -> PathBuf) -> Outcome<String> {
+    let [serving, users] = [authority()?, authority()?];
+    let key = KeyPair::generate()?;
+    let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let certificate = CertificateParams::new(names)?.signed_by(&key, &serving)?;
+    fs::write(file("apiserver.crt"), certificate.pem())?;
+    fs::write(file("apiserver.key"), key.serialize_pem())?;
+    fs::write(file("users.crt"), users.pem())?;
+    Ok(serving.pem())
+}
+
+fn authority() -> Outcome<CertifiedIssuer<'static, KeyPair>> {
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    Ok(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?)
+}
+
+/// Returns ports that are free now, as envtest does.
+fn free_ports() -> Outcome<[u16; 3]> {
+    let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0"));
+    let mut ports = [0; 3];
+    for (port, listener) in ports.iter_mut().zip(held) {
+        *port = listener?.local_addr()?.port();
+    }
+    Ok(ports)
+}
