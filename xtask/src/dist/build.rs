@@ -31,6 +31,9 @@ pub(super) fn build(root: &Path, platform: &Platform) -> Result<PathBuf, String>
         .args(["build", "--locked", "--offline", "--profile", PROFILE])
         .args(["--target", target, "--package", PROGRAM])
         .args(["--bin", PROGRAM, "--features", "binary"])
+        // Compilers of C write the time of the build into the allocator, unless this names another one. The same for
+        // each commit, because cargo does not compile C again for it.
+        .env("SOURCE_DATE_EPOCH", "0")
         .env_remove("RUSTFLAGS")
         .env("CARGO_ENCODED_RUSTFLAGS", flags(root, folder, platform));
     if let Some((variable, linker)) = cross_linker(target)? {
