@@ -48,8 +48,7 @@ def test_a_watch_sees_what_the_client_creates(steersman_cluster):
         assert event["type"] == "ADDED" and event["object"].data == {"key": "value"}
         watching.stop()
     [created] = steersman_cluster.requests(verb="create", resource="configmaps")
-    # The client names the object in the body only.
-    assert (created.namespace, created.status) == ("default", 201)
+    assert (created.namespace, created.name, created.status) == ("default", "a", 201)
     [watched] = steersman_cluster.requests(verb="watch", user_agent="OpenAPI-Generator")
     assert watched.parameters["resourceVersion"] == start and watched.sequence > created.sequence
 

@@ -62,14 +62,17 @@ impl RequestLog {
         self.shared.changed.send_modify(|version| *version += 1);
     }
 
-    /// Records the status code of a request's answer.
-    pub(crate) fn finish(&self, sequence: u64, status: u16) {
+    /// Records the status code of a request's answer, and the name of the created object.
+    pub(crate) fn finish(&self, sequence: u64, status: u16, created: Option<&str>) {
         let mut state = self.shared.state.lock();
         let found = state
             .records
             .binary_search_by_key(&sequence, |record| record.sequence);
         if let Some(record) = found.ok().and_then(|at| state.records.get_mut(at)) {
             record.status = Some(status);
+            if let Some(created) = created {
+                record.name = Some(created.to_owned());
+            }
         }
         drop(state);
         self.shared.changed.send_modify(|version| *version += 1);

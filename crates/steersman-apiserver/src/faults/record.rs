@@ -77,7 +77,7 @@ pub struct RequestRecord {
     pub subresource: Option<String>,
     /// Namespace in the path.
     pub namespace: Option<String>,
-    /// Name in the path.
+    /// Name in the path. That of a created object is known once it is created: faults do not see it.
     pub name: Option<String>,
     /// The `User-Agent` header; empty if absent.
     pub user_agent: String,

@@ -125,7 +125,7 @@ impl ApiService {
                     Reply::text(500, "[-]poststarthook failed: not finished\n")
                 }
             };
-            self.context.log.finish(record.sequence, reply.code);
+            self.context.log.finish(record.sequence, reply.code, None);
             return Ok(self.respond(reply, &record, &Decision::default(), false));
         }
         let mut decision = self.context.faults.decide(&record);
@@ -165,7 +165,10 @@ impl ApiService {
         }
         let accept = text(&parts.headers, header::ACCEPT);
         let reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
-        self.context.log.finish(record.sequence, reply.code);
+        let created = reply.created.as_deref();
+        self.context
+            .log
+            .finish(record.sequence, reply.code, created);
         self.context.counts.lock().count(&record, reply.code);
         let gzip = gzip::is_accepted(text(&parts.headers, header::ACCEPT_ENCODING));
         Ok(self.respond(reply, &record, &decision, gzip))

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use steersman_registry::Snapshot;
 
+use super::flag_file::FlagFile;
 use super::problem::Problem;
 
 const STATE: &str = "state.json";
@@ -131,8 +132,8 @@ fn write(
 }
 
 fn file(path: &Path) -> impl FnOnce(io::Error) -> Problem {
-    let path = path.to_owned();
-    move |source| Problem::File { path, source }
+    let file = FlagFile::new("--data-dir", path);
+    move |error| file.problem(error)
 }
 
 #[cfg(test)]

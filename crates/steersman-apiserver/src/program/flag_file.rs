@@ -1,4 +1,4 @@
-//! Driver: files that flags name, in PEM.
+//! Driver: files and folders that flags and variables of the environment name.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,17 @@ use super::problem::Problem;
 /// The first byte of a certificate or key in DER.
 const DER: u8 = 0x30;
 
-/// A file and the flag that names it.
+/// A file or folder and the flag that names it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FlagFile<'a> {
-    flag: &'static str,
+    /// The flag with its dashes, or the variable.
+    source: &'static str,
     path: &'a Path,
 }
 
 impl<'a> FlagFile<'a> {
-    pub(crate) fn new(flag: &'static str, path: &'a Path) -> Self {
-        Self { flag, path }
+    pub(crate) fn new(source: &'static str, path: &'a Path) -> Self {
+        Self { source, path }
     }
 
     /// Reads certificates.
@@ -77,11 +78,15 @@ impl<'a> FlagFile<'a> {
         Ok(text)
     }
 
-    fn problem(self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Problem {
+    /// Returns the error of this file.
+    pub(crate) fn problem(
+        self,
+        why: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Problem {
         Problem::FlagFile {
-            flag: self.flag,
+            named_by: self.source,
             path: PathBuf::from(self.path),
-            source: source.into(),
+            source: why.into(),
         }
     }
 }
@@ -95,7 +100,7 @@ mod tests {
     fn a_file_that_cannot_be_used_is_named_with_its_flag() {
         let folder = tempfile::TempDir::new().unwrap();
         let path = folder.path().join("x.pem");
-        let file = FlagFile::new("client-ca-file", &path);
+        let file = FlagFile::new("--client-ca-file", &path);
         let text = chain(&file.certificates().unwrap_err());
         let named = format!("cannot use {} of --client-ca-file: ", path.display());
         assert!(

@@ -12,8 +12,6 @@ use super::command_line::FlagProblem;
 /// An error with which the program ends.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
-    #[error("cannot use {}", path.display())]
-    File { path: PathBuf, source: io::Error },
     #[error("{} is in use by another steersman-apiserver", path.display())]
     InUse { path: PathBuf },
     #[error(
@@ -29,8 +27,10 @@ pub(crate) enum Problem {
     },
     #[error("cannot read the manifests")]
     Manifests(#[from] ManifestError),
-    #[error("{} holds no faults", path.display())]
+    #[error("{} of {named_by} holds no faults", path.display())]
     Faults {
+        /// The flag with its dashes, or the variable.
+        named_by: &'static str,
         path: PathBuf,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -46,7 +46,9 @@ pub(crate) enum Problem {
     Serve(#[from] steersman_apiserver::Error),
     #[error(transparent)]
     Flags(#[from] FlagProblem),
-    #[error("cannot listen on {url} of --{flag}; choose another port")]
+    #[error("--{flag} is refused: {why}")]
+    Option { flag: String, why: String },
+    #[error("cannot listen on {url} of --{flag}; choose another {}", cause(source))]
     Listen {
         flag: &'static str,
         url: String,
@@ -75,15 +77,18 @@ pub(crate) enum Problem {
         url: String,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    #[error("the changes since the last save are lost")]
+    Lost { source: Box<Problem> },
     #[error("line {line} of {} of --token-auth-file: {why}", path.display())]
     Tokens {
         path: PathBuf,
         line: usize,
         why: &'static str,
     },
-    #[error("cannot use {} of --{flag}", path.display())]
+    #[error("cannot use {} of {named_by}", path.display())]
     FlagFile {
-        flag: &'static str,
+        /// The flag with its dashes, or the variable.
+        named_by: &'static str,
         path: PathBuf,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
@@ -117,6 +122,14 @@ pub(crate) enum Problem {
     Runtime { source: io::Error },
     #[error("cannot wait for signals")]
     Signals { source: io::Error },
+}
+
+/// Returns the part of an address that is the cause of an error.
+fn cause(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => "port",
+        _ => "address",
+    }
 }
 
 fn way_back(before: Option<&Path>) -> String {

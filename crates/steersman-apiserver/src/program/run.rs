@@ -14,7 +14,7 @@ use super::flags::{EnabledApi, Flags};
 use super::problem::{Problem, chain};
 use super::process::{every, say, stopped};
 use super::request_news::RequestNews;
-use super::seed::{self, read};
+use super::seed;
 
 /// Interval at which the request log is printed.
 const LOOK: Duration = Duration::from_millis(100);
@@ -35,12 +35,12 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     }
     if let (Some(certificate), Some(key)) = (&flags.tls_cert_file, &flags.tls_private_key_file) {
         builder = builder.certificate(
-            FlagFile::new("tls-cert-file", certificate).certificates()?,
-            FlagFile::new("tls-private-key-file", key).text()?,
+            FlagFile::new("--tls-cert-file", certificate).certificates()?,
+            FlagFile::new("--tls-private-key-file", key).text()?,
         );
     }
     if let Some(path) = &flags.client_ca_file {
-        let file = FlagFile::new("client-ca-file", path);
+        let file = FlagFile::new("--client-ca-file", path);
         builder = builder.client_authorities(file.certificates()?);
     }
     let mut data = None;
@@ -54,7 +54,7 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     let server = builder.build();
     seed::plant(&server, &flags.crds, &flags.manifests)?;
     if let Some(path) = &flags.faults {
-        seed::faults(&server, path, &read(path)?)?;
+        seed::faults(&server, "--faults", path)?;
     }
     let address = SocketAddr::new(flags.bind, flags.port);
     let serving = if flags.insecure_let_others_in {

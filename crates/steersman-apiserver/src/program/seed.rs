@@ -6,18 +6,11 @@ use serde_json::Value;
 use steersman_apiserver::faults::FaultSpec;
 use steersman_apiserver::{ApiServer, manifests};
 
+use super::flag_file::FlagFile;
 use super::problem::Problem;
 
 /// The field manager of the manifests' fields.
 const MANAGER: &str = "steersman-apiserver";
-
-/// Reads a file as text.
-pub(crate) fn read(path: &Path) -> Result<String, Problem> {
-    std::fs::read_to_string(path).map_err(|source| Problem::File {
-        path: path.to_owned(),
-        source,
-    })
-}
 
 /// Installs the CRDs, then applies all other objects: namespaces first, the rest in file order.
 ///
@@ -72,13 +65,20 @@ fn nothing_of(nothing: bool, path: &Path, what: &'static str) -> Result<(), Prob
     Ok(())
 }
 
-/// Plans the faults of a file, which stay until they are removed.
-pub(crate) fn faults(server: &ApiServer, path: &Path, text: &str) -> Result<(), Problem> {
+/// Plans the faults of a file, which stay until they are removed. `named_by` is the flag with its
+/// dashes, or the variable.
+pub(crate) fn faults(
+    server: &ApiServer,
+    named_by: &'static str,
+    path: &Path,
+) -> Result<(), Problem> {
+    let text = FlagFile::new(named_by, path).text()?;
     let wrong = |source: Box<dyn std::error::Error + Send + Sync>| Problem::Faults {
+        named_by,
         path: path.to_owned(),
         source,
     };
-    let read: Value = serde_json::from_str(text).map_err(|error| wrong(error.into()))?;
+    let read: Value = serde_json::from_str(&text).map_err(|error| wrong(error.into()))?;
     let all = match read {
         Value::Array(all) => all,
         one => vec![one],

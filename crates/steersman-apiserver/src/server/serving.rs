@@ -315,7 +315,8 @@ async fn shake_hands(
     Ok(None)
 }
 
-/// Returns the user of a client certificate, which is valid at this time.
+/// Checks a client certificate, and returns its user. It is checked once for all requests of the
+/// connection; kube-apiserver checks it for each.
 fn caller(
     presented: Option<&[CertificateDer<'_>]>,
     authorities: Option<&ClientAuthorities>,

@@ -98,7 +98,7 @@ impl<'a> Pool<'a> {
             .others
             .iter()
             .map(|one| (CertificateRole::Intermediate, one));
-        for (part, candidate) in roots.chain(others) {
+        for (role, candidate) in roots.chain(others) {
             let is_parent = candidate.subject().as_raw() == child.issuer().as_raw();
             if !is_parent || chain.iter().any(|known| is_same(known, candidate)) {
                 continue;
@@ -113,14 +113,14 @@ impl<'a> Pool<'a> {
                 hint.get_or_insert((why, candidate));
                 continue;
             }
-            if let Err(why) = self.check(candidate, part, chain.len()) {
+            if let Err(why) = self.check(candidate, role, chain.len()) {
                 hint.get_or_insert((why.clone(), candidate));
                 search.failure = Some(why);
                 continue;
             }
             let mut longer = chain.to_vec();
             longer.push(candidate);
-            if part == CertificateRole::Root {
+            if role == CertificateRole::Root {
                 found.push(longer);
             } else {
                 match self.build(&longer, search) {
@@ -135,13 +135,13 @@ impl<'a> Pool<'a> {
         Err(search.failure.take().unwrap_or_else(|| unknown(hint)))
     }
 
-    /// Checks one certificate of a chain; `behind` is the number of certificates before it
+    /// Checks one certificate of a chain; `depth` is the number of certificates before it
     /// (`Certificate.isValid`).
     fn check(
         &self,
         certificate: &X509Certificate<'_>,
-        part: CertificateRole,
-        behind: usize,
+        role: CertificateRole,
+        depth: usize,
     ) -> Result<(), String> {
         let is_strange = |parsed: &ParsedExtension<'_>| {
             matches!(
@@ -172,13 +172,13 @@ impl<'a> Pool<'a> {
         }
         let constraints = certificate.basic_constraints().ok().flatten();
         let constraints = constraints.map(|extension| extension.value);
-        if part == CertificateRole::Intermediate && !constraints.is_some_and(|own| own.ca) {
+        if role == CertificateRole::Intermediate && !constraints.is_some_and(|own| own.ca) {
             return Err(
                 "x509: certificate is not authorized to sign other certificates".to_owned(),
             );
         }
         let most = constraints.and_then(|own| own.path_len_constraint);
-        let between = u32::try_from(behind.saturating_sub(1)).unwrap_or(u32::MAX);
+        let between = u32::try_from(depth.saturating_sub(1)).unwrap_or(u32::MAX);
         if most.is_some_and(|most| between > most) {
             return Err("x509: too many intermediates for path length constraint".to_owned());
         }

@@ -9,6 +9,8 @@ use rustls::pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{CertificateError, DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
+use x509_parser::x509::X509Version;
+
 use super::chain::{KeyPurpose, Pool, parse};
 
 /// The authorities of client certificates (`--client-ca-file` of a kube-apiserver).
@@ -45,7 +47,8 @@ impl ClientAuthorities {
     }
 
     /// Checks the certificates that a client presented, its own first, as Go's verifier does for
-    /// the purpose of clients.
+    /// the purpose of clients; but name constraints of authorities are not checked, because they
+    /// constrain hosts.
     ///
     /// # Errors
     /// Fails with Go's message.
@@ -95,8 +98,29 @@ impl ClientCertVerifier for ClientAuthorities {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let known = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, known)
+        let parsed = parse(certificate).ok_or(CertificateError::BadEncoding)?;
+        if parsed.version() == X509Version::V3 {
+            let known = &self.provider.signature_verification_algorithms;
+            return verify_tls12_signature(message, certificate, signature, known);
+        }
+        // webpki parses no certificate of version 1, as `openssl x509` makes them. The length of a key
+        // tells the algorithms of one scheme apart.
+        let key = &parsed.public_key().subject_public_key.data;
+        let known = self
+            .provider
+            .signature_verification_algorithms
+            .mapping
+            .iter();
+        let mut fitting = known
+            .filter(|(scheme, _)| *scheme == signature.scheme)
+            .flat_map(|(_, algorithms)| algorithms.iter());
+        if fitting.any(|one| {
+            one.verify_signature(key, message, signature.signature())
+                .is_ok()
+        }) {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
+        Err(CertificateError::BadSignature.into())
     }
 
     fn verify_tls13_signature(
@@ -106,8 +130,7 @@ impl ClientCertVerifier for ClientAuthorities {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let parsed = parse(certificate).ok_or(CertificateError::BadEncoding)?;
-        // The key alone, because webpki parses no certificate of version 1, as `openssl x509` makes
-        // them.
+        // The key alone, for certificates of version 1.
         let key = SubjectPublicKeyInfoDer::from(parsed.public_key().raw);
         let known = &self.provider.signature_verification_algorithms;
         verify_tls13_signature_with_raw_key(message, &key, signature, known)

@@ -14,7 +14,8 @@ use rustls::client::ResolvesClientCert;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::sign::CertifiedKey;
-use rustls::{ClientConfig, RootCertStore, SignatureScheme};
+use rustls::version::{TLS12, TLS13};
+use rustls::{ClientConfig, RootCertStore, SignatureScheme, SupportedProtocolVersion};
 use serde_json::{Value, json};
 use steersman_apiserver::{ApiServer, Serving, User};
 use tokio::net::TcpStream;
@@ -95,8 +96,18 @@ fn version_1(name: &str, by: &Authority) -> Made {
     Made { der, key }
 }
 
-/// Asks the server who the client is. Returns the name of the user, or the code of a refusal.
+/// Asks the server over TLS 1.3 who the client is.
 async fn who(
+    serving: &Serving,
+    presented: Option<&Made>,
+    authorization: Option<&str>,
+) -> Result<String, StatusCode> {
+    who_over(&TLS13, serving, presented, authorization).await
+}
+
+/// Asks the server over a version of TLS who the client is. Returns the name of the user, or the code of a refusal.
+async fn who_over(
+    version: &'static SupportedProtocolVersion,
     serving: &Serving,
     presented: Option<&Made>,
     authorization: Option<&str>,
@@ -111,7 +122,7 @@ async fn who(
     let authority = CertificateDer::from_pem_slice(serving.ca_pem().as_bytes()).unwrap();
     roots.add(authority).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(provider))
-        .with_safe_default_protocol_versions()
+        .with_protocol_versions(&[version])
         .unwrap()
         .with_root_certificates(roots)
         .with_client_cert_resolver(Arc::new(Presents(presented)));
@@ -185,6 +196,14 @@ async fn a_request_is_that_of_its_certificate_then_that_of_its_token() {
             assert_eq!(asked, Err(StatusCode::UNAUTHORIZED), "{authorization:?}");
         }
         assert_eq!(who(&serving, Some(presented), bearer).await, as_user("bob"));
+    }
+    for (presented, name) in [(&ann, "ann"), (&old, "old")] {
+        let asked = who_over(&TLS12, &serving, Some(presented), None).await;
+        assert_eq!(asked, as_user(name));
+    }
+    for presented in &refused {
+        let asked = who_over(&TLS12, &serving, Some(presented), None).await;
+        assert_eq!(asked, Err(StatusCode::UNAUTHORIZED));
     }
     for presented in [None, Some(&nameless)] {
         for authorization in [None, Some("Basic YTpi")] {

@@ -1,13 +1,21 @@
 //! Machine: derives the user from a client certificate.
 
+use ring::digest::{SHA256, digest};
+use x509_parser::oid_registry::{Oid, asn1_rs::oid};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
 use super::user::User;
 
+/// The attribute of a subject with the user's uid (`AllowParsingUserUIDFromCertAuth`).
+const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
+/// The key of the extra value that identifies the certificate (KEP-4193).
+const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+
 /// Returns the user of a certificate as `x509.CommonNameUserConversion` does: the common name is
-/// the user's name, the organizations are the groups. `None` without a common name. The TLS
-/// handshake has verified the certificate.
+/// the user's name, the organizations are the groups. `None` without a common name. The certificate
+/// is verified elsewhere.
 pub fn user_of(certificate: &[u8]) -> Option<User> {
+    let hash = digest(&SHA256, certificate);
     let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
     let subject = certificate.subject();
     let text = |attribute: &x509_parser::x509::AttributeTypeAndValue<'_>| {
@@ -16,8 +24,17 @@ pub fn user_of(certificate: &[u8]) -> Option<User> {
     // Of several common names Go keeps the last.
     let name = subject.iter_common_name().filter_map(text).last();
     let name = name.filter(|name| !name.is_empty())?;
+    let uid = subject.iter_by_oid(&UID).find_map(text).unwrap_or_default();
+    let hash: String = hash
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let user = User::new(name)
+        .uid(uid)
+        .extra(CREDENTIAL, format!("X509SHA256={hash}"));
     let groups = subject.iter_organization().filter_map(text);
-    Some(groups.fold(User::new(name), User::group).authenticated())
+    Some(groups.fold(user, User::group).authenticated())
 }
 
 #[cfg(test)]
@@ -41,8 +58,18 @@ mod tests {
         let der = certificate(&[
             (DnType::CommonName, "ann"),
             (DnType::OrganizationName, "system:masters"),
+            (
+                DnType::CustomDnType(vec![1, 3, 6, 1, 4, 1, 57683, 2]),
+                "u-1",
+            ),
         ]);
         let user = user_of(&der).unwrap();
+        assert_eq!(user.uid, "u-1");
+        let [credential] = &user.extra["authentication.kubernetes.io/credential-id"][..] else {
+            panic!("{user:?}")
+        };
+        let hash = credential.strip_prefix("X509SHA256=").unwrap();
+        assert!(hash.len() == 64 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()));
         assert_eq!(user.name, "ann");
         assert_eq!(user.groups, ["system:masters", "system:authenticated"]);
     }

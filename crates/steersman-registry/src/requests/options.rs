@@ -259,6 +259,12 @@ impl Object {
         self.stored.look_whole()
     }
 
+    /// Returns `metadata.name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.stored.name
+    }
+
     /// Returns the metadata as JSON without decoding the object.
     #[must_use]
     pub fn metadata(&self) -> &str {

@@ -204,7 +204,9 @@ fn perform_on(
         Verb::Create => {
             let target = Target::collection(resource, namespace).part(subresource);
             let written = create(registry, call, target, body, now)?;
-            answer_write(&view, resource, &written)
+            let mut reply = answer_write(&view, resource, &written)?;
+            reply.created = Some(written.object.name().to_owned());
+            Ok(reply)
         }
         Verb::Update => {
             let options = call.write_options();

@@ -24,7 +24,7 @@ pub(crate) enum Caller {
 /// The result of authentication and authorization.
 #[derive(Debug)]
 pub(crate) struct AuthOutcome {
-    /// The user of the request, after impersonation.
+    /// The user of the request, after impersonation; without a name if the request is answered 401.
     pub(crate) user: Arc<User>,
     /// The user that impersonates, if any.
     pub(crate) by: Option<Arc<User>>,
@@ -85,17 +85,17 @@ fn authenticate(
     caller: &Caller,
     now: Timestamp,
 ) -> Option<Arc<User>> {
-    if let Caller::Certificate(user) = caller {
-        return Some(Arc::clone(user));
-    }
-    if let Some(token) = bearer(headers) {
-        let known = registry.authenticate(token, &[], now);
-        return known.ok().map(|known| known.user);
-    }
-    match caller {
-        Caller::BadCertificate => None,
-        // An unknown credential makes the request anonymous.
-        _ if headers.contains_key(AUTHORIZATION) => Some(Arc::new(User::anonymous())),
-        Caller::Usual(user) | Caller::Certificate(user) => Some(Arc::clone(user)),
+    match (caller, bearer(headers)) {
+        (Caller::Certificate(user), _) => Some(Arc::clone(user)),
+        (_, Some(token)) => {
+            let known = registry.authenticate(token, &[], now);
+            known.ok().map(|known| known.user)
+        }
+        (Caller::BadCertificate, None) => None,
+        // A credential of another kind, such as a password, counts as none.
+        (Caller::Usual(_), None) if headers.contains_key(AUTHORIZATION) => {
+            Some(Arc::new(User::anonymous()))
+        }
+        (Caller::Usual(user), None) => Some(Arc::clone(user)),
     }
 }

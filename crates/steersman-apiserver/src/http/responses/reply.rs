@@ -34,6 +34,8 @@ pub(crate) struct Reply {
     pub(crate) etag: Option<String>,
     /// `Cache-Control`.
     pub(crate) cache_control: &'static str,
+    /// The name of the created object, for the log of requests.
+    pub(crate) created: Option<String>,
     /// The body.
     pub(crate) body: ReplyBody,
 }
@@ -79,6 +81,7 @@ impl Reply {
             retry_after: 0,
             etag: None,
             cache_control: NO_CACHE,
+            created: None,
             body,
         }
     }

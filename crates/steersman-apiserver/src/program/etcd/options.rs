@@ -47,7 +47,10 @@ impl EtcdOptions {
             clients.push(listen("listen-client-urls", CLIENT_URL)?);
         }
         Ok(Self {
-            data_dir: line.last("data-dir").map(PathBuf::from),
+            data_dir: line
+                .last("data-dir")
+                .filter(|path| !path.is_empty())
+                .map(PathBuf::from),
             is_synced: !line.asks("unsafe-no-fsync"),
             clients,
             peers: urls(line, "listen-peer-urls")?,
@@ -82,6 +85,11 @@ pub(crate) fn address_of(flag: &'static str, url: &str) -> Result<String, FlagPr
     let parsed: Uri = url
         .parse()
         .map_err(|_| wrong("it is no URL such as http://127.0.0.1:2379"))?;
+    if parsed.scheme().is_none() {
+        return Err(wrong(
+            "it has no scheme; use http://, as in http://127.0.0.1:2379",
+        ));
+    }
     if parsed.scheme_str() != Some("http") {
         return Err(wrong(
             "the programs connect without TLS; use an http:// URL such as http://127.0.0.1:2379",
@@ -149,7 +157,7 @@ mod tests {
         for (url, why) in [
             ("https://127.0.0.1:1", "without TLS"),
             ("unix:///tmp/x", "it is no URL"),
-            ("127.0.0.1", "without TLS"),
+            ("127.0.0.1", "it has no scheme"),
             ("http://127.0.0.1", "it has no port"),
             ("http://127.0.0.1:99999", "it has no port"),
             ("http://[", "it is no URL"),

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::options::{EtcdOptions, ListenUrl, flags};
 use super::service::{EtcdService, accept};
 use crate::program::data::DataDir;
+use crate::program::flag_file::FlagFile;
 use crate::program::problem::Problem;
 use crate::program::process::{say, stopped};
 
@@ -47,8 +48,10 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     }
     let options = EtcdOptions::of(&line)?;
     let stop = stopped()?;
-    // Held to the end, so that another program cannot take the ports.
-    let _peers = bind(&options.peers).await?;
+    // Taken to the end, so that another program cannot have the ports.
+    for listener in bind(&options.peers).await? {
+        tokio::spawn(close_each(listener));
+    }
     let listeners = bind(&options.clients).await?;
     let (text, data) = match &options.data_dir {
         Some(folder) => open(folder, options.is_synced)?,
@@ -71,6 +74,13 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     // If both programs are stopped at once, the kube-apiserver saves once more.
     let _ = tokio::time::timeout(LAST_SAVE, service.freed()).await;
     Ok(())
+}
+
+/// Closes each connection at once, so that no client waits for an answer.
+async fn close_each(listener: TcpListener) {
+    while let Ok((socket, _)) = listener.accept().await {
+        drop(socket);
+    }
 }
 
 async fn bind(urls: &[ListenUrl]) -> Result<Vec<TcpListener>, Problem> {
@@ -98,9 +108,7 @@ fn open(folder: &Path, is_synced: bool) -> Result<(Option<Bytes>, Option<DataDir
         let written = snapshot.write(&mut text);
         written.map(|()| Bytes::from(text))
     });
-    let text = text.transpose().map_err(|source| Problem::File {
-        path: folder.to_owned(),
-        source,
-    })?;
+    let text = text.transpose();
+    let text = text.map_err(|error| FlagFile::new("--data-dir", folder).problem(error))?;
     Ok((text, Some(data)))
 }

@@ -18,11 +18,11 @@ pub(super) fn configure(
         builder = builder.service_account_issuer(issuer);
     }
     for path in &options.keys {
-        let file = FlagFile::new("service-account-key-file", path);
+        let file = FlagFile::new("--service-account-key-file", path);
         builder = builder.service_account_keys(file.verifying_keys()?);
     }
     if let Some(path) = &options.signing_key {
-        let file = FlagFile::new("service-account-signing-key-file", path);
+        let file = FlagFile::new("--service-account-signing-key-file", path);
         builder = builder.service_account_signing_key(file.signing_key()?);
     }
     if !options.audiences.is_empty() {

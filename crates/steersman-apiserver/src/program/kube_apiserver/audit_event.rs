@@ -18,7 +18,11 @@ pub(super) fn event(record: &RequestRecord, run: u32, now: Timestamp) -> Value {
     } else {
         "ResponseComplete"
     };
-    let own = json!({"username": record.user, "groups": record.groups});
+    let own = match record.user.as_str() {
+        // Not authenticated.
+        "" => json!({}),
+        name => json!({"username": name, "groups": record.groups}),
+    };
     let mut event = json!({
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",

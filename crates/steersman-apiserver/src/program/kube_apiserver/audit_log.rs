@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::audit_event;
 use super::options::AuditTarget;
+use crate::program::flag_file::FlagFile;
 use crate::program::problem::Problem;
 use crate::program::process::{every, say};
 use crate::program::request_news::RequestNews;
@@ -26,7 +27,7 @@ pub(super) struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens the file to append to it.
+    /// Opens the file to append to it, and creates its folder.
     ///
     /// # Errors
     /// The file cannot be opened.
@@ -34,16 +35,21 @@ impl AuditLog {
         let file = match target {
             AuditTarget::StandardOutput => None,
             AuditTarget::File(path) => {
+                let flag = FlagFile::new("--audit-log-path", path);
+                let folder = path
+                    .parent()
+                    .filter(|folder| !folder.as_os_str().is_empty());
+                if let Some(folder) = folder {
+                    // As a kube-apiserver does.
+                    std::fs::create_dir_all(folder).map_err(|error| flag.problem(error))?;
+                }
                 let mut options = OpenOptions::new();
                 options.append(true).create(true);
                 // The file contains query strings.
                 #[cfg(unix)]
                 std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
                 let file = options.open(path);
-                Some(file.map_err(|source| Problem::File {
-                    path: path.clone(),
-                    source,
-                })?)
+                Some(file.map_err(|error| flag.problem(error))?)
             }
         };
         Ok(Self {

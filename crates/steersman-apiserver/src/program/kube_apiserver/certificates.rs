@@ -17,6 +17,8 @@ use crate::program::problem::Problem;
 
 /// The file in the folder that is locked while the pair is generated.
 const LOCK: &str = "apiserver.lock";
+/// The flag of the folder.
+const FOLDER_FLAG: &str = "--cert-dir";
 /// The names in a generated certificate, besides the address of the listener.
 const NAMES: [&str; 6] = [
     "kubernetes",
@@ -68,8 +70,12 @@ pub(super) fn pair(options: &KubeApiserverOptions) -> Result<Option<(String, Str
             }
         }
     }
-    let certificate = FlagFile::new("tls-cert-file", &certificate).certificates()?;
-    let key = FlagFile::new("tls-private-key-file", &key).text()?;
+    let (certificate_flag, key_flag) = match &options.tls {
+        Some(_) => ("--tls-cert-file", "--tls-private-key-file"),
+        None => (FOLDER_FLAG, FOLDER_FLAG),
+    };
+    let certificate = FlagFile::new(certificate_flag, &certificate).certificates()?;
+    let key = FlagFile::new(key_flag, &key).text()?;
     Ok(Some((certificate, key)))
 }
 
@@ -117,6 +123,6 @@ fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> Problem {
-    let path: PathBuf = path.to_owned();
-    move |source| Problem::File { path, source }
+    let file = FlagFile::new(FOLDER_FLAG, path);
+    move |error| file.problem(error)
 }

@@ -15,7 +15,7 @@ const PORT: &str = "6443";
 /// The environment variable that names what is played.
 const PLAY: &str = "STEERSMAN_PLAY";
 /// The environment variable that names a file of faults.
-const FAULTS: &str = "STEERSMAN_FAULTS";
+pub(super) const FAULTS: &str = "STEERSMAN_FAULTS";
 /// The one entry of `--runtime-config` that has an effect.
 const MIGRATIONS: &str = "storagemigration.k8s.io/v1beta1";
 

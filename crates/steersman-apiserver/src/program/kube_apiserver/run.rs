@@ -1,6 +1,7 @@
 //! Driver: kube-apiserver from its arguments to the last save.
 
 use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use http::Request;
@@ -12,13 +13,13 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
 use super::audit_log::AuditLog;
-use super::options::{KubeApiserverOptions, flags};
+use super::options::{FAULTS, KubeApiserverOptions, flags};
 use super::storage::Storage;
 use super::{accounts, certificates, token_file};
 use crate::program::flag_file::FlagFile;
 use crate::program::problem::Problem;
 use crate::program::process::{every, say, stopped};
-use crate::program::seed::{self, read};
+use crate::program::seed;
 
 /// Interval at which changes are saved.
 const SAVE: Duration = Duration::from_millis(500);
@@ -65,7 +66,7 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
         None => builder.build(),
     };
     if let Some(path) = &options.faults {
-        seed::faults(&server, path, &read(path)?)?;
+        seed::faults(&server, FAULTS, path)?;
     }
     let serving = server.serve_others(options.address).await;
     let serving = serving.map_err(|error| unserved(error, &options))?;
@@ -94,7 +95,10 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
 fn unserved(error: Error, options: &KubeApiserverOptions) -> Problem {
     match error {
         Error::Listen { source, .. } => Problem::Listen {
-            flag: "secure-port",
+            flag: match source.kind() {
+                ErrorKind::AddrNotAvailable => "bind-address",
+                _ => "secure-port",
+            },
             url: options.address.to_string(),
             source,
         },
@@ -105,6 +109,11 @@ fn unserved(error: Error, options: &KubeApiserverOptions) -> Problem {
                 source: error,
             },
             None => error.into(),
+        },
+        // The builder has the names of the flags, with underscores.
+        Error::Option { source } => Problem::Option {
+            flag: source.option.replace('_', "-"),
+            why: source.problem,
         },
         _ => error.into(),
     }
@@ -132,7 +141,7 @@ fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Proble
         builder = builder.watch_timeout(timeout);
     }
     if let Some(path) = &options.client_ca {
-        let file = FlagFile::new("client-ca-file", path);
+        let file = FlagFile::new("--client-ca-file", path);
         builder = builder.client_authorities(file.certificates()?);
     }
     if let Some((certificate, key)) = certificates::pair(options)? {
@@ -147,7 +156,7 @@ fn users(
     let Some(path) = &options.tokens else {
         return Ok(Vec::new());
     };
-    let text = FlagFile::new("token-auth-file", path).text()?;
+    let text = FlagFile::new("--token-auth-file", path).text()?;
     token_file::users(&text).map_err(|problem| Problem::Tokens {
         path: path.clone(),
         line: problem.line,

@@ -129,7 +129,12 @@ impl Storage {
     /// The etcd is gone, or cannot save.
     pub(super) async fn save_last(mut self, server: &ApiServer) -> Result<(), Problem> {
         match &mut self.etcd {
-            Some(etcd) => etcd.save(server).await,
+            Some(etcd) => {
+                let saved = etcd.save(server).await;
+                saved.map_err(|problem| Problem::Lost {
+                    source: Box::new(problem),
+                })
+            }
             None => Ok(()),
         }
     }

@@ -12,8 +12,7 @@ pub(super) struct TokenLineProblem {
 /// Returns the tokens and their users (upstream: `tokenfile.NewCSV`).
 ///
 /// # Errors
-/// The first line with fewer than three fields, without a token or a user, or with a quote that does
-/// not end.
+/// The first line with fewer than three fields, without a user, or with a quote that does not end.
 pub(super) fn users(text: &str) -> Result<Vec<(String, User)>, TokenLineProblem> {
     let mut users = Vec::new();
     for (index, row) in text.lines().enumerate() {
@@ -30,8 +29,12 @@ pub(super) fn users(text: &str) -> Result<Vec<(String, User)>, TokenLineProblem>
         else {
             return Err(problem("it needs three fields: token, user and uid"));
         };
-        if token.is_empty() || name.is_empty() {
-            return Err(problem("it has no token or no user"));
+        if name.is_empty() {
+            return Err(problem("it has no user"));
+        }
+        // As upstream.
+        if token.is_empty() {
+            continue;
         }
         let groups = fields.next().unwrap_or_default();
         let groups = groups.split(',').filter(|group| !group.is_empty());
@@ -76,11 +79,12 @@ mod tests {
         assert_eq!(users[1].1, User::new("bob").uid("u2"));
         assert_eq!(users[2].1.name, "c \"x\"");
         assert_eq!(users[2].1.groups, ["one"]);
+        assert_eq!(super::users(",b,c\n").unwrap().len(), 0);
     }
 
     #[test]
     fn a_problem_has_the_number_of_its_line() {
-        for (text, line) in [("a,b\n", 1), ("a,b,c\n,b,c\n", 2), ("a,b,c,\"d\n", 1)] {
+        for (text, line) in [("a,b\n", 1), ("a,b,c\n,b,c\nt,,u\n", 3), ("a,b,c,\"d\n", 1)] {
             assert_eq!(users(text).unwrap_err().line, line, "{text:?}");
         }
     }

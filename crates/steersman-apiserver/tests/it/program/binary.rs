@@ -259,7 +259,10 @@ async fn faults_of_a_file_are_planned_before_serving() {
     ] {
         std::fs::write(&file, wrong).unwrap();
         let said = refused(&["--faults", text(&file)]).await;
-        assert!(said.contains("faults.json holds no faults: "), "{said}");
+        assert!(
+            said.contains("faults.json of --faults holds no faults: "),
+            "{said}"
+        );
         assert!(said.contains(why), "{said}");
     }
 }

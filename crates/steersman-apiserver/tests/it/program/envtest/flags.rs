@@ -39,8 +39,8 @@ async fn what_cannot_be_obeyed_is_refused_aloud() {
         (
             "kube-apiserver",
             &["--etcd-servers=abc"],
-            "kube-apiserver: --etcd-servers=abc is refused: the programs connect without TLS; use an http:// \
-             URL such as http://127.0.0.1:2379\n",
+            "kube-apiserver: --etcd-servers=abc is refused: it has no scheme; use http://, as in \
+             http://127.0.0.1:2379\n",
         ),
         (
             "etcd",
@@ -108,6 +108,10 @@ async fn a_file_that_cannot_be_used_is_named_with_its_flag() {
     std::fs::write(file("b.key"), other.signing_key.serialize_pem()).unwrap();
     std::fs::create_dir(file("half")).unwrap();
     std::fs::copy(file("b.key"), file("half/apiserver.key")).unwrap();
+    std::fs::create_dir(file("bad")).unwrap();
+    for name in ["bad/apiserver.crt", "bad/apiserver.key"] {
+        std::fs::write(file(name), "none").unwrap();
+    }
     let path = |name: &str| file(name).display().to_string();
     for (arguments, said) in [
         (
@@ -146,6 +150,33 @@ async fn a_file_that_cannot_be_used_is_named_with_its_flag() {
             ),
         ),
         (
+            vec!["--cert-dir=/proc/none".to_owned()],
+            "cannot use /proc/none of --cert-dir: ".to_owned(),
+        ),
+        (
+            vec![format!("--cert-dir={}", path("bad"))],
+            format!(
+                "cannot use {} of --cert-dir: it holds no certificate",
+                path("bad/apiserver.crt")
+            ),
+        ),
+        (
+            vec![format!("--audit-log-path={}", path("half"))],
+            format!("cannot use {} of --audit-log-path: ", path("half")),
+        ),
+        (
+            vec!["--bind-address=192.0.2.1".to_owned()],
+            "of --bind-address; choose another address: ".to_owned(),
+        ),
+        (
+            vec!["--service-cluster-ip-range=10.0.0.0/33".to_owned()],
+            "--service-cluster-ip-range is refused: \"10.0.0.0/33\" ".to_owned(),
+        ),
+        (
+            vec!["--service-account-issuer=".to_owned()],
+            "--service-account-issuer is refused: a value is empty".to_owned(),
+        ),
+        (
             vec![format!("--cert-dir={}", path("half"))],
             format!(
                 "{} exists without {}",
@@ -160,6 +191,16 @@ async fn a_file_that_cannot_be_used_is_named_with_its_flag() {
         let answer = programs.refused("kube-apiserver", &all).await;
         assert!(answer.contains(&said), "{answer}");
     }
+    let etcd = ["--data-dir=/proc/none".to_owned()];
+    let answer = programs.refused("etcd", &etcd).await;
+    let said = "etcd: cannot use /proc/none of --data-dir: ";
+    assert!(answer.starts_with(said), "{answer}");
+    let mut command = programs.command("kube-apiserver", &[]);
+    command.env("STEERSMAN_FAULTS", file("a.crt"));
+    let output = command.output().await.unwrap();
+    let answer = String::from_utf8(output.stderr).unwrap();
+    let said = format!("{} of STEERSMAN_FAULTS holds no faults", path("a.crt"));
+    assert!(answer.contains(&said), "{answer}");
 }
 
 #[tokio::test]
@@ -191,7 +232,10 @@ async fn the_versions_are_those_of_the_answers() {
 #[tokio::test]
 async fn tokens_of_a_file_name_users_and_requests_are_audited() {
     let (programs, files) = (Programs::new(), TempDir::new().unwrap());
-    let (tokens, audit) = (files.path().join("tokens.csv"), files.path().join("audit"));
+    let (tokens, audit) = (
+        files.path().join("tokens.csv"),
+        files.path().join("logs/audit"),
+    );
     std::fs::write(&tokens, "t1,ann,u1,\"system:masters\"\nt2,bob,u2\n").unwrap();
     let plane = ControlPlane::start(
         &programs,
@@ -230,6 +274,7 @@ async fn tokens_of_a_file_name_users_and_requests_are_audited() {
     assert_eq!(create["apiVersion"], "audit.k8s.io/v1");
     assert_eq!(create["verb"], "create");
     assert_eq!(create["requestURI"], CONFIG_MAPS);
+    assert_eq!(create["objectRef"]["name"], "a");
     assert_eq!(create["responseStatus"]["code"], 201);
     assert_eq!(of("bob")[0]["responseStatus"]["code"], 403);
     assert!(
@@ -249,7 +294,10 @@ async fn alone(
     let [port, ..] = free_ports();
     let certificates = folder.path().join("certificates");
     let tokens = folder.path().join("tokens.csv");
-    std::fs::write(&tokens, "t1,ann,u1,system:masters\n").unwrap();
+    // Several servers may share the folder.
+    if !tokens.exists() {
+        std::fs::write(&tokens, "t1,ann,u1,system:masters\n").unwrap();
+    }
     let mut arguments = vec![
         format!("--secure-port={port}"),
         "--bind-address=127.0.0.1".to_owned(),
