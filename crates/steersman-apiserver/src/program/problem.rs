@@ -78,7 +78,7 @@ pub(crate) enum Problem {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     #[error("the changes since the last save are lost")]
-    Lost { source: Box<Problem> },
+    Lost { source: Box<Self> },
     #[error("line {line} of {} of --token-auth-file: {why}", path.display())]
     Tokens {
         path: PathBuf,

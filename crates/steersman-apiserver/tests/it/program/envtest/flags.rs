@@ -98,57 +98,67 @@ async fn a_port_in_use_is_named() {
     );
 }
 
+/// Starts a kube-apiserver with each of these lists of flags, which is refused with this text.
+async fn are_refused(programs: &Programs, cases: Vec<(Vec<String>, String)>) {
+    for (arguments, said) in cases {
+        let [port, ..] = free_ports();
+        let mut all = vec![format!("--secure-port={port}")];
+        all.extend(arguments);
+        let answer = programs.refused("kube-apiserver", &all).await;
+        assert!(answer.contains(&said), "{answer}");
+    }
+}
+
 #[tokio::test]
-async fn a_file_that_cannot_be_used_is_named_with_its_flag() {
+async fn a_file_in_pem_that_cannot_be_used_is_named_with_its_flag() {
     let (programs, folder) = (Programs::new(), TempDir::new().unwrap());
     let file = |name: &str| folder.path().join(name);
+    let path = |name: &str| file(name).display().to_string();
     let [one, other] = [(); 2].map(|()| rcgen::generate_simple_self_signed(Vec::new()).unwrap());
     std::fs::write(file("a.crt"), one.cert.pem()).unwrap();
     std::fs::write(file("a.der"), one.cert.der()).unwrap();
     std::fs::write(file("b.key"), other.signing_key.serialize_pem()).unwrap();
-    std::fs::create_dir(file("half")).unwrap();
-    std::fs::copy(file("b.key"), file("half/apiserver.key")).unwrap();
-    std::fs::create_dir(file("bad")).unwrap();
-    for name in ["bad/apiserver.crt", "bad/apiserver.key"] {
-        std::fs::write(file(name), "none").unwrap();
+    let unusable = |name: &str, flag: &str, why: &str| {
+        let flags = vec![format!("--{flag}={}", path(name))];
+        (
+            flags,
+            format!("cannot use {} of --{flag}: {why}", path(name)),
+        )
+    };
+    let no_pair = (
+        vec![
+            format!("--tls-cert-file={}", path("a.crt")),
+            format!("--tls-private-key-file={}", path("b.key")),
+        ],
+        format!(
+            "cannot serve with the certificate {} and the key {}",
+            path("a.crt"),
+            path("b.key")
+        ),
+    );
+    let cases = vec![
+        unusable("none", "client-ca-file", "No such file"),
+        unusable("a.der", "client-ca-file", "it is DER"),
+        unusable(
+            "a.crt",
+            "service-account-signing-key-file",
+            "the PEM text has no private key",
+        ),
+        no_pair,
+    ];
+    are_refused(&programs, cases).await;
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_used_is_named_with_its_flag() {
+    let (programs, folder) = (Programs::new(), TempDir::new().unwrap());
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for name in ["half", "bad"] {
+        std::fs::create_dir(path(name)).unwrap();
+        std::fs::write(path(&format!("{name}/apiserver.key")), "none").unwrap();
     }
-    let path = |name: &str| file(name).display().to_string();
-    for (arguments, said) in [
-        (
-            vec![format!("--client-ca-file={}", path("none"))],
-            format!(
-                "cannot use {} of --client-ca-file: No such file",
-                path("none")
-            ),
-        ),
-        (
-            vec![format!("--client-ca-file={}", path("a.der"))],
-            format!(
-                "cannot use {} of --client-ca-file: it is DER",
-                path("a.der")
-            ),
-        ),
-        (
-            vec![format!(
-                "--service-account-signing-key-file={}",
-                path("a.crt")
-            )],
-            format!(
-                "cannot use {} of --service-account-signing-key-file: the PEM text has no private key",
-                path("a.crt")
-            ),
-        ),
-        (
-            vec![
-                format!("--tls-cert-file={}", path("a.crt")),
-                format!("--tls-private-key-file={}", path("b.key")),
-            ],
-            format!(
-                "cannot serve with the certificate {} and the key {}",
-                path("a.crt"),
-                path("b.key")
-            ),
-        ),
+    std::fs::write(path("bad/apiserver.crt"), "none").unwrap();
+    let cases = vec![
         (
             vec!["--cert-dir=/proc/none".to_owned()],
             "cannot use /proc/none of --cert-dir: ".to_owned(),
@@ -161,22 +171,6 @@ async fn a_file_that_cannot_be_used_is_named_with_its_flag() {
             ),
         ),
         (
-            vec![format!("--audit-log-path={}", path("half"))],
-            format!("cannot use {} of --audit-log-path: ", path("half")),
-        ),
-        (
-            vec!["--bind-address=192.0.2.1".to_owned()],
-            "of --bind-address; choose another address: ".to_owned(),
-        ),
-        (
-            vec!["--service-cluster-ip-range=10.0.0.0/33".to_owned()],
-            "--service-cluster-ip-range is refused: \"10.0.0.0/33\" ".to_owned(),
-        ),
-        (
-            vec!["--service-account-issuer=".to_owned()],
-            "--service-account-issuer is refused: a value is empty".to_owned(),
-        ),
-        (
             vec![format!("--cert-dir={}", path("half"))],
             format!(
                 "{} exists without {}",
@@ -184,23 +178,45 @@ async fn a_file_that_cannot_be_used_is_named_with_its_flag() {
                 path("half/apiserver.crt")
             ),
         ),
-    ] {
-        let [port, ..] = free_ports();
-        let mut all = vec![format!("--secure-port={port}")];
-        all.extend(arguments);
-        let answer = programs.refused("kube-apiserver", &all).await;
-        assert!(answer.contains(&said), "{answer}");
-    }
+        (
+            vec![format!("--audit-log-path={}", path("half"))],
+            format!("cannot use {} of --audit-log-path: ", path("half")),
+        ),
+    ];
+    are_refused(&programs, cases).await;
+
     let etcd = ["--data-dir=/proc/none".to_owned()];
     let answer = programs.refused("etcd", &etcd).await;
     let said = "etcd: cannot use /proc/none of --data-dir: ";
     assert!(answer.starts_with(said), "{answer}");
     let mut command = programs.command("kube-apiserver", &[]);
-    command.env("STEERSMAN_FAULTS", file("a.crt"));
+    command.env("STEERSMAN_FAULTS", path("bad/apiserver.crt"));
     let output = command.output().await.unwrap();
     let answer = String::from_utf8(output.stderr).unwrap();
-    let said = format!("{} of STEERSMAN_FAULTS holds no faults", path("a.crt"));
-    assert!(answer.contains(&said), "{answer}");
+    assert!(
+        answer.contains("apiserver.crt of STEERSMAN_FAULTS holds no faults"),
+        "{answer}"
+    );
+}
+
+#[tokio::test]
+async fn a_value_that_the_listener_refuses_is_named_with_its_flag() {
+    let refused = |flag: &str, said: &str| (vec![flag.to_owned()], said.to_owned());
+    let cases = vec![
+        refused(
+            "--bind-address=192.0.2.1",
+            "of --bind-address; choose another address: ",
+        ),
+        refused(
+            "--service-cluster-ip-range=10.0.0.0/33",
+            "--service-cluster-ip-range is refused: \"10.0.0.0/33\" ",
+        ),
+        refused(
+            "--service-account-issuer=",
+            "--service-account-issuer is refused: a value is empty",
+        ),
+    ];
+    are_refused(&Programs::new(), cases).await;
 }
 
 #[tokio::test]
