@@ -18,15 +18,20 @@ pub(in crate::program) struct Programs {
     folder: TempDir,
 }
 
+/// The variable with the folder of other files to test, as an archive for envtest has them.
+const ASSETS: &str = "STEERSMAN_ENVTEST_ASSETS";
+
 impl Programs {
     pub(in crate::program) fn new() -> Self {
         let folder = TempDir::new().unwrap();
+        let assets = std::env::var_os(ASSETS).map(PathBuf::from);
         for name in ["etcd", "kube-apiserver", "kubectl"] {
-            let program = env!("CARGO_BIN_EXE_steersman-apiserver");
+            let own = || PathBuf::from(env!("CARGO_BIN_EXE_steersman-apiserver"));
+            let program = assets.as_ref().map_or_else(own, |assets| assets.join(name));
             let path = folder.path().join(name);
             // Hard links cannot leave a file system.
-            if std::fs::hard_link(program, &path).is_err() {
-                std::fs::copy(program, &path).unwrap();
+            if std::fs::hard_link(&program, &path).is_err() {
+                std::fs::copy(&program, &path).unwrap();
             }
         }
         Self { folder }
