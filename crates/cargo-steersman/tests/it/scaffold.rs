@@ -176,7 +176,7 @@ async fn a_new_operator_compiles_without_warnings_outside_of_the_workspace() {
 fn works(folder: &Path, build: &[&str]) {
     let shown = succeeds(steersman(folder).args(["dev", "--once"]).args(build));
     for line in [
-        "greeter: create configmaps in default",
+        "greeter: create configmaps default/greeting-sample",
         "greeting-sample is ready: Published",
         "all samples are ready",
     ] {
