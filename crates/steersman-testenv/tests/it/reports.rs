@@ -41,7 +41,7 @@ async fn the_report_of_a_failed_wait_contains_requests_objects_and_reconciles() 
     for wanted in [
         "the site did not come true within 30s; last seen: no site\n",
         "requests to the server (the last 1 of 1, newest last):\n",
-        "   201  create configmaps default  (",
+        "   201  create configmaps default/home  (",
         "\nconfigmaps: 1\n  default/home, version ",
         "\ncontrollers, by their spans:\n  site: 1 reconciles, 1 of them failed\n",
         ": reconcile failed: no pages\n",
