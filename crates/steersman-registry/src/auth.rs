@@ -39,6 +39,7 @@ pub use rbac::{Authorizer, Decision};
 pub use rule::Rule;
 pub use token_issuer::{ForeignToken, TokenIssuer, TokenOptions, TokenSecret};
 pub use tokens::{Tokens, bearer};
+pub(crate) use user::CREDENTIAL_ID;
 pub use user::{
     ANONYMOUS, AUTHENTICATED, MASTERS, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, UNAUTHENTICATED,
     User,

@@ -142,8 +142,7 @@ impl Context {
         }
     }
 
-    /// Authenticates and authorizes a request. Requests without a credential are those of the
-    /// `default` user.
+    /// Authenticates and authorizes a request of a client.
     pub(crate) fn check_auth(&self, parts: &Parts, query: &Query, caller: &Caller) -> AuthOutcome {
         let (method, path) = (parts.method.as_str(), parts.uri.path());
         let asked = || request_info::attributes(method, path, query);

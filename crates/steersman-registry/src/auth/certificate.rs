@@ -4,12 +4,10 @@ use ring::digest::{SHA256, digest};
 use x509_parser::oid_registry::{Oid, asn1_rs::oid};
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::user::User;
+use super::user::{CREDENTIAL_ID, User};
 
 /// The attribute of a subject with the user's uid (`AllowParsingUserUIDFromCertAuth`).
 const UID: Oid<'static> = oid!(1.3.6.1.4.1.57683.2);
-/// The key of the extra value that identifies the certificate (KEP-4193).
-const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 /// Returns the user of a certificate as `x509.CommonNameUserConversion` does: the common name is
 /// the user's name, the organizations are the groups. `None` without a common name. The certificate
@@ -32,7 +30,7 @@ pub fn user_of(certificate: &[u8]) -> Option<User> {
         .collect();
     let user = User::new(name)
         .uid(uid)
-        .extra(CREDENTIAL, format!("X509SHA256={hash}"));
+        .extra(CREDENTIAL_ID, format!("X509SHA256={hash}"));
     let groups = subject.iter_organization().filter_map(text);
     Some(groups.fold(user, User::group).authenticated())
 }

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 
-use crate::auth::{ForeignToken, User};
+use crate::auth::{CREDENTIAL_ID, ForeignToken, User};
 use crate::state::registry::Registry;
 use crate::store::Stored;
 
@@ -117,10 +117,7 @@ impl Registry {
         }
         let mut user = User::service_account(namespace, name).uid(uid);
         if let Some(id) = claims["jti"].as_str() {
-            user = user.extra(
-                "authentication.kubernetes.io/credential-id",
-                format!("JTI={id}"),
-            );
+            user = user.extra(CREDENTIAL_ID, format!("JTI={id}"));
         }
         for (kind, plural, place) in [
             ("pod", "pods", namespace),
