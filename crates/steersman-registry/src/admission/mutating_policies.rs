@@ -257,7 +257,7 @@ pub(crate) fn decode(
     before: &Value,
     validation: FieldValidation,
 ) -> Result<(), String> {
-    let managed = managed::sent(after).or(managed::sent(before)).cloned();
+    let managed = managed::take(after).or_else(|| managed::sent(before).cloned());
     intake::decode(resource, after, Origin::Body, validation).map_err(|status| {
         let lead = format!("cannot be handled as a {}: ", resource.kind);
         let why = status.message.split_once(&lead);

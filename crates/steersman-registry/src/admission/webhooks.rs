@@ -201,7 +201,7 @@ impl Registry {
         };
         let request = self.review_request(resource, admission, (object, old))?;
         let request = request.to_json();
-        let key = format!("{} {round} {:?} {request}", hook.id, hook.endpoint);
+        let key = [hook.call_prefix.as_str(), round, &request].join(" ");
         // The uid is derived from the call, so that the next run generates the same uid.
         let uid = Rng::of_text(&key).uid();
         let call = Call {
@@ -209,6 +209,7 @@ impl Registry {
             key,
             uid,
             endpoint: hook.endpoint.clone(),
+            url: hook.url.clone(),
             ca: hook.ca.clone(),
             timeout: hook.timeout,
         };

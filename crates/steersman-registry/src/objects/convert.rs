@@ -265,6 +265,7 @@ impl Registry {
         let call = Call {
             ca: Endpoint::ca(&webhook["clientConfig"]),
             timeout: TIMEOUT,
+            url: endpoint.url(TIMEOUT),
             body: body.to_string().into(),
             endpoint,
             uid,

@@ -1,7 +1,7 @@
 //! Words: the webhook calls and the warnings of the running verb.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::webhook::{Call, CallResponse};
 
@@ -15,9 +15,10 @@ const MOST_OF_ONE: usize = 256;
 pub(crate) struct VerbState {
     /// Whether a driver can make calls.
     pub(crate) attended: bool,
-    pub(crate) answers: HashMap<String, CallResponse>,
+    /// The known answers by the key of their call. Keys are as long as reviews, so they are compared and not hashed.
+    pub(crate) answers: BTreeMap<String, CallResponse>,
     /// The number of calls of each webhook, by its position in the request.
-    pub(crate) asked: HashMap<String, usize>,
+    pub(crate) asked: BTreeMap<String, usize>,
     /// The number of conversions that this run has needed so far.
     pub(crate) conversions: usize,
     /// The calls to make.

@@ -35,8 +35,10 @@ pub struct Call {
     pub uid: String,
     /// The address.
     pub endpoint: Endpoint,
+    /// The URL, which error messages name.
+    pub url: String,
     /// Authorities of the webhook's certificate, in PEM; may be empty.
-    pub ca: Vec<u8>,
+    pub ca: Bytes,
     /// The timeout of the call.
     pub timeout: Duration,
     /// The review.
@@ -82,9 +84,9 @@ impl Endpoint {
     }
 
     /// Returns the certificates of a `clientConfig`.
-    pub fn ca(config: &Value) -> Vec<u8> {
+    pub fn ca(config: &Value) -> Bytes {
         let bundle = config["caBundle"].as_str().unwrap_or_default();
-        STANDARD.decode(bundle).unwrap_or_default()
+        STANDARD.decode(bundle).unwrap_or_default().into()
     }
 
     /// Returns the URL of the call, which error messages name.

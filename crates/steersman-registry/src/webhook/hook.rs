@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use steersman_cel::{Environment, Expression};
 
@@ -20,8 +21,12 @@ pub struct Hook {
     pub id: String,
     /// The address of the webhook.
     pub endpoint: Endpoint,
+    /// The URL of calls, which error messages name.
+    pub url: String,
+    /// The beginning of the keys of its calls: its id and its address.
+    pub call_prefix: String,
     /// Authorities of the webhook's certificate, in PEM.
-    pub ca: Vec<u8>,
+    pub ca: Bytes,
     /// The timeout of a call.
     pub timeout: Duration,
     /// Whether a failed call lets the request pass (`failurePolicy: Ignore`).
@@ -85,12 +90,17 @@ impl Hook {
             Some("v1beta1") => Some("v1beta1"),
             _ => None,
         });
+        let id = format!("{configuration}/{name}/{at}");
+        let endpoint = Endpoint::of(client);
+        let timeout = Duration::from_secs(hook["timeoutSeconds"].as_u64().unwrap_or(10));
         Self {
             name: name.to_owned(),
-            id: format!("{configuration}/{name}/{at}"),
-            endpoint: Endpoint::of(client),
+            url: endpoint.url(timeout),
+            call_prefix: format!("{id} {endpoint:?}"),
+            id,
+            endpoint,
             ca: Endpoint::ca(client),
-            timeout: Duration::from_secs(hook["timeoutSeconds"].as_u64().unwrap_or(10)),
+            timeout,
             ignores_failure: hook["failurePolicy"] == "Ignore",
             equivalent: hook["matchPolicy"] != "Exact",
             dry_run: matches!(hook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")),

@@ -180,10 +180,12 @@ fn check(review: &Value, version: &str, mutating: bool, uid: &str) -> Result<(),
     if version != "v1" {
         return Ok(());
     }
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    fn text(value: &Value) -> &str {
+        value.as_str().unwrap_or_default()
+    }
     let found = text(&response["uid"]);
     if found != uid {
-        let (uid, found) = (go::quote(uid), go::quote(&found));
+        let (uid, found) = (go::quote(uid), go::quote(found));
         return Err(format!("expected response.uid={uid}, got {found}"));
     }
     let (api_version, kind) = (text(&review["apiVersion"]), text(&review["kind"]));

@@ -16,7 +16,7 @@ use steersman_text::go;
 use tower::ServiceExt;
 
 use crate::http::requests::decode::LIMIT;
-use crate::http::webhooks::connections::{IdleConnections, Peer, connect, send};
+use crate::http::webhooks::connections::{IdleConnections, Peer, connect};
 
 /// The answer of a webhook: HTTP status and body, or the reason why there is none.
 type Exchanged = Result<(u16, Bytes), String>;
@@ -86,13 +86,12 @@ impl Webhooks {
     }
 
     async fn ask_one(&self, call: Call, resolve: Resolve<'_>) -> (String, CallResponse) {
-        let url = call.endpoint.url(call.timeout);
-        let exchange = tokio::time::timeout(call.timeout, self.exchange(&call, &url, resolve));
+        let exchange = tokio::time::timeout(call.timeout, self.exchange(&call, resolve));
         let exchanged = exchange
             .await
             .unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         let body = match exchanged {
-            Err(why) => Err(format!("Post \"{url}\": {why}")),
+            Err(why) => Err(format!("Post \"{}\": {why}", call.url)),
             Ok((200..=299, body)) => Ok(body),
             Ok((code, body)) => Err(refused(code, &body)),
         };
@@ -100,8 +99,8 @@ impl Webhooks {
         (call.key, CallResponse { uid, body })
     }
 
-    async fn exchange(&self, call: &Call, url: &str, resolve: Resolve<'_>) -> Exchanged {
-        let target: Uri = url.parse().map_err(|_| "invalid URL".to_owned())?;
+    async fn exchange(&self, call: &Call, resolve: Resolve<'_>) -> Exchanged {
+        let target: Uri = call.url.parse().map_err(|_| "invalid URL".to_owned())?;
         let (host, port) = authority(&target)?;
         let post = |target: Uri| {
             let request = Request::builder()
@@ -159,24 +158,17 @@ impl Webhooks {
         peer: Peer,
         request: impl Fn() -> Result<Request<Full<Bytes>>, String>,
     ) -> Exchanged {
-        let idle = match self.idle.take(&peer) {
+        if let Some(mut idle) = self.idle.take(&peer)
             // The webhook may have closed the connection in the meantime. A review may be sent twice.
-            Some(mut idle) => {
-                let sent = send(&mut idle, request()?).await;
-                sent.ok().map(|response| (idle, response))
-            }
-            None => None,
-        };
-        let (connection, response) = match idle {
-            Some(sent) => sent,
-            None => {
-                let mut new = connect(&peer).await?;
-                let response = send(&mut new, request()?).await?;
-                (new, response)
-            }
-        };
-        let gathered = gather(response).await?;
-        self.idle.keep(peer, connection);
+            && let Ok(gathered) = idle.exchange(request()?, gather).await
+        {
+            let gathered = gathered?;
+            self.idle.keep(peer, idle);
+            return Ok(gathered);
+        }
+        let mut new = connect(&peer).await?;
+        let gathered = new.exchange(request()?, gather).await??;
+        self.idle.keep(peer, new);
         Ok(gathered)
     }
 }

@@ -1,11 +1,14 @@
 //! Driver: HTTPS connections to webhooks, which are used again as Go's client does.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Request;
+use http::{Request, Uri};
 use http_body_util::Full;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -15,12 +18,13 @@ use rustls::{CertificateError, ClientConfig, OtherError};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::http::webhooks::trust::Trust;
 
 /// The target of a connection, and everything that its certificate was verified against. A call with another bundle
 /// gets another connection.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Peer {
     /// The host and the port to connect to.
     pub(crate) address: (String, u16),
@@ -29,7 +33,7 @@ pub(crate) struct Peer {
     /// A second name that the certificate may have instead.
     pub(crate) also: Option<String>,
     /// The authorities, in PEM.
-    pub(crate) ca: Vec<u8>,
+    pub(crate) ca: Bytes,
 }
 
 /// Connections without a request in progress.
@@ -40,7 +44,7 @@ pub(crate) struct IdleConnections {
 
 #[derive(Default)]
 struct IdlePool {
-    by_peer: HashMap<Peer, Vec<Idle>>,
+    by_peer: BTreeMap<Peer, Vec<Idle>>,
     /// Whether a task closes expired connections. It ends when there are no connections.
     is_swept: bool,
 }
@@ -50,8 +54,16 @@ struct Idle {
     since: Instant,
 }
 
-/// A connection that takes one request at a time.
-pub(crate) type Connection = SendRequest<Full<Bytes>>;
+/// A connection that takes one request at a time. It has no task of its own: the call that uses it also drives it, which
+/// saves a call the time that two more tasks take to wake up.
+pub(crate) struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    /// `None` once it has ended.
+    protocol: Option<Pin<Box<Protocol>>>,
+}
+
+/// The half of a connection that reads and writes.
+type Protocol = http1::Connection<TokioIo<TlsStream<TcpStream>>, Full<Bytes>>;
 
 /// How long a connection stays idle. Go keeps it for 90 s; here a webhook in a test may serve one connection after the
 /// other, and the next one waits until this one is closed.
@@ -70,9 +82,13 @@ impl IdleConnections {
 
     /// Keeps a connection after its response was read to the end, for a second.
     pub(crate) fn keep(&self, peer: Peer, connection: Connection) {
+        if connection.protocol.is_none() {
+            return;
+        }
         let mut pool = self.pool.lock();
         let idle = pool.by_peer.entry(peer).or_default();
         if idle.len() >= MOST {
+            connection.close();
             return;
         }
         let since = Instant::now();
@@ -87,7 +103,8 @@ impl IdleConnections {
 impl IdlePool {
     fn close_expired(&mut self) {
         self.by_peer.retain(|_, idle| {
-            idle.retain(|idle| !idle.connection.is_closed() && idle.since.elapsed() < IDLE_TIME);
+            let expired = idle.extract_if(.., |idle| idle.since.elapsed() >= IDLE_TIME);
+            expired.for_each(|idle| idle.connection.close());
             !idle.is_empty()
         });
     }
@@ -140,27 +157,58 @@ pub(crate) async fn connect(peer: &Peer) -> Result<Connection, String> {
         .connect(name, stream)
         .await
         .map_err(|error| untrusted(&error))?;
-    let (sender, connection) = http1::handshake(TokioIo::new(stream))
+    let (sender, protocol) = http1::handshake(TokioIo::new(stream))
         .await
         .map_err(|error| error.to_string())?;
-    tokio::spawn(connection);
-    Ok(sender)
+    Ok(Connection {
+        sender,
+        protocol: Some(Box::pin(protocol)),
+    })
 }
 
-/// Sends a request; the path of its URL goes into the request line, the host into the header.
-///
-/// # Errors
-/// The problem. The webhook may have received the request.
-pub(crate) async fn send(
-    connection: &mut Connection,
-    mut request: Request<Full<Bytes>>,
-) -> Result<http::Response<hyper::body::Incoming>, String> {
-    let path = request.uri().path_and_query();
-    let path = path.map_or("/", |path| path.as_str()).parse();
-    *request.uri_mut() = path.map_err(|_| "invalid URL".to_owned())?;
-    let eof = |_| "EOF".to_owned();
-    connection.ready().await.map_err(eof)?;
-    connection.send_request(request).await.map_err(eof)
+impl Connection {
+    /// Sends a request, and returns what `read` makes of its response. The path of the request's URL goes into the
+    /// request line, the host into the header.
+    ///
+    /// # Errors
+    /// The problem. The webhook may have received the request.
+    pub(crate) async fn exchange<T>(
+        &mut self,
+        mut request: Request<Full<Bytes>>,
+        read: impl AsyncFnOnce(http::Response<hyper::body::Incoming>) -> T,
+    ) -> Result<T, String> {
+        let path = request.uri().path_and_query().cloned();
+        *request.uri_mut() = path.map_or_else(|| Uri::from_static("/"), Uri::from);
+        let (sender, protocol) = (&mut self.sender, &mut self.protocol);
+        let eof = |_| "EOF".to_owned();
+        let sent = async {
+            sender.ready().await?;
+            sender.send_request(request).await
+        };
+        let response = drive(protocol, sent).await.map_err(eof)?;
+        Ok(drive(protocol, read(response)).await)
+    }
+
+    /// Closes the connection, in a task because a goodbye of TLS is sent first.
+    fn close(self) {
+        drop(self.sender);
+        self.protocol.map(tokio::spawn);
+    }
+}
+
+/// Runs a part of an exchange, and the connection for it. They take turns before they wait to be woken: the part asks,
+/// the connection sends or receives, and the part takes what arrived.
+async fn drive<T>(protocol: &mut Option<Pin<Box<Protocol>>>, part: impl Future<Output = T>) -> T {
+    let mut part = pin!(part);
+    poll_fn(|context| {
+        if let done @ Poll::Ready(_) = part.as_mut().poll(context) {
+            return done;
+        }
+        // Once the connection has ended, the part fails or has all that it reads.
+        protocol.take_if(|protocol| protocol.as_mut().poll(context).is_ready());
+        part.as_mut().poll(context)
+    })
+    .await
 }
 
 fn undialled(host: &str, port: u16, error: &std::io::Error) -> String {
