@@ -25,6 +25,9 @@ enum Phase {
     Busy { requests: usize, progress: Instant },
 }
 
+/// The longest time between two looks at a deadline; limits may be too large to be added to an instant.
+const LONGEST_REST: Duration = Duration::from_secs(3600);
+
 impl ConnectionPhase {
     /// Makes the phase of a connection that was accepted at `now`, with or without a handshake to come.
     pub(crate) fn new(limits: Limits, has_handshake: bool, now: Instant) -> Self {
@@ -104,6 +107,16 @@ impl ConnectionPhase {
         since.checked_add(limit.unwrap_or(Duration::MAX))
     }
 
+    /// Returns when to look at the deadline again, which is over if that is not after `now`. No phase that begins later
+    /// ends before the shortest of the limits has passed, so changes of the phase need not be waited for.
+    pub(crate) fn next_check(&self, now: Instant) -> Instant {
+        let limits = &self.limits;
+        let shortest = limits.handshake.min(limits.head).min(limits.idle);
+        let later = now + shortest.min(LONGEST_REST);
+        self.deadline()
+            .map_or(later, |deadline| deadline.min(later))
+    }
+
     /// Returns since when the connection waits for a request; `None` while a request is in progress.
     pub(crate) fn waiting_since(&self) -> Option<Instant> {
         match self.phase {
@@ -160,6 +173,28 @@ mod tests {
         // The first byte of the next head.
         phase.handle_read(t + 40 * S);
         assert_eq!(phase.deadline(), Some(t + 72 * S), "next head");
+    }
+
+    /// SERVE-1
+    #[test]
+    fn no_phase_that_begins_later_is_over_before_the_next_check() {
+        let t = start();
+        let mut phase = ConnectionPhase::new(Limits::new(), true, t);
+        let changes: [fn(&mut ConnectionPhase, Instant); 5] = [
+            |phase, now| phase.handle_handshake(false, now),
+            ConnectionPhase::handle_request,
+            ConnectionPhase::handle_response,
+            ConnectionPhase::handle_read,
+            ConnectionPhase::handle_written,
+        ];
+        for change in changes {
+            let check = phase.next_check(t);
+            assert!(t < check && phase.deadline().is_some_and(|deadline| check <= deadline));
+            change(&mut phase, t);
+            assert!(phase.deadline().is_some_and(|deadline| check <= deadline));
+        }
+        let over = phase.deadline().unwrap();
+        assert_eq!(phase.next_check(over), over);
     }
 
     /// SERVE-1

@@ -11,7 +11,6 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::Notify;
 use tokio::time::sleep_until;
 use tokio_util::sync::CancellationToken;
 
@@ -20,8 +19,6 @@ use crate::connection_phase::ConnectionPhase;
 /// What the server knows about one of its connections.
 pub(crate) struct TrackedConnection {
     phase: Mutex<ConnectionPhase>,
-    /// Notified when the deadline moves to an earlier instant.
-    earlier: Notify,
     /// Cancelled when the connection makes room for another one, or when the server ends.
     pub(crate) close: CancellationToken,
 }
@@ -47,21 +44,16 @@ impl TrackedConnection {
     pub(crate) fn new(phase: ConnectionPhase) -> Self {
         Self {
             phase: Mutex::new(phase),
-            earlier: Notify::new(),
             close: CancellationToken::new(),
         }
     }
 
     /// Changes the phase.
     pub(crate) fn on(&self, change: impl FnOnce(&mut ConnectionPhase, Instant)) {
-        let mut phase = self.phase.lock();
-        let before = phase.deadline();
-        change(&mut phase, tokio::time::Instant::now().into_std());
-        let after = phase.deadline();
-        drop(phase);
-        if after.is_some_and(|after| before.is_none_or(|before| after < before)) {
-            self.earlier.notify_one();
-        }
+        change(
+            &mut self.phase.lock(),
+            tokio::time::Instant::now().into_std(),
+        );
     }
 
     pub(crate) fn waiting_since(&self) -> Option<Instant> {
@@ -75,18 +67,12 @@ impl TrackedConnection {
     /// Waits until the connection has been in one phase for too long (SERVE-1).
     pub(crate) async fn overdue(&self) {
         loop {
-            let deadline = self.phase.lock().deadline();
-            let Some(deadline) = deadline else {
-                self.earlier.notified().await;
-                continue;
-            };
-            if deadline <= tokio::time::Instant::now().into_std() {
+            let now = tokio::time::Instant::now().into_std();
+            let next = self.phase.lock().next_check(now);
+            if next <= now {
                 return;
             }
-            tokio::select! {
-                () = sleep_until(deadline.into()) => {}
-                () = self.earlier.notified() => {}
-            }
+            sleep_until(next.into()).await;
         }
     }
 
