@@ -17,7 +17,7 @@ use tracing::{Instrument as _, debug, error, error_span, warn};
 use crate::context::AdmissionContext;
 use crate::conversion::{self, Conversions};
 use crate::handler::ErasedHandler;
-use crate::metrics::WebhookMetrics;
+use crate::metrics::{OneWebhookMetrics, WebhookMetrics};
 use crate::request::AdmissionRequest;
 use crate::response::AdmissionResponse;
 use crate::review::{Review, UnreadableReview, read, write};
@@ -30,33 +30,33 @@ const LARGE: usize = 256 << 10;
 pub(crate) struct Endpoint {
     path: Arc<str>,
     handler: Arc<dyn ErasedHandler>,
-    metrics: WebhookMetrics,
+    metrics: OneWebhookMetrics,
 }
 
 /// The path of conversions with the versions of kinds.
 pub(crate) struct Converter {
     path: &'static str,
     conversions: Conversions,
-    metrics: WebhookMetrics,
+    metrics: OneWebhookMetrics,
 }
 
 impl Converter {
     pub(crate) fn new(
         path: &'static str,
         conversions: Conversions,
-        metrics: WebhookMetrics,
+        metrics: &WebhookMetrics,
     ) -> Self {
         Self {
             path,
             conversions,
-            metrics,
+            metrics: metrics.of(path),
         }
     }
 
     /// Answers a request. A large list is converted outside the tasks of the runtime.
     pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let start = Instant::now();
-        let _in_flight = self.metrics.begin(self.path);
+        let _in_flight = self.metrics.begin();
         let body = request.into_body();
         let conversions = self.conversions.clone();
         let converted = if body.len() < LARGE {
@@ -72,7 +72,7 @@ impl Converter {
         if let Some(problem) = problem {
             warn!(webhook = self.path, problem, "a conversion failed");
         }
-        self.metrics.end(self.path, code, start.elapsed());
+        self.metrics.end(code, start.elapsed());
         json_response(StatusCode::OK, response.to_string())
     }
 }
@@ -81,21 +81,21 @@ impl Endpoint {
     pub(crate) fn new(
         path: &str,
         handler: Arc<dyn ErasedHandler>,
-        metrics: WebhookMetrics,
+        metrics: &WebhookMetrics,
     ) -> Self {
         Self {
             path: path.into(),
             handler,
-            metrics,
+            metrics: metrics.of(path),
         }
     }
 
     /// Answers a request. Each request that brings a review gets a review (`ADMIT-1`).
     pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let start = Instant::now();
-        let _in_flight = self.metrics.begin(&self.path);
+        let _in_flight = self.metrics.begin();
         let (code, response) = self.decided(request, start).await;
-        self.metrics.end(&self.path, code, start.elapsed());
+        self.metrics.end(code, start.elapsed());
         response
     }
 

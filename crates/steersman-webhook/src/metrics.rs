@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use prometheus::{
-    HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
+    Registry,
 };
 
 /// The metrics of the webhooks of one registry, under the names of controller-runtime. Cheap to clone.
@@ -21,8 +22,21 @@ pub struct WebhookMetrics {
     panics: IntCounter,
 }
 
+/// The metrics of one webhook. Its labels are looked up once.
+pub(crate) struct OneWebhookMetrics {
+    webhook: String,
+    requests: IntCounterVec,
+    decided: IntCounter,
+    latency: Histogram,
+    in_flight: IntGauge,
+    panics: IntCounter,
+}
+
 /// Counts a request as in progress until it is dropped.
-pub(crate) struct InFlight(IntGauge);
+pub(crate) struct InFlight<'a>(&'a IntGauge);
+
+/// The code of almost all decisions.
+const DECIDED: u16 = 200;
 
 impl WebhookMetrics {
     /// Makes metrics that no registry shows.
@@ -71,17 +85,34 @@ impl WebhookMetrics {
         Ok(metrics)
     }
 
-    pub(crate) fn begin(&self, webhook: &str) -> InFlight {
-        let gauge = self.in_flight.with_label_values(&[webhook]);
-        gauge.inc();
-        InFlight(gauge)
+    /// Returns the metrics of the webhook at a path.
+    pub(crate) fn of(&self, webhook: &str) -> OneWebhookMetrics {
+        let code = DECIDED.to_string();
+        OneWebhookMetrics {
+            webhook: webhook.to_owned(),
+            requests: self.requests.clone(),
+            decided: self.requests.with_label_values(&[webhook, &code]),
+            latency: self.latency.with_label_values(&[webhook]),
+            in_flight: self.in_flight.with_label_values(&[webhook]),
+            panics: self.panics.clone(),
+        }
+    }
+}
+
+impl OneWebhookMetrics {
+    pub(crate) fn begin(&self) -> InFlight<'_> {
+        self.in_flight.inc();
+        InFlight(&self.in_flight)
     }
 
-    pub(crate) fn end(&self, webhook: &str, code: u16, time: Duration) {
-        let latency = self.latency.with_label_values(&[webhook]);
-        latency.observe(time.as_secs_f64());
-        let code = code.to_string();
-        self.requests.with_label_values(&[webhook, &code]).inc();
+    pub(crate) fn end(&self, code: u16, time: Duration) {
+        self.latency.observe(time.as_secs_f64());
+        if code == DECIDED {
+            self.decided.inc();
+            return;
+        }
+        let labels = [self.webhook.as_str(), &code.to_string()];
+        self.requests.with_label_values(&labels).inc();
     }
 
     pub(crate) fn panicked(&self) {
@@ -89,7 +120,7 @@ impl WebhookMetrics {
     }
 }
 
-impl Drop for InFlight {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }

@@ -258,7 +258,7 @@ impl WebhookServer {
     pub fn routes_with(&self, metrics: &WebhookMetrics) -> Result<Routes, ServeError> {
         let mut routes = Routes::new();
         for (path, handler) in &self.handlers {
-            let endpoint = Endpoint::new(path, Arc::clone(handler), metrics.clone());
+            let endpoint = Endpoint::new(path, Arc::clone(handler), metrics);
             let endpoint = Arc::new(endpoint);
             routes.add(Route::any(path, MAX_BODY, move |request| {
                 let endpoint = Arc::clone(&endpoint);
@@ -266,11 +266,7 @@ impl WebhookServer {
             }))?;
         }
         if let Some(conversions) = &self.conversions {
-            let converter = Arc::new(Converter::new(
-                CONVERT,
-                conversions.clone(),
-                metrics.clone(),
-            ));
+            let converter = Arc::new(Converter::new(CONVERT, conversions.clone(), metrics));
             routes.add(Route::any(CONVERT, MAX_CONVERSION, move |request| {
                 let converter = Arc::clone(&converter);
                 async move { converter.answer(request).await }

@@ -36,8 +36,8 @@ fn changed_members(
     }
     for (name, value) in after {
         let value = match (original.get(name), before.get(name)) {
-            // Absent as it arrived, although the type writes it.
-            (None, Some(before)) if before == value => continue,
+            // As it arrived, also if it was absent although the type writes it.
+            (_, Some(before)) if before == value => continue,
             (Some(original), Some(before)) => with_changes(original, before, value),
             _ => value.clone(),
         };
