@@ -1,8 +1,11 @@
 //! Driver: measures what a webhook adds to a write, and how many reviews a webhook decides.
 //!
-//! The API server and the server of the webhook are in one process, each on a runtime of its own; the connections
-//! between them, and from the client, are HTTPS over loopback.
+//! The API server, the server of the webhook and the client are in one process: all in one thread, as in a test of
+//! tokio, or each in threads of its own. The connections between them are HTTPS over loopback.
 
+mod echo;
+
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +17,15 @@ use rcgen::{CertificateParams, KeyPair};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_api::{Api, Connection, WriteOptions};
+use steersman_apiserver::ApiServer;
 use steersman_object::ObjectKey;
 use steersman_serve::{Server, SharedCertificate, TlsOptions};
 use steersman_webhook::{
     AdmissionContext, Defaulter, Refusal, Validator, WebhookMetrics, WebhookServer,
 };
-use tokio::runtime::Builder;
+use tempfile::NamedTempFile;
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
@@ -31,15 +37,25 @@ use crate::report::{Figure, Spread};
 /// The figures of one run.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct AdmissionFigures {
-    /// The median time of a write without webhooks, in microseconds.
-    without: f64,
-    /// The median time of a write with a defaulter.
-    with: f64,
-    /// The same with a pause before each write.
-    idle_without: f64,
-    idle_with: f64,
+    /// All in one thread.
+    together: Times,
+    /// Each in threads of its own.
+    apart: Times,
+    /// The time of an echo over TLS between two threads, in microseconds.
+    echo: f64,
     /// Reviews per second of processor time.
     reviews: f64,
+}
+
+/// Median times of a write, in microseconds.
+#[derive(Debug, Serialize, Deserialize)]
+struct Times {
+    without: f64,
+    /// With a defaulter.
+    with: f64,
+    /// The same with a pause before each write.
+    rested_without: f64,
+    rested_with: f64,
 }
 
 /// A defaulter and a validator of ConfigMaps.
@@ -96,22 +112,41 @@ pub(crate) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
     Ok(vec![
         Figure::new(
             "webhooks/without",
-            format!("time of a write without webhooks, {writes}"),
+            format!("time of a write without webhooks, {writes}, everything in one thread"),
             "µs",
-            over(|one| one.without),
+            over(|one| one.together.without),
         ),
         Figure::new(
             "webhooks/added",
-            format!("time that a typed defaulter adds to a write, {writes}"),
+            format!("time that a typed defaulter adds to a write, {writes}, everything in one thread"),
             "µs",
-            over(|one| one.with - one.without),
+            over(|one| one.together.with - one.together.without),
         )
         .at_most(150.0),
         Figure::new(
-            "webhooks/idle",
+            "webhooks/apart/without",
+            "a write without webhooks, the client and both servers in threads of their own",
+            "µs",
+            over(|one| one.apart.without),
+        ),
+        Figure::new(
+            "webhooks/apart/added",
+            "what the defaulter adds then",
+            "µs",
+            over(|one| one.apart.with - one.apart.without),
+        )
+        .at_most(150.0),
+        Figure::new(
+            "webhooks/apart/rested",
             "the same with 2 ms of rest before each write, which every thread spends asleep",
             "µs",
-            over(|one| one.idle_with - one.idle_without),
+            over(|one| one.apart.rested_with - one.apart.rested_without),
+        ),
+        Figure::new(
+            "webhooks/echo",
+            "time of an echo of as many bytes as a review and its answer have, over TLS between two threads, without HTTP",
+            "µs",
+            over(|one| one.echo),
         ),
         Figure::new(
             "webhooks/reviews",
@@ -130,21 +165,52 @@ pub(crate) async fn measure(writes: u32) -> Outcome<AdmissionFigures> {
         .defaulter::<ConfigMap>(Checked)
         .validator::<ConfigMap>(Checked);
     let reviews = rate(&webhooks, writes).await?;
+
+    let echo = echo::measure(writes).await?;
+
     let apart = ServerApart::serve([]).await?;
-    let client = Connection::from_kubeconfig(apart.kubeconfig()).await?;
+    let runtime = one_thread()?;
+    let (kubeconfig, there) = (apart.kubeconfig(), runtime.handle());
+    let times_apart = times(&apart.server, kubeconfig, &webhooks, there, writes).await?;
+    runtime.shutdown_background();
+
+    let together = spawn_blocking(move || {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(async {
+            let server = ApiServer::new();
+            let serving = server.serve("127.0.0.1:0").await?;
+            let kubeconfig = NamedTempFile::new()?;
+            serving.write_kubeconfig(kubeconfig.path())?;
+            let here = Handle::current();
+            times(&server, kubeconfig.path(), &webhooks, &here, writes).await
+        })
+    });
+    Ok(AdmissionFigures {
+        together: together.await??,
+        apart: times_apart,
+        echo,
+        reviews,
+    })
+}
+
+/// Measures writes before and after there is a webhook, which runs in `runtime`.
+async fn times(
+    server: &ApiServer,
+    kubeconfig: &Path,
+    webhooks: &WebhookServer,
+    runtime: &Handle,
+    writes: u32,
+) -> Outcome<Times> {
+    let client = Connection::from_kubeconfig(kubeconfig).await?;
     let api = Api::<ConfigMap>::typed(client.connect().await?);
     let without = median(&api, "without", writes, Duration::ZERO).await?;
-    let idle_without = median(&api, "idle-without", writes, QUIET).await?;
+    let rested_without = median(&api, "rested-without", writes, QUIET).await?;
 
     let key = KeyPair::generate()?;
     let params = CertificateParams::new(vec!["127.0.0.1".to_owned()])?;
     let chain = params.self_signed(&key)?.pem();
     let certificate = SharedCertificate::new();
     certificate.set(&chain, key.serialize_pem())?;
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?;
     let options = webhooks.server_options(TlsOptions::shared(certificate));
     let routes = webhooks.routes_with(&WebhookMetrics::register(&prometheus::Registry::new())?)?;
     let (address, stop) = (webhooks.address().clone(), CancellationToken::new());
@@ -153,26 +219,30 @@ pub(crate) async fn measure(writes: u32) -> Outcome<AdmissionFigures> {
         .await??;
     let url = format!("https://{}{PATH}", bound.local_address());
     runtime.spawn(bound.run(routes, stop.clone()));
-    configure(&apart, &url, &chain)?;
+    configure(server, &url, &chain)?;
     let with = median(&api, "with", writes, Duration::ZERO).await?;
-    let idle_with = median(&api, "idle-with", writes, QUIET).await?;
+    let rested_with = median(&api, "rested-with", writes, QUIET).await?;
     stop.cancel();
-    runtime.shutdown_background();
-    drop(apart);
-    Ok(AdmissionFigures {
+    Ok(Times {
         without,
         with,
-        idle_without,
-        idle_with,
-        reviews,
+        rested_without,
+        rested_with,
     })
 }
 
-fn configure(apart: &ServerApart, url: &str, chain: &str) -> Outcome<()> {
+/// Makes a runtime with one thread.
+fn one_thread() -> Outcome<Runtime> {
+    Ok(Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?)
+}
+
+fn configure(server: &ApiServer, url: &str, chain: &str) -> Outcome<()> {
     use base64::Engine as _;
     let bundle = base64::engine::general_purpose::STANDARD.encode(chain);
-    apart
-        .server
+    server
         .create(json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": "MutatingWebhookConfiguration",
@@ -192,24 +262,33 @@ fn configure(apart: &ServerApart, url: &str, chain: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Returns the median time of a creation, in microseconds.
+/// Returns the median time of a creation, in microseconds. The writes run in a task, as those of a controller do.
 async fn median(api: &Api<ConfigMap>, prefix: &str, writes: u32, pause: Duration) -> Outcome<f64> {
-    let mut times = Vec::new();
-    for number in 0..writes {
-        let object = ConfigMap {
-            metadata: ObjectKey::namespaced(NAMESPACE, format!("{prefix}-{number}")).to_meta(),
-            ..ConfigMap::default()
-        };
-        if !pause.is_zero() {
-            tokio::time::sleep(pause).await;
+    let (api, prefix) = (api.clone(), prefix.to_owned());
+    let written = tokio::spawn(async move {
+        let mut times = Vec::new();
+        for number in 0..writes {
+            let object = ConfigMap {
+                metadata: ObjectKey::namespaced(NAMESPACE, format!("{prefix}-{number}")).to_meta(),
+                ..ConfigMap::default()
+            };
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            let begun = Instant::now();
+            api.create(&object, &WriteOptions::new()).await?;
+            times.push(begun.elapsed());
         }
-        let begun = Instant::now();
-        api.create(&object, &WriteOptions::new()).await?;
-        times.push(begun.elapsed());
-    }
+        Ok::<_, steersman_api::Error>(times)
+    });
+    Ok(middle(written.await??))
+}
+
+/// Returns the median of times, in microseconds.
+fn middle(mut times: Vec<Duration>) -> f64 {
     times.sort();
     let median = times.get(times.len() / 2).copied().unwrap_or_default();
-    Ok(median.as_secs_f64() * 1e6)
+    median.as_secs_f64() * 1e6
 }
 
 /// Returns the number of reviews that the webhooks decide per second of processor time.

@@ -1,0 +1,81 @@
+//! Driver: measures an echo over TLS: the part of a review that no webhook can avoid.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::{CertificateParams, KeyPair};
+use rustls::crypto::ring;
+use rustls::pki_types::{PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
+use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+use super::{middle, one_thread};
+use crate::process::Outcome;
+
+/// The bytes that the API server sends for a review of a small ConfigMap, and those of the answer, as HTTP/1.1.
+const REVIEW: usize = 900;
+const ANSWER: usize = 380;
+
+/// Returns the median time of an echo between two threads, in microseconds.
+pub(super) async fn measure(times: u32) -> Outcome<f64> {
+    let (here, there) = (one_thread()?, one_thread()?);
+    let (server, client) = sides()?;
+    let listener = there
+        .spawn(async { TcpListener::bind("127.0.0.1:0").await })
+        .await??;
+    let address = listener.local_addr()?;
+    let answers = there.spawn(async move {
+        let (stream, _) = listener.accept().await?;
+        stream.set_nodelay(true)?;
+        let mut stream = TlsAcceptor::from(server).accept(stream).await?;
+        let mut review = [0; REVIEW];
+        for _ in 0..times {
+            stream.read_exact(&mut review).await?;
+            stream.write_all(&[0; ANSWER]).await?;
+            stream.flush().await?;
+        }
+        stream.shutdown().await
+    });
+    let asks = here.spawn(async move {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let name = ServerName::from(address.ip());
+        let mut stream = TlsConnector::from(client).connect(name, stream).await?;
+        let (mut answer, mut taken) = ([0; ANSWER], Vec::<Duration>::new());
+        for _ in 0..times {
+            let begun = Instant::now();
+            stream.write_all(&[0; REVIEW]).await?;
+            stream.flush().await?;
+            stream.read_exact(&mut answer).await?;
+            taken.push(begun.elapsed());
+        }
+        Ok::<_, std::io::Error>(taken)
+    });
+    let taken = asks.await??;
+    answers.await??;
+    here.shutdown_background();
+    there.shutdown_background();
+    Ok(middle(taken))
+}
+
+/// Makes the configurations of both sides.
+fn sides() -> Outcome<(Arc<ServerConfig>, Arc<ClientConfig>)> {
+    let provider = Arc::new(ring::default_provider());
+    let key = KeyPair::generate()?;
+    let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.self_signed(&key)?;
+    let private = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+    let server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], private)?;
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.der().clone())?;
+    let client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok((Arc::new(server), Arc::new(client)))
+}
