@@ -102,10 +102,13 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
     if body.is_empty() {
         return Err(first("the request has no body".to_owned()));
     }
+    // Checked as a whole, because serde does not check the members that it ignores.
+    let body = std::str::from_utf8(body)
+        .map_err(|error| first(format!("the body is not JSON: {error}")))?;
     if let Some(review) = read_at_once(body) {
         return Ok(review);
     }
-    let mut review: Value = serde_json::from_slice(body)
+    let mut review: Value = serde_json::from_str(body)
         .map_err(|error| first(format!("the body is not JSON: {error}")))?;
     let uid = review["request"]["uid"]
         .as_str()
@@ -132,8 +135,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Review, UnreadableReview> {
 }
 
 /// Reads a review without a problem; `None` if there is one, which [`read`] then finds.
-fn read_at_once(body: &[u8]) -> Option<Review> {
-    let review: WireAdmissionReview = serde_json::from_slice(body).ok()?;
+fn read_at_once(body: &str) -> Option<Review> {
+    let review: WireAdmissionReview = serde_json::from_str(body).ok()?;
     let version = ReviewVersion::parse(&review.api_version)?;
     let request = review.request;
     (review.kind == KIND).then_some(Review { version, request })
@@ -229,5 +232,19 @@ mod tests {
             assert_eq!(unreadable.uid, uid, "{body}");
             assert!(unreadable.problem.contains(problem), "{unreadable:?}");
         }
+    }
+
+    /// ADMIT-1
+    #[test]
+    fn a_body_that_is_not_utf_8_is_refused_wherever_the_wrong_byte_is() {
+        let mut body = review("admission.k8s.io/v1");
+        body["request"]["ignored"] = json!("~");
+        let mut body = body.to_string().into_bytes();
+        assert!(read(&body).is_ok());
+        for byte in body.iter_mut().filter(|byte| **byte == b'~') {
+            *byte = 0xfb;
+        }
+        let unreadable = read(&body).unwrap_err();
+        assert!(unreadable.problem.contains("utf-8"), "{unreadable:?}");
     }
 }
