@@ -24,13 +24,13 @@ use steersman_webhook::{
     AdmissionContext, Defaulter, Refusal, Validator, WebhookMetrics, WebhookServer,
 };
 use tempfile::NamedTempFile;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Handle};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use super::apart::{ServerApart, refused};
+use super::apart::{ServerApart, one_thread, refused};
 use crate::process::{Actor, Outcome, cpu_time, progress};
 use crate::report::{Figure, Spread};
 
@@ -229,14 +229,6 @@ async fn times(
         rested_without,
         rested_with,
     })
-}
-
-/// Makes a runtime with one thread.
-fn one_thread() -> Outcome<Runtime> {
-    Ok(Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()?)
 }
 
 fn configure(server: &ApiServer, url: &str, chain: &str) -> Outcome<()> {

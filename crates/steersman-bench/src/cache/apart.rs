@@ -23,10 +23,7 @@ pub(super) struct ServerApart {
 impl ServerApart {
     /// Serves a server that holds ConfigMaps of these names.
     pub(super) async fn serve(names: impl IntoIterator<Item = String>) -> Outcome<Self> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()?;
+        let runtime = one_thread()?;
         let server = ApiServer::new();
         for name in names {
             let metadata = json!({"name": name, "namespace": "default"});
@@ -64,6 +61,14 @@ impl Drop for ServerApart {
             runtime.shutdown_background();
         }
     }
+}
+
+/// Makes a runtime with one thread.
+pub(super) fn one_thread() -> Outcome<Runtime> {
+    Ok(Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?)
 }
 
 /// Returns the message of a refusal.

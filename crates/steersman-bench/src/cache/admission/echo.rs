@@ -12,7 +12,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::{middle, one_thread};
+use super::middle;
+use crate::cache::apart::one_thread;
 use crate::process::Outcome;
 
 /// The bytes that the API server sends for a review of a small ConfigMap, and those of the answer, as HTTP/1.1.
