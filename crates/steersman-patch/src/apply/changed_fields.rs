@@ -131,22 +131,22 @@ fn members<'a>(
     ignored: &[&str],
 ) -> Changes {
     let mut changes = Changes::default();
-    let of = |side: Option<&'a Value>, name: &str| {
-        side.and_then(|side| side.get(name).or_else(|| held(ty, name)))
-    };
-    let old = |name: &str| of(left, name);
-    let new = |name: &str| of(right, name);
-    let known = |name: &str| left.is_some_and(|left| left.get(name).is_some());
-    let news = object(right).filter(|(name, _)| !known(name));
-    for (name, _) in object(left).chain(news) {
+    let in_left = |name: &str| left.and_then(|left| left.get(name));
+    let in_right = |name: &str| right.and_then(|right| right.get(name));
+    let olds = object(left).map(|(name, old)| (name, Some(old), in_right(name)));
+    let news = object(right).filter(|(name, _)| in_left(name).is_none());
+    let news = news.map(|(name, new)| (name, None, Some(new)));
+    for (name, old, new) in olds.chain(news) {
         if ignored.contains(&name.as_str()) {
             continue;
         }
+        let new = new.or_else(|| held(ty, name).filter(|_| right.is_some()));
         // Old clients write `null` to leave this field out.
-        if name == "creationTimestamp" && new(name).is_none_or(Value::is_null) {
+        if name == "creationTimestamp" && new.is_none_or(Value::is_null) {
             continue;
         }
-        let (fate, below) = place(member_type(ty, name), old(name), new(name));
+        let old = old.or_else(|| held(ty, name).filter(|_| left.is_some()));
+        let (fate, below) = place(member_type(ty, name), old, new);
         changes.put(name, fate, below, |name| PathElement::field(name));
     }
     changes

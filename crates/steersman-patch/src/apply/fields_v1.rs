@@ -19,7 +19,10 @@ pub(super) fn write(out: &mut String, set: &FieldSet) {
 
 fn write_nodes(out: &mut String, set: &FieldSet) {
     for (element, node) in set.nodes() {
-        write_text(out, &name(element));
+        match element {
+            PathElement::Field(name) => write_prefixed(out, "f:", name),
+            other => write_text(out, &name(other)),
+        }
         out.push_str(":{");
         if node.member && !node.below.is_empty() {
             out.push_str("\".\":{},");
@@ -40,12 +43,19 @@ fn close(out: &mut String) {
 
 /// Appends a JSON string.
 pub(super) fn write_text(out: &mut String, text: &str) {
+    write_prefixed(out, "", text);
+}
+
+/// Appends a JSON string that begins with `prefix`, which needs no escape.
+fn write_prefixed(out: &mut String, prefix: &str, text: &str) {
     let plain = |byte: u8| byte >= b' ' && byte != b'"' && byte != b'\\';
     if text.bytes().all(plain) {
         out.push('"');
+        out.push_str(prefix);
         out.push_str(text);
         out.push('"');
     } else {
+        let text = [prefix, text].concat();
         out.push_str(&Value::from(text).to_string());
     }
 }
@@ -91,12 +101,27 @@ impl<'de> Visitor<'de> for TouchScan<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Seen, A::Error> {
-        let nodes: Vec<(String, &Node)> = self.0.nodes().map(|(e, n)| (name(e), n)).collect();
+        let others = self.0.nodes().filter(|(element, _)| !element.is_field());
+        let others: Vec<(String, &Node)> = others.map(|(e, node)| (name(e), node)).collect();
+        let node_of = |member: &str| match member.strip_prefix("f:") {
+            Some(field) => {
+                let mut all = self.0.nodes();
+                let found =
+                    all.find(|(own, _)| matches!(own, PathElement::Field(own) if own == field));
+                found.map(|(_, node)| node)
+            }
+            None => {
+                let mut others = others.iter();
+                others
+                    .find(|(name, _)| name == member)
+                    .map(|(_, node)| *node)
+            }
+        };
         let mut seen = Seen::default();
         while let Some(member) = members.next_key::<Cow<'_, str>>()? {
             seen.below = true;
             seen.itself |= member == ".";
-            let Some((_, node)) = nodes.iter().find(|(name, _)| *name == *member) else {
+            let Some(node) = node_of(&member) else {
                 members.next_value::<IgnoredAny>()?;
                 continue;
             };
