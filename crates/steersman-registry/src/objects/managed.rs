@@ -212,8 +212,8 @@ pub(crate) fn show(object: &mut Value, managed: Option<&str>) {
     );
 }
 
-/// Returns whether storing this would change only the times of managedFields, which also decide
-/// their order.
+/// Returns whether storing this would change nothing, or only the times of managedFields, which also
+/// decide their order.
 pub(crate) fn same_but_times(draft: &Draft, stored: &Stored) -> bool {
     if draft.value != *stored.lean() {
         return false;
@@ -230,8 +230,12 @@ pub(crate) fn same_but_times(draft: &Draft, stored: &Stored) -> bool {
         texts.sort_unstable();
         Some(texts)
     };
-    let own = timeless(stored.managed());
-    own.is_some() && own == timeless(draft.managed.as_deref())
+    let (old, new) = (stored.managed(), draft.managed.as_deref());
+    if old == new {
+        return true;
+    }
+    let old = timeless(old);
+    old.is_some() && old == timeless(new)
 }
 
 /// Returns the entries that a request starts from: those it sends, or the stored ones if it sends

@@ -88,7 +88,8 @@ pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<Fi
             .map(|why| FieldError::invalid("metadata.name", &value, why));
         errors.extend(wrong);
     }
-    check_attached(resource, object, &mut errors);
+    names::check_attached(&object["metadata"], &mut errors);
+    check_finalizers(resource, object, &mut errors);
     errors
 }
 
@@ -115,30 +116,31 @@ pub(crate) fn validate_update(
     checks: &[MetadataCheck],
     (new, old): (&Value, &Value),
 ) -> Vec<FieldError> {
-    let mut errors = Vec::new();
-    check_attached(resource, new, &mut errors);
-    check_change(new, old, &mut errors);
+    let mut attached = Vec::new();
+    names::check_attached(&new["metadata"], &mut attached);
+    let mut errors = attached.clone();
+    check_finalizers(resource, new, &mut errors);
+    let change = check_change(new, old, attached);
+    errors.extend_from_slice(&change);
     for check in checks {
         match check {
             MetadataCheck::New => errors.extend(validate(resource, new, false)),
-            MetadataCheck::Update => check_change(new, old, &mut errors),
+            MetadataCheck::Update => errors.extend_from_slice(&change),
         }
     }
     errors
 }
 
-/// Validates labels, annotations, owners and finalizers.
-fn check_attached(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
-    let metadata = &object["metadata"];
-    names::check_attached(metadata, errors);
-    if let Some(finalizers) = metadata["finalizers"].as_array() {
+fn check_finalizers(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(finalizers) = object["metadata"]["finalizers"].as_array() {
         names::check_finalizers(finalizers, resource.built_in, errors);
     }
 }
 
-/// Checks that immutable fields are unchanged, and validates labels, annotations, owners and
-/// finalizers (upstream: `ValidateObjectMetaAccessorUpdate`).
-fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+/// Returns the errors of changed metadata: of fields that may not change, and then those of labels,
+/// annotations and owners, which are `attached` (upstream: `ValidateObjectMetaAccessorUpdate`).
+fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
     let (new, old) = (&new["metadata"], &old["metadata"]);
     let empty = Vec::new();
     if !old["deletionTimestamp"].is_null() {
@@ -169,7 +171,8 @@ fn check_change(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
             ));
         }
     }
-    names::check_attached(new, errors);
+    errors.extend(attached);
+    errors
 }
 
 /// Raises the generation if the desired state changed, and only then (SRV-REG-3).

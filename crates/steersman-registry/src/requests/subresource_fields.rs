@@ -31,10 +31,10 @@ pub(crate) fn complete(
     merged
 }
 
-/// Returns an object without one of its members.
-fn all_but(old: &Value, member: &str) -> Value {
+/// Returns an object without some of its members.
+fn all_but(old: &Value, left_out: &[&str]) -> Value {
     let members = old.as_object().into_iter().flatten();
-    let kept = members.filter(|(name, _)| *name != member);
+    let kept = members.filter(|(name, _)| !left_out.contains(&name.as_str()));
     Value::Object(kept.map(|(n, v)| (n.clone(), v.clone())).collect())
 }
 
@@ -57,7 +57,8 @@ pub(crate) fn merge(
         }
         Subresource::Main | Subresource::Scale => new,
         Subresource::Finalize => {
-            let mut merged = with_metadata(all_but(old, "metadata"), new.get("metadata"));
+            let mut merged =
+                with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
             let spec = metadata::members(&mut merged["spec"]);
             match new["spec"].get("finalizers") {
                 Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers.clone()),
@@ -84,7 +85,8 @@ pub(crate) fn merge(
             merged
         }
         Subresource::Approval => {
-            let mut merged = with_metadata(all_but(old, "metadata"), new.get("metadata"));
+            let mut merged =
+                with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
             let status = metadata::members(&mut merged["status"]);
             match new["status"].get("conditions") {
                 Some(conditions) => status.insert("conditions".to_owned(), conditions.clone()),
@@ -103,9 +105,9 @@ pub(crate) fn keeps_status(resource: &Resource) -> bool {
     resource.status && !resource.is("networking.k8s.io", "ServiceCIDR")
 }
 
-fn with_metadata(mut object: Value, metadata: Option<&Value>) -> Value {
+fn with_metadata(mut object: Value, metadata: Option<Value>) -> Value {
     if let Some(metadata) = metadata {
-        metadata::members(&mut object).insert("metadata".to_owned(), metadata.clone());
+        metadata::members(&mut object).insert("metadata".to_owned(), metadata);
     }
     object
 }
@@ -113,7 +115,13 @@ fn with_metadata(mut object: Value, metadata: Option<&Value>) -> Value {
 /// Returns the stored object with the new status, and with the part of the new metadata that the
 /// kind's status strategy accepts (SRV-KIND-2).
 fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
-    let mut merged = all_but(old, "status");
+    // The metadata of a built-in object is replaced below.
+    let left_out: &[&str] = if resource.built_in {
+        &["status", "metadata"]
+    } else {
+        &["status"]
+    };
+    let mut merged = all_but(old, left_out);
     if let Some(status) = new.get_mut("status").map(Value::take) {
         metadata::members(&mut merged).insert("status".to_owned(), status);
     }
@@ -129,7 +137,7 @@ fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
             None => fields.remove(*field),
         };
     }
-    with_metadata(merged, Some(&sent))
+    with_metadata(merged, Some(sent))
 }
 
 /// Copies the resources of containers into the containers of the same name.

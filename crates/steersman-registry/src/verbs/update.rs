@@ -307,7 +307,10 @@ impl Registry {
             _ => {}
         }
         self.note_warnings(warnings);
-        metadata::raise_generation(resource, &mut merged, old);
+        // A write of the status changes nothing else.
+        if write.subresource != Subresource::Status {
+            metadata::raise_generation(resource, &mut merged, old);
+        }
         self.admit_limits(&write.admission, &merged, Some(old))?;
         self.admit_changed(write, &merged, &shown)?;
         self.admit_quota(&write.admission, &merged, Some(old))?;
@@ -349,9 +352,9 @@ impl Registry {
             now,
             ..
         } = write;
-        // SRV-REG-4: both comparisons include the `apiVersion`, which `to_storage` has set to the
+        // SRV-REG-4: the comparison includes the `apiVersion`, which `to_storage` has set to the
         // storage version, so an object of an old storage version is stored anew.
-        if stored.holds(&draft) || managed::same_but_times(&draft, stored) {
+        if managed::same_but_times(&draft, stored) {
             Arc::clone(stored)
         } else if write.dry || may_go(&draft.value) {
             if !write.dry {
