@@ -30,6 +30,8 @@ pub(crate) struct View {
     /// The Pods of each controller, by the controller's uid, that the controller still has to
     /// handle: unfinished Pods, and finished Pods that a Job has not counted.
     own: HashMap<Arc<str>, BTreeSet<NamespacedName>>,
+    /// The controllers of ReplicaSets.
+    set_controllers: HashMap<NamespacedName, Controller>,
     /// The Services, by key, for matching their selectors.
     services: BTreeMap<NamespacedName, Arc<Stored>>,
     /// The selectors of PodDisruptionBudgets; `None` matches nothing.
@@ -164,6 +166,14 @@ impl View {
                 if controller.is_none() {
                     self.queue_namespace(Kind::Budget, &new.namespace, work_queue);
                 }
+                let name = (Arc::clone(&new.namespace), Arc::clone(&new.name));
+                let known = match &controller {
+                    Some(controller) => self.set_controllers.insert(name, controller.clone()),
+                    None => self.set_controllers.remove(&name),
+                };
+                if known != controller {
+                    queue_controller(known, &new.namespace, work_queue);
+                }
                 queue_controller(controller, &new.namespace, work_queue);
             }
             Kind::Node => {
@@ -208,15 +218,9 @@ impl View {
 
     /// Queues the objects that only the earlier state of an object concerns.
     fn observe_old(&self, kind: Kind, new: &Stored, old: &Stored, work_queue: &mut WorkQueue) {
-        match kind {
-            Kind::Pod if !old.labelled_as(new) => {
-                self.queue_selecting(old, work_queue);
-                add_release_candidate(controller_of(&new.look()).as_ref(), new, work_queue);
-            }
-            Kind::ReplicaSet => {
-                queue_controller(controller_of(&old.look()), &old.namespace, work_queue)
-            }
-            _ => {}
+        if kind == Kind::Pod && !old.labelled_as(new) {
+            self.queue_selecting(old, work_queue);
+            add_release_candidate(controller_of(&new.look()).as_ref(), new, work_queue);
         }
     }
 
@@ -234,7 +238,11 @@ impl View {
                 }
                 self.queue_selecting(gone, work_queue);
             }
-            Kind::ReplicaSet | Kind::Job => {
+            Kind::ReplicaSet => {
+                let controller = self.set_controllers.remove(&name);
+                queue_controller(controller, &gone.namespace, work_queue);
+            }
+            Kind::Job => {
                 queue_controller(controller_of(&gone.look()), &gone.namespace, work_queue);
             }
             Kind::Node => {

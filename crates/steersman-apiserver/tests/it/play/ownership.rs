@@ -1,4 +1,4 @@
-//! Tests of adoption and release of Pods, and of the player's clock over two runtimes.
+//! Tests of adoption and release of Pods and ReplicaSets, and of the player's clock over two runtimes.
 
 use std::time::Duration;
 
@@ -38,6 +38,32 @@ async fn a_pod_that_no_longer_matches_the_selector_is_released_and_replaced() {
         .unwrap();
     until(&server, "two Pods", |server| {
         server.list("pods", "default").len() == 2 && ready(server)
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_set_without_a_controller_is_adopted_again() {
+    let server = server(Speed::instant());
+    server.create(deployment("web", 1)).unwrap();
+    let set = |server: &ApiServer| server.list("replicasets.apps", "default").pop();
+    until(&server, "a ReplicaSet", |server| set(server).is_some()).await;
+    let (before, none) = (
+        set(&server).unwrap(),
+        json!({"metadata": {"ownerReferences": null}}),
+    );
+    let name = before["metadata"]["name"].as_str().unwrap();
+    server
+        .merge_patch("replicasets.apps", "default", name, &none)
+        .unwrap();
+    until(&server, "adopted", |server| {
+        set(server).unwrap()["metadata"]["ownerReferences"] == before["metadata"]["ownerReferences"]
+    })
+    .await;
+    // The Deployment notices that its ReplicaSet is gone, too.
+    server.delete("replicasets.apps", "default", name).unwrap();
+    until(&server, "a new ReplicaSet", |server| {
+        set(server).is_some_and(|set| set["metadata"]["uid"] != before["metadata"]["uid"])
     })
     .await;
 }
