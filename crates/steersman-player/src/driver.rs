@@ -33,7 +33,8 @@ pub trait PlayedServer: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
     /// Returns a receiver that is marked changed at every write to the store.
     fn changes(&self) -> watch::Receiver<u64>;
-    /// Calls `work` with the registry locked, then wakes the watches of what changed.
+    /// Calls `work` with the registry locked, then wakes the watches of what changed. A request that waits
+    /// for the registry gets it next.
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R;
 }
 

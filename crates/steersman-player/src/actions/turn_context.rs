@@ -20,7 +20,7 @@ use steersman_text::status::Status;
 use super::event_correlator::Recorder;
 use crate::options::{Speed, Trouble};
 use crate::state::facts::{
-    Key, Kind, NamespacedName, TRACKING, controller_of, controller_reference, pseudo_random,
+    self, Key, Kind, NamespacedName, TRACKING, controller_of, controller_reference, pseudo_random,
 };
 use crate::state::kinds::Kinds;
 use crate::state::view::View;
@@ -195,10 +195,27 @@ impl TurnContext<'_> {
         stored: &Stored,
         status: Value,
     ) -> bool {
-        if stored.lean()["status"] == status {
+        self.write_annotated_status((kind, component), stored, status, None)
+    }
+
+    /// Like [`write_status`](Self::write_status), with an annotation of a kind that takes
+    /// annotations from a write of its status.
+    pub(crate) fn write_annotated_status(
+        &mut self,
+        (kind, component): (Kind, Component),
+        stored: &Stored,
+        status: Value,
+        annotation: Option<(&str, &str)>,
+    ) -> bool {
+        let lean = stored.lean();
+        let annotation = annotation.filter(|(key, value)| facts::annotation(lean, key) != *value);
+        if annotation.is_none() && lean["status"] == status {
             return true;
         }
-        let object = status_write(stored.lean(), status);
+        let mut object = status_write(lean, status);
+        if let Some((key, value)) = annotation {
+            facts::annotations_of(&mut object).insert(key.to_owned(), json!(value));
+        }
         let resource = Arc::clone(self.kinds.of(kind));
         let written = self.update(&resource, (component, Subresource::Status), object);
         written.is_some()
@@ -329,7 +346,7 @@ impl TurnContext<'_> {
 
     /// Returns the trouble that a Pod is in.
     pub(crate) fn trouble(&self, pod: &Stored) -> Option<Trouble> {
-        let own = crate::state::facts::annotation(pod.lean(), crate::options::TROUBLE);
+        let own = facts::annotation(pod.lean(), crate::options::TROUBLE);
         let requested = self.settings.troubles.iter().rev().find(|request| {
             (request.namespace.is_empty() || request.namespace == *pod.namespace)
                 && request.selector.matches_labels(|key| pod.label(key))

@@ -79,6 +79,96 @@ fn a_turn_writes_no_more_than_its_budget() {
     assert_eq!(registry.all_stored(&pods.storage, None).count(), 600);
 }
 
+/// The writes of a real kube-controller-manager, which a client sees in a watch, but for a status
+/// of the ReplicaSet without Pods.
+#[test]
+fn a_deployment_becomes_ready_in_the_writes_of_a_real_controller() {
+    let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
+    let mut machine = Machine::new(Played::everything());
+    let labels = json!({"app": "web"});
+    create(
+        &mut registry,
+        ("apps", "deployments"),
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"selector": {"matchLabels": labels}, "template": {
+                "metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "c", "image": "i:1"}]},
+            }},
+        }),
+    );
+    let speed = super::super::options::Speed::brisk();
+    let settings = PlayerSettings {
+        speed,
+        ..settings()
+    };
+    let mut next = NextTurn::At(Duration::ZERO);
+    while let NextTurn::At(tick) = next
+        && tick < Duration::from_secs(1)
+    {
+        let now = TurnTime { tick, ..now() };
+        next = machine.turn(&mut registry, &settings, now, 64);
+    }
+    let written = |group: &str, plural: &str| -> Vec<serde_json::Value> {
+        let resource = registry.resource(group, "v1", plural).unwrap();
+        let changes = registry.changes_after(&resource.storage, 0).unwrap();
+        changes.map(|change| change.new.value.clone()).collect()
+    };
+    let progress = |deployment: &serde_json::Value| {
+        let conditions = deployment["status"]["conditions"].as_array().cloned();
+        let mut conditions = conditions.unwrap_or_default().into_iter();
+        conditions.find(|one| one["type"] == "Progressing").unwrap()["reason"].clone()
+    };
+    let deployments = written("apps", "deployments");
+    let reasons: Vec<_> = deployments[1..].iter().map(progress).collect();
+    assert_eq!(
+        reasons,
+        [
+            "NewReplicaSetCreated",
+            "ReplicaSetUpdated",
+            "NewReplicaSetAvailable"
+        ]
+    );
+    let replicas = |one: &serde_json::Value| {
+        let status = &one["status"];
+        json!([
+            status["observedGeneration"],
+            status["replicas"],
+            status["readyReplicas"]
+        ])
+    };
+    let sets: Vec<_> = written("apps", "replicasets")
+        .iter()
+        .map(replicas)
+        .collect();
+    assert_eq!(
+        sets,
+        [
+            json!([null, 0, null]),
+            json!([1, 1, null]),
+            json!([1, 1, 1])
+        ]
+    );
+    // Created, bound, with its containers waiting, and with its containers running.
+    assert_eq!(written("", "pods").len(), 4);
+
+    // The revision is part of the first status, and owned with it.
+    let annotation = "deployment.kubernetes.io/revision";
+    let first = &deployments[1]["metadata"];
+    assert_eq!(first["annotations"][annotation], "1");
+    let owners = first["managedFields"].as_array().unwrap();
+    let controller: Vec<_> = owners
+        .iter()
+        .filter(|owner| owner["manager"] == "kube-controller-manager")
+        .collect();
+    let [owner] = controller.as_slice() else {
+        panic!("several owners: {controller:?}");
+    };
+    assert_eq!(owner["subresource"], "status");
+    let fields = &owner["fieldsV1"]["f:metadata"]["f:annotations"];
+    assert_eq!(fields[format!("f:{annotation}")], json!({}));
+}
+
 /// SRV-STORE-7
 #[test]
 fn the_player_leaves_old_pods_undecoded() {

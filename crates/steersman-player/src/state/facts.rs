@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use steersman_registry::store::Stored;
 
 /// Namespace and name.
@@ -248,6 +248,13 @@ pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
     object["metadata"]["annotations"][name]
         .as_str()
         .unwrap_or_default()
+}
+
+/// Returns the annotations of an object for changing.
+pub(crate) fn annotations_of(object: &mut Value) -> &mut Map<String, Value> {
+    let fields = steersman_registry::metadata_of(object);
+    let annotations = fields.entry("annotations").or_insert_with(|| json!({}));
+    steersman_registry::members_of(annotations)
 }
 
 /// Returns a number, or `default` if the value is no number.

@@ -8,14 +8,14 @@ use steersman_registry::store::Stored;
 
 use super::deployment_replica_sets::{
     DESIRED_REPLICAS, DeploymentSets, MAX_REPLICAS, NOT_COPIED, REVISION, REVISION_HISTORY,
-    annotations_of, is_complete, new_replica_set, progressing, put_condition, revision_of,
-    same_template, set_replica_failure,
+    is_complete, new_replica_set, progressing, put_condition, revision_of, same_template,
+    set_replica_failure,
 };
 use super::rollout::{RolloutTerms, ScaledSet, SetSize};
 use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::turn_context::{Component, TurnContext};
 use crate::pods::owned_pods::selector_of;
-use crate::state::facts::{Key, Kind, annotation, number, time};
+use crate::state::facts::{Key, Kind, annotation, annotations_of, number, time};
 
 /// The sums over the ReplicaSets of a Deployment that its status reports.
 #[derive(Debug, Clone, Copy)]
@@ -26,25 +26,45 @@ struct ReplicaCounts {
     updated: i64,
 }
 
+/// What a turn did about the ReplicaSet of the current template.
+#[derive(Debug, Default)]
+struct Rollout {
+    /// The revision of the Deployment; empty if it stays.
+    revision: String,
+    /// The reason and message of the Progressing condition, if they are new.
+    progress: Option<(&'static str, String)>,
+}
+
 impl TurnContext<'_> {
     /// Takes the next step of a Deployment's rollout and writes its status.
     pub(crate) fn reconcile_deployment(&mut self, key: &Key) {
         let Some(deployment) = self.get(Kind::Deployment, &key.namespace, &key.name) else {
             return;
         };
-        let mut reason = None;
-        if deployment.meta("deletionTimestamp").is_empty() {
+        let mut rollout = Rollout::default();
+        let deletes = !deployment.meta("deletionTimestamp").is_empty();
+        if !deletes {
             self.adopt_sets(&deployment);
+        }
+        let mut sets = self.sets_of(&deployment);
+        if !deletes {
             let paused = deployment.lean()["spec"]["paused"] == true;
             if !paused {
-                reason = self.ensure_new_set(&deployment);
+                rollout = self.ensure_new_set(&deployment, &sets);
+                self.refresh_sets(&deployment, &mut sets);
             }
-            self.scale_sets(&deployment, paused);
-            self.delete_old_sets(&deployment);
+            self.scale_sets(&deployment, &sets, paused);
+            self.refresh_sets(&deployment, &mut sets);
+            self.delete_old_sets(&deployment, &sets);
+            self.refresh_sets(&deployment, &mut sets);
         }
-        // The step above may have changed the annotations.
-        if let Some(deployment) = self.get(Kind::Deployment, &key.namespace, &key.name) {
-            self.report_deployment(key, &deployment, reason);
+        self.report_deployment(key, &deployment, &sets, rollout);
+    }
+
+    /// Reads the ReplicaSets again if anything was written since they were read.
+    fn refresh_sets(&self, deployment: &Stored, sets: &mut DeploymentSets) {
+        if sets.revision != self.registry.revision() {
+            *sets = self.sets_of(deployment);
         }
     }
 
@@ -52,12 +72,9 @@ impl TurnContext<'_> {
         let kind = self.kinds.of(Kind::ReplicaSet);
         let mut all = self.controlled(kind, deployment.meta("uid"));
         all.sort_by(|a, b| {
-            let age = |set: &Stored| {
-                (
-                    set.meta("creationTimestamp").to_owned(),
-                    Arc::clone(&set.name),
-                )
-            };
+            fn age(set: &Stored) -> (&str, &str) {
+                (set.meta("creationTimestamp"), &set.name)
+            }
             age(a).cmp(&age(b))
         });
         let template = &deployment.lean()["spec"]["template"];
@@ -65,12 +82,19 @@ impl TurnContext<'_> {
             .iter()
             .position(|set| same_template(&set.lean()["spec"]["template"], template));
         let new = at.map(|at| all.remove(at));
-        DeploymentSets { new, old: all }
+        DeploymentSets {
+            new,
+            old: all,
+            revision: self.registry.revision(),
+        }
     }
 
     fn adopt_sets(&mut self, deployment: &Stored) {
         let orphans = self.view.orphans(Kind::ReplicaSet, &deployment.namespace);
-        let Some(selector) = selector_of(deployment.lean()).filter(|_| !orphans.is_empty()) else {
+        if orphans.is_empty() {
+            return;
+        }
+        let Some(selector) = selector_of(deployment.lean()) else {
             return;
         };
         for key in orphans {
@@ -84,9 +108,8 @@ impl TurnContext<'_> {
     }
 
     /// Creates the ReplicaSet of the current template, or gives the existing one the newest
-    /// revision. Returns the reason and message of the Progressing condition.
-    fn ensure_new_set(&mut self, deployment: &Stored) -> Option<(&'static str, String)> {
-        let sets = self.sets_of(deployment);
+    /// revision.
+    fn ensure_new_set(&mut self, deployment: &Stored, sets: &DeploymentSets) -> Rollout {
         let newest = sets
             .old
             .iter()
@@ -94,8 +117,8 @@ impl TurnContext<'_> {
             .max()
             .unwrap_or(0);
         let revision = (newest + 1).to_string();
-        let Some(new) = sets.new else {
-            let (name, body) = new_replica_set(deployment, &sets, &revision);
+        let Some(new) = &sets.new else {
+            let (name, body) = new_replica_set(deployment, sets, &revision);
             let kind = Arc::clone(self.kinds.of(Kind::ReplicaSet));
             let size = number(&body["spec"]["replicas"], 0);
             let reason = match self.create(&kind, &deployment.namespace, body) {
@@ -116,11 +139,14 @@ impl TurnContext<'_> {
                     ("ReplicaSetCreateError", refusal.message)
                 }
             };
-            self.write_revision(deployment, &revision);
-            return Some(reason);
+            return Rollout {
+                revision,
+                progress: Some(reason),
+            };
         };
-        if revision_of(new.lean()) <= newest {
-            self.edit(Kind::ReplicaSet, &new, |set| {
+        let is_newest = revision_of(new.lean()) > newest;
+        if !is_newest {
+            self.edit(Kind::ReplicaSet, new, |set| {
                 let was = annotation(set, REVISION).to_owned();
                 let history = annotation(set, REVISION_HISTORY).to_owned();
                 let annotations = annotations_of(set);
@@ -134,30 +160,22 @@ impl TurnContext<'_> {
                 }
                 annotations.insert(REVISION.to_owned(), json!(revision));
             });
-            self.write_revision(deployment, &revision);
-        } else {
-            self.write_revision(deployment, annotation(new.lean(), REVISION));
         }
         let known = progressing(deployment.lean()).is_some();
-        (!known).then(|| {
-            (
-                "FoundNewReplicaSet",
-                format!("Found new replica set \"{}\"", new.name),
-            )
-        })
-    }
-
-    fn write_revision(&mut self, deployment: &Stored, revision: &str) {
-        if annotation(deployment.lean(), REVISION) == revision || revision.is_empty() {
-            return;
+        Rollout {
+            revision: if is_newest {
+                annotation(new.lean(), REVISION).to_owned()
+            } else {
+                revision
+            },
+            progress: (!known).then(|| {
+                let message = format!("Found new replica set \"{}\"", new.name);
+                ("FoundNewReplicaSet", message)
+            }),
         }
-        self.edit(Kind::Deployment, deployment, |object| {
-            annotations_of(object).insert(REVISION.to_owned(), json!(revision));
-        });
     }
 
-    fn scale_sets(&mut self, deployment: &Stored, paused: bool) {
-        let sets = self.sets_of(deployment);
+    fn scale_sets(&mut self, deployment: &Stored, sets: &DeploymentSets, paused: bool) {
         let terms = RolloutTerms::of(deployment.lean());
         let size = |set: &Arc<Stored>| SetSize {
             wanted: number(&set.lean()["spec"]["replicas"], 0),
@@ -226,6 +244,7 @@ impl TurnContext<'_> {
         }
     }
 
+    /// Sets the size of a ReplicaSet, and what it copies from its Deployment if that is given.
     fn scale(
         &mut self,
         set: &Stored,
@@ -233,53 +252,60 @@ impl TurnContext<'_> {
         terms: RolloutTerms,
         deployment: Option<&Value>,
     ) {
+        let (spec, known) = (&set.lean()["spec"], &set.lean()["metadata"]["annotations"]);
+        let seconds = deployment.map(|deployment| &deployment["spec"]["minReadySeconds"]);
+        let seconds = seconds.filter(|seconds| !seconds.is_null());
+        let own = deployment.and_then(|it| it["metadata"]["annotations"].as_object());
+        let own = own.into_iter().flatten();
+        let own = own.filter(|(key, _)| !NOT_COPIED.contains(&key.as_str()));
+        let mut annotations: Vec<(&str, Value)> = own
+            .map(|(key, value)| (key.as_str(), value.clone()))
+            .collect();
+        if replicas > 0 || !known[DESIRED_REPLICAS].is_null() {
+            let max_replicas = terms.replicas + terms.surge;
+            annotations.push((DESIRED_REPLICAS, json!(terms.replicas.to_string())));
+            annotations.push((MAX_REPLICAS, json!(max_replicas.to_string())));
+        }
+        let is_scaled = number(&spec["replicas"], 1) == replicas;
+        if is_scaled
+            && seconds.is_none_or(|seconds| spec["minReadySeconds"] == *seconds)
+            && annotations.iter().all(|(key, value)| known[*key] == *value)
+        {
+            return;
+        }
         self.edit(Kind::ReplicaSet, set, |object| {
-            if number(&object["spec"]["replicas"], 1) != replicas {
+            if !is_scaled {
                 object["spec"]["replicas"] = json!(replicas);
             }
-            let spec = deployment.map(|deployment| &deployment["spec"]["minReadySeconds"]);
-            if let Some(seconds) = spec.filter(|seconds| !seconds.is_null()) {
+            if let Some(seconds) = seconds {
                 object["spec"]["minReadySeconds"] = seconds.clone();
             }
-            let annotations = annotations_of(object);
-            let own = deployment.and_then(|it| it["metadata"]["annotations"].as_object());
-            for (key, value) in own.into_iter().flatten() {
-                if !NOT_COPIED.contains(&key.as_str()) {
-                    annotations.insert(key.clone(), value.clone());
-                }
-            }
-            if replicas > 0 || annotations.contains_key(DESIRED_REPLICAS) {
-                annotations.insert(
-                    DESIRED_REPLICAS.to_owned(),
-                    json!(terms.replicas.to_string()),
-                );
-                let max_replicas = terms.replicas + terms.surge;
-                annotations.insert(MAX_REPLICAS.to_owned(), json!(max_replicas.to_string()));
-            }
+            let annotations = annotations.into_iter();
+            annotations_of(object).extend(annotations.map(|(key, value)| (key.to_owned(), value)));
         });
     }
 
     /// Deletes the oldest scaled-down sets beyond the revision history limit.
-    fn delete_old_sets(&mut self, deployment: &Stored) {
+    fn delete_old_sets(&mut self, deployment: &Stored, sets: &DeploymentSets) {
         let Some(keep) = deployment.lean()["spec"]["revisionHistoryLimit"].as_u64() else {
             return;
         };
         if !is_complete(deployment.lean()) {
             return;
         }
-        let mut empty = self.sets_of(deployment).old;
-        empty.retain(|set| {
+        let is_empty = |set: &&Arc<Stored>| {
             number(&set.lean()["spec"]["replicas"], 0) == 0
                 && number(&set.lean()["status"]["replicas"], 0) == 0
                 && set.meta("deletionTimestamp").is_empty()
-        });
+        };
+        let mut empty: Vec<&Arc<Stored>> = sets.old.iter().filter(is_empty).collect();
         let many = empty
             .len()
             .saturating_sub(usize::try_from(keep).unwrap_or(usize::MAX));
         empty.sort_by_key(|set| revision_of(set.lean()));
         let kind = Arc::clone(self.kinds.of(Kind::ReplicaSet));
         for set in empty.into_iter().take(many) {
-            self.delete(&kind, &set, None);
+            self.delete(&kind, set, None);
         }
     }
 
@@ -287,9 +313,9 @@ impl TurnContext<'_> {
         &mut self,
         key: &Key,
         deployment: &Stored,
-        reason: Option<(&'static str, String)>,
+        sets: &DeploymentSets,
+        Rollout { revision, progress }: Rollout,
     ) {
-        let sets = self.sets_of(deployment);
         let terms = RolloutTerms::of(deployment.lean());
         let old = &deployment.lean()["status"];
         let (total, ready) = (sets.sum("replicas"), sets.sum("readyReplicas"));
@@ -324,7 +350,7 @@ impl TurnContext<'_> {
             available,
             updated,
         };
-        let progress = self.progress(key, deployment, (name, numbers), reason);
+        let progress = self.progress(key, deployment, (name, numbers), progress);
         if let Some((holds, why, message)) = progress {
             put_condition(
                 &mut conditions,
@@ -350,7 +376,10 @@ impl TurnContext<'_> {
         }
         status["terminatingReplicas"] = json!(sets.sum("terminatingReplicas"));
         status["conditions"] = Value::Array(conditions);
-        self.write_status(Kind::Deployment, Component::Controllers, deployment, status);
+        // The revision is written with the status, as upstream.
+        let revision = Some((REVISION, revision.as_str())).filter(|_| !revision.is_empty());
+        let writer = (Kind::Deployment, Component::Controllers);
+        self.write_annotated_status(writer, deployment, status, revision);
     }
 
     /// Computes the status, reason and message of the Progressing condition; `None` if they do not

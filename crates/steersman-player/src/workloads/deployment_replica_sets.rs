@@ -28,6 +28,8 @@ pub(crate) struct DeploymentSets {
     pub(crate) new: Option<Arc<Stored>>,
     /// Sets of earlier templates, the oldest first.
     pub(crate) old: Vec<Arc<Stored>>,
+    /// The revision of the store at which they were read.
+    pub(crate) revision: u64,
 }
 
 impl DeploymentSets {
@@ -114,26 +116,18 @@ pub(crate) fn new_replica_set(
 }
 
 pub(crate) fn same_template(set: &Value, deployment: &Value) -> bool {
-    if set["spec"] != deployment["spec"] {
-        return false;
+    fn members<'a>(
+        object: &'a Value,
+        left_out: &'static [&str],
+    ) -> impl Iterator<Item = (&'a String, &'a Value)> {
+        let members = object.as_object().into_iter().flatten();
+        members.filter(|(field, value)| !left_out.contains(&field.as_str()) && !value.is_null())
     }
-    let without = |template: &Value| {
-        let mut metadata = template["metadata"].clone();
-        if let Some(labels) = metadata["labels"].as_object_mut() {
-            labels.remove("pod-template-hash");
-        }
-        if let Some(fields) = metadata.as_object_mut() {
-            fields.retain(|field, value| field != "creationTimestamp" && !value.is_null());
-        }
-        metadata
-    };
-    without(set) == without(deployment)
-}
-
-pub(crate) fn annotations_of(object: &mut Value) -> &mut Map<String, Value> {
-    let fields = steersman_registry::metadata_of(object);
-    let annotations = fields.entry("annotations").or_insert_with(|| json!({}));
-    steersman_registry::members_of(annotations)
+    let (own, wanted) = (&set["metadata"], &deployment["metadata"]);
+    let fields = |metadata| members(metadata, &["creationTimestamp", "labels"]);
+    set["spec"] == deployment["spec"]
+        && fields(own).eq(fields(wanted))
+        && members(&own["labels"], &["pod-template-hash"]).eq(members(&wanted["labels"], &[]))
 }
 
 pub(crate) fn revision_of(set: &Value) -> i64 {

@@ -20,6 +20,7 @@ impl TurnContext<'_> {
         let tally = self.view.tally(uid);
         let wanted = number(&set.lean()["spec"]["replicas"], 1);
         let mut refused = None;
+        let mut created = 0;
         if !terminating && tally.active < wanted {
             let pod = Self::pod_of(&set, &set.lean()["spec"]["template"]);
             for _ in 0..wanted - tally.active {
@@ -31,6 +32,7 @@ impl TurnContext<'_> {
                     refused = Some(refusal.message);
                     break;
                 }
+                created += 1;
             }
         } else if !terminating && tally.active > wanted {
             let many = usize::try_from(tally.active - wanted).unwrap_or(0);
@@ -66,12 +68,15 @@ impl TurnContext<'_> {
             Some(_) => {}
             None => conditions.retain(|one| one["type"] != "ReplicaFailure"),
         }
+        // The Pods of this turn count, so that the next turn, which finds them in the view, has
+        // nothing to write.
+        let active = tally.active + created;
         let mut status = json!({
-            "replicas": tally.active,
+            "replicas": active,
             "observedGeneration": set.lean()["metadata"]["generation"],
         });
         for (field, count) in [
-            ("fullyLabeledReplicas", tally.active),
+            ("fullyLabeledReplicas", active),
             ("readyReplicas", tally.ready),
             ("availableReplicas", available),
         ] {
