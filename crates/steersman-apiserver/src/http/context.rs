@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use http::request::Parts;
 use jiff::Timestamp;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use steersman_registry::auth::Impersonations;
+use steersman_registry::store::Stored;
 use steersman_registry::webhook::PendingCalls;
 use steersman_registry::{Attempt, Registry};
 use steersman_schema::resource::StorageKey;
@@ -63,6 +64,15 @@ pub(crate) struct Context {
     impersonations: Mutex<Impersonations>,
 }
 
+/// What is left to do after some work with the registry, once it is unlocked.
+struct Done<R> {
+    result: std::thread::Result<R>,
+    /// The storages that changed.
+    changed: Vec<StorageKey>,
+    /// Replaced objects, which take a while to drop.
+    spent: Vec<Arc<Stored>>,
+}
+
 impl Context {
     pub(crate) fn new(
         registry: Registry,
@@ -100,17 +110,18 @@ impl Context {
     /// deletions that the panic prevented are drawn by the next verb that does so.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
-        let result = catch_unwind(AssertUnwindSafe(|| work(&mut registry)));
-        let changed = registry.take_changed();
-        let spent = registry.take_spent();
-        // A panicked request leaves warnings that have no client any more.
-        registry.take_warnings();
+        let done = Done::of(&mut registry, work);
         drop(registry);
-        if !changed.is_empty() {
-            self.wake(&changed);
+        self.finish(done)
+    }
+
+    /// Wakes the watches of what changed, and drops what was replaced.
+    fn finish<R>(&self, done: Done<R>) -> R {
+        if !done.changed.is_empty() {
+            self.wake(&done.changed);
         }
-        drop(spent);
-        result.unwrap_or_else(|panic| resume_unwind(panic))
+        drop(done.spent);
+        done.result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Runs a verb, calling webhooks in between: each run either completes, or changes nothing and
@@ -209,7 +220,24 @@ impl steersman_player::PlayedServer for Context {
     }
 
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
-        self.with_registry(work)
+        let mut registry = self.registry.lock();
+        let done = Done::of(&mut registry, work);
+        // The player locks again at once; a request that waits goes first (PLAY-7).
+        MutexGuard::unlock_fair(registry);
+        self.finish(done)
+    }
+}
+
+impl<R> Done<R> {
+    fn of(registry: &mut Registry, work: impl FnOnce(&mut Registry) -> R) -> Self {
+        let result = catch_unwind(AssertUnwindSafe(|| work(registry)));
+        // A panicked request leaves warnings that have no client any more.
+        registry.take_warnings();
+        Self {
+            result,
+            changed: registry.take_changed(),
+            spent: registry.take_spent(),
+        }
     }
 }
 
