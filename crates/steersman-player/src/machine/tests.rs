@@ -79,10 +79,8 @@ fn a_turn_writes_no_more_than_its_budget() {
     assert_eq!(registry.all_stored(&pods.storage, None).count(), 600);
 }
 
-/// The writes of a real kube-controller-manager, which a client sees in a watch, but for a status
-/// of the ReplicaSet without Pods.
-#[test]
-fn a_deployment_becomes_ready_in_the_writes_of_a_real_controller() {
+/// Plays a Deployment of one Pod at the speed of a fast cluster for a second.
+fn played_deployment() -> Registry {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
     let mut machine = Machine::new(Played::everything());
     let labels = json!({"app": "web"});
@@ -102,67 +100,74 @@ fn a_deployment_becomes_ready_in_the_writes_of_a_real_controller() {
         speed,
         ..settings()
     };
-    let mut next = NextTurn::At(Duration::ZERO);
-    while let NextTurn::At(tick) = next
-        && tick < Duration::from_secs(1)
-    {
+    let mut tick = Duration::ZERO;
+    while tick < Duration::from_secs(1) {
         let now = TurnTime { tick, ..now() };
-        next = machine.turn(&mut registry, &settings, now, 64);
+        match machine.turn(&mut registry, &settings, now, 64) {
+            NextTurn::Again => {}
+            NextTurn::At(next) => tick = next,
+            NextTurn::Change => break,
+        }
     }
-    let written = |group: &str, plural: &str| -> Vec<serde_json::Value> {
-        let resource = registry.resource(group, "v1", plural).unwrap();
-        let changes = registry.changes_after(&resource.storage, 0).unwrap();
-        changes.map(|change| change.new.value.clone()).collect()
+    registry
+}
+
+/// Returns all states of the only object of a kind.
+fn states(registry: &Registry, group: &str, plural: &str) -> Vec<serde_json::Value> {
+    let resource = registry.resource(group, "v1", plural).unwrap();
+    let changes = registry.changes_after(&resource.storage, 0).unwrap();
+    changes.map(|change| change.new.value.clone()).collect()
+}
+
+/// The writes of a real kube-controller-manager, which a client sees in a watch, but for a status
+/// of the ReplicaSet without Pods.
+#[test]
+fn a_deployment_becomes_ready_in_the_writes_of_a_real_controller() {
+    let registry = played_deployment();
+    let reason = |deployment: &serde_json::Value| {
+        let conditions = deployment["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        let found = conditions.find(|one| one["type"] == "Progressing");
+        found.map_or_else(|| json!(null), |one| one["reason"].clone())
     };
-    let progress = |deployment: &serde_json::Value| {
-        let conditions = deployment["status"]["conditions"].as_array().cloned();
-        let mut conditions = conditions.unwrap_or_default().into_iter();
-        conditions.find(|one| one["type"] == "Progressing").unwrap()["reason"].clone()
-    };
-    let deployments = written("apps", "deployments");
-    let reasons: Vec<_> = deployments[1..].iter().map(progress).collect();
+    let deployments = states(&registry, "apps", "deployments");
     assert_eq!(
-        reasons,
+        deployments.iter().map(reason).collect::<Vec<_>>(),
         [
-            "NewReplicaSetCreated",
-            "ReplicaSetUpdated",
-            "NewReplicaSetAvailable"
+            json!(null),
+            json!("NewReplicaSetCreated"),
+            json!("ReplicaSetUpdated"),
+            json!("NewReplicaSetAvailable")
         ]
     );
-    let replicas = |one: &serde_json::Value| {
-        let status = &one["status"];
-        json!([
-            status["observedGeneration"],
-            status["replicas"],
-            status["readyReplicas"]
-        ])
+    let counts = |set: &serde_json::Value| {
+        let fields = ["observedGeneration", "replicas", "readyReplicas"];
+        fields.map(|field| set["status"][field].clone())
     };
-    let sets: Vec<_> = written("apps", "replicasets")
-        .iter()
-        .map(replicas)
-        .collect();
+    let sets = states(&registry, "apps", "replicasets");
     assert_eq!(
-        sets,
+        sets.iter().map(counts).collect::<Vec<_>>(),
         [
-            json!([null, 0, null]),
-            json!([1, 1, null]),
-            json!([1, 1, 1])
+            [json!(null), json!(0), json!(null)],
+            [json!(1), json!(1), json!(null)],
+            [json!(1), json!(1), json!(1)]
         ]
     );
     // Created, bound, with its containers waiting, and with its containers running.
-    assert_eq!(written("", "pods").len(), 4);
+    assert_eq!(states(&registry, "", "pods").len(), 4);
+}
 
-    // The revision is part of the first status, and owned with it.
+#[test]
+fn the_revision_of_a_deployment_is_written_and_owned_with_its_status() {
+    let deployments = states(&played_deployment(), "apps", "deployments");
     let annotation = "deployment.kubernetes.io/revision";
     let first = &deployments[1]["metadata"];
     assert_eq!(first["annotations"][annotation], "1");
     let owners = first["managedFields"].as_array().unwrap();
-    let controller: Vec<_> = owners
-        .iter()
-        .filter(|owner| owner["manager"] == "kube-controller-manager")
-        .collect();
-    let [owner] = controller.as_slice() else {
-        panic!("several owners: {controller:?}");
+    let is_controller = |owner: &&serde_json::Value| owner["manager"] == "kube-controller-manager";
+    let controllers: Vec<_> = owners.iter().filter(is_controller).collect();
+    let [owner] = controllers.as_slice() else {
+        panic!("not one owner: {controllers:?}");
     };
     assert_eq!(owner["subresource"], "status");
     let fields = &owner["fieldsV1"]["f:metadata"]["f:annotations"];
