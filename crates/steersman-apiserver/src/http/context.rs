@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use http::request::Parts;
 use jiff::Timestamp;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use steersman_registry::auth::Impersonations;
 use steersman_registry::store::Stored;
 use steersman_registry::webhook::PendingCalls;
@@ -65,7 +65,7 @@ pub(crate) struct Context {
 }
 
 /// What is left to do after some work with the registry, once it is unlocked.
-struct Done<R> {
+struct AfterLock<R> {
     result: std::thread::Result<R>,
     /// The storages that changed.
     changed: Vec<StorageKey>,
@@ -110,13 +110,13 @@ impl Context {
     /// deletions that the panic prevented are drawn by the next verb that does so.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
-        let done = Done::of(&mut registry, work);
+        let done = AfterLock::of(&mut registry, work);
         drop(registry);
         self.finish(done)
     }
 
     /// Wakes the watches of what changed, and drops what was replaced.
-    fn finish<R>(&self, done: Done<R>) -> R {
+    fn finish<R>(&self, done: AfterLock<R>) -> R {
         if !done.changed.is_empty() {
             self.wake(&done.changed);
         }
@@ -221,14 +221,14 @@ impl steersman_player::PlayedServer for Context {
 
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
-        let done = Done::of(&mut registry, work);
+        let done = AfterLock::of(&mut registry, work);
         // The player locks again at once; a request that waits goes first (PLAY-7).
-        MutexGuard::unlock_fair(registry);
+        parking_lot::MutexGuard::unlock_fair(registry);
         self.finish(done)
     }
 }
 
-impl<R> Done<R> {
+impl<R> AfterLock<R> {
     fn of(registry: &mut Registry, work: impl FnOnce(&mut Registry) -> R) -> Self {
         let result = catch_unwind(AssertUnwindSafe(|| work(registry)));
         // A panicked request leaves warnings that have no client any more.
