@@ -80,17 +80,16 @@ fn a_turn_writes_no_more_than_its_budget() {
 }
 
 /// Plays a Deployment of one Pod at the speed of a fast cluster for a second.
-fn played_deployment() -> Registry {
+fn played_deployment(template_labels: &serde_json::Value) -> Registry {
     let mut registry = Registry::new(RegistryOptions::default(), NOW.parse().unwrap());
     let mut machine = Machine::new(Played::everything());
-    let labels = json!({"app": "web"});
     create(
         &mut registry,
         ("apps", "deployments"),
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-            "spec": {"selector": {"matchLabels": labels}, "template": {
-                "metadata": {"labels": labels},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}, "template": {
+                "metadata": {"labels": template_labels},
                 "spec": {"containers": [{"name": "c", "image": "i:1"}]},
             }},
         }),
@@ -119,11 +118,11 @@ fn states(registry: &Registry, group: &str, plural: &str) -> Vec<serde_json::Val
     changes.map(|change| change.new.value.clone()).collect()
 }
 
-/// The writes of a real kube-controller-manager, which a client sees in a watch, but for a status
-/// of the ReplicaSet without Pods.
+/// A watch shows the writes of a real kube-controller-manager, except one: the first status of the
+/// ReplicaSet, which counts no Pods.
 #[test]
 fn a_deployment_becomes_ready_in_the_writes_of_a_real_controller() {
-    let registry = played_deployment();
+    let registry = played_deployment(&json!({"app": "web"}));
     let reason = |deployment: &serde_json::Value| {
         let conditions = deployment["status"]["conditions"].as_array();
         let mut conditions = conditions.into_iter().flatten();
@@ -159,7 +158,8 @@ fn a_deployment_becomes_ready_in_the_writes_of_a_real_controller() {
 
 #[test]
 fn the_revision_of_a_deployment_is_written_and_owned_with_its_status() {
-    let deployments = states(&played_deployment(), "apps", "deployments");
+    let registry = played_deployment(&json!({"app": "web"}));
+    let deployments = states(&registry, "apps", "deployments");
     let annotation = "deployment.kubernetes.io/revision";
     let first = &deployments[1]["metadata"];
     assert_eq!(first["annotations"][annotation], "1");
@@ -172,6 +172,14 @@ fn the_revision_of_a_deployment_is_written_and_owned_with_its_status() {
     assert_eq!(owner["subresource"], "status");
     let fields = &owner["fieldsV1"]["f:metadata"]["f:annotations"];
     assert_eq!(fields[format!("f:{annotation}")], json!({}));
+}
+
+/// A template that was copied from a ReplicaSet has the label of its hash.
+#[test]
+fn a_template_with_the_hash_of_another_set_gets_one_replica_set() {
+    let registry = played_deployment(&json!({"app": "web", "pod-template-hash": "abc"}));
+    let sets = registry.resource("apps", "v1", "replicasets").unwrap();
+    assert_eq!(registry.all_stored(&sets.storage, None).count(), 1);
 }
 
 /// SRV-STORE-7

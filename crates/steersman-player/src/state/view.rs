@@ -98,6 +98,10 @@ impl View {
                     let newest = registry.stored(storage, namespace, name);
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
                         self.observe(kind, new, tick, work_queue);
+                    } else if kind == Kind::ReplicaSet {
+                        // A controller that it no longer has may adopt it again.
+                        let controller = controller_of(&change.new.look());
+                        queue_controller(controller, namespace, work_queue);
                     }
                 }
             } else {
@@ -239,8 +243,10 @@ impl View {
                 self.queue_selecting(gone, work_queue);
             }
             Kind::ReplicaSet => {
-                let controller = self.set_controllers.remove(&name);
-                queue_controller(controller, &gone.namespace, work_queue);
+                let known = self.set_controllers.remove(&name);
+                queue_controller(known, &gone.namespace, work_queue);
+                // It differs if the change to it was not observed.
+                queue_controller(controller_of(&gone.look()), &gone.namespace, work_queue);
             }
             Kind::Job => {
                 queue_controller(controller_of(&gone.look()), &gone.namespace, work_queue);

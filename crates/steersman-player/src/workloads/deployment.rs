@@ -29,7 +29,7 @@ struct ReplicaCounts {
 /// What a turn did about the ReplicaSet of the current template.
 #[derive(Debug, Default)]
 struct Rollout {
-    /// The revision of the Deployment; empty if it stays.
+    /// The revision of the Deployment; empty if this turn did not determine it.
     revision: String,
     /// The reason and message of the Progressing condition, if they are new.
     progress: Option<(&'static str, String)>,
@@ -63,7 +63,7 @@ impl TurnContext<'_> {
 
     /// Reads the ReplicaSets again if anything was written since they were read.
     fn refresh_sets(&self, deployment: &Stored, sets: &mut DeploymentSets) {
-        if sets.revision != self.registry.revision() {
+        if sets.read_at != self.registry.revision() {
             *sets = self.sets_of(deployment);
         }
     }
@@ -85,7 +85,7 @@ impl TurnContext<'_> {
         DeploymentSets {
             new,
             old: all,
-            revision: self.registry.revision(),
+            read_at: self.registry.revision(),
         }
     }
 
@@ -121,13 +121,11 @@ impl TurnContext<'_> {
             let (name, body) = new_replica_set(deployment, sets, &revision);
             let kind = Arc::clone(self.kinds.of(Kind::ReplicaSet));
             let size = number(&body["spec"]["replicas"], 0);
-            let reason = match self.create(&kind, &deployment.namespace, body) {
+            let (revision, progress) = match self.create(&kind, &deployment.namespace, body) {
                 Ok(_) => {
                     self.record_scaling(deployment, &name, 0, size);
-                    (
-                        "NewReplicaSetCreated",
-                        format!("Created new replica set \"{name}\""),
-                    )
+                    let message = format!("Created new replica set \"{name}\"");
+                    (revision, ("NewReplicaSetCreated", message))
                 }
                 Err(refusal) => {
                     let why = &refusal.message;
@@ -136,12 +134,12 @@ impl TurnContext<'_> {
                     self.event(deployment, Source::Deployments, &content);
                     let requeue = self.now.tick.saturating_add(Duration::from_secs(1));
                     self.requeue_at(Key::of(Kind::Deployment, deployment), requeue);
-                    ("ReplicaSetCreateError", refusal.message)
+                    (String::new(), ("ReplicaSetCreateError", refusal.message))
                 }
             };
             return Rollout {
                 revision,
-                progress: Some(reason),
+                progress: Some(progress),
             };
         };
         let is_newest = revision_of(new.lean()) > newest;

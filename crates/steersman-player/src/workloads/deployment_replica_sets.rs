@@ -29,7 +29,7 @@ pub(crate) struct DeploymentSets {
     /// Sets of earlier templates, the oldest first.
     pub(crate) old: Vec<Arc<Stored>>,
     /// The revision of the store at which they were read.
-    pub(crate) revision: u64,
+    pub(crate) read_at: u64,
 }
 
 impl DeploymentSets {
@@ -125,9 +125,11 @@ pub(crate) fn same_template(set: &Value, deployment: &Value) -> bool {
     }
     let (own, wanted) = (&set["metadata"], &deployment["metadata"]);
     let fields = |metadata| members(metadata, &["creationTimestamp", "labels"]);
+    // A Deployment's template may have the label, too (upstream: `EqualIgnoreHash`).
+    let labels = |labels| members(labels, &["pod-template-hash"]);
     set["spec"] == deployment["spec"]
         && fields(own).eq(fields(wanted))
-        && members(&own["labels"], &["pod-template-hash"]).eq(members(&wanted["labels"], &[]))
+        && labels(&own["labels"]).eq(labels(&wanted["labels"]))
 }
 
 pub(crate) fn revision_of(set: &Value) -> i64 {

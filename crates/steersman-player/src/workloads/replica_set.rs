@@ -69,7 +69,7 @@ impl TurnContext<'_> {
             None => conditions.retain(|one| one["type"] != "ReplicaFailure"),
         }
         // The Pods of this turn count, so that the next turn, which finds them in the view, has
-        // nothing to write.
+        // nothing to write. Upstream writes a status without these Pods first.
         let active = tally.active + created;
         let mut status = json!({
             "replicas": active,

@@ -137,8 +137,8 @@ fn check_finalizers(resource: &Resource, object: &Value, errors: &mut Vec<FieldE
     }
 }
 
-/// Returns the errors of changed metadata: of fields that may not change, and then those of labels,
-/// annotations and owners, which are `attached` (upstream: `ValidateObjectMetaAccessorUpdate`).
+/// Returns the errors of fields that may not change, followed by `attached`, the errors of labels,
+/// annotations and owners (upstream: `ValidateObjectMetaAccessorUpdate`).
 fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let (new, old) = (&new["metadata"], &old["metadata"]);

@@ -307,7 +307,7 @@ impl Registry {
             _ => {}
         }
         self.note_warnings(warnings);
-        // A write of the status changes nothing else.
+        // A write of the status never changes the spec.
         if write.subresource != Subresource::Status {
             metadata::raise_generation(resource, &mut merged, old);
         }
