@@ -19,10 +19,8 @@ pub(super) fn write(out: &mut String, set: &FieldSet) {
 
 fn write_nodes(out: &mut String, set: &FieldSet) {
     for (element, node) in set.nodes() {
-        match element {
-            PathElement::Field(name) => write_prefixed(out, "f:", name),
-            other => write_text(out, &name(other)),
-        }
+        let (prefix, rest) = name(element);
+        write_prefixed(out, prefix, &rest);
         out.push_str(":{");
         if node.member && !node.below.is_empty() {
             out.push_str("\".\":{},");
@@ -101,27 +99,15 @@ impl<'de> Visitor<'de> for TouchScan<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Seen, A::Error> {
-        let others = self.0.nodes().filter(|(element, _)| !element.is_field());
-        let others: Vec<(String, &Node)> = others.map(|(e, node)| (name(e), node)).collect();
-        let node_of = |member: &str| match member.strip_prefix("f:") {
-            Some(field) => {
-                let mut all = self.0.nodes();
-                let found =
-                    all.find(|(own, _)| matches!(own, PathElement::Field(own) if own == field));
-                found.map(|(_, node)| node)
-            }
-            None => {
-                let mut others = others.iter();
-                others
-                    .find(|(name, _)| name == member)
-                    .map(|(_, node)| *node)
-            }
-        };
+        let nodes: Vec<_> = self.0.nodes().map(|(e, node)| (name(e), node)).collect();
         let mut seen = Seen::default();
         while let Some(member) = members.next_key::<Cow<'_, str>>()? {
             seen.below = true;
             seen.itself |= member == ".";
-            let Some(node) = node_of(&member) else {
+            let named = |((prefix, rest), _): &&((&str, Cow<'_, str>), &Node)| {
+                member.strip_prefix(prefix) == Some(rest)
+            };
+            let Some((_, node)) = nodes.iter().find(named) else {
                 members.next_value::<IgnoredAny>()?;
                 continue;
             };
@@ -133,9 +119,10 @@ impl<'de> Visitor<'de> for TouchScan<'_> {
     }
 }
 
-fn name(element: &PathElement) -> String {
+/// Returns the name of an element: the prefix of its form, and the rest.
+fn name(element: &PathElement) -> (&'static str, Cow<'_, str>) {
     match element {
-        PathElement::Field(name) => ["f:", name].concat(),
+        PathElement::Field(name) => ("f:", Cow::Borrowed(name)),
         PathElement::Key(fields) => {
             let fields = fields.iter();
             let fields: Map<String, Value> = fields
@@ -143,10 +130,10 @@ fn name(element: &PathElement) -> String {
                 .collect();
             // JSON values in memory always serialise.
             let written = serde_json::to_string(&fields).unwrap_or_default();
-            ["k:", &written].concat()
+            ("k:", Cow::Owned(written))
         }
-        PathElement::Value(value) => format!("v:{value}"),
-        PathElement::Index(at) => format!("i:{at}"),
+        PathElement::Value(value) => ("v:", Cow::Owned(value.to_string())),
+        PathElement::Index(at) => ("i:", Cow::Owned(at.to_string())),
     }
 }
 

@@ -27,11 +27,6 @@ impl PathElement {
     pub fn field(name: &str) -> Self {
         Self::Field(name.to_owned())
     }
-
-    /// Returns whether this is the member of an object.
-    pub(super) fn is_field(&self) -> bool {
-        matches!(self, Self::Field(_))
-    }
 }
 
 impl PartialEq for Atom {
