@@ -4,43 +4,65 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 use super::facts::{Key, Kind, NamespacedName};
 
-/// The number of consecutive Pods before an object of another kind is processed: about the number
-/// of Pods that a controller creates in one turn.
-const PODS_IN_A_ROW: usize = 256;
+/// The number of objects of earlier classes that are processed while an object waits: about the
+/// number of Pods that a controller creates in one turn.
+const EARLIER_IN_A_ROW: usize = 256;
 
-/// The objects to process, without duplicates, in the order in which they were added. An object
-/// that is added again goes to the end, so it never delays other objects (PLAY-5).
+/// The number of classes, see [`class_of`].
+const CLASSES: usize = 3;
+
+/// The objects to process, without duplicates, by class and in the order in which they were added.
+/// An object that is added again goes to the end, so it never delays other objects of its class
+/// (PLAY-5).
 ///
-/// Pods come before the controllers that count them. So a controller is processed once for many
-/// Pods, and a Pod is processed while its decoded form is still in memory.
+/// Pods come before the sets that count them, and the sets before what depends on their counts. So
+/// an object is processed once for many changes, a Pod is processed while its decoded form is
+/// still in memory, and a new Deployment has its Pods started before the next one is processed.
 #[derive(Debug, Default)]
 pub(crate) struct WorkQueue {
-    pods: VecDeque<Key>,
-    others: VecDeque<Key>,
-    /// The number of Pods taken since the last object of another kind.
-    run: usize,
+    classes: [Class; CLASSES],
     known: HashSet<Key>,
     /// For each controller, the Pods that were added to it or changed their labels since it was
     /// last processed. Its selector may no longer match them.
     release_candidates: HashMap<Key, BTreeSet<NamespacedName>>,
 }
 
+/// The waiting objects of a class.
+#[derive(Debug, Default)]
+struct Class {
+    waiting: VecDeque<Key>,
+    /// The number of objects of earlier classes that were taken while the first one waits.
+    passed_by: usize,
+}
+
+/// Returns the class of a kind; the lower classes are processed first.
+fn class_of(kind: Kind) -> usize {
+    match kind {
+        Kind::Pod => 0,
+        Kind::Deployment | Kind::Service | Kind::Budget => 2,
+        _ => 1,
+    }
+}
+
 impl WorkQueue {
     pub(crate) fn add(&mut self, key: Key) {
         if self.known.insert(key.clone()) {
-            let queue = match key.kind {
-                Kind::Pod => &mut self.pods,
-                _ => &mut self.others,
-            };
-            queue.push_back(key);
+            self.classes[class_of(key.kind)].waiting.push_back(key);
         }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Key> {
-        let turn = self.run < PODS_IN_A_ROW || self.others.is_empty();
-        let pod = turn.then(|| self.pods.pop_front()).flatten();
-        self.run = if pod.is_some() { self.run + 1 } else { 0 };
-        let key = pod.or_else(|| self.others.pop_front())?;
+        let overdue = |class: &Class| class.passed_by >= EARLIER_IN_A_ROW;
+        let first = |class: &Class| !class.waiting.is_empty();
+        let classes = &self.classes;
+        let next = classes.iter().position(overdue);
+        let next = next.or_else(|| classes.iter().position(first))?;
+        let key = self.classes[next].waiting.pop_front()?;
+        self.classes[next].passed_by = 0;
+        for later in &mut self.classes[next + 1..] {
+            // Nothing waits, or the first one waits longer.
+            later.passed_by = (later.passed_by + 1) * usize::from(first(later));
+        }
         self.known.remove(&key);
         Some(key)
     }
@@ -74,15 +96,16 @@ mod tests {
 
     // PLAY-5
     #[test]
-    fn pods_come_first_and_do_not_delay_other_objects() {
+    fn earlier_classes_come_first_and_delay_later_ones_by_a_bound() {
         let mut work_queue = WorkQueue::default();
-        for number in 0..2 {
-            work_queue.add(key(Kind::Job, number));
-            work_queue.add(key(Kind::Pod, number));
+        for kind in [Kind::Deployment, Kind::Job, Kind::Pod] {
+            for number in 0..2 {
+                work_queue.add(key(kind, number));
+            }
         }
         // The first Pod is added again each time it is processed.
         let mut looked = Vec::new();
-        while looked.len() < PODS_IN_A_ROW + 2 {
+        while looked.len() < 2 * EARLIER_IN_A_ROW + 4 {
             let next = work_queue.pop().unwrap();
             if next == key(Kind::Pod, 0) {
                 work_queue.add(next.clone());
@@ -90,9 +113,26 @@ mod tests {
             looked.push(next);
         }
         assert_eq!(looked[1], key(Kind::Pod, 1));
-        assert_eq!(looked[PODS_IN_A_ROW - 1], key(Kind::Pod, 0));
-        assert_eq!(looked[PODS_IN_A_ROW], key(Kind::Job, 0));
-        assert_eq!(looked[PODS_IN_A_ROW + 1], key(Kind::Pod, 0));
+        assert_eq!(looked[EARLIER_IN_A_ROW - 1], key(Kind::Pod, 0));
+        assert_eq!(looked[EARLIER_IN_A_ROW], key(Kind::Job, 0));
+        assert_eq!(looked[EARLIER_IN_A_ROW + 1], key(Kind::Deployment, 0));
+        assert_eq!(looked[EARLIER_IN_A_ROW + 2], key(Kind::Pod, 0));
+        assert!(looked[EARLIER_IN_A_ROW + 2..].contains(&key(Kind::Job, 1)));
+        assert!(looked[EARLIER_IN_A_ROW + 2..].contains(&key(Kind::Deployment, 1)));
         assert!(!work_queue.is_empty());
+    }
+
+    #[test]
+    fn a_later_class_waits_while_earlier_ones_have_objects() {
+        let mut work_queue = WorkQueue::default();
+        work_queue.add(key(Kind::Deployment, 0));
+        work_queue.add(key(Kind::ReplicaSet, 0));
+        assert_eq!(work_queue.pop(), Some(key(Kind::ReplicaSet, 0)));
+        work_queue.add(key(Kind::Pod, 0));
+        work_queue.add(key(Kind::ReplicaSet, 0));
+        assert_eq!(work_queue.pop(), Some(key(Kind::Pod, 0)));
+        assert_eq!(work_queue.pop(), Some(key(Kind::ReplicaSet, 0)));
+        assert_eq!(work_queue.pop(), Some(key(Kind::Deployment, 0)));
+        assert_eq!(work_queue.pop(), None);
     }
 }
