@@ -47,7 +47,7 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
         errors
     },
     validate_status: status::check,
-    finish_status: |new, old, _| {
+    finish_status: Some(|new, old, _| {
         let allocated = |claim: &Value| -> Vec<[Value; 4]> {
             let results = claim["status"]["allocation"]["devices"]["results"].as_array();
             results.into_iter().flatten().map(device).collect()
@@ -67,7 +67,7 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
                 members.remove("devices");
             }
         }
-    },
+    }),
     ..Kind::PLAIN
 };
 

@@ -53,7 +53,7 @@ pub struct Kind {
     pub prepare_status: fn(&mut Value, &Value),
     /// Sets the fields that a write to the status subresource sets to the current time. The writer
     /// does not become the owner of these fields.
-    pub finish_status: fn(&mut Value, &Value, &str),
+    pub finish_status: Option<FinishStatus>,
     /// Checks a new object, or an update through the main resource if there is an old object.
     pub validate: fn(&Value, Option<&Value>) -> Errors,
     /// Checks a write to the status subresource.
@@ -64,13 +64,16 @@ pub struct Kind {
     pub status_warnings: fn(&Value) -> Vec<String>,
 }
 
+/// Changes the new status of an object. Gets the new and the old object, and the time.
+pub type FinishStatus = fn(&mut Value, &Value, &str);
+
 impl Kind {
     /// A kind that has no rules of its own.
     const PLAIN: Self = Self {
         defaults: |_| {},
         prepare: |_, _| {},
         prepare_status: |_, _| {},
-        finish_status: |_, _, _| {},
+        finish_status: None,
         validate: |_, _| Errors::default(),
         validate_status: |_, _| Errors::default(),
         warnings: |_, _| Vec::new(),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use steersman_registry::Registry;
-use steersman_registry::store::Stored;
+use steersman_registry::store::AfterWrites;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -21,8 +21,8 @@ use super::machine::NextTurn;
 /// store (PLAY-7).
 const WRITES_PER_TURN: usize = 64;
 
-/// Minimum number of replaced objects that are dropped on a blocking thread.
-const BACKGROUND_DROP_MIN: usize = 16;
+/// Minimum number of objects that are serialised and dropped on a blocking thread.
+const BACKGROUND_MIN: usize = 16;
 
 /// After this many turns in a row that panicked, the next turn waits for a change.
 const MAX_PANICS: u32 = 16;
@@ -101,8 +101,8 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
         drop(now);
         panics = if played.is_ok() { 0 } else { panics + 1 };
         let next = match played {
-            Ok((next, replaced)) => {
-                drop_replaced(replaced);
+            Ok((next, left)) => {
+                finish(left);
                 next
             }
             Err(_) if panics < MAX_PANICS => NextTurn::Again,
@@ -126,12 +126,8 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
     }
 }
 
-/// Plays one turn. Returns when the next turn is due, and the objects that this turn replaced.
-fn turn<S: PlayedServer>(
-    shared: &Shared,
-    server: &S,
-    tick: Duration,
-) -> (NextTurn, Vec<Arc<Stored>>) {
+/// Plays one turn. Returns when the next turn is due, and the work that its writes left.
+fn turn<S: PlayedServer>(shared: &Shared, server: &S, tick: Duration) -> (NextTurn, AfterWrites) {
     let settings = shared.settings.lock().clone();
     let mut machine = shared.machine.lock();
     if shared.reconsider.swap(false, Ordering::AcqRel) {
@@ -143,16 +139,18 @@ fn turn<S: PlayedServer>(
     };
     server.locked(|registry| {
         let next = machine.turn(registry, &settings, now, WRITES_PER_TURN);
-        (next, registry.take_spent())
+        (next, registry.take_after_writes())
     })
 }
 
-/// Drops objects on a blocking thread while the player continues. A paused clock does not advance
-/// before the drop is finished.
-fn drop_replaced(replaced: Vec<Arc<Stored>>) {
-    if replaced.len() >= BACKGROUND_DROP_MIN {
-        // The task need not be awaited.
-        drop(tokio::task::spawn_blocking(move || drop(replaced)));
+/// Finishes writes on a blocking thread while the player continues. A paused clock does not advance
+/// before they are finished.
+fn finish(left: AfterWrites) {
+    if left.len() < BACKGROUND_MIN {
+        left.finish();
+    } else {
+        // The task need not be awaited: what it has not done yet, the next reader does.
+        drop(tokio::task::spawn_blocking(move || left.finish()));
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod scale;
 pub(crate) mod managed;
+pub(crate) mod field_owners;
 mod convert;
 pub(crate) mod definitions;
 mod service_address;

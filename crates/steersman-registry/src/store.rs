@@ -7,7 +7,8 @@
 //! - The log of past revisions is bounded (SRV-STORE-3).
 //! - An open position expires only if a change of its own storage was compacted (SRV-STORE-4).
 //! - Lists are ordered by the key at which their next page starts (SRV-STORE-5).
-//! - A revision is serialised as JSON once, for all its readers (SRV-STORE-6).
+//! - A revision is serialised as JSON once, for all its readers (SRV-STORE-6), and not by the write
+//!   that makes it (SRV-STORE-10).
 //! - All but the newest objects are kept as JSON only (SRV-STORE-7).
 //! - The server works with objects without their managedFields, which keep the text they were
 //!   written as (SRV-STORE-8).
@@ -16,13 +17,19 @@
 mod change_type;
 mod protobuf_form;
 mod head;
+mod revision_text;
+mod draft;
 mod decoded;
 mod object;
+mod after_writes;
 mod machine;
 
+pub use after_writes::AfterWrites;
 pub use change_type::ChangeType;
-pub use decoded::{Decoded, Draft};
+pub use decoded::Decoded;
+pub use draft::Draft;
 pub use head::Field;
 pub use machine::{Change, Store, Unreadable};
 pub use object::Stored;
 pub use protobuf_form::ProtobufForm;
+pub use revision_text::ManagedFields;

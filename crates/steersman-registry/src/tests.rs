@@ -18,6 +18,7 @@ mod definitions;
 mod deletes;
 mod startup_objects;
 mod storage_migrations;
+mod field_owners;
 mod garbage_collector;
 mod hostile;
 mod kinds;

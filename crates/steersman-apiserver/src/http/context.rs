@@ -10,7 +10,7 @@ use http::request::Parts;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use steersman_registry::auth::Impersonations;
-use steersman_registry::store::Stored;
+use steersman_registry::store::AfterWrites;
 use steersman_registry::webhook::PendingCalls;
 use steersman_registry::{Attempt, Registry};
 use steersman_schema::resource::StorageKey;
@@ -69,8 +69,7 @@ struct AfterLock<R> {
     result: std::thread::Result<R>,
     /// The storages that changed.
     changed: Vec<StorageKey>,
-    /// Replaced objects, which take a while to drop.
-    spent: Vec<Arc<Stored>>,
+    writes: AfterWrites,
 }
 
 impl Context {
@@ -115,12 +114,12 @@ impl Context {
         self.finish(done)
     }
 
-    /// Wakes the watches of what changed, and drops what was replaced.
+    /// Wakes the watches of what changed, and finishes the writes.
     fn finish<R>(&self, done: AfterLock<R>) -> R {
         if !done.changed.is_empty() {
             self.wake(&done.changed);
         }
-        drop(done.spent);
+        done.writes.finish();
         done.result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
@@ -236,7 +235,7 @@ impl<R> AfterLock<R> {
         Self {
             result,
             changed: registry.take_changed(),
-            spent: registry.take_spent(),
+            writes: registry.take_after_writes(),
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) const VOLUME: Kind = Kind {
             put(object, "status", status);
         }
     },
-    finish_status: |new, old, now| {
+    finish_status: Some(|new, old, now| {
         let (before, status) = (&old["status"], &new["status"]);
         let time = &status["lastPhaseTransitionTime"];
         let untold = time.is_null() || *time == before["lastPhaseTransitionTime"];
@@ -38,7 +38,7 @@ pub(crate) const VOLUME: Kind = Kind {
         {
             put(status, "lastPhaseTransitionTime", json!(now));
         }
-    },
+    }),
     validate,
     warnings: |new, _| warn(&FieldPath::root(new)),
     ..Kind::PLAIN

@@ -31,7 +31,7 @@ fn kept(kind: &Kind) -> [bool; 5] {
         !fn_addr_eq(kind.defaults, plain.defaults),
         !fn_addr_eq(kind.prepare, plain.prepare)
             || !fn_addr_eq(kind.prepare_status, plain.prepare_status)
-            || !fn_addr_eq(kind.finish_status, plain.finish_status),
+            || kind.finish_status.is_some(),
         !fn_addr_eq(kind.validate, plain.validate),
         !fn_addr_eq(kind.validate_status, plain.validate_status),
         !fn_addr_eq(kind.warnings, plain.warnings)

@@ -70,8 +70,8 @@ pub fn update(
     let removed = changes.removed;
     let mut written = changes.added;
     written.extend(changes.modified);
-    take(reach, entries, &written, &removed);
     let mut fields = owned(written);
+    take(reach, entries, &fields, &removed);
     if fields.is_empty() {
         return;
     }

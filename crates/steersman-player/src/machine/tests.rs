@@ -201,9 +201,16 @@ fn the_player_leaves_old_pods_undecoded() {
             }},
         }),
     );
-    while machine.turn(&mut registry, &settings(), now(), 64) == NextTurn::Again {}
+    let mut play = |machine: &mut Machine| {
+        while machine.turn(&mut registry, &settings(), now(), 64) == NextTurn::Again {
+            registry.take_after_writes().finish();
+        }
+        registry.take_after_writes().finish();
+    };
+    play(&mut machine);
     machine.reconsider_pods();
-    while machine.turn(&mut registry, &settings(), now(), 64) == NextTurn::Again {}
+    play(&mut machine);
+    registry.take_after_writes().finish();
     let pods = registry.resource("", "v1", "pods").unwrap();
     let all: Vec<_> = registry.all_stored(&pods.storage, None).collect();
     let ready =

@@ -1,22 +1,15 @@
-//! Machine: maintains `metadata.managedFields` over writes.
+//! Machine: reads, compares and writes the `metadata.managedFields` of objects.
 
 use std::borrow::Cow;
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
-use steersman_patch::apply::{
-    Entries, Manager, Operation, OwnershipContext, PathElement, cap, update, update_field,
-};
+use steersman_patch::apply::{Entries, PathElement};
 use steersman_schema::resource::{Resource, StatusMetadata};
-use steersman_schema::types::TypeRef;
 
-use super::scale::wanted;
-use crate::requests::manager;
 use crate::requests::metadata;
 use crate::requests::options::{Subresource, WriteOptions};
 use crate::requests::subresource_fields;
-use crate::state::registry::Registry;
-use crate::store::{Draft, Stored};
+use crate::store::{Draft, ManagedFields, Stored};
 
 /// How the owners of fields are determined after a write.
 #[derive(Debug, Clone)]
@@ -129,8 +122,8 @@ pub(crate) fn sent_fields(resource: &Resource, object: &Value) -> SentFields {
 
 impl SentFields {
     /// Prepares the comparison of a create: adds the unowned fields to the state before, and turns
-    /// lists that were sent empty but are stored as null into empty lists. Returns these lists.
-    fn adjust(&self, before: &mut Value, object: &mut Value) -> Vec<(bool, String)> {
+    /// lists that were sent empty but are stored as null into empty lists.
+    pub(super) fn adjust(&self, before: &mut Value, object: &mut Value) {
         for field in &self.left_out {
             if let Some(value) = object.get("spec").and_then(|spec| spec.get(*field)) {
                 let spec = metadata::members(before)
@@ -139,7 +132,6 @@ impl SentFields {
                 metadata::members(spec).insert((*field).to_owned(), value.clone());
             }
         }
-        let mut filled = Vec::new();
         for (below, name) in &self.emptied {
             let holder = if *below {
                 object.get_mut("spec")
@@ -150,10 +142,8 @@ impl SentFields {
                 && list.is_null()
             {
                 *list = Value::Array(Vec::new());
-                filled.push((*below, name.clone()));
             }
         }
-        filled
     }
 }
 
@@ -203,18 +193,18 @@ pub(crate) fn put(object: &mut Value, managed: Option<Value>) {
     };
 }
 
-/// Adds stored managedFields to an object, for code that reads them there.
-pub(crate) fn show(object: &mut Value, managed: Option<&str>) {
+/// Moves managedFields into their object, for code that reads them there.
+pub(crate) fn show(object: &mut Value, managed: &mut ManagedFields) {
+    let mut managed = std::mem::take(managed);
     // The text was serialised as JSON, so it parses.
-    put(
-        object,
-        managed.and_then(|text| serde_json::from_str(text).ok()),
-    );
+    let managed = managed.compute(object);
+    let managed = managed.and_then(|text| serde_json::from_str(text).ok());
+    put(object, managed);
 }
 
 /// Returns whether storing this would change nothing, or only the times of managedFields, which also
 /// decide their order.
-pub(crate) fn same_but_times(draft: &Draft, stored: &Stored) -> bool {
+pub(crate) fn same_but_times(draft: &mut Draft, stored: &Stored) -> bool {
     if draft.value != *stored.lean() {
         return false;
     }
@@ -230,7 +220,7 @@ pub(crate) fn same_but_times(draft: &Draft, stored: &Stored) -> bool {
         texts.sort_unstable();
         Some(texts)
     };
-    let (old, new) = (stored.managed(), draft.managed.as_deref());
+    let (old, new) = (stored.managed(), draft.managed());
     if old == new {
         return true;
     }
@@ -241,7 +231,7 @@ pub(crate) fn same_but_times(draft: &Draft, stored: &Stored) -> bool {
 /// Returns the entries that a request starts from: those it sends, or the stored ones if it sends
 /// none that parse. A subresource cannot send any. An empty list, or a list of one empty entry,
 /// removes all.
-fn start(subresource: Subresource, sent: Option<&Value>, old: Option<&str>) -> Entries {
+pub(super) fn start(subresource: Subresource, sent: Option<&Value>, old: Option<&str>) -> Entries {
     let kept = || Entries::stored(old).unwrap_or_default();
     if subresource != Subresource::Main {
         return kept();
@@ -253,174 +243,5 @@ fn start(subresource: Subresource, sent: Option<&Value>, old: Option<&str>) -> E
             Ok(entries) if !entries.is_empty() => entries,
             _ => kept(),
         },
-    }
-}
-
-impl Registry {
-    /// Returns the `apiVersion`s that keep their entries in managedFields: served versions, and all
-    /// versions of a CRD, because fields of a version stay owned while it is not served.
-    pub(crate) fn versions_of(&self, resource: &Resource) -> Vec<String> {
-        if !resource.built_in {
-            let names = resource.definition_versions.iter();
-            return names
-                .map(|name| format!("{}/{name}", resource.group))
-                .collect();
-        }
-        let all = self.catalogue.all().iter();
-        let same = all.filter(|other| other.storage == resource.storage);
-        same.map(|other| other.api_version()).collect()
-    }
-
-    /// Returns whether objects of a resource must contain their managedFields before they are
-    /// stored, because webhooks, policies and converters get whole objects.
-    pub(crate) fn shows_managed(&self, resource: &Resource) -> bool {
-        self.is_judged() || resource.conversion.is_some()
-    }
-
-    /// Computes the managedFields of a new object, as JSON.
-    pub(crate) fn track_create(
-        &self,
-        resource: &Resource,
-        object: &mut Value,
-        (asked, ownership): (&SentFields, Ownership<'_>),
-        now: Timestamp,
-    ) -> Option<String> {
-        match ownership {
-            _ if !self.options.track_managed_fields => None,
-            Ownership::Given(managed) => managed,
-            Ownership::Track(options) => {
-                let version = resource.api_version();
-                let versions = [version.clone()];
-                let mut before = Value::Object(Map::new());
-                let filled = asked.adjust(&mut before, object);
-                let ignored = ignored(resource, Subresource::Main, object);
-                let reach = OwnershipContext {
-                    ty: TypeRef::of(resource),
-                    version: &version,
-                    versions: &versions,
-                    ignored: &ignored,
-                };
-                let manager =
-                    Manager::new(&manager::name_of(options), Operation::Update, &version, "");
-                let mut entries = Entries::default();
-                let states = (&before, &*object);
-                update(&reach, &mut entries, &manager, states, &metadata::time(now));
-                for (below, name) in filled {
-                    let holder = if below {
-                        &mut object["spec"]
-                    } else {
-                        &mut *object
-                    };
-                    metadata::members(holder).insert(name, Value::Null);
-                }
-                entries.write()
-            }
-        }
-    }
-
-    /// Computes the managedFields of an object after an update, as JSON. `managed` are those
-    /// before, `sent` came with the request, and `named` are metadata fields that it sent without
-    /// writing them.
-    pub(crate) fn track_update(
-        &self,
-        (resource, subresource): (&Resource, Subresource),
-        (before, after): (&Value, &mut Value),
-        (managed, named, sent): (Option<&str>, Option<Value>, Option<&Value>),
-        ownership: &Ownership<'_>,
-        now: Timestamp,
-    ) -> Option<String> {
-        match ownership {
-            _ if !self.options.track_managed_fields => None,
-            Ownership::Given(managed) => managed.clone(),
-            Ownership::Track(options) => {
-                let mut entries = start(subresource, sent, managed);
-                if !entries.is_empty() {
-                    let who = (resource, subresource, manager::name_of(options));
-                    match named {
-                        Some(Value::Object(named)) if !named.is_empty() => {
-                            let mut sent = after.clone();
-                            let fields = metadata::of(&mut sent);
-                            fields.extend(named);
-                            fields.retain(|_, value| !value.is_null());
-                            self.note_update(who, (before, &sent), &mut entries, now);
-                        }
-                        _ => self.note_update(who, (before, after), &mut entries, now),
-                    }
-                }
-                entries.write()
-            }
-        }
-    }
-
-    fn note_update(
-        &self,
-        (resource, subresource, name): (&Resource, Subresource, String),
-        (before, after): (&Value, &Value),
-        entries: &mut Entries,
-        now: Timestamp,
-    ) {
-        let version = resource.api_version();
-        let part = subresource_name(subresource);
-        let manager = Manager::new(&name, Operation::Update, &version, part);
-        if subresource == Subresource::Scale {
-            let path = replicas_path(resource);
-            let changed = wanted(resource, before) != wanted(resource, after);
-            // An update takes over the field; only an apply can conflict.
-            let _ = update_field(entries, &manager, (&path, &version), changed, true);
-        } else {
-            let versions = self.versions_of(resource);
-            let ignored = ignored(resource, subresource, after);
-            let reach = OwnershipContext {
-                ty: TypeRef::of(resource),
-                version: &version,
-                versions: &versions,
-                ignored: &ignored,
-            };
-            let time = metadata::time(now);
-            update(&reach, entries, &manager, (before, after), &time);
-        }
-        cap(entries);
-    }
-
-    /// Sets the managedFields of a token's answer; the token itself is not stored.
-    pub(crate) fn track_token(&self, token: &mut Value, options: &WriteOptions, now: Timestamp) {
-        if !self.options.track_managed_fields {
-            return;
-        }
-        let mut before = token.clone();
-        before["spec"] = serde_json::json!({"boundObjectRef": token["spec"]["boundObjectRef"]});
-        let version = "authentication.k8s.io/v1".to_owned();
-        let name = manager::name_of(options);
-        let manager = Manager::new(&name, Operation::Update, &version, "token");
-        let reach = OwnershipContext {
-            ty: TypeRef::untyped(),
-            version: &version,
-            versions: std::slice::from_ref(&version),
-            ignored: &["status"],
-        };
-        let mut entries = Entries::default();
-        let states = (&before, &*token);
-        update(&reach, &mut entries, &manager, states, &metadata::time(now));
-        show(token, entries.write().as_deref());
-    }
-
-    /// Returns a draft of an object with a status that the server wrote.
-    pub(crate) fn own_status(
-        &self,
-        resource: &Resource,
-        before: &Stored,
-        mut after: Value,
-        now: Timestamp,
-    ) -> Draft {
-        take(&mut after);
-        let options = WriteOptions {
-            field_manager: Some("kube-apiserver".to_owned()),
-            ..WriteOptions::default()
-        };
-        let ownership = Ownership::Track(&options);
-        let face = (resource, Subresource::Status);
-        let (states, sent) = ((before.lean(), &mut after), (before.managed(), None, None));
-        let managed = self.track_update(face, states, sent, &ownership, now);
-        Draft::new(after, managed)
     }
 }

@@ -16,9 +16,8 @@ use steersman_text::status::Status;
 use super::limits::{Amounts, amounts};
 use super::usage::{add_masked, covers, in_scopes, is_ignored, may_change, unnamed, usage};
 use crate::admission::attributes::Admission;
-use crate::objects::managed::Ownership;
 use crate::requests::metadata;
-use crate::requests::options::{Subresource, WriteOptions};
+use crate::requests::options::Subresource;
 use crate::state::pending_work::Tally;
 use crate::state::registry::Registry;
 use crate::store::Stored;
@@ -263,17 +262,9 @@ impl Registry {
         } else {
             "kube-apiserver"
         };
-        let options = WriteOptions {
-            field_manager: Some(manager.to_owned()),
-            ..WriteOptions::default()
-        };
         let storage = quotas();
         if let Some(resource) = self.catalogue.of_storage(&storage).cloned() {
-            let face = (&*resource, Subresource::Status);
-            let ownership = Ownership::Track(&options);
-            let states = (quota.lean(), &mut after.value);
-            let sent = (quota.managed(), None, None);
-            after.managed = self.track_update(face, states, sent, &ownership, now);
+            after = self.server_status(&resource, manager, (quota, after.value), now);
         }
         self.put(&storage, &quota.namespace, &quota.name, after);
     }

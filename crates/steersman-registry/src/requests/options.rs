@@ -224,14 +224,14 @@ impl Object {
     /// Returns the whole object, `kind` and `apiVersion` first.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
-        self.stored.bytes.clone()
+        self.stored.bytes().clone()
     }
 
     /// Returns the object without `kind` and `apiVersion`, as items of a built-in list are written.
     /// The bytes lack the opening brace, so that `{` followed by them is the item.
     #[must_use]
     pub fn bytes_after_type(&self) -> Bytes {
-        self.stored.bytes.slice(self.stored.after_type..)
+        self.stored.bytes().slice(self.stored.after_type()..)
     }
 
     /// Returns the line of a watch event of that type, if it was serialised with the object.

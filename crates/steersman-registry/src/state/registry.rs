@@ -22,7 +22,7 @@ use crate::requests::metadata;
 use crate::requests::options::Object;
 use crate::requests::rng::Rng;
 use crate::state::verb_state::VerbState;
-use crate::store::{Draft, Store, Stored};
+use crate::store::{AfterWrites, Draft, Store, Stored};
 
 /// The message of every conflict of resource versions.
 pub(crate) const MODIFIED: &str =
@@ -316,11 +316,10 @@ impl Registry {
         std::mem::take(&mut self.changed).into_iter().collect()
     }
 
-    /// Takes the decoded objects that were replaced since the last call. Call it after every
-    /// mutating verb, under the lock; drop them after unlocking.
-    #[must_use = "it takes a while to drop them"]
-    pub fn take_spent(&mut self) -> Vec<Arc<Stored>> {
-        self.store.take_spent()
+    /// Takes the work that the writes since the last call left. Call it after every mutating verb,
+    /// under the lock; finish the work after unlocking.
+    pub fn take_after_writes(&mut self) -> AfterWrites {
+        self.store.take_after_writes()
     }
 
     /// Compacts every past revision: a watch or list that resumes from before gets 410, even if it

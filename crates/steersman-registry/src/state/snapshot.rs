@@ -119,7 +119,7 @@ impl Snapshot {
             write!(out, "{comma}\n{}:[", json!(storage.as_str()))?;
             for (at, object) in objects.iter().enumerate() {
                 out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
-                out.write_all(&object.bytes)?;
+                out.write_all(object.bytes())?;
             }
             out.write_all(b"]")?;
         }

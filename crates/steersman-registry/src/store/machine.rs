@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use steersman_schema::resource::StorageKey;
 
+use super::after_writes::{AfterWrites, WAITING};
 use super::change_type::ChangeType;
-use super::decoded::Draft;
+use super::draft::Draft;
 use super::object::{Stored, object_key};
 
 /// A past revision: one change of one object.
@@ -46,15 +47,25 @@ pub struct Store {
     compacted: u64,
     retained: u64,
     retained_bytes: u64,
-    /// For every retained revision, the number of bytes that are kept only because of it.
+    /// The newest changes, which are not counted below yet, because they may not be serialised.
+    uncounted: VecDeque<Uncounted>,
+    /// For every counted revision that is retained, the number of bytes that are kept only because of
+    /// it.
     held: VecDeque<u64>,
     held_bytes: u64,
     tables: HashMap<StorageKey, Table>,
     /// The newest objects, which are kept decoded, and the bytes of their JSON.
     unfolded: VecDeque<Unfolded>,
     unfolded_bytes: usize,
-    /// Decoded objects that were replaced in the store; see [`take_spent`](Self::take_spent).
-    spent: Vec<Arc<Stored>>,
+    after_writes: AfterWrites,
+}
+
+/// A change of the object with this key.
+#[derive(Debug)]
+struct Uncounted {
+    storage: StorageKey,
+    key: Arc<str>,
+    change: Change,
 }
 
 /// The key of a recently written object, and the revision of that write.
@@ -70,10 +81,6 @@ struct Unfolded {
 /// A client that writes an object often writes or reads it again soon.
 const UNFOLDED: usize = 4 << 20;
 
-/// Maximum number of replaced objects that wait to be dropped, about twice as many as one turn of
-/// the player replaces (SRV-STORE-7).
-const SPENT: usize = 256;
-
 #[derive(Debug, Default)]
 struct Table {
     /// By [`Stored::key`]. A write of an existing object changes only this map.
@@ -87,9 +94,9 @@ struct Table {
 impl Change {
     /// Returns the number of bytes of JSON that are kept only because of this change.
     fn held(&self) -> u64 {
-        let old = self.old.as_ref().map_or(0, |old| old.bytes.len());
+        let old = self.old.as_ref().map_or(0, |old| old.bytes().len());
         let last = if self.deleted {
-            self.new.bytes.len()
+            self.new.bytes().len()
         } else {
             0
         };
@@ -107,12 +114,13 @@ impl Store {
             compacted: 0,
             retained: u64::try_from(retained.max(2)).unwrap_or(u64::MAX),
             retained_bytes: u64::try_from(retained_bytes).unwrap_or(u64::MAX),
+            uncounted: VecDeque::new(),
             held: VecDeque::from([0]),
             held_bytes: 0,
             tables: HashMap::new(),
             unfolded: VecDeque::new(),
             unfolded_bytes: 0,
-            spent: Vec::new(),
+            after_writes: AfterWrites::default(),
         }
     }
 
@@ -263,14 +271,6 @@ impl Store {
             table.order.insert(Arc::clone(&key));
         }
         let old = table.objects.insert(Arc::clone(&key), Arc::clone(&stored));
-        self.unfolded_bytes += stored.bytes.len();
-        self.unfolded.push_back(Unfolded {
-            storage: storage.clone(),
-            key,
-            revision,
-            bytes: stored.bytes.len(),
-        });
-        self.fold();
         // SRV-STORE-7: readers of a past revision decode a copy of their own, not the retained one.
         let change = Change {
             revision,
@@ -279,9 +279,10 @@ impl Store {
             deleted: false,
         };
         if let Some(old) = old {
-            spend(&mut self.spent, old);
+            self.after_writes.add_replaced(old);
         }
-        self.remember(storage, change);
+        self.after_writes.add_written(&stored);
+        self.remember(storage, key, change);
         stored
     }
 
@@ -295,16 +296,17 @@ impl Store {
             let object = table.and_then(|table| table.objects.get_mut(&oldest.key));
             if let Some(object) = object.filter(|object| object.revision == oldest.revision) {
                 let folded = Arc::new(object.folded());
-                spend(&mut self.spent, std::mem::replace(object, folded));
+                let decoded = std::mem::replace(object, folded);
+                self.after_writes.add_replaced(decoded);
             }
         }
     }
 
-    /// Takes the decoded objects that were replaced since the last call. Dropping a JSON tree frees
-    /// it node by node, so a caller with a lock drops them after releasing the lock.
-    #[must_use = "it takes a while to drop them"]
-    pub fn take_spent(&mut self) -> Vec<Arc<Stored>> {
-        std::mem::take(&mut self.spent)
+    /// Takes the work that the writes since the last call left for after the lock.
+    pub fn take_after_writes(&mut self) -> AfterWrites {
+        // The work that was taken before is done, as a rule.
+        self.count_serialised();
+        std::mem::take(&mut self.after_writes)
     }
 
     /// Deletes an object as the next revision, and returns its last state with that revision.
@@ -316,8 +318,8 @@ impl Store {
     ) -> Option<Arc<Stored>> {
         let table = self.tables.get_mut(storage)?;
         let key = object_key(namespace, name);
-        let old = table.objects.remove(key.as_str())?;
-        table.order.remove(key.as_str());
+        let (key, old) = table.objects.remove_entry(key.as_str())?;
+        table.order.remove(&key);
         self.revision += 1;
         let revision = self.revision;
         let new = Arc::new(old.restamped(revision));
@@ -327,7 +329,8 @@ impl Store {
             new: Arc::new(new.folded()),
             deleted: true,
         };
-        self.remember(storage, change);
+        self.after_writes.add_written(&new);
+        self.remember(storage, key, change);
         Some(new)
     }
 
@@ -335,6 +338,7 @@ impl Store {
     pub fn restore(&mut self, revision: u64, storages: &[(StorageKey, Vec<Arc<Stored>>)]) {
         self.revision = revision;
         self.compacted = revision;
+        self.uncounted.clear();
         self.held.clear();
         self.held_bytes = 0;
         self.unfolded.clear();
@@ -363,6 +367,11 @@ impl Store {
         if revision <= self.compacted {
             return;
         }
+        while self.counted() < revision
+            && let Some(next) = self.uncounted.pop_front()
+        {
+            self.count_bytes(next);
+        }
         while self.compacted < revision {
             self.compacted += 1;
             self.held_bytes -= self.held.pop_front().unwrap_or_default();
@@ -388,13 +397,57 @@ impl Store {
             .map(|(key, _)| key)
     }
 
-    fn remember(&mut self, storage: &StorageKey, change: Change) {
+    fn remember(&mut self, storage: &StorageKey, key: Arc<str>, change: Change) {
+        let table = self.tables.entry(storage.clone()).or_default();
+        table.log.push_back(change.clone());
+        self.uncounted.push_back(Uncounted {
+            storage: storage.clone(),
+            key,
+            change,
+        });
+        self.count_serialised();
+    }
+
+    /// Counts the changes that are serialised by now, and serialises the oldest of too many that are
+    /// not (SRV-STORE-10). Then bounds the log.
+    fn count_serialised(&mut self) {
+        while let Some(next) = self.uncounted.front()
+            && (next.change.new.is_serialised() || self.uncounted.len() > WAITING)
+            && let Some(next) = self.uncounted.pop_front()
+        {
+            self.count_bytes(next);
+        }
+        self.bound();
+    }
+
+    /// Returns the newest revision with bytes that are counted.
+    fn counted(&self) -> u64 {
+        self.compacted + u64::try_from(self.held.len()).unwrap_or_default()
+    }
+
+    /// Counts the bytes of a change, which is serialised now if it was not.
+    fn count_bytes(
+        &mut self,
+        Uncounted {
+            storage,
+            key,
+            change,
+        }: Uncounted,
+    ) {
         let held = change.held();
         self.held.push_back(held);
         self.held_bytes += held;
-        let table = self.tables.entry(storage.clone()).or_default();
-        table.log.push_back(change);
-        self.bound();
+        if !change.deleted {
+            let bytes = change.new.bytes().len();
+            self.unfolded_bytes += bytes;
+            self.unfolded.push_back(Unfolded {
+                storage,
+                key,
+                revision: change.revision,
+                bytes,
+            });
+            self.fold();
+        }
     }
 
     /// Drops the older half of the log if it exceeds one of its bounds (SRV-STORE-3).
@@ -408,7 +461,7 @@ impl Store {
             let mut from = self.compacted;
             for held in &self.held {
                 // The newest change stays, or the watches that wait for it would never see it.
-                if left <= self.retained_bytes / 2 || from + 1 == self.revision {
+                if left <= self.retained_bytes / 2 || from + 1 == self.counted() {
                     break;
                 }
                 left -= held;
@@ -417,13 +470,6 @@ impl Store {
             oldest = oldest.max(from);
         }
         self.compact(oldest);
-    }
-}
-
-/// Keeps an object for [`Store::take_spent`] if it is decoded.
-fn spend(spent: &mut Vec<Arc<Stored>>, old: Arc<Stored>) {
-    if old.is_decoded() && spent.len() < SPENT {
-        spent.push(old);
     }
 }
 

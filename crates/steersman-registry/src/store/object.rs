@@ -1,20 +1,20 @@
 //! Words: one revision of one object, serialised once and shared.
 
 use std::borrow::Cow;
-use std::cell::Cell;
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use steersman_protobuf::EncodeError;
 
 use super::change_type::ChangeType;
-use super::decoded::{Decoded, Draft, MANAGED};
+use super::decoded::Decoded;
+use super::draft::Draft;
 use super::head::{Field, Head};
 use super::protobuf_form::ProtobufForm;
+use super::revision_text::ManagedFields;
 
 /// One revision of one object. Shared by `Arc` and never changed (SRV-STORE-2).
 ///
@@ -30,14 +30,8 @@ pub struct Stored {
     /// The revision that wrote it, which is its `metadata.resourceVersion`; zero for an object that
     /// was not stored (a dry-run create).
     pub revision: u64,
-    /// The object as JSON, starting with `kind` and `apiVersion`, and with its `resourceVersion`.
-    pub bytes: Bytes,
-    /// The offset in `bytes` after `kind` and `apiVersion`.
-    pub after_type: usize,
     /// The object, decoded at its first use.
     pub value: Decoded,
-    /// The line of the watch event of this revision; `bytes` are a part of the line.
-    line: Option<(ChangeType, Bytes)>,
     head: Arc<Head>,
 }
 
@@ -62,10 +56,7 @@ impl Stored {
             namespace: Arc::clone(&self.namespace),
             name: Arc::clone(&self.name),
             revision: self.revision,
-            bytes: self.bytes.clone(),
-            after_type: self.after_type,
             value: self.value.fold(),
-            line: self.line.clone(),
             head: Arc::clone(&self.head),
         }
     }
@@ -109,27 +100,45 @@ impl Stored {
                 );
             }
         }
-        let written = encode(&value, managed.as_deref(), made);
-        let bytes = written.all.slice(written.object);
         let head = Arc::new(Head::of(&value));
         Self {
             namespace,
             name,
             revision,
-            value: Decoded::known(bytes.clone(), written.managed, value),
-            bytes,
-            after_type: written.after_type,
-            line: made.map(|made| (made, written.all)),
+            value: Decoded::new(value, managed, made),
             head,
         }
+    }
+
+    /// Serialises the object, and computes its managedFields, unless that is done (SRV-STORE-10).
+    pub fn serialise(&self) {
+        let _ = self.bytes();
+    }
+
+    /// Returns whether the object is serialised.
+    #[must_use]
+    pub fn is_serialised(&self) -> bool {
+        self.value.text().is_serialised()
+    }
+
+    /// Returns the object as JSON, starting with `kind` and `apiVersion`, and with its
+    /// `resourceVersion`.
+    #[must_use]
+    pub fn bytes(&self) -> &Bytes {
+        self.value.text().bytes()
+    }
+
+    /// Returns the offset in the bytes after `kind` and `apiVersion`.
+    #[must_use]
+    pub fn after_type(&self) -> usize {
+        self.value.text().after_type()
     }
 
     /// Returns the line of this revision's watch event, newline included, if the event is of that
     /// type.
     #[must_use]
     pub fn line(&self, made: ChangeType) -> Option<Bytes> {
-        let (own, line) = self.line.as_ref()?;
-        (*own == made).then(|| line.clone())
+        self.value.text().line(made).cloned()
     }
 
     /// Returns the object's last state stamped with the revision that deleted it, or hid it from a
@@ -157,14 +166,14 @@ impl Stored {
     pub fn draft(&self) -> Draft {
         Draft {
             value: self.look().into_owned(),
-            managed: self.managed().map(str::to_owned),
+            managed: ManagedFields::of(self.value.text()),
         }
     }
 
-    /// Returns whether storing this draft would change nothing.
+    /// Returns whether a draft is an unchanged copy of this object.
     #[must_use]
     pub fn holds(&self, draft: &Draft) -> bool {
-        self.managed() == draft.managed.as_deref() && *self.lean() == draft.value
+        draft.managed.are_of(self.value.text()) && *self.lean() == draft.value
     }
 
     /// Returns the object's key in its storage, which orders lists and continues pages.
@@ -204,15 +213,19 @@ impl Stored {
         self.head.fields(|| pick(&self.look()))
     }
 
-    /// Returns the `apiVersion` in which it was stored, which its JSON begins with.
+    /// Returns the `apiVersion` in which it was stored.
     #[must_use]
     pub fn api_version(&self) -> &str {
-        self.type_member("\"apiVersion\":\"")
+        match self.value.decoded() {
+            Some(object) => object["apiVersion"].as_str().unwrap_or_default(),
+            None => self.type_member("\"apiVersion\":\""),
+        }
     }
 
     /// Returns the text of a member at the beginning of the JSON.
     fn type_member(&self, member: &str) -> &str {
-        let start = self.bytes.get(..self.after_type).unwrap_or_default();
+        let start = self.bytes().get(..self.after_type());
+        let start = start.unwrap_or_default();
         let text = std::str::from_utf8(start).unwrap_or_default();
         // JSON escapes no character of a version or of a built-in kind.
         let found = text
@@ -229,8 +242,7 @@ impl Stored {
     pub fn protobuf(&self) -> Result<&ProtobufForm, &EncodeError> {
         self.head.protobuf(|| {
             let kind = (self.api_version(), self.type_member("\"kind\":\""));
-            let made = self.line.as_ref().map(|(made, _)| *made);
-            ProtobufForm::of(kind, &self.bytes, made)
+            ProtobufForm::of(kind, self.bytes(), self.value.text().made())
         })
     }
 
@@ -243,7 +255,7 @@ impl Stored {
     /// Returns the JSON text of the object's metadata without decoding the object.
     #[must_use]
     pub fn metadata(&self) -> &str {
-        let parts = serde_json::from_slice::<Parts<'_>>(&self.bytes);
+        let parts = serde_json::from_slice::<Parts<'_>>(self.bytes());
         // The bytes were serialised from a value; an object without metadata gives `null`.
         parts.map_or("null", |parts| parts.metadata.get())
     }
@@ -271,126 +283,11 @@ pub(super) fn object_key(namespace: &str, name: &str) -> String {
     }
 }
 
-thread_local! {
-    /// The buffer into which objects are serialised before their length is known.
-    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-}
-
-/// Maximum capacity that the buffer keeps.
-const MOST_SCRATCH: usize = 1 << 20;
-
 /// The part of an object's JSON that is parsed without decoding the rest.
 #[derive(Deserialize)]
 struct Parts<'a> {
     #[serde(borrow)]
     metadata: &'a RawValue,
-}
-
-/// An object as JSON.
-struct Encoded {
-    /// All bytes: the object, or the line of a watch event around it.
-    all: Bytes,
-    /// The range of the object in `all`.
-    object: Range<usize>,
-    /// The offset in the object after its type.
-    after_type: usize,
-    /// The range of the managedFields in the object.
-    managed: Range<u32>,
-}
-
-/// Serialises a watch event around an object, or the object alone without an event type. `kind` and
-/// `apiVersion` come first, so that an item of a typed list is a suffix of the object's bytes.
-fn encode(value: &Value, managed: Option<&str>, made: Option<ChangeType>) -> Encoded {
-    let empty = Map::new();
-    let object = value.as_object().unwrap_or(&empty);
-    let mut out = SCRATCH.take();
-    out.clear();
-    if let Some(made) = made {
-        for part in ["{\"type\":\"", made.as_str(), "\",\"object\":"] {
-            out.extend_from_slice(part.as_bytes());
-        }
-    }
-    let start = out.len();
-    out.push(b'{');
-    for field in ["kind", "apiVersion"] {
-        if let Some(text) = object.get(field) {
-            write_member(&mut out, field, text);
-        }
-    }
-    let after_type = out.len();
-    let mut place = start..start;
-    for (field, member) in object {
-        match (field.as_str(), member, managed) {
-            ("kind" | "apiVersion", _, _) => {}
-            ("metadata", Value::Object(fields), Some(managed)) => {
-                place = write_metadata(&mut out, fields, managed);
-            }
-            _ => write_member(&mut out, field, member),
-        }
-    }
-    close(&mut out, b'}');
-    let after_type = after_type.min(out.len() - 1) - start;
-    let end = out.len();
-    if made.is_some() {
-        out.extend_from_slice(b"}\n");
-    }
-    // Copied, so that the stored bytes have no spare capacity.
-    let all = Bytes::copy_from_slice(&out);
-    if out.capacity() <= MOST_SCRATCH {
-        SCRATCH.set(out);
-    }
-    // An object never reaches four gigabytes: bodies are limited.
-    let offset = |at: usize| u32::try_from(at - start).unwrap_or_default();
-    Encoded {
-        all,
-        object: start..end,
-        after_type,
-        managed: offset(place.start)..offset(place.end),
-    }
-}
-
-/// Writes metadata with these managedFields, and returns their range.
-fn write_metadata(out: &mut Vec<u8>, fields: &Map<String, Value>, managed: &str) -> Range<usize> {
-    let mut place = None;
-    let mut put = |out: &mut Vec<u8>| {
-        let _ = serde_json::to_writer(&mut *out, MANAGED);
-        out.push(b':');
-        let start = out.len();
-        out.extend_from_slice(managed.as_bytes());
-        place = Some(start..out.len());
-        out.push(b',');
-    };
-    out.extend_from_slice(b"\"metadata\":{");
-    let mut written = false;
-    for (field, member) in fields {
-        if !written && field.as_str() > MANAGED {
-            put(out);
-            written = true;
-        }
-        write_member(out, field, member);
-    }
-    if !written {
-        put(out);
-    }
-    close(out, b'}');
-    out.push(b',');
-    place.unwrap_or_default()
-}
-
-/// Closes a JSON object by replacing the comma after its last member.
-fn close(out: &mut Vec<u8>, end: u8) {
-    if out.last() == Some(&b',') {
-        out.pop();
-    }
-    out.push(end);
-}
-
-/// Writes a member. Writing into memory cannot fail, and every value serialises.
-fn write_member(out: &mut Vec<u8>, field: &str, member: &Value) {
-    let _ = serde_json::to_writer(&mut *out, field);
-    out.push(b':');
-    let _ = serde_json::to_writer(&mut *out, member);
-    out.push(b',');
 }
 
 #[cfg(test)]

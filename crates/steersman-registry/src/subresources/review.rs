@@ -44,8 +44,8 @@ impl Registry {
         place(target, &mut review)?;
         let asked = managed::sent_fields(resource, &review);
         let ownership = Ownership::Track(options);
-        let managed = self.track_create(resource, &mut review, (&asked, ownership), now);
-        managed::show(&mut review, managed.as_deref());
+        let mut managed = self.create_owners(resource, &review, (asked, ownership), now);
+        managed::show(&mut review, &mut managed);
         let name = metadata::text(&review, "name").to_owned();
         let admission = Admission::of_write(target, ("CREATE", &name), options);
         let progress = &mut MutationProgress::default();

@@ -15,7 +15,7 @@ use crate::requests::metadata;
 use crate::requests::options::{Target, WriteOptions, Written};
 use crate::requests::subresource_fields;
 use crate::state::registry::Registry;
-use crate::store::Draft;
+use crate::store::{Draft, ManagedFields};
 
 /// Maximum number of generated names that are tried before the collision is reported.
 const NAME_TRIES: usize = 8;
@@ -34,7 +34,7 @@ pub(crate) enum CreateRequest {
 #[derive(Debug)]
 pub(crate) struct NewObject {
     pub(crate) object: Value,
-    managed: Option<String>,
+    managed: ManagedFields,
     /// The name in the request; empty if the server generates it.
     asked_name: String,
     dry: bool,
@@ -145,9 +145,9 @@ impl Registry {
         self.stamp(resource, &mut object, now);
         let asked = managed::sent_fields(resource, &object);
         intake::complete(resource, &mut object);
-        let mut managed = self.track_create(resource, &mut object, (&asked, ownership), now);
+        let mut managed = self.create_owners(resource, &object, (asked, ownership), now);
         if self.shows_managed(resource) {
-            managed::show(&mut object, managed.take().as_deref());
+            managed::show(&mut object, &mut managed);
         }
         if signing::is_request(resource) {
             signing::sign_for(&options.user, &mut object);

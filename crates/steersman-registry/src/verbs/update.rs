@@ -17,6 +17,7 @@ use super::deletion::may_go;
 use super::patch_checks;
 use super::read::parse_version;
 use crate::admission::attributes::Admission;
+use crate::objects::field_owners::finish_status;
 use crate::objects::managed::{self, Ownership};
 use crate::objects::scale;
 use crate::plugins::signing;
@@ -286,14 +287,19 @@ impl Registry {
         let named = managed::named_beside(resource, write.subresource, &new);
         let mut merged = subresource_fields::complete(resource, write.subresource, new, old);
         self.prepare(write, &mut merged, old)?;
-        let (face, states) = ((*resource, write.subresource), (old, &mut merged));
-        let sent = (shown.stored.managed(), named, sent.as_ref());
-        let mut managed = self.track_update(face, states, sent, &write.ownership, *now);
-        if let (Subresource::Status, Some(kind)) = (write.subresource, kinds::of(resource)) {
-            (kind.finish_status)(&mut merged, old, &metadata::time(*now));
+        let mut owners = self.update_owners(
+            (resource, write.subresource),
+            (stored, &shown.stored, &merged),
+            (named, sent),
+            (&write.ownership, *now),
+        );
+        if write.subresource == Subresource::Status
+            && let Some(finish) = finish_status(resource)
+        {
+            finish(&mut merged, old, &metadata::time(*now));
         }
         if self.shows_managed(resource) {
-            managed::show(&mut merged, managed.take().as_deref());
+            managed::show(&mut merged, &mut owners);
         }
         let mut merged = self.admit_change(write, merged, &shown)?;
         let mut warnings = Vec::new();
@@ -325,7 +331,7 @@ impl Registry {
         }
         let value = self.to_storage(resource, merged)?;
         let foreseen = self.foresee(resource, &value)?;
-        let object = self.commit(write, Draft::new(value, managed));
+        let object = self.commit(write, Draft::new(value, owners));
         let object = match write.subresource {
             Subresource::Scale => {
                 let shown = self.answered(resource, &object, foreseen)?;
@@ -345,7 +351,7 @@ impl Registry {
     }
 
     /// Stores the result of an update, unless nothing changes.
-    fn commit(&mut self, write: &Write<'_>, draft: Draft) -> Arc<Stored> {
+    fn commit(&mut self, write: &Write<'_>, mut draft: Draft) -> Arc<Stored> {
         let Write {
             resource,
             stored,
@@ -354,7 +360,7 @@ impl Registry {
         } = write;
         // SRV-REG-4: the comparison includes the `apiVersion`, which `to_storage` has set to the
         // storage version, so an object of an old storage version is stored anew.
-        if managed::same_but_times(&draft, stored) {
+        if managed::same_but_times(&mut draft, stored) {
             Arc::clone(stored)
         } else if write.dry || may_go(&draft.value) {
             if !write.dry {

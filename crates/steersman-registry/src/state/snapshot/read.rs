@@ -162,7 +162,10 @@ fn stored(object: Value, newest: u64, namespaced: bool) -> Result<Stored, &'stat
         return Err("its managedFields are no list");
     }
     let (namespace, name) = (namespace.into(), name.into());
-    Ok(Stored::new(namespace, name, object, revision).folded())
+    let read = Stored::new(namespace, name, object, revision);
+    // Otherwise it would stay decoded until its first reader (SRV-STORE-7).
+    read.serialise();
+    Ok(read.folded())
 }
 
 fn problem(place: impl Into<String>, problem: &str) -> SnapshotError {

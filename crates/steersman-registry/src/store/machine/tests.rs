@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::store::ManagedFields;
 
 /// More bytes than any test here writes.
 const BYTES: usize = 1 << 20;
@@ -27,6 +28,7 @@ enum Op {
     Put(u8, u8, u8),
     Delete(u8, u8, u8),
     Compact(u8),
+    Finish,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -34,6 +36,7 @@ fn op() -> impl Strategy<Value = Op> {
         6 => (0..2u8, 0..3u8, 0..4u8).prop_map(|(s, ns, n)| Op::Put(s, ns, n)),
         3 => (0..2u8, 0..3u8, 0..4u8).prop_map(|(s, ns, n)| Op::Delete(s, ns, n)),
         1 => (0..20u8).prop_map(Op::Compact),
+        3 => Just(Op::Finish),
     ]
 }
 
@@ -49,10 +52,19 @@ fn of(world: &World, storage: u8) -> Vec<(String, String, u64)> {
     of
 }
 
-/// Computes the bytes that each retained change holds.
+/// Computes the bytes that each counted change holds.
 fn held(store: &Store) -> Vec<u64> {
     let logs = store.tables.values().flat_map(|table| &table.log);
-    logs.map(Change::held).collect()
+    let counted = logs.filter(|change| change.revision <= store.counted());
+    counted.map(Change::held).collect()
+}
+
+/// Finishes the writes so far, so that all changes are counted.
+fn finish(store: &mut Store) {
+    for _ in 0..2 {
+        store.take_after_writes().finish();
+    }
+    assert_eq!(store.counted(), store.revision());
 }
 
 fn seen(list: &[Arc<Stored>]) -> Vec<(String, String, u64)> {
@@ -91,6 +103,7 @@ proptest! {
                     let to = store.revision().saturating_sub(u64::from(back));
                     store.compact(to);
                 }
+                Op::Finish => finish(&mut store),
             }
             past.insert(store.revision(), world.clone());
             prop_assert!(store.revision() - store.compacted() <= retained as u64);
@@ -141,12 +154,12 @@ proptest! {
 fn bytes_begin_with_kind_and_version_and_items_drop_them() {
     let mut store = Store::new(10, BYTES);
     let stored = store.put(&storage(0), "a", "x", object("x", 3));
-    let text = std::str::from_utf8(&stored.bytes).unwrap();
+    let text = std::str::from_utf8(stored.bytes()).unwrap();
     assert_eq!(
         text,
         r#"{"kind":"T","apiVersion":"v1","metadata":{"name":"x","resourceVersion":"2"},"n":3}"#
     );
-    let item = &text[stored.after_type..];
+    let item = &text[stored.after_type()..];
     assert_eq!(
         item,
         r#""metadata":{"name":"x","resourceVersion":"2"},"n":3}"#
@@ -197,6 +210,7 @@ fn the_past_is_bounded_in_bytes_too() {
     };
     for _ in 0..100 {
         store.put(&storage(0), "", "x", large(10_000));
+        finish(&mut store);
         assert!(store.held_bytes <= 50_000);
     }
     assert!(store.revision() - store.compacted() < 6);
@@ -206,13 +220,16 @@ fn the_past_is_bounded_in_bytes_too() {
     }
     for n in 0..4 {
         store.put(&storage(1), "", &n.to_string(), large(0));
+        finish(&mut store);
         assert!(store.held_bytes <= 50_000);
     }
     // A change that exceeds the bound by itself can still be watched.
     let before = store.put(&storage(0), "", "x", large(60_000)).revision;
     store.delete(&storage(0), "", "x");
+    finish(&mut store);
     assert_eq!(store.changes(&storage(0), before).unwrap().count(), 1);
     store.put(&storage(0), "", "y", large(0));
+    finish(&mut store);
     assert!(store.changes(&storage(0), before).is_err());
 }
 
@@ -233,12 +250,12 @@ fn the_line_of_an_event_is_serialised_once_and_shared() {
         let expected = format!(
             "{{\"type\":\"{}\",\"object\":{}}}\n",
             made.as_str(),
-            String::from_utf8_lossy(&stored.bytes)
+            String::from_utf8_lossy(stored.bytes())
         );
         assert_eq!(line, expected);
         // The object's bytes lie within the line, so they are not stored twice.
         let within = line.as_ptr_range();
-        assert!(within.contains(&stored.bytes.as_ptr()));
+        assert!(within.contains(&stored.bytes().as_ptr()));
         let others = [ChangeType::Added, ChangeType::Modified, ChangeType::Deleted];
         let others = others.iter().filter(|other| **other != made);
         assert!(
@@ -260,6 +277,7 @@ fn only_the_newest_objects_and_no_past_revisions_stay_decoded() {
         large["payload"] = json!(payload);
         let stored = store.put(&storage, "ns", &format!("a{n:02}"), large);
         assert!(stored.is_decoded());
+        finish(&mut store);
     }
     let decoded: Vec<bool> = store
         .list(&storage, None)
@@ -281,15 +299,75 @@ fn only_the_newest_objects_and_no_past_revisions_stay_decoded() {
 fn replaced_objects_wait_to_be_dropped_within_a_bound() {
     let mut store = Store::new(1000, 1 << 30);
     let storage = storage(0);
-    for n in 0..3 {
+    let first = Arc::downgrade(&store.put(&storage, "ns", "a", object("a", 0)));
+    store.put(&storage, "ns", "a", object("a", 1));
+    assert!(first.upgrade().is_some());
+    store.take_after_writes().finish();
+    assert!(first.upgrade().is_none());
+    assert!(store.take_after_writes().is_empty());
+    for n in (0..).take(2 * WAITING) {
         store.put(&storage, "ns", "a", object("a", n));
     }
-    let spent = store.take_spent();
-    assert_eq!(seen(&spent).len(), 2);
-    assert!(spent.iter().all(|one| Arc::strong_count(one) == 1));
-    assert!(store.take_spent().is_empty());
-    for n in (0..).take(2 * SPENT) {
-        store.put(&storage, "ns", "a", object("a", n));
+    assert_eq!(store.take_after_writes().len(), 2 * WAITING);
+}
+
+/// SRV-STORE-10
+#[test]
+fn a_write_leaves_serialising_to_later_within_a_bound() {
+    let mut store = Store::new(1000, 1 << 30);
+    let storage = storage(0);
+    let put = |store: &mut Store, n: u64| {
+        let owners =
+            move |object: &Value| Some(format!("[{}]", object["metadata"]["resourceVersion"]));
+        let draft = Draft::new(object("a", n), ManagedFields::later(owners));
+        store.put(&storage, "ns", "a", draft)
+    };
+    let stored = put(&mut store, 1);
+    assert!(!stored.is_serialised());
+    store.take_after_writes().finish();
+    assert!(stored.is_serialised());
+    assert_eq!(stored.managed(), Some("[\"2\"]"));
+    // The copy in the log shares the text.
+    let last = store.changes(&storage, 1).unwrap().last().unwrap();
+    assert_eq!(last.new.bytes().as_ptr(), stored.bytes().as_ptr());
+    // Without a caller that finishes the writes, the oldest are serialised by later ones.
+    let all: Vec<_> = (0..)
+        .take(WAITING + 9)
+        .map(|n| put(&mut store, n))
+        .collect();
+    let waiting = all.iter().filter(|one| !one.is_serialised());
+    assert_eq!(waiting.count(), WAITING);
+    assert!(all[..9].iter().all(|one| one.is_serialised()));
+    store.compact(store.revision());
+    assert!(all.iter().all(|one| one.is_serialised()));
+}
+
+/// SRV-STORE-8: the managedFields of a revision may be those of the revision before, and those of the
+/// revision before that.
+#[test]
+fn owners_are_read_from_revisions_that_are_not_serialised() {
+    let mut store = Store::new(1000, 1 << 30);
+    let storage = storage(0);
+    let owned = Draft::new(object("a", 0), Some("[]".to_owned()));
+    let mut stored = store.put(&storage, "ns", "a", owned);
+    for n in (1..).take(WAITING - 1) {
+        let mut draft = stored.draft();
+        assert!(stored.holds(&draft));
+        draft.value["n"] = json!(n);
+        assert!(!stored.holds(&draft));
+        stored = store.put(&storage, "ns", "a", draft);
     }
-    assert_eq!(store.take_spent().len(), SPENT);
+    assert_eq!(stored.managed(), Some("[]"));
+}
+
+/// A panic while the owners are computed leaves an object that can be read.
+#[test]
+fn an_object_is_readable_after_a_panic_of_its_owners() {
+    let mut store = Store::new(1000, 1 << 30);
+    let draft = Draft::new(object("a", 1), ManagedFields::later(|_| panic!("owners")));
+    let stored = store.put(&storage(0), "ns", "a", draft);
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| stored.serialise()));
+    assert!(panicked.is_err());
+    assert_eq!(stored.managed(), None);
+    assert_eq!(stored.folded().lean(), stored.lean());
 }

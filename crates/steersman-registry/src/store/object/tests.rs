@@ -39,7 +39,7 @@ fn managed_fields_are_kept_apart_and_shown_in_the_whole_object() {
             assert_eq!(*stored.look(), lean);
             assert_eq!(*stored.value, object);
             assert_eq!(stored.managed(), Some(entries().to_string().as_str()));
-            let sent: Value = serde_json::from_slice(&stored.bytes).unwrap();
+            let sent: Value = serde_json::from_slice(stored.bytes()).unwrap();
             assert_eq!(sent, object);
             let metadata: Value = serde_json::from_str(stored.metadata()).unwrap();
             assert_eq!(metadata, object["metadata"]);
