@@ -350,13 +350,13 @@ impl ApiServer {
     /// Returns an object, if it exists.
     #[must_use]
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
-        self.context.with_registry(|registry| {
+        let found = self.context.with_registry(|registry| {
             let (resource, subresource) = find(registry, resource).ok()?;
             let target = Target::object(&resource, scope(&resource, namespace), name);
             let options = GetOptions::default();
-            let found = registry.get(target.part(subresource), &options).ok()?;
-            Some(found.look().into_owned())
-        })
+            registry.get(target.part(subresource), &options).ok()
+        });
+        found.map(|object| object.look().into_owned())
     }
 
     /// Returns the objects of a namespace, or of all namespaces if it is empty.
@@ -381,7 +381,7 @@ impl ApiServer {
     /// Returns the Status of the refusal.
     pub fn create(&self, object: Value) -> Result<Value, Status> {
         let now = self.context.now();
-        self.context.with_registry(|registry| {
+        let written = self.context.with_registry(|registry| {
             let resource = of_object(registry, &object)?;
             // Reviews and the like are not stored.
             if !resource.verbs.contains(&"create") || !resource.verbs.contains(&"get") {
@@ -393,9 +393,9 @@ impl ApiServer {
                 .to_owned();
             let target = Target::collection(&resource, scope(&resource, &namespace));
             let options = WriteOptions::default();
-            let written = registry.create(target, object, &options, now)?;
-            Ok(written.object.look().into_owned())
-        })
+            registry.create(target, object, &options, now)
+        });
+        written.map(|written| written.object.look().into_owned())
     }
 
     /// Replaces the object that `object["metadata"]` names, as PUT does, and returns the stored
@@ -409,7 +409,7 @@ impl ApiServer {
     /// The Status of the refusal: 404 if there is none, 409 for another version, 422 if invalid.
     pub fn update(&self, resource: &str, object: Value) -> Result<Value, Status> {
         let now = self.context.now();
-        self.context.with_registry(|registry| {
+        let written = self.context.with_registry(|registry| {
             let (resource, subresource) = find(registry, resource)?;
             let metadata = object["metadata"].clone();
             let namespace = scope(
@@ -419,9 +419,9 @@ impl ApiServer {
             let name = metadata["name"].as_str().unwrap_or_default();
             let options = WriteOptions::default();
             let target = Target::object(&resource, namespace, name).part(subresource);
-            let written = registry.update(target, object, &options, now)?;
-            Ok(written.object.look().into_owned())
-        })
+            registry.update(target, object, &options, now)
+        });
+        written.map(|written| written.object.look().into_owned())
     }
 
     /// Changes an object by a JSON merge patch (RFC 7386), and returns the stored object. A patch
@@ -440,14 +440,14 @@ impl ApiServer {
     ) -> Result<Value, Status> {
         let now = self.context.now();
         let body = patch.to_string();
-        self.context.with_registry(|registry| {
+        let written = self.context.with_registry(|registry| {
             let (resource, subresource) = find(registry, resource)?;
             let (namespace, options) = (scope(&resource, namespace), WriteOptions::default());
             let target = Target::object(&resource, namespace, name).part(subresource);
             let body = body.as_bytes();
-            let written = registry.patch(target, PatchKind::Merge, body, &options, now)?;
-            Ok(written.object.look().into_owned())
-        })
+            registry.patch(target, PatchKind::Merge, body, &options, now)
+        });
+        written.map(|written| written.object.look().into_owned())
     }
 
     /// Deletes an object as a request without options does. An object with finalizers, a Pod on a

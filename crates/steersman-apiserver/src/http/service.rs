@@ -358,8 +358,10 @@ impl ApiService {
         let body = match reply.body {
             ReplyBody::Whole(bytes) => ResponseBody::whole(bytes),
             ReplyBody::List(list) => ResponseBody::list(list),
-            // Lists are encoded before a request is answered.
-            ReplyBody::UnencodedList(_) => ResponseBody::whole(Bytes::new()),
+            // Objects and lists are encoded before a request is answered.
+            ReplyBody::UnencodedObject(_) | ReplyBody::UnencodedList(_) => {
+                ResponseBody::whole(Bytes::new())
+            }
             ReplyBody::Watch(watch) => {
                 let mode = match decision.watch {
                     watch_faults if watch_faults.expired => WatchMode::Expired,

@@ -1,7 +1,7 @@
 //! Words: an answer before it becomes an HTTP response.
 
 use bytes::Bytes;
-use steersman_registry::WatchCursor;
+use steersman_registry::{Object, WatchCursor};
 use steersman_text::status::Status;
 use steersman_text::yaml;
 
@@ -47,6 +47,8 @@ pub(crate) enum ReplyBody {
     Whole(Bytes),
     /// A list.
     List(ListBody),
+    /// An object, in JSON or protobuf, that may not be encoded yet.
+    UnencodedObject(Object),
     /// A list in protobuf that is not encoded yet.
     UnencodedList(Box<UnencodedList>),
     /// A watch that was opened.
@@ -96,14 +98,20 @@ impl Reply {
         Self::text(404, "404 page not found\n")
     }
 
-    /// Encodes a list that is not encoded yet, outside of the registry's lock.
+    /// Encodes an object or a list that is not encoded yet, outside of the registry's lock
+    /// (SRV-STORE-10).
     ///
     /// # Errors
     /// 500 if an object cannot be encoded.
     pub(crate) fn encoded(mut self) -> Result<Self, Status> {
-        if let ReplyBody::UnencodedList(list) = self.body {
-            self.body = ReplyBody::List(list.encoded()?);
-        }
+        self.body = match self.body {
+            ReplyBody::UnencodedList(list) => ReplyBody::List(list.encoded()?),
+            ReplyBody::UnencodedObject(object) if self.content_type == PROTOBUF => {
+                ReplyBody::Whole(protobuf::form(&object)?.object.clone())
+            }
+            ReplyBody::UnencodedObject(object) => ReplyBody::Whole(object.bytes()),
+            body => body,
+        };
         Ok(self)
     }
 

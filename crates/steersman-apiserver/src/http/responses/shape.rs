@@ -89,16 +89,20 @@ impl View {
     ) -> Result<Reply, Status> {
         let include = self.include()?;
         self.check(resource, false)?;
+        let unencoded = || ReplyBody::UnencodedObject(object.clone());
         if self.media.format == Format::Protobuf {
-            let bytes = match self.media.shape {
+            let body = match self.media.shape {
                 Shape::Partial(version) | Shape::PartialList(version) => {
-                    protobuf::metadata(object, version)?
+                    ReplyBody::Whole(protobuf::metadata(object, version)?)
                 }
-                Shape::Whole | Shape::Table(_) => protobuf::form(object)?.object.clone(),
+                Shape::Whole | Shape::Table(_) => unencoded(),
             };
-            return Ok(Reply::new(code, PROTOBUF, bytes));
+            return Ok(Reply::of(code, PROTOBUF, body));
         }
         let value = match self.media.shape {
+            Shape::Whole if self.media.format == Format::Json && !self.pretty => {
+                return Ok(Reply::of(code, JSON, unencoded()));
+            }
             Shape::Whole => return Ok(self.bytes(code, object.bytes())),
             Shape::Table(version) => {
                 let value = object.look();
