@@ -67,11 +67,10 @@ pub fn update(
     time: &str,
 ) {
     let changes = compare(reach.ty, before, after, reach.ignored);
-    let removed = changes.removed;
     let mut written = changes.added;
     written.extend(changes.modified);
     let mut fields = owned(written);
-    take(reach, entries, &fields, &removed);
+    take(reach, entries, &fields, &owned(changes.removed));
     if fields.is_empty() {
         return;
     }

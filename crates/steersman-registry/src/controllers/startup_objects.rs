@@ -157,7 +157,7 @@ impl Registry {
         let options = by(manager);
         let asked = managed::sent_fields(&resource, &object);
         let ownership = Ownership::Track(&options);
-        let managed = self.create_owners(&resource, &object, (asked, ownership), now);
+        let managed = self.created_managed_fields(&resource, &object, (asked, ownership), now);
         let draft = Draft::new(object, managed);
         Some(self.put(&resource.storage, namespace, &name, draft))
     }

@@ -147,7 +147,7 @@ impl Registry {
     }
 
     /// Returns the managedFields of a new object.
-    pub(crate) fn create_owners(
+    pub(crate) fn created_managed_fields(
         &self,
         resource: &Resource,
         object: &Value,
@@ -174,7 +174,7 @@ impl Registry {
 
     /// Returns the managedFields of an updated object. `shown` is the stored object in the version of
     /// the request.
-    pub(crate) fn update_owners(
+    pub(crate) fn updated_managed_fields(
         &self,
         (resource, subresource): (&Resource, Subresource),
         (stored, shown, after): (&Arc<Stored>, &Stored, &Value),
@@ -183,19 +183,21 @@ impl Registry {
     ) -> ManagedFields {
         let options = match ownership {
             _ if !self.options.track_managed_fields => return ManagedFields::default(),
-            Ownership::Given(owners) => return owners.clone().into(),
+            Ownership::Given(managed) => return managed.clone().into(),
             Ownership::Track(options) => options,
         };
         let face = (resource, subresource);
         let manager = manager::name_of(options);
         let tracked = self.tracked_update(face, manager, (named, sent), now);
-        // Later, the states are those that are stored. Until then, only fields may change that no
-        // manager owns.
-        let are_stored =
+        // The later computation compares the stored objects. So the request must use the version in which
+        // they are stored, and until the new object is stored, the server may change only fields that
+        // no manager owns.
+        let is_stored_version =
             std::ptr::eq(shown, &**stored) && resource.version == resource.storage_version;
-        let is_finished = subresource == Subresource::Status && finish_status(resource).is_some();
-        let is_final = are_stored && !is_finished && !is_definition(resource);
-        match self.resource_for_later(resource).filter(|_| is_final) {
+        let changes_status =
+            subresource == Subresource::Status && finish_status(resource).is_some();
+        let can_wait = is_stored_version && !changes_status && !is_definition(resource);
+        match self.resource_for_later(resource).filter(|_| can_wait) {
             Some(resource) => {
                 let old = Arc::clone(stored);
                 ManagedFields::later(move |new| {

@@ -56,7 +56,7 @@ impl Registry {
         }
         let mut concerned = Vec::new();
         for quota in self.quotas_of(admission.target.scope()) {
-            let Some(limited) = limited(&quota.value, storage, object) else {
+            let Some(limited) = limited(quota.lean(), storage, object) else {
                 continue;
             };
             let refuse = |why: String| Err(admission.refusal(object, &why));
@@ -66,7 +66,7 @@ impl Registry {
             {
                 return refuse(format!("failed quota: {name}: must specify {missing}"));
             }
-            let used = amounts(&quota.value["status"]["used"]);
+            let used = amounts(&quota.lean()["status"]["used"]);
             if !limited.keys().all(|name| used.contains_key(name)) {
                 let names: Vec<&str> = limited.keys().map(String::as_str).collect();
                 let names = names.join(",");
@@ -91,9 +91,9 @@ impl Registry {
             return Err(admission.refusal(object, &why));
         }
         for (quota, used) in concerned {
-            let before = old.filter(|old| limited(&quota.value, storage, old).is_some());
+            let before = old.filter(|old| limited(quota.lean(), storage, old).is_some());
             let before = before.map(|old| usage(storage, old)).unwrap_or_default();
-            let hard = amounts(&quota.value["status"]["hard"]);
+            let hard = amounts(&quota.lean()["status"]["hard"]);
             let mut lists: [Vec<String>; 3] = Default::default();
             for (name, amount) in &all {
                 let asked = more(*amount, before.get(name));
@@ -133,7 +133,7 @@ impl Registry {
         }
         let counts = match (old, new) {
             (Some(old), Some(new)) if *storage == quotas() => {
-                old.value["spec"] != new.value["spec"]
+                old.lean()["spec"] != new.lean()["spec"]
             }
             (Some(_), Some(_)) => may_change(storage),
             _ => true,
@@ -176,7 +176,7 @@ impl Registry {
     /// Adjusts the usage of a quota by the recorded changes. Without the controller only admission
     /// counts, which never subtracts.
     fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[Tally], now: Timestamp) {
-        let hard = amounts(&quota.value["status"]["hard"]);
+        let hard = amounts(&quota.lean()["status"]["hard"]);
         if hard.is_empty() {
             return;
         }
@@ -186,8 +186,8 @@ impl Registry {
         for tally in tallies {
             let share = |one: Option<&Arc<Stored>>| {
                 let one =
-                    one.filter(|one| limited(&quota.value, &tally.storage, &one.value).is_some());
-                let used = one.map(|one| usage(&tally.storage, &one.value));
+                    one.filter(|one| limited(quota.lean(), &tally.storage, one.lean()).is_some());
+                let used = one.map(|one| usage(&tally.storage, one.lean()));
                 used.unwrap_or_default()
             };
             let (before, after) = (share(tally.old.as_ref()), share(tally.new.as_ref()));
@@ -203,7 +203,7 @@ impl Registry {
                 *sum = (sum.0.plus(gained), sum.1.plus(lost));
             }
         }
-        let mut used = amounts(&quota.value["status"]["used"]);
+        let mut used = amounts(&quota.lean()["status"]["used"]);
         for (name, (gained, lost)) in differences {
             if gained != lost {
                 let had = used.get(&name).copied().unwrap_or(zero);
@@ -216,7 +216,7 @@ impl Registry {
 
     /// Recounts the usage of a namespace.
     fn recount(&mut self, quota: &Arc<Stored>, now: Timestamp) {
-        let spec = &quota.value["spec"];
+        let spec = &quota.lean()["spec"];
         let hard = amounts(&spec["hard"]);
         let zero = |name: &String| (name.clone(), Quantity::of(0));
         let mut used: Amounts = hard.keys().map(zero).collect();

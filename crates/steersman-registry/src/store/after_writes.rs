@@ -6,8 +6,8 @@ use super::object::Stored;
 
 /// The written objects that are not serialised yet, and the decoded objects that were replaced.
 ///
-/// Both take a while: to serialise an object and to compute its managedFields about a third of the time
-/// of a write, and to drop a JSON tree frees it node by node.
+/// Serialising an object and computing its managedFields take about a third of the time of a write.
+/// Dropping a decoded object frees each of its nodes.
 #[derive(Debug, Default)]
 #[must_use = "call `finish` after releasing the lock"]
 pub struct AfterWrites {
@@ -16,8 +16,8 @@ pub struct AfterWrites {
     replaced: Vec<Arc<Stored>>,
 }
 
-/// Maximum number of written objects, and of replaced ones: about twice as many as one turn of the
-/// player writes (SRV-STORE-7, SRV-STORE-10).
+/// Maximum number of written objects, and of replaced ones: four times as many as one turn of the player
+/// writes (SRV-STORE-7, SRV-STORE-10).
 pub(super) const WAITING: usize = 256;
 
 impl AfterWrites {
@@ -38,6 +38,12 @@ impl AfterWrites {
         for one in &self.written {
             one.serialise();
         }
+    }
+
+    /// Adds the work of later writes.
+    pub fn append(&mut self, mut later: Self) {
+        self.written.append(&mut later.written);
+        self.replaced.append(&mut later.replaced);
     }
 
     /// Adds a written object. Beyond the bound it stays unserialised until its first use.

@@ -1,4 +1,4 @@
-//! Words: an object decoded from its JSON, with and without its managedFields.
+//! Words: the decoded forms of an object, with and without its managedFields.
 
 use std::borrow::Cow;
 use std::ops::Deref;

@@ -12,9 +12,11 @@ type Label = (Box<str>, Box<str>);
 /// The name of a field in field selectors, and its value.
 pub type Field = (Box<str>, Box<str>);
 
-/// The parts of `metadata` that decide about owners, selectors, finalizers and garbage collection.
+/// The version of the object, and the parts of its metadata that decide about owners, selectors,
+/// finalizers and garbage collection.
 #[derive(Debug, Default)]
 pub(super) struct Head {
+    api_version: Box<str>,
     uid: Box<str>,
     created: Box<str>,
     deleted: Box<str>,
@@ -34,6 +36,7 @@ impl Head {
         let labels = metadata["labels"].as_object().into_iter().flatten();
         let owners = metadata["ownerReferences"].as_array().into_iter().flatten();
         Self {
+            api_version: object["apiVersion"].as_str().unwrap_or_default().into(),
             uid: text("uid"),
             created: text("creationTimestamp"),
             deleted: text("deletionTimestamp"),
@@ -46,6 +49,10 @@ impl Head {
             fields: OnceLock::new(),
             protobuf: OnceLock::new(),
         }
+    }
+
+    pub(super) fn api_version(&self) -> &str {
+        &self.api_version
     }
 
     /// Returns `metadata.<field>`, empty if absent; `None` for a field that the head does not hold.

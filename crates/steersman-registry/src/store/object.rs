@@ -1,4 +1,4 @@
-//! Words: one revision of one object, serialised once and shared.
+//! Words: one revision of one object.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use super::revision_text::ManagedFields;
 
 /// One revision of one object. Shared by `Arc` and never changed (SRV-STORE-2).
 ///
-/// It is kept as JSON; decoded, an object takes about ten times the memory, so only the newest
-/// objects are kept in both forms. Fields that the server reads often are available without
+/// It is kept as JSON, which is made at its first use; decoded, an object takes about ten times the
+/// memory, so only the newest objects are kept in both forms. Fields that the server reads often are available without
 /// decoding ([`Stored::meta`], [`Stored::label`], [`Stored::owners`]).
 #[derive(Debug)]
 pub struct Stored {
@@ -36,8 +36,8 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// Stamps `revision` into the object (or removes the field for revision zero) and serialises
-    /// it.
+    /// Stamps `revision` into the object (or removes the field for revision zero). The object is
+    /// serialised at its first use.
     #[must_use]
     pub fn new(
         namespace: Arc<str>,
@@ -49,7 +49,7 @@ impl Stored {
     }
 
     /// Returns the same revision, undecoded, so that a retained past revision takes no more memory
-    /// than its JSON (SRV-STORE-7).
+    /// than its JSON, once it is serialised (SRV-STORE-7).
     #[must_use]
     pub fn folded(&self) -> Self {
         Self {
@@ -216,22 +216,16 @@ impl Stored {
     /// Returns the `apiVersion` in which it was stored.
     #[must_use]
     pub fn api_version(&self) -> &str {
-        match self.value.decoded() {
-            Some(object) => object["apiVersion"].as_str().unwrap_or_default(),
-            None => self.type_member("\"apiVersion\":\""),
-        }
+        self.head.api_version()
     }
 
-    /// Returns the text of a member at the beginning of the JSON.
-    fn type_member(&self, member: &str) -> &str {
-        let start = self.bytes().get(..self.after_type());
-        let start = start.unwrap_or_default();
+    /// Returns the kind, which the JSON begins with. JSON escapes no character of a built-in kind.
+    fn kind(&self) -> &str {
+        let start = self.bytes().get(..self.after_type()).unwrap_or_default();
         let text = std::str::from_utf8(start).unwrap_or_default();
-        // JSON escapes no character of a version or of a built-in kind.
-        let found = text
-            .split_once(member)
-            .and_then(|(_, rest)| rest.split_once('"'));
-        found.map_or("", |(text, _)| text)
+        let found = text.split_once("\"kind\":\"");
+        let found = found.and_then(|(_, rest)| rest.split_once('"'));
+        found.map_or("", |(kind, _)| kind)
     }
 
     /// Returns the object of a built-in kind in protobuf. The first call encodes it; all copies of this
@@ -241,7 +235,7 @@ impl Stored {
     /// Fails if the kind is not built in, or if a member is not of its type.
     pub fn protobuf(&self) -> Result<&ProtobufForm, &EncodeError> {
         self.head.protobuf(|| {
-            let kind = (self.api_version(), self.type_member("\"kind\":\""));
+            let kind = (self.api_version(), self.kind());
             ProtobufForm::of(kind, self.bytes(), self.value.text().made())
         })
     }

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -53,9 +54,9 @@ pub struct ManagedFields(Form);
 
 /// What is known of managedFields.
 enum Form {
-    /// Their JSON, if there are any.
+    /// Their JSON; `None` for an object without managedFields.
     Known(Option<String>),
-    /// They are those of another revision.
+    /// The same as of another revision.
     Of(Arc<RevisionText>),
     /// The function computes their JSON from the stored object.
     Later(Compute),
@@ -141,7 +142,7 @@ impl RevisionText {
 
     fn serialised(&self) -> &Serialised {
         self.serialised.get_or_init(|| {
-            // Only a serialised object is gone. After a panic the managedFields are gone, too.
+            // There is an object: it is taken only once it is serialised.
             let (lean, mut managed) = match &mut *self.unserialised.lock() {
                 Some(waiting) => (
                     Arc::clone(&waiting.lean),
@@ -149,6 +150,11 @@ impl RevisionText {
                 ),
                 None => Default::default(),
             };
+            // A panic, which the process's panic hook reports, must not end the unrelated write or
+            // request that needs the text. The object has no managedFields then.
+            let _ = catch_unwind(AssertUnwindSafe(|| {
+                managed.compute(&lean);
+            }));
             let serialised = encode(&lean, managed.compute(&lean), self.made);
             self.unserialised.lock().take();
             serialised
@@ -164,19 +170,20 @@ impl ManagedFields {
         Self(Form::Later(Box::new(compute)))
     }
 
-    /// Returns those of a revision.
+    /// Returns the managedFields of a revision.
     pub(super) fn of(revision: &Arc<RevisionText>) -> Self {
         Self(Form::Of(Arc::clone(revision)))
     }
 
-    /// Returns whether they are those of this revision.
+    /// Returns whether these managedFields are a copy of the ones of this revision.
     pub(super) fn are_of(&self, revision: &Arc<RevisionText>) -> bool {
         matches!(&self.0, Form::Of(own) if Arc::ptr_eq(own, revision))
     }
 
-    /// Returns their JSON, and computes it if necessary. `object` is the object that they belong to.
+    /// Returns the JSON of the managedFields of `object`, and computes it if necessary.
     pub fn compute(&mut self, object: &Value) -> Option<&str> {
         if let Form::Later(compute) = &mut self.0 {
+            // If it panics, the managedFields are those that the empty function returns.
             let compute = std::mem::replace(compute, Box::new(|_| None));
             self.0 = Form::Known(compute(object));
         }

@@ -65,7 +65,7 @@ impl Registry {
         let target = Target::object(&pods, Some(namespace), name);
         self.delete_asked(target, &rehearsal, false, now)?;
         if let Some(budget) = self.budget_of(&pod)? {
-            let taken = take_disruption(&budget.value, name, now)?;
+            let taken = take_disruption(budget.lean(), name, now)?;
             if options.dry_run.is_empty() {
                 let storage = StorageKey::new("policy", "poddisruptionbudgets");
                 if let Some(resource) = self.catalogue.of_storage(&storage).cloned() {
@@ -116,14 +116,14 @@ impl Registry {
 
     /// Returns the budget that an eviction of the Pod counts against.
     fn budget_of(&self, pod: &Stored) -> Result<Option<Arc<Stored>>, Status> {
-        let phase = pod.value["status"]["phase"].as_str().unwrap_or_default();
+        let phase = pod.lean()["status"]["phase"].as_str().unwrap_or_default();
         let leaving = !pod.meta("deletionTimestamp").is_empty();
         if leaving || matches!(phase, "Succeeded" | "Failed" | "Pending") {
             return Ok(None);
         }
         let storage = StorageKey::new("policy", "poddisruptionbudgets");
         let all = self.store.list(&storage, Some(&pod.namespace));
-        let mut budgets = all.filter(|budget| selects(&budget.value, &pod.value));
+        let mut budgets = all.filter(|budget| selects(budget.lean(), pod.lean()));
         let Some(budget) = budgets.next() else {
             return Ok(None);
         };
@@ -132,17 +132,17 @@ impl Registry {
             let message = format!("Internal error occurred: {why}");
             return Err(Status::failure(500, "InternalError", message));
         }
-        let conditions = pod.value["status"]["conditions"].as_array();
+        let conditions = pod.lean()["status"]["conditions"].as_array();
         let ready = conditions
             .into_iter()
             .flatten()
             .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
-        let status = &budget.value["status"];
+        let status = &budget.lean()["status"];
         let (healthy, wanted) = (
             count(status, "currentHealthy"),
             count(status, "desiredHealthy"),
         );
-        let always = budget.value["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow";
+        let always = budget.lean()["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow";
         if !ready && (always || (healthy >= wanted && wanted > 0)) {
             return Ok(None);
         }

@@ -44,7 +44,7 @@ impl Registry {
         place(target, &mut review)?;
         let asked = managed::sent_fields(resource, &review);
         let ownership = Ownership::Track(options);
-        let mut managed = self.create_owners(resource, &review, (asked, ownership), now);
+        let mut managed = self.created_managed_fields(resource, &review, (asked, ownership), now);
         managed::show(&mut review, &mut managed);
         let name = metadata::text(&review, "name").to_owned();
         let admission = Admission::of_write(target, ("CREATE", &name), options);

@@ -1,4 +1,4 @@
-//! Tests of field owners that are computed after the write that they follow from.
+//! Tests of managedFields that are computed after the write that they follow from.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Server, deployment};
 use crate::store::Stored;
-use crate::{PatchKind, Subresource, Target, WriteOptions};
+use crate::{PatchKind, Subresource, Target, WatchEvent, WatchOptions, WriteOptions};
 
 fn by(manager: &str) -> WriteOptions {
     WriteOptions {
@@ -33,6 +33,13 @@ impl Server {
         written.object.stored
     }
 
+    fn create_by(&mut self, manager: &str, plural: &str, body: Value) {
+        let resource = self.resource(plural);
+        let target = Target::collection(&resource, Self::namespace(&resource));
+        let created = self.registry.create(target, body, &by(manager), self.now);
+        created.unwrap();
+    }
+
     fn stored(&self, plural: &str) -> Arc<Stored> {
         let resource = self.resource(plural);
         let namespace = Self::namespace(&resource).unwrap_or_default();
@@ -41,16 +48,9 @@ impl Server {
     }
 }
 
-/// Creates an object and writes it in many ways; each write is by another manager.
-fn write_in_many_ways(server: &mut Server) {
-    let body = deployment("a");
-    let resource = server.resource("deployments");
-    let collection = Target::collection(&resource, Some("default"));
-    let now = server.now;
-    server
-        .registry
-        .create(collection, body, &by("creator"), now)
-        .unwrap();
+/// Creates a Deployment and writes it; each write is by another manager.
+fn write_a_deployment(server: &mut Server) {
+    server.create_by("creator", "deployments", deployment("a"));
     server.rewrite(("deployments", Subresource::Status, "status"), |new| {
         new["metadata"]["annotations"] = json!({"revision": "1"});
         new["status"] = json!({"replicas": 1, "conditions": [
@@ -76,6 +76,24 @@ fn write_in_many_ways(server: &mut Server) {
         ]);
         new["spec"]["replicas"] = json!(4);
     });
+    server.rewrite(("deployments", Subresource::Main, "sender"), |new| {
+        new["metadata"]["managedFields"] = json!([
+            {"manager": "m", "operation": "Update", "apiVersion": "apps/v1",
+                "fieldsType": "FieldsV1", "time": "2020-01-01T00:00:00Z", "fieldsV1":
+                {"f:metadata": {"f:resourceVersion": {}}, "f:spec": {"f:paused": {}}}},
+        ]);
+        new["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("resourceVersion");
+        new["spec"]["replicas"] = json!(5);
+    });
+}
+
+/// Patches the Deployment in many ways.
+fn patch_a_deployment(server: &mut Server) {
+    let resource = server.resource("deployments");
+    let now = server.now;
     for (part, kind, patch) in [
         (
             Subresource::Main,
@@ -121,9 +139,45 @@ fn write_in_many_ways(server: &mut Server) {
     }
 }
 
-/// SRV-STORE-10: a policy makes the server compute the owners during the write, because it sees them.
+/// Creates objects with fields that the server, a plugin or the kind adds, and writes those that have
+/// subresources of their own.
+fn write_other_kinds(server: &mut Server) {
+    let pod = json!({"metadata": {"name": "a", "ownerReferences": []}, "spec": {
+        "containers": [{"name": "c", "image": "i:1", "env": [], "resources": {"requests": {"cpu": "1"}}}], "tolerations": []}});
+    server.create_by("creator", "pods", pod);
+    server.rewrite(
+        ("pods", Subresource::EphemeralContainers, "debugger"),
+        |new| {
+            new["metadata"]["labels"] = json!({"a": "b"});
+            new["spec"]["ephemeralContainers"] = json!([{"name": "e", "image": "i:2"}]);
+        },
+    );
+    server.rewrite(("pods", Subresource::Resize, "resizer"), |new| {
+        new["spec"]["containers"][0]["resources"]["requests"]["cpu"] = json!("2");
+    });
+    server.rewrite(("pods", Subresource::Status, "kubelet"), |new| {
+        new["status"]["phase"] = json!("Running");
+    });
+    let service = json!({"metadata": {"name": "a"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}});
+    server.create_by("creator", "services", service);
+    server.rewrite(("services", Subresource::Status, "status"), |new| {
+        new["status"] = json!({"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}});
+    });
+    let volume = json!({"metadata": {"name": "a"}, "spec": {"capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"], "hostPath": {"path": "/a"}}});
+    server.create_by("creator", "persistentvolumes", volume);
+    server.rewrite(
+        ("persistentvolumes", Subresource::Status, "binder"),
+        |new| {
+            new["status"]["phase"] = json!("Bound");
+        },
+    );
+}
+
+/// SRV-STORE-10: a policy makes the server compute the managedFields during the write, because the
+/// policy sees them.
 #[test]
-fn the_owners_are_the_same_whenever_they_are_computed() {
+fn managed_fields_are_the_same_whenever_they_are_computed() {
     let (mut at_once, mut later) = (Server::new(), Server::new());
     let binding = json!({"metadata": {"name": "x"},
         "spec": {"policyName": "absent", "validationActions": ["Deny"]}});
@@ -132,33 +186,61 @@ fn the_owners_are_the_same_whenever_they_are_computed() {
         .unwrap();
     let class = json!({"metadata": {"name": "x"}, "value": 1});
     later.create("priorityclasses", class).unwrap();
-    write_in_many_ways(&mut at_once);
-    write_in_many_ways(&mut later);
-    let storage = later.resource("deployments").storage.clone();
-    let texts = |server: &Server| -> Vec<String> {
-        let changes = server.registry.changes_after(&storage, 0).unwrap();
-        changes
-            .map(|change| String::from_utf8(change.new.bytes().to_vec()).unwrap())
-            .collect()
-    };
-    assert_eq!(texts(&later), texts(&at_once));
-    assert_eq!(texts(&later).len(), 10);
+    for server in [&mut at_once, &mut later] {
+        write_a_deployment(server);
+        patch_a_deployment(server);
+        write_other_kinds(server);
+    }
+    for (plural, changes) in [
+        ("deployments", 11),
+        ("pods", 4),
+        ("services", 2),
+        ("persistentvolumes", 2),
+    ] {
+        let storage = later.resource(plural).storage.clone();
+        let texts = |server: &Server| -> Vec<String> {
+            let changes = server.registry.changes_after(&storage, 0).unwrap();
+            changes
+                .map(|change| String::from_utf8(change.new.bytes().to_vec()).unwrap())
+                .collect()
+        };
+        assert_eq!(texts(&later), texts(&at_once));
+        assert_eq!(texts(&later).len(), changes, "{plural}");
+    }
 }
 
-/// SRV-STORE-10: the owners of a revision follow from those of the revision before.
+/// SRV-STORE-10: neither a write nor the next one of the same object makes the text of a revision, and
+/// the managedFields of each revision follow from those of the revision before.
 #[test]
-fn the_newest_of_many_unread_revisions_has_its_owners() {
+fn the_newest_of_many_unread_revisions_has_its_managed_fields() {
     let mut server = Server::new();
-    server.create("deployments", deployment("a")).unwrap();
-    let mut last = server.stored("deployments");
+    server.create_by("creator", "deployments", deployment("a"));
+    let mut all = vec![server.stored("deployments")];
     for replicas in 1..250 {
-        last = server.rewrite(("deployments", Subresource::Status, "m"), |new| {
-            new["status"] = json!({"replicas": replicas});
-        });
+        all.push(
+            server.rewrite(("deployments", Subresource::Status, "m"), |new| {
+                new["status"] = json!({"replicas": replicas});
+            }),
+        );
     }
-    assert!(!server.stored("deployments").is_serialised());
-    let managed: Value = serde_json::from_str(last.managed().unwrap()).unwrap();
+    assert!(!all.iter().any(|one| one.is_serialised()));
+    let managed = all.last().unwrap().managed().unwrap();
+    let managed: Value = serde_json::from_str(managed).unwrap();
     let own = managed.as_array().unwrap().iter();
     let own: Vec<_> = own.filter(|entry| entry["manager"] == "m").collect();
     assert_eq!(own[0]["fieldsV1"], json!({"f:status": {"f:replicas": {}}}));
+}
+
+/// SRV-STORE-10: a watch can be polled without making the text of what it sees.
+#[test]
+fn a_poll_serialises_nothing() {
+    let mut server = Server::new();
+    let options = WatchOptions::default();
+    let mut cursor = server.watch("deployments", &options).unwrap();
+    server.create_by("creator", "deployments", deployment("a"));
+    let events = server.registry.poll(&mut cursor, 10);
+    let Some(WatchEvent::Added(object)) = events.last() else {
+        panic!("{events:?}");
+    };
+    assert!(!object.stored.is_serialised());
 }

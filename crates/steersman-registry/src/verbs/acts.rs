@@ -91,7 +91,7 @@ impl Registry {
     ) -> Result<Option<String>, Status> {
         let pod = self.pod(namespace, name)?;
         let names = |field: &str| -> Vec<&str> {
-            let containers = pod.value["spec"][field].as_array().into_iter().flatten();
+            let containers = pod.lean()["spec"][field].as_array().into_iter().flatten();
             containers.filter_map(|one| one["name"].as_str()).collect()
         };
         let (own, init) = (names("containers"), names("initContainers"));
@@ -118,7 +118,7 @@ impl Registry {
         if let Some(message) = refusal {
             return Err(Status::bad_request(message));
         }
-        if node_of(&pod.value).is_empty() {
+        if node_of(pod.lean()).is_empty() {
             return Ok(None);
         }
         let container = if container.is_empty() {
@@ -126,7 +126,7 @@ impl Registry {
         } else {
             container
         };
-        if previous && !has_ended_before(&pod.value["status"], container) {
+        if previous && !has_ended_before(&pod.lean()["status"], container) {
             // The message of the kubelet (`validateContainerLogStatus`).
             let message = format!(
                 "previous terminated container \"{container}\" in pod \"{name}\" not found"
@@ -160,7 +160,7 @@ impl Registry {
         let node = if plural == "nodes" {
             bare
         } else {
-            node_of(&found.value)
+            node_of(found.lean())
         };
         if node.is_empty() {
             return Status::bad_request(format!("pod {bare} does not have a host assigned"));

@@ -145,7 +145,7 @@ impl Registry {
         self.stamp(resource, &mut object, now);
         let asked = managed::sent_fields(resource, &object);
         intake::complete(resource, &mut object);
-        let mut managed = self.create_owners(resource, &object, (asked, ownership), now);
+        let mut managed = self.created_managed_fields(resource, &object, (asked, ownership), now);
         if self.shows_managed(resource) {
             managed::show(&mut object, &mut managed);
         }

@@ -287,7 +287,7 @@ impl Registry {
         let named = managed::named_beside(resource, write.subresource, &new);
         let mut merged = subresource_fields::complete(resource, write.subresource, new, old);
         self.prepare(write, &mut merged, old)?;
-        let mut owners = self.update_owners(
+        let mut managed = self.updated_managed_fields(
             (resource, write.subresource),
             (stored, &shown.stored, &merged),
             (named, sent),
@@ -299,7 +299,7 @@ impl Registry {
             finish(&mut merged, old, &metadata::time(*now));
         }
         if self.shows_managed(resource) {
-            managed::show(&mut merged, &mut owners);
+            managed::show(&mut merged, &mut managed);
         }
         let mut merged = self.admit_change(write, merged, &shown)?;
         let mut warnings = Vec::new();
@@ -331,7 +331,7 @@ impl Registry {
         }
         let value = self.to_storage(resource, merged)?;
         let foreseen = self.foresee(resource, &value)?;
-        let object = self.commit(write, Draft::new(value, owners));
+        let object = self.commit(write, Draft::new(value, managed));
         let object = match write.subresource {
             Subresource::Scale => {
                 let shown = self.answered(resource, &object, foreseen)?;
