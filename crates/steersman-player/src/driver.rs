@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use steersman_registry::Registry;
 use steersman_registry::store::AfterWrites;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -23,6 +24,10 @@ const WRITES_PER_TURN: usize = 64;
 
 /// Minimum number of objects that are serialised and dropped on a blocking thread.
 const BACKGROUND_MIN: usize = 16;
+
+/// Maximum number of objects that wait while a blocking thread serialises and drops earlier ones
+/// (SRV-STORE-7).
+const UNFINISHED_MAX: usize = 512;
 
 /// After this many turns in a row that panicked, the next turn waits for a change.
 const MAX_PANICS: u32 = 16;
@@ -89,6 +94,7 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
     let Some(mut changed) = server.upgrade().map(|server| server.changes()) else {
         return;
     };
+    let mut unfinished = Unfinished::default();
     let mut panics = 0;
     while !stop.is_cancelled() {
         changed.borrow_and_update();
@@ -102,7 +108,7 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
         panics = if played.is_ok() { 0 } else { panics + 1 };
         let next = match played {
             Ok((next, left)) => {
-                finish(left);
+                unfinished.add(left);
                 next
             }
             Err(_) if panics < MAX_PANICS => NextTurn::Again,
@@ -116,6 +122,7 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
             NextTurn::At(tick) => driver.started.checked_add(tick.saturating_sub(driver.base)),
             NextTurn::Change => None,
         };
+        unfinished.finish();
         tokio::select! {
             () = stop.cancelled() => return,
             () = shared.wake_up.notified() => {}
@@ -143,14 +150,36 @@ fn turn<S: PlayedServer>(shared: &Shared, server: &S, tick: Duration) -> (NextTu
     })
 }
 
-/// Finishes writes on a blocking thread while the player continues. A paused clock does not advance
-/// before they are finished.
-fn finish(left: AfterWrites) {
-    if left.len() < BACKGROUND_MIN {
-        left.finish();
-    } else {
-        // The task need not be awaited: what it has not done yet, the next reader does.
-        drop(tokio::task::spawn_blocking(move || left.finish()));
+/// The work that the player's writes left, which a blocking thread does while the player continues.
+#[derive(Default)]
+struct Unfinished {
+    left: AfterWrites,
+    /// The task that does earlier work. One at a time is fast enough, and each thread has memory of
+    /// its own.
+    task: Option<JoinHandle<()>>,
+}
+
+impl Unfinished {
+    /// Adds the work of a turn, and begins it if the earlier work is done. If too much work waits, the
+    /// player does it itself, so that it does not run further ahead.
+    fn add(&mut self, left: AfterWrites) {
+        self.left.append(left);
+        if self.task.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.finish();
+        } else if self.left.len() > UNFINISHED_MAX {
+            std::mem::take(&mut self.left).finish();
+        }
+    }
+
+    /// Begins all work. A paused clock does not advance before it is done.
+    fn finish(&mut self) {
+        let left = std::mem::take(&mut self.left);
+        if left.len() < BACKGROUND_MIN {
+            left.finish();
+        } else {
+            // What the task has not done yet, the next reader does.
+            self.task = Some(tokio::task::spawn_blocking(move || left.finish()));
+        }
     }
 }
 

@@ -14,8 +14,7 @@ pub(crate) type NamespacedName = (Arc<str>, Arc<str>);
 /// The finalizer that holds a Pod of a Job until the Job has counted it.
 pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// The kinds that the player controls, in processing order. Kinds that change Pods come before
-/// kinds that count them, so that a set is processed once for many Pods.
+/// The kinds that the player controls or reads. `WorkQueue` has the order in which they are processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Node,

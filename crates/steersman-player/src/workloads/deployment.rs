@@ -250,24 +250,27 @@ impl TurnContext<'_> {
         terms: RolloutTerms,
         deployment: Option<&Value>,
     ) {
-        let (spec, known) = (&set.lean()["spec"], &set.lean()["metadata"]["annotations"]);
-        let seconds = deployment.map(|deployment| &deployment["spec"]["minReadySeconds"]);
-        let seconds = seconds.filter(|seconds| !seconds.is_null());
+        let (spec, stored_annotations) =
+            (&set.lean()["spec"], &set.lean()["metadata"]["annotations"]);
+        let min_ready_seconds = deployment.map(|deployment| &deployment["spec"]["minReadySeconds"]);
+        let min_ready_seconds = min_ready_seconds.filter(|seconds| !seconds.is_null());
         let own = deployment.and_then(|it| it["metadata"]["annotations"].as_object());
         let own = own.into_iter().flatten();
         let own = own.filter(|(key, _)| !NOT_COPIED.contains(&key.as_str()));
         let mut annotations: Vec<(&str, Value)> = own
             .map(|(key, value)| (key.as_str(), value.clone()))
             .collect();
-        if replicas > 0 || !known[DESIRED_REPLICAS].is_null() {
+        if replicas > 0 || !stored_annotations[DESIRED_REPLICAS].is_null() {
             let max_replicas = terms.replicas + terms.surge;
             annotations.push((DESIRED_REPLICAS, json!(terms.replicas.to_string())));
             annotations.push((MAX_REPLICAS, json!(max_replicas.to_string())));
         }
         let is_scaled = number(&spec["replicas"], 1) == replicas;
         if is_scaled
-            && seconds.is_none_or(|seconds| spec["minReadySeconds"] == *seconds)
-            && annotations.iter().all(|(key, value)| known[*key] == *value)
+            && min_ready_seconds.is_none_or(|seconds| spec["minReadySeconds"] == *seconds)
+            && annotations
+                .iter()
+                .all(|(key, value)| stored_annotations[*key] == *value)
         {
             return;
         }
@@ -275,7 +278,7 @@ impl TurnContext<'_> {
             if !is_scaled {
                 object["spec"]["replicas"] = json!(replicas);
             }
-            if let Some(seconds) = seconds {
+            if let Some(seconds) = min_ready_seconds {
                 object["spec"]["minReadySeconds"] = seconds.clone();
             }
             let annotations = annotations.into_iter();
