@@ -150,36 +150,37 @@ fn turn<S: PlayedServer>(shared: &Shared, server: &S, tick: Duration) -> (NextTu
     })
 }
 
-/// The work that the player's writes left, which a blocking thread does while the player continues.
+/// The work that the player's writes left. A blocking thread does it while the player continues.
 #[derive(Default)]
 struct Unfinished {
     left: AfterWrites,
-    /// The task that does earlier work. One at a time is fast enough, and each thread has memory of
-    /// its own.
+    /// The task that does earlier work. There is one at a time, because later work needs the results of
+    /// earlier work, and because each thread has memory of its own.
     task: Option<JoinHandle<()>>,
 }
 
 impl Unfinished {
-    /// Adds the work of a turn, and begins it if the earlier work is done. If too much work waits, the
-    /// player does it itself, so that it does not run further ahead.
+    /// Adds the work of a turn. It waits while a task does earlier work, within a bound.
     fn add(&mut self, left: AfterWrites) {
         self.left.append(left);
-        if self.task.as_ref().is_none_or(JoinHandle::is_finished) {
+        if !self.is_busy() || self.left.len() > UNFINISHED_MAX {
             self.finish();
-        } else if self.left.len() > UNFINISHED_MAX {
-            std::mem::take(&mut self.left).finish();
         }
     }
 
-    /// Begins all work. A paused clock does not advance before it is done.
+    /// Does the work: much work in a task, unless the task is busy. A paused clock does not advance
+    /// before a task is done.
     fn finish(&mut self) {
         let left = std::mem::take(&mut self.left);
-        if left.len() < BACKGROUND_MIN {
+        if left.len() < BACKGROUND_MIN || self.is_busy() {
             left.finish();
         } else {
-            // What the task has not done yet, the next reader does.
             self.task = Some(tokio::task::spawn_blocking(move || left.finish()));
         }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| !task.is_finished())
     }
 }
 

@@ -63,8 +63,6 @@ impl WorkQueue {
         for later in &mut self.classes[next + 1..] {
             if has_objects(later) {
                 later.passed_by += 1;
-            } else {
-                later.passed_by = 0;
             }
         }
         self.known.remove(&key);

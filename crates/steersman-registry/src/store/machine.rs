@@ -348,6 +348,8 @@ impl Store {
             .map(|(storage, objects)| {
                 let objects: HashMap<Arc<str>, Arc<Stored>> = objects
                     .iter()
+                    // SRV-STORE-10: a snapshot may hold objects that wait to be serialised.
+                    .inspect(|one| one.serialise())
                     .map(|one| (one.key().into(), Arc::clone(one)))
                     .collect();
                 let table = Table {

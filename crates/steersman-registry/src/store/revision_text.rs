@@ -52,11 +52,11 @@ struct Serialised {
 /// The managedFields of an object that is not serialised yet.
 pub struct ManagedFields(Form);
 
-/// What is known of managedFields.
+/// The source of managedFields.
 enum Form {
     /// Their JSON; `None` for an object without managedFields.
     Known(Option<String>),
-    /// The same as of another revision.
+    /// The managedFields of another revision.
     Of(Arc<RevisionText>),
     /// The function computes their JSON from the stored object.
     Later(Compute),
@@ -164,8 +164,8 @@ impl RevisionText {
 
 impl ManagedFields {
     /// Returns managedFields that are computed when the object is serialised, so usually after the
-    /// lock on the registry (SRV-STORE-10). `compute` gets the object as it is stored, with its new
-    /// `resourceVersion`.
+    /// lock on the registry (SRV-STORE-10). `compute` gets the object as it is stored; its
+    /// `resourceVersion` may still be the one before the write.
     pub fn later(compute: impl FnOnce(&Value) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Form::Later(Box::new(compute)))
     }
@@ -223,7 +223,7 @@ thread_local! {
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// Maximum capacity that the buffer keeps.
+/// Maximum capacity that the buffer keeps, in bytes.
 const MOST_SCRATCH: usize = 1 << 20;
 
 /// Serialises a watch event around an object, or the object alone without an event type. `kind` and

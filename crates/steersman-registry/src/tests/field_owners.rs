@@ -186,6 +186,9 @@ fn managed_fields_are_the_same_whenever_they_are_computed() {
         .unwrap();
     let class = json!({"metadata": {"name": "x"}, "value": 1});
     later.create("priorityclasses", class).unwrap();
+    let resource = later.resource("deployments");
+    assert!(at_once.registry.shows_managed(&resource));
+    assert!(!later.registry.shows_managed(&resource));
     for server in [&mut at_once, &mut later] {
         write_a_deployment(server);
         patch_a_deployment(server);

@@ -342,6 +342,17 @@ fn a_write_leaves_serialising_to_later_within_a_bound() {
     assert!(all.iter().all(|one| one.is_serialised()));
 }
 
+/// SRV-STORE-10: restored objects do not wait, because no change in the log counts them.
+#[test]
+fn restored_objects_are_serialised() {
+    let mut store = Store::new(1000, 1 << 30);
+    let stored = store.put(&storage(0), "ns", "a", object("a", 1));
+    assert!(!stored.is_serialised());
+    store.restore(9, &[(storage(0), vec![Arc::clone(&stored)])]);
+    assert!(stored.is_serialised());
+    assert_eq!(store.counted(), store.revision());
+}
+
 /// SRV-STORE-8: the managedFields of a revision may be those of the revision before, and those of the
 /// revision before that.
 #[test]
