@@ -194,9 +194,8 @@ impl Registry {
         // no manager owns.
         let is_stored_version =
             std::ptr::eq(shown, &**stored) && resource.version == resource.storage_version;
-        let changes_status =
-            subresource == Subresource::Status && finish_status(resource).is_some();
-        let can_wait = is_stored_version && !changes_status && !is_definition(resource);
+        let is_changed_later = finish_status(face).is_some() || is_definition(resource);
+        let can_wait = is_stored_version && !is_changed_later;
         match self.resource_for_later(resource).filter(|_| can_wait) {
             Some(resource) => {
                 let old = Arc::clone(stored);
@@ -289,7 +288,10 @@ impl Registry {
     }
 }
 
-/// Returns what a kind adds to its status after its owners are computed.
-pub(crate) fn finish_status(resource: &Resource) -> Option<kinds::FinishStatus> {
-    kinds::of(resource)?.finish_status
+/// Returns what a kind changes in a written status after the owners of its fields are computed.
+pub(crate) fn finish_status(
+    (resource, subresource): (&Resource, Subresource),
+) -> Option<kinds::FinishStatus> {
+    let kind = kinds::of(resource).filter(|_| subresource == Subresource::Status);
+    kind?.finish_status
 }

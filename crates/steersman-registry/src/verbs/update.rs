@@ -287,15 +287,14 @@ impl Registry {
         let named = managed::named_beside(resource, write.subresource, &new);
         let mut merged = subresource_fields::complete(resource, write.subresource, new, old);
         self.prepare(write, &mut merged, old)?;
+        let face = (*resource, write.subresource);
         let mut managed = self.updated_managed_fields(
-            (resource, write.subresource),
+            face,
             (stored, &shown.stored, &merged),
             (named, sent),
             (&write.ownership, *now),
         );
-        if write.subresource == Subresource::Status
-            && let Some(finish) = finish_status(resource)
-        {
+        if let Some(finish) = finish_status(face) {
             finish(&mut merged, old, &metadata::time(*now));
         }
         if self.shows_managed(resource) {

@@ -66,7 +66,10 @@ mod tests {
     fn text(endpoint: &str, check: Option<&str>, query: &str) -> Option<String> {
         match answer(endpoint, check, &Query::parse(Some(query)))?.body {
             ReplyBody::Whole(bytes) => Some(String::from_utf8(bytes.to_vec()).unwrap()),
-            _ => None,
+            ReplyBody::List(_)
+            | ReplyBody::UnencodedObject(_)
+            | ReplyBody::UnencodedList(_)
+            | ReplyBody::Watch(_) => None,
         }
     }
 

@@ -100,10 +100,10 @@ impl View {
             return Ok(Reply::of(code, PROTOBUF, body));
         }
         let value = match self.media.shape {
-            Shape::Whole if self.media.format == Format::Json && !self.pretty => {
+            Shape::Whole if self.is_stored_form() => {
                 return Ok(Reply::of(code, JSON, unencoded()));
             }
-            Shape::Whole => return Ok(self.bytes(code, object.bytes())),
+            Shape::Whole => return Ok(self.rewritten(code, object.bytes())),
             Shape::Table(version) => {
                 let value = object.look();
                 let revision = value["metadata"]["resourceVersion"].as_str();
@@ -188,16 +188,19 @@ impl View {
             },
             tail: Bytes::from_static(b"]}\n"),
         };
-        if self.media.format == Format::Json && !self.pretty {
+        if self.is_stored_form() {
             return Reply::of(200, JSON, ReplyBody::List(list));
         }
-        self.bytes(200, list.collect())
+        self.rewritten(200, list.collect())
     }
 
-    fn bytes(&self, code: u16, bytes: Bytes) -> Reply {
-        if self.media.format == Format::Json && !self.pretty {
-            return Reply::new(code, JSON, bytes);
-        }
+    /// Returns whether whole objects are sent as they are stored: as JSON without indentation.
+    fn is_stored_form(&self) -> bool {
+        self.media.format == Format::Json && !self.pretty
+    }
+
+    /// Builds an answer in another form than the stored one.
+    fn rewritten(&self, code: u16, bytes: Bytes) -> Reply {
         match serde_json::from_slice(&bytes) {
             Ok(value) => self.value(code, &value),
             Err(_) => Reply::new(code, JSON, bytes),
