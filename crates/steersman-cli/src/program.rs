@@ -7,8 +7,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use steersman_api::{Connection, kube_client};
-use steersman_definitions::Definitions;
-use steersman_manager::{Manager, ManagerBuilder, Shutdown, shutdown_signal};
+use steersman_definitions::{Definitions, Error as DefinitionError};
+use steersman_manager::{
+    Error as ManagerError, Manager, ManagerBuilder, Shutdown, shutdown_signal,
+};
 use steersman_object::{ObjectKey, report};
 use steersman_serve::ListenAddress;
 use steersman_webhook::{BuiltInCertificates, WebhookServer};
@@ -47,7 +49,10 @@ use crate::settings::OperatorSettings;
 ///
 /// The flags are those of [`OperatorArgs`], and:
 ///
-/// - `--install`: the leader installs the [`definitions`](Self::definitions).
+/// - `--install`: the leader installs the [`definitions`](Self::definitions). A definition with versions that differ needs
+///   the webhooks, which convert its objects: without them the program ends with [`ProgramError::Unconverted`].
+/// - `--install-newest-version-only`: the leader installs the newest version of each definition and no other, whether
+///   `--install` is set or not.
 /// - `--webhook-bind-address`: the address of the [`webhooks`](Self::webhooks); by default `0`, which is none. Without
 ///   `--webhook-cert-path` their certificates are of a built-in authority, in the Secret `NAME-certificates` of the
 ///   program's namespace, for the Service `NAME` there. The authority is injected into the webhook configurations with the
@@ -73,12 +78,18 @@ type AddWebhooks<T> = Box<dyn FnOnce(WebhookServer, &Config<T>) -> WebhookServer
 type SetOptions<T> = Box<dyn FnOnce(ManagerBuilder, &Config<T>) -> ManagerBuilder + Send>;
 type SetUp<T> = Box<dyn FnOnce(&Manager, &Config<T>) -> Result<(), BoxError> + Send>;
 
+/// The address of the webhooks in a description. Nothing listens on it.
+const DESCRIBED_ADDRESS: &str = ":9443";
+
 /// The command line.
 #[derive(Parser)]
 struct ProgramArgs<T: OperatorSettings> {
     /// Install or update the definitions of the program's kinds, as the leader
     #[arg(long)]
     install: bool,
+    /// Install or update only the newest version of each definition, which needs no conversion webhook
+    #[arg(long)]
+    install_newest_version_only: bool,
     /// The address of the webhooks, such as :9443; 0 is no server
     #[arg(long, value_name = "ADDRESS", default_value = "0")]
     webhook_bind_address: String,
@@ -227,9 +238,11 @@ impl<T: OperatorSettings> Program<T> {
     }
 
     fn description(self, args: ProgramArgs<T>) -> Result<Description, ProgramError> {
-        // The definitions are a part of the description.
+        // The definitions are a part of the description, with the webhook that converts their objects.
         let args = ProgramArgs {
             install: true,
+            install_newest_version_only: false,
+            webhook_bind_address: DESCRIBED_ADDRESS.to_owned(),
             ..args
         };
         let config = args.operator.config()?;
@@ -274,7 +287,9 @@ impl<T: OperatorSettings> Program<T> {
             webhooks = add(webhooks, config);
         }
         let mut builder = config.manager_over(connection, self.name);
-        if args.install {
+        if args.install_newest_version_only {
+            builder = builder.definitions(self.definitions.newest_version_only());
+        } else if args.install {
             builder = builder.definitions(self.definitions);
         }
         let is_off = ListenAddress::from(&*args.webhook_bind_address).is_off();
@@ -288,7 +303,15 @@ impl<T: OperatorSettings> Program<T> {
         if let Some(set) = self.options {
             builder = set(builder, config);
         }
-        let manager = builder.build().map_err(ProgramError::Manager)?;
+        let has_conversions = is_off && !webhooks.converted_kinds().is_empty();
+        let manager = builder.build().map_err(|error| match error {
+            ManagerError::Definition(error @ DefinitionError::Unconverted { .. })
+                if has_conversions =>
+            {
+                ProgramError::Unconverted(error)
+            }
+            error => ProgramError::Manager(error),
+        })?;
         if let Some(setup) = self.setup {
             setup(&manager, config).map_err(ProgramError::Setup)?;
         }

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use steersman_object::{Gvk, Kind, ObjectKey, Scope};
 
 use crate::error::Error;
+use crate::narrowing::priority;
 use crate::number_formats;
+use crate::version_difference::{check_versions, is_converted};
 
 /// A `CustomResourceDefinition` that an operator installs.
 ///
@@ -111,10 +113,33 @@ impl Definition {
             .unwrap_or_default()
     }
 
-    /// Returns whether the definition says how objects are converted.
+    /// Leaves out all versions but the newest one, which is served and stored. Nothing has to be converted then.
+    ///
+    /// The newest version is the one that Kubernetes ranks first: v2 before v1, and v1 before v1beta1. Where objects may
+    /// be stored in another version, the definition is refused: see [`Error::Narrowed`].
+    pub fn newest_version_only(mut self) -> Self {
+        let versions = self.content["spec"]["versions"].as_array_mut();
+        if let Some(versions) = versions {
+            let name = |version: &Value| version["name"].as_str().unwrap_or_default().to_owned();
+            let newest = versions
+                .iter()
+                .max_by_key(|version| priority(&name(version)));
+            if let Some(mut newest) = newest.cloned() {
+                newest["served"] = json!(true);
+                newest["storage"] = json!(true);
+                *versions = vec![newest];
+            }
+        }
+        if let Some(spec) = self.content["spec"].as_object_mut() {
+            spec.remove("conversion");
+        }
+        self
+    }
+
+    /// Returns whether a webhook converts the objects between the versions.
     #[must_use]
     pub fn has_conversion(&self) -> bool {
-        !self.content["spec"]["conversion"].is_null()
+        is_converted(&self.content)
     }
 
     /// Returns whether this is the definition of that group and kind, in any version.
@@ -128,7 +153,8 @@ impl Definition {
     ///
     /// # Errors
     ///
-    /// [`Error::Unusable`] if its name is not that of its kind, or not exactly one version is stored.
+    /// [`Error::Unusable`] if its name is not that of its kind, or not exactly one version is stored;
+    /// [`Error::Unconverted`] if its versions differ and no webhook converts its objects.
     pub fn check(&self) -> Result<(), Error> {
         let unusable = |problem: String| {
             let definition = self.name().to_owned();
@@ -155,7 +181,7 @@ impl Definition {
             let problem = format!("{stored} of its versions are stored: it has to be one");
             return unusable(problem);
         }
-        Ok(())
+        check_versions(&self.content)
     }
 
     /// Returns each kind that the definition serves: one per version.
@@ -200,6 +226,24 @@ mod tests {
             accepted: Vec::new(),
             is_migrated: true,
         }
+    }
+
+    #[test]
+    fn the_newest_version_alone_is_served_and_stored() {
+        let content = json!({
+            "metadata": {"name": "sites.example.com"},
+            "spec": {"group": "example.com", "names": {"plural": "sites", "kind": "Site"},
+                "conversion": {"strategy": "Webhook"}, "versions": [
+                    {"name": "v1beta1", "served": true, "storage": true},
+                    {"name": "v1", "served": false, "storage": false},
+                    {"name": "v1alpha1", "served": true, "storage": false},
+            ]},
+        });
+        let newest = definition(&content).newest_version_only();
+        let expected = json!([{"name": "v1", "served": true, "storage": true}]);
+        assert_eq!(newest.content()["spec"]["versions"], expected);
+        assert!(!newest.has_conversion());
+        assert!(newest.check().is_ok());
     }
 
     #[test]

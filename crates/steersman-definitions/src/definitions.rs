@@ -95,6 +95,13 @@ impl Definitions {
         self
     }
 
+    /// Leaves out all versions but the newest one of every definition; see [`Definition::newest_version_only`].
+    pub fn newest_version_only(mut self) -> Self {
+        let definitions = self.list.into_iter();
+        self.list = definitions.map(Definition::newest_version_only).collect();
+        self
+    }
+
     /// Leaves the stored objects of every definition in their versions; see [`Definition::without_migration`].
     pub fn without_migration(mut self) -> Self {
         self.migrates = false;

@@ -16,6 +16,23 @@ pub enum Error {
         /// The problem.
         problem: String,
     },
+    /// The versions of the definition differ, and no webhook converts its objects: an API server would drop the fields
+    /// that the version of a request does not have.
+    #[error(
+        "the definition {definition} is not installed, because its versions {} differ in {} and no webhook converts its \
+         objects, so that these fields would be lost; let a webhook convert them (`Definition::converted_by`), or install \
+         the newest version alone (`Definition::newest_version_only`)",
+        .versions.join(" and "),
+        .fields.join(", ")
+    )]
+    Unconverted {
+        /// The name of the definition.
+        definition: String,
+        /// The versions that differ, the stored one last.
+        versions: Vec<String>,
+        /// The fields in which they differ, as in `spec.replicas`.
+        fields: Vec<String>,
+    },
     /// The definition accepts less than the one on the server, so that objects could become invalid or lose fields.
     #[error(
         "the definition {definition} is not installed, because it accepts less than the one on the server: {}; \

@@ -20,6 +20,7 @@ use crate::requests::DefinitionRequests;
 use crate::server_migration::{self, ServerMigration};
 use crate::status::DefinitionPhase;
 use crate::status_board::DefinitionReport;
+use crate::version_difference::check_versions;
 
 /// The requests about one definition.
 pub(crate) struct Installer<'a> {
@@ -62,6 +63,7 @@ impl<'a> Installer<'a> {
 
     /// Compares the definition with the one on the server, and writes nothing.
     pub(crate) async fn look(&self) -> Result<(), Error> {
+        self.check()?;
         let present = self.requests.read().await?;
         match plan(
             present.as_ref(),
@@ -89,8 +91,9 @@ impl<'a> Installer<'a> {
     ///
     /// # Errors
     ///
-    /// [`Error::Narrowed`], [`Error::NotServed`] after the limit, [`Error::Request`].
+    /// Those of [`Definition::check`], [`Error::Narrowed`], [`Error::NotServed`] after the limit, [`Error::Request`].
     pub(crate) async fn install(&self, limit: Duration) -> Result<(), Error> {
+        self.check()?;
         let mut attempt = 1;
         loop {
             let present = self.requests.read().await?;
@@ -178,14 +181,24 @@ impl<'a> Installer<'a> {
         self.report.enter(DefinitionPhase::Kept, None);
     }
 
+    /// DEF-7: checks the definition itself before it is compared or written.
+    fn check(&self) -> Result<(), Error> {
+        let checked = self.definition.check();
+        checked.inspect_err(|error| self.enter_refused(error))
+    }
+
     fn refuse(&self, problems: Vec<String>) -> Error {
         let error = Error::Narrowed {
             definition: self.report.name.to_owned(),
             problems,
         };
+        self.enter_refused(&error);
+        error
+    }
+
+    fn enter_refused(&self, error: &Error) {
         self.report
             .enter(DefinitionPhase::Refused, Some(error.to_string()));
-        error
     }
 
     /// Waits until the server serves each version of the definition.
@@ -255,6 +268,8 @@ impl<'a> Installer<'a> {
             }
             return Ok(true);
         }
+        // DEF-7: stored anew, an object would lose the fields that only its former version has.
+        check_versions(&present)?;
         let (definition, version) = (self.report.name, &*stored.version);
         self.report.enter(DefinitionPhase::Migrating, None);
         let has_stored_pages = |progress: &Progress| progress.continue_token().is_some();

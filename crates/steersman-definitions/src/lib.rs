@@ -27,6 +27,7 @@
 //! - [`definition`] has [`Definition`].
 //! - `normal_form` writes definitions in one notation, and `release_history` remembers which ones were installed.
 //! - `schema_narrowing` compares two schemas.
+//! - `version_difference` compares the versions of one definition.
 //! - `progress` reads and writes how far a migration is.
 //! - `narrowing` compares two definitions, and `plan` decides what is written.
 //! - [`difference`] has [`DefinitionDifference`].
@@ -45,6 +46,7 @@ pub mod definition;
 mod normal_form;
 mod release_history;
 mod schema_narrowing;
+mod version_difference;
 mod progress;
 mod narrowing;
 mod plan;

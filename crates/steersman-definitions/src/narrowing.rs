@@ -59,24 +59,6 @@ pub(crate) fn compare_definitions(present: &Value, wanted: &Value) -> Comparison
         }
     }
     comparison
-        .lost
-        .extend(stored_otherwise(wanted, &before, &now));
-    comparison
-}
-
-/// Compares the schemas of the stored versions if the stored version changes without a conversion: the API server then
-/// reads objects of the former version with the schema of the next one.
-fn stored_otherwise(wanted: &Value, before: &[&Value], now: &[&Value]) -> Vec<Narrowing> {
-    let mut lost = Vec::new();
-    let is_stored = |version: &&&Value| version["storage"] == true;
-    let (Some(old), Some(new)) = (before.iter().find(is_stored), now.iter().find(is_stored)) else {
-        return lost;
-    };
-    let has_webhook = wanted["spec"]["conversion"]["strategy"] == "Webhook";
-    if name(old) != name(new) && !has_webhook {
-        compare(schema(old), schema(new), name(new), &mut lost);
-    }
-    lost
 }
 
 fn compare_versions(old: &Value, new: &Value, found: &mut Vec<Narrowing>) {
@@ -114,7 +96,7 @@ fn schema(version: &Value) -> &Value {
 
 /// Returns the rank of a version among those of a kind (`CompareKubeAwareVersionStrings` of apimachinery): v1 is after
 /// v1beta1.
-fn priority(version: &str) -> impl Ord + use<> {
+pub(crate) fn priority(version: &str) -> impl Ord + use<> {
     Version::parse(version).priority()
 }
 
@@ -193,18 +175,6 @@ mod tests {
         assert_eq!(comparison.lost[0].path, "v1.a");
         assert_eq!(comparison.gained[0].path, "v1.c");
         assert_eq!((comparison.lost.len(), comparison.gained.len()), (1, 1));
-    }
-
-    #[test]
-    fn without_a_webhook_the_next_stored_version_must_accept_what_is_stored() {
-        let (old, new) = (with_fields(&["a", "b"]), with_fields(&["b"]));
-        let present = [version("v1alpha1", true, &old), version("v1", false, &new)];
-        let present = definition(&present, &["v1alpha1"]);
-        let wanted = [version("v1alpha1", false, &old), version("v1", true, &new)];
-        let mut wanted = definition(&wanted, &[]);
-        assert_eq!(compare_definitions(&present, &wanted).lost[0].path, "v1.a");
-        wanted["spec"]["conversion"] = json!({"strategy": "Webhook"});
-        assert!(compare_definitions(&present, &wanted).lost.is_empty());
     }
 
     #[test]

@@ -196,7 +196,10 @@ impl ManagerBuilder {
         // CACHE-13: checked before metrics are registered, so that the registry can serve a corrected try.
         self.options.controllers.check()?;
         self.servers.check()?;
-        self.definitions.check()?;
+        let webhooks = self.servers.webhooks.take();
+        let (definitions, webhooks) = connect_webhooks(self.definitions, webhooks)?;
+        definitions.check()?;
+        self.servers.webhooks = webhooks;
         let _checked = Cache::new(self.cache.clone()).map_err(Error::CacheOptions)?;
         if let Some(name) = self.client.given_field_manager() {
             check_field_manager(name).map_err(Error::FieldManager)?;
@@ -231,11 +234,8 @@ impl ManagerBuilder {
         let events = EventPublisher::with_limits(connection.clone(), clock, Some(metrics), limits);
         let cluster = Cluster::with_client_options(connection, cache, client)?;
         let cluster = cluster.preflight(self.preflight);
-        let servers = &mut self.servers;
-        let (definitions, webhooks) = connect_webhooks(self.definitions, servers.webhooks.take())?;
-        servers.webhooks = webhooks;
         let definitions = with_definition_metrics(definitions, &self.options.registry)?;
-        let conditions = LeaderConditions::new(definitions, servers.webhooks());
+        let conditions = LeaderConditions::new(definitions, self.servers.webhooks());
         let manager = Manager::new(cluster, clusters, self.options, events, elector, conditions);
         manager.describe_election();
         manager.add_servers(&self.servers)?;

@@ -8,13 +8,14 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use serde_json::json;
 use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::RequestRecord;
 use steersman_cli::description::{DescribedKind, DescribedWebhook};
 use steersman_cli::{BoxError, Description, Program, ProgramError};
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_definitions::{Definition, Definitions};
 use steersman_manager::{Manager, Shutdown};
 use steersman_object::report;
-use steersman_webhook::{AdmissionContext, Defaulter, Refusal, Validator};
+use steersman_webhook::{AdmissionContext, Conversions, Defaulter, Refusal, Validator};
 use tokio::time::timeout;
 
 struct Idle;
@@ -76,6 +77,38 @@ fn definitions() -> Definitions {
     });
     let definition = serde_json::from_value(definition).unwrap();
     Definitions::new().with(Definition::new(&definition))
+}
+
+/// Returns the definition of a kind that has other fields in each of two versions.
+fn two_versions(group: &str, kind: &str, plural: &str) -> Definitions {
+    let version = |name: &str, is_stored: bool, field: &str| {
+        json!({
+            "name": name, "served": true, "storage": is_stored,
+            "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {field: {"type": "string"}},
+            }},
+        })
+    };
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}")},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural},
+            "scope": "Namespaced",
+            "versions": [version("v1", true, "host"), version("v1beta1", false, "domain")],
+        },
+    });
+    let definition = serde_json::from_value(definition).unwrap();
+    Definitions::new().with(Definition::new(&definition))
+}
+
+/// Returns a program that converts the objects of its kind.
+fn converting() -> Program {
+    Program::new("deployments", "1")
+        .definitions(two_versions("apps", "Deployment", "deployments"))
+        .webhooks(|server, _| server.conversions(Conversions::new().hub::<Deployment>()))
 }
 
 fn program() -> Program {
@@ -206,4 +239,53 @@ async fn a_program_that_cannot_run_says_why() {
         assert!(error.to_string().contains(expected), "{error}");
         assert!(!error.to_string().contains("describe"), "{error}");
     }
+}
+
+/// DEF-7
+#[tokio::test]
+async fn a_program_without_its_conversion_webhook_does_not_install_versions_that_differ() {
+    let description = converting().describe().unwrap();
+    let conversion = &description.definitions[0]["spec"]["conversion"];
+    assert_eq!(conversion["strategy"], "Webhook");
+    let folder = tempfile::tempdir().unwrap();
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    serving.write_kubeconfig(&kubeconfig).unwrap();
+    let run = |program: Program, flag: &str| {
+        let flags = [
+            "program",
+            flag,
+            "--health-probe-bind-address=0",
+            "--kubeconfig",
+        ];
+        let words = flags.map(OsString::from).into_iter();
+        let words = words.chain([kubeconfig.clone().into_os_string()]);
+        program.run_with(words.collect::<Vec<_>>(), Shutdown::when(ready(())))
+    };
+    let error = run(converting(), "--install").await.unwrap_err();
+    assert!(matches!(error, ProgramError::Unconverted(_)));
+    let text = report(&error).to_string();
+    for part in [
+        "--webhook-bind-address",
+        "--install-newest-version-only",
+        "v1beta1 and v1 differ in domain, host",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    // A program that has no conversion cannot serve one.
+    let definitions = || two_versions("example.com", "Site", "sites");
+    let other = || Program::new("sites", "1").definitions(definitions());
+    let error = run(other(), "--install").await.unwrap_err();
+    assert!(
+        report(&error)
+            .to_string()
+            .contains("Definition::converted_by")
+    );
+    assert!(other().describe().is_err());
+    let is_write =
+        |record: &RequestRecord| record.is_for("customresourcedefinitions.apiextensions.k8s.io");
+    assert_eq!(server.requests().count(is_write), 0);
+    run(other(), "--install-newest-version-only").await.unwrap();
+    serving.stop().await;
 }

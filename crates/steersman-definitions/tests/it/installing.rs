@@ -225,3 +225,58 @@ async fn a_standby_is_no_longer_refused_when_its_definition_can_be_installed() {
         .unwrap();
     assert_eq!(standby.statuses()[0].problem, None);
 }
+
+/// DEF-7
+#[tokio::test(start_paused = true)]
+async fn versions_that_differ_are_never_installed_without_a_webhook() {
+    let server = ApiServer::new();
+    let renamed = definition(&[
+        version("v1alpha1", false, &["domain"]),
+        version("v1", true, &["host"]),
+    ]);
+    let definitions = Definitions::new().with(renamed.clone());
+    let installed = definitions.install(&connect(&server), LIMIT).await;
+    let error = installed.unwrap_err();
+    assert!(matches!(error, Error::Unconverted { .. }));
+    let text = error.to_string();
+    for part in [
+        "v1alpha1 and v1 differ in spec.domain, spec.host",
+        "newest_version_only",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    // The loops of a manager do not write it either.
+    let stop = CancellationToken::new();
+    let (connection, led) = (connect(&server), definitions.clone());
+    let stopped = stop.clone();
+    let leader = tokio::spawn(async move { led.lead(&connection, stopped).await });
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(definitions.statuses()[0].phase, DefinitionPhase::Refused);
+    assert_eq!(writes(&server), 0);
+    stop.cancel();
+    leader.await.unwrap();
+    // Both ways out.
+    let newest = Definitions::new().with(renamed.clone());
+    let newest = newest.newest_version_only();
+    newest.install(&connect(&server), LIMIT).await.unwrap();
+    assert_eq!(stored_versions(&server), json!(["v1"]));
+    let hooks = ObjectKey::namespaced("shop", "hooks");
+    install(&server, Definition::new(&renamed).converted_by(&hooks)).await;
+    assert_eq!(
+        present(&server)["spec"]["conversion"]["strategy"],
+        "Webhook"
+    );
+}
+
+/// DEF-1
+#[tokio::test(start_paused = true)]
+async fn the_newest_version_alone_is_refused_while_objects_may_be_stored_in_another() {
+    let server = ApiServer::new();
+    install(&server, first_release()).await;
+    create_sites(&server, 1);
+    let newest = Definition::new(&second_release()).newest_version_only();
+    let definitions = Definitions::new().with(newest);
+    let installed = definitions.install(&connect(&server), LIMIT).await;
+    assert!(matches!(installed.unwrap_err(), Error::Narrowed { .. }));
+    assert_eq!(stored_versions(&server), json!(["v1alpha1"]));
+}

@@ -382,3 +382,27 @@ async fn a_missing_permission_is_no_fault_of_the_objects() {
     assert!(matches!(error, Error::Request(_)), "{error}");
     assert_eq!(stored_versions(&server), json!(["v1alpha1", "v1"]));
 }
+
+/// DEF-7
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_loses_fields_is_not_migrated() {
+    let server = server_with(1).await;
+    // Written by another program: its versions differ, and nothing converts.
+    let lossy = definition(&[
+        version("v1alpha1", false, &["host"]),
+        version("v1", true, &["domain"]),
+    ]);
+    server
+        .install_crd(serde_json::to_value(&lossy).unwrap())
+        .unwrap();
+    let newest = Definition::new(&lossy).newest_version_only();
+    let definitions = Definitions::new().with(newest);
+    let installed = definitions.install(&connect(&server), LIMIT).await;
+    assert!(matches!(installed.unwrap_err(), Error::Unconverted { .. }));
+    assert_eq!(stored_in(&server, "v1alpha1"), 1);
+    assert_eq!(
+        writes(&server),
+        1,
+        "the installation wrote the first release"
+    );
+}

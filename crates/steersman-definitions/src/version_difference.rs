@@ -1,0 +1,148 @@
+//! Machine: finds the fields that the versions of one definition do not share.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::schema_narrowing::{Narrowing, compare};
+
+/// DEF-7: checks that a definition without a conversion webhook has the same fields in each of its versions.
+///
+/// With the strategy `None` an API server only replaces the `apiVersion` of an object. It then drops each field that
+/// the other version does not have: in its answer, and in the stored object as soon as that answer is written back.
+///
+/// # Errors
+///
+/// [`Error::Unconverted`].
+pub(crate) fn check_versions(definition: &Value) -> Result<(), Error> {
+    if is_converted(definition) {
+        return Ok(());
+    }
+    let versions = definition["spec"]["versions"].as_array();
+    let versions: Vec<&Value> = versions.into_iter().flatten().collect();
+    let Some(stored) = versions.iter().find(|version| version["storage"] == true) else {
+        return Ok(());
+    };
+    let (mut differing, mut fields) = (Vec::new(), BTreeSet::new());
+    for version in versions
+        .iter()
+        .filter(|version| name(version) != name(stored))
+    {
+        let mut found = Vec::new();
+        // Only a comparison in both directions finds the fields that either version lacks.
+        for (old, new) in [(stored, version), (version, stored)] {
+            compare(schema(old), schema(new), "", &mut found);
+        }
+        if !found.is_empty() {
+            differing.push(name(version).to_owned());
+        }
+        fields.extend(found.into_iter().map(field));
+    }
+    if differing.is_empty() {
+        return Ok(());
+    }
+    differing.push(name(stored).to_owned());
+    Err(Error::Unconverted {
+        definition: definition["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned(),
+        versions: differing,
+        fields: fields.into_iter().collect(),
+    })
+}
+
+/// Returns whether a webhook converts the objects of a definition.
+pub(crate) fn is_converted(definition: &Value) -> bool {
+    definition["spec"]["conversion"]["strategy"] == "Webhook"
+}
+
+fn name(version: &Value) -> &str {
+    version["name"].as_str().unwrap_or_default()
+}
+
+fn schema(version: &Value) -> &Value {
+    &version["schema"]["openAPIV3Schema"]
+}
+
+/// Returns the field of a difference, as in `spec.replicas`; the root is `the whole object`.
+fn field(difference: Narrowing) -> String {
+    match difference.path.strip_prefix('.') {
+        Some(path) => path.to_owned(),
+        None => "the whole object".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn version(name: &str, is_stored: bool, fields: &[&str]) -> Value {
+        let fields = fields
+            .iter()
+            .map(|field| ((*field).to_owned(), json!({"type": "string"})));
+        let fields: serde_json::Map<String, Value> = fields.collect();
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}});
+        json!({"name": name, "storage": is_stored, "schema": {"openAPIV3Schema": schema}})
+    }
+
+    fn checked(versions: &[Value], conversion: &Value) -> Option<(Vec<String>, Vec<String>)> {
+        let definition = json!({
+            "metadata": {"name": "sites.example.com"},
+            "spec": {"versions": versions, "conversion": conversion},
+        });
+        match check_versions(&definition) {
+            Ok(()) => None,
+            Err(Error::Unconverted {
+                versions, fields, ..
+            }) => Some((versions, fields)),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// DEF-7
+    #[test]
+    fn a_field_that_one_version_lacks_needs_a_webhook() {
+        let renamed = [
+            version("v1", true, &["host"]),
+            version("v1alpha1", false, &["domain"]),
+        ];
+        let expected = Some((
+            vec!["v1alpha1".to_owned(), "v1".to_owned()],
+            vec!["spec.domain".to_owned(), "spec.host".to_owned()],
+        ));
+        assert_eq!(checked(&renamed, &Value::Null), expected);
+        assert_eq!(checked(&renamed, &json!({"strategy": "None"})), expected);
+        assert_eq!(checked(&renamed, &json!({"strategy": "Webhook"})), None);
+        for added in [["v1", "v1alpha1"], ["v1alpha1", "v1"]] {
+            let [wide, narrow] = added;
+            let versions = [
+                version(wide, wide == "v1", &["host", "tls"]),
+                version(narrow, narrow == "v1", &["host"]),
+            ];
+            let (_, fields) = checked(&versions, &Value::Null).unwrap();
+            assert_eq!(fields, ["spec.tls"]);
+        }
+    }
+
+    /// DEF-7
+    #[test]
+    fn a_version_that_is_not_served_counts_because_objects_may_be_stored_in_it() {
+        let mut former = version("v1alpha1", false, &["domain"]);
+        former["served"] = json!(false);
+        let versions = [version("v1", true, &["host"]), former];
+        assert!(checked(&versions, &Value::Null).is_some());
+    }
+
+    #[test]
+    fn versions_with_the_same_fields_need_no_webhook() {
+        let mut described = version("v1beta1", false, &["host"]);
+        described["schema"]["openAPIV3Schema"]["description"] = json!("An earlier version.");
+        let versions = [version("v1", true, &["host"]), described];
+        assert_eq!(checked(&versions, &Value::Null), None);
+        assert_eq!(checked(&versions[..1], &Value::Null), None);
+    }
+}
