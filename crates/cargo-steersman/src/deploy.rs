@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use steersman_manifests::Files;
 
 use crate::command_line::{DeployArgs, ImageArgs};
+use crate::deployed_definitions::kept_definitions;
 use crate::error::Error;
 use crate::generate::manifests;
 use crate::project::{Project, run_to_end};
@@ -50,9 +51,15 @@ pub(crate) fn deploy(args: &DeployArgs, action: Action, objects: Objects) -> Res
         Objects::All => manifests.install(),
     };
     let documents = match action {
-        Action::Apply => documents(&files),
+        Action::Apply => {
+            let kept = kept_definitions(&kubectl(args), &manifests.definitions(), objects)?;
+            without_definitions(documents(&files), &kept)
+        }
         Action::Delete => to_delete(documents(&files)),
     };
+    if documents.is_empty() {
+        return Ok(());
+    }
     let text = documents.join(BETWEEN) + "\n";
     let mut command = kubectl(args);
     match action {
@@ -158,6 +165,17 @@ fn documents(files: &Files) -> Vec<&str> {
     objects
         .flat_map(|(_, text)| text.trim_end().split(BETWEEN))
         .collect()
+}
+
+/// Returns the documents without the definitions of these names.
+fn without_definitions<'a>(documents: Vec<&'a str>, names: &[String]) -> Vec<&'a str> {
+    let is_one = |document: &&str| {
+        let has = |line: &str| document.lines().any(|known| known == line);
+        has("kind: CustomResourceDefinition")
+            && names.iter().any(|name| has(&format!("  name: {name}")))
+    };
+    let documents = documents.into_iter();
+    documents.filter(|document| !is_one(document)).collect()
 }
 
 /// Returns the documents in the order in which their objects are deleted: definitions first, while the operator still

@@ -79,6 +79,9 @@ pub(crate) enum Error {
         /// What to do, after a colon; may be empty.
         advice: String,
     },
+    /// A definition is not written over the one on the server.
+    #[error(transparent)]
+    DefinitionKept(#[from] steersman_definitions::Error),
     /// The operator does not describe itself.
     #[error(
         "{program} describe printed no description ({problem}): its main must run `steersman::cli::Program`"

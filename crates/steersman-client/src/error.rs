@@ -214,6 +214,9 @@ pub enum Error {
     /// An owner reference could not be set.
     #[error(transparent)]
     Owner(#[from] OwnerError),
+    /// A definition was not installed, because objects would lose fields.
+    #[error(transparent)]
+    Definition(#[from] steersman_definitions::Error),
 }
 
 /// A field of an apply that another manager owns.

@@ -27,7 +27,7 @@
 //! - [`definition`] has [`Definition`].
 //! - `normal_form` writes definitions in one notation, and `release_history` remembers which ones were installed.
 //! - `schema_narrowing` compares two schemas.
-//! - `version_difference` compares the versions of one definition.
+//! - [`check_versions`] compares the versions of one definition.
 //! - `progress` reads and writes how far a migration is.
 //! - `narrowing` compares two definitions, and `plan` decides what is written.
 //! - [`difference`] has [`DefinitionDifference`].
@@ -64,3 +64,4 @@ pub use difference::DefinitionDifference;
 pub use error::Error;
 pub use metrics::DefinitionMetrics;
 pub use status::{DefinitionPhase, DefinitionStatus};
+pub use version_difference::check_versions;

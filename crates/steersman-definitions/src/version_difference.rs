@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::schema_narrowing::{Narrowing, compare};
 
-/// DEF-7: checks that a definition without a conversion webhook has the same fields in each of its versions.
+/// Checks that a definition without a conversion webhook has the same fields in each of its versions (DEF-7). The
+/// argument is a `CustomResourceDefinition` as JSON.
 ///
 /// With the strategy `None` an API server only replaces the `apiVersion` of an object. It then drops each field that
 /// the other version does not have: in its answer, and in the stored object as soon as that answer is written back.
@@ -15,7 +16,7 @@ use crate::schema_narrowing::{Narrowing, compare};
 /// # Errors
 ///
 /// [`Error::Unconverted`].
-pub(crate) fn check_versions(definition: &Value) -> Result<(), Error> {
+pub fn check_versions(definition: &Value) -> Result<(), Error> {
     if is_converted(definition) {
         return Ok(());
     }

@@ -1,9 +1,11 @@
 //! Driver: lets the API server of a test call the webhooks of this process.
 
 use serde_json::{Value, json};
+use steersman_definitions::{Error, check_versions};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::status::Status;
 use steersman_webhook::WebhookServer;
+use tracing::warn;
 
 use crate::error::{BoxError, HarnessError};
 
@@ -51,6 +53,27 @@ pub(crate) fn call(server: &ApiServer, webhooks: &WebhookServer) -> Result<(), H
         }
     }
     Ok(())
+}
+
+/// DEF-7: warns of each definition with versions that differ and no webhook. Definitions of other programs may be so; those of
+/// the operator itself need the conversions among its webhooks.
+pub(crate) fn warn_of_unconverted(server: &ApiServer) {
+    for definition in server.list(DEFINITIONS, "") {
+        if let Err(Error::Unconverted {
+            definition,
+            versions,
+            fields,
+        }) = check_versions(&definition)
+        {
+            warn!(
+                definition,
+                versions = versions.join(","),
+                fields = fields.join(","),
+                "the versions of a definition differ and no webhook converts its objects, so that these fields are lost: \
+                 pass the conversions with `OperatorTest::webhooks` if it is the operator's own"
+            );
+        }
+    }
 }
 
 /// Returns the entries of one configuration.

@@ -207,6 +207,9 @@ impl OperatorTest {
             let needed = || HarnessError::Webhooks("they need the embedded server".into());
             called_webhooks::call(env.server().ok_or_else(needed)?, webhooks)?;
         }
+        if let Some(server) = env.server() {
+            called_webhooks::warn_of_unconverted(server);
+        }
         let connection = connect(&env);
         let client = client(&connection)?;
         let namespace = Box::pin(create_namespace(&client)).await?;

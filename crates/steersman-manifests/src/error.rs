@@ -58,6 +58,9 @@ pub enum Error {
         /// The path of the missing field.
         field: &'static str,
     },
+    /// The versions of a definition differ, and no webhook of the program converts its objects.
+    #[error("{0}; the program declares its conversions with `Program::webhooks`")]
+    Unconverted(String),
     /// A webhook converts a kind that the program has no definition of.
     #[error(
         "the program converts {kind}.{group}, but has no definition of it: add it with `Program::definitions`"

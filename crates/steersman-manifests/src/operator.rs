@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use steersman_cli::Description;
 use steersman_cli::description::{DescribedKind, DescribedWebhook};
+use steersman_definitions::check_versions;
 use steersman_text::names::{self, NameRule};
 
 use crate::definition::OwnKind;
@@ -65,6 +66,11 @@ impl Operator {
                 kind: converted.kind.clone(),
             })?;
             own.convert_by(&name, &namespace);
+        }
+        // DEF-7
+        for own in &own {
+            let checked = check_versions(&own.definition);
+            checked.map_err(|error| Error::Unconverted(error.to_string()))?;
         }
         let mut webhooks = description.webhooks.clone();
         webhooks.sort_by(|a, b| (a.mutates, &a.path).cmp(&(b.mutates, &b.path)));

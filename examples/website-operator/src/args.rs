@@ -39,9 +39,12 @@ pub struct Args {
 /// The flags for the definition and the sample.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct SetupArgs {
-    /// Install the definition of the Website kind first
+    /// Install the definition of the Website kind first, with both versions, which needs the webhooks
     #[arg(long)]
     pub install: bool,
+    /// Install the definition with its newest version alone, which needs no webhooks
+    #[arg(long, conflicts_with_all = ["embedded", "webhook_bind_address"])]
+    pub install_newest_version_only: bool,
     /// Create the sample website first
     #[arg(long)]
     pub sample: bool,

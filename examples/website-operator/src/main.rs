@@ -8,7 +8,7 @@ use steersman::{Connection, shutdown_signal};
 use website_operator::args::Args;
 use website_operator::cluster::{self, Embedded};
 use website_operator::narrator::{Narrator, complain, say};
-use website_operator::setup::{self, Setup};
+use website_operator::setup::{self, Setup, SetupError};
 use website_operator::webhooks::{NAME, Webhooks};
 use website_operator::{BoxError, Settings, controller, once};
 
@@ -45,7 +45,11 @@ async fn operate(
         Some(embedded) => Some(embedded.webhooks()?),
         None => Webhooks::of(&args.webhook_bind_address, &connection),
     };
-    let installs = args.setup.install || embedded.is_some();
+    let is_newest_only = args.setup.install_newest_version_only;
+    let installs = args.setup.install || is_newest_only || embedded.is_some();
+    if installs && webhooks.is_none() && !is_newest_only {
+        return Err(SetupError::Unconverted.into());
+    }
     let mut builder = config.manager_over(connection, NAME);
     if let Some(webhooks) = &webhooks {
         builder = builder.webhooks(webhooks.server(config));

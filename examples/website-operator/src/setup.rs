@@ -32,8 +32,8 @@ const NAMESPACE: &str = "websites-system";
 pub enum SetupError {
     /// The server does not serve the kind.
     #[error(
-        "the server at {endpoint} does not serve websites.web.example.com: run again with --install, \
-         or install the definition with `kubectl apply -f manifests/crd.yaml`"
+        "the server at {endpoint} does not serve websites.web.example.com: run again with --install and \
+         --webhook-bind-address, or with --install-newest-version-only, or install the definition with `kubectl apply -f manifests/crd.yaml`"
     )]
     NotInstalled {
         /// The server's address.
@@ -41,6 +41,13 @@ pub enum SetupError {
         /// The server's error.
         source: steersman::client::Error,
     },
+    /// Both versions of the kind would be installed without the webhooks.
+    #[error(
+        "websites.web.example.com has two versions with different fields, which would be lost without the webhook that \
+         converts them: run again with --webhook-bind-address=:9443, or with --install-newest-version-only in place of \
+         --install"
+    )]
+    Unconverted,
     /// A manifest does not parse.
     #[error("the manifests of this program cannot be read")]
     Manifest(#[from] serde_saphyr::Error),

@@ -183,7 +183,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: CLIENT,
-        may: &[CACHE, API, OBJECT],
+        may: &[CACHE, DEFINITIONS, API, OBJECT],
         never: &[],
     },
     Row {
@@ -241,7 +241,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: MANIFESTS,
-        may: &[CLI, TEXT],
+        may: &[CLI, DEFINITIONS, TEXT],
         never: &["tokio", "hyper", "kube-client"],
     },
     Row {
@@ -269,7 +269,15 @@ const RANKS: &[Row] = &[
     Row {
         name: HARNESS,
         may: &[
-            MANAGER, CONTROLLER, WEBHOOK, CLIENT, CACHE, TESTENV, API, OBJECT,
+            MANAGER,
+            CONTROLLER,
+            WEBHOOK,
+            CLIENT,
+            CACHE,
+            DEFINITIONS,
+            TESTENV,
+            API,
+            OBJECT,
         ],
         never: &[],
     },

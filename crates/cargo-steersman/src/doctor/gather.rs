@@ -27,7 +27,9 @@ use crate::doctor::permissions::{check_permissions, questions};
 use crate::doctor::served_kinds::{check_kinds, needed_kinds, resource};
 use crate::doctor::target::{ListedObject, TargetCluster};
 use crate::doctor::webhook_setup::{WebhookFacts, check_webhooks};
-use crate::doctor::workload::{PodFacts, check_deployment, elects, flag_value, has_flag, is_ready};
+use crate::doctor::workload::{
+    PodFacts, check_conversion_flags, check_deployment, elects, flag_value, has_flag, is_ready,
+};
 
 /// An operator and the cluster in which it is examined.
 pub(crate) struct Examination<'a> {
@@ -83,10 +85,11 @@ impl Examination<'_> {
         sections.push(section("leader election", vec![lease]));
         let name = self.own_key().to_string();
         let pods = self.pods(&deployment).await;
-        sections.push(section(
-            "deployment",
-            check_deployment(&name, &deployment, &pods),
-        ));
+        let mut findings = check_deployment(&name, &deployment, &pods);
+        if !self.description.converted.is_empty() {
+            findings.extend(check_conversion_flags(&name, &deployment));
+        }
+        sections.push(section("deployment", findings));
         let mut objects = Vec::new();
         for (wanted, present) in pairs() {
             objects.extend(self.objects(wanted, present).await);

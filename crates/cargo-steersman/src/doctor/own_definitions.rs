@@ -8,6 +8,10 @@ use crate::doctor::finding::{Finding, Seen};
 /// The number of differences that are printed.
 const SHOWN: usize = 10;
 const INSTALL: &str = "the leader installs it with --install, which the generated Deployment has; or run `cargo steersman install`";
+/// The flag `--install` alone never sets a conversion.
+const CONVERT: &str = "run the operator with --install and with --webhook-bind-address, which the generated Deployment has: the leader \
+     then sets the webhook; or run `cargo steersman install`. Fields that were dropped meanwhile are lost: compare the \
+     objects with a backup";
 
 /// Checks one definition of the program.
 pub(crate) fn check_definition(wanted: &Value, seen: &Seen<Option<Value>>) -> Vec<Finding> {
@@ -38,7 +42,7 @@ fn conversion(name: &str, wanted: &Value, present: &Value) -> Option<Finding> {
         "{name} has several versions and no conversion webhook: objects are served in another version without being \
          converted"
     );
-    Some(Finding::problem(text, INSTALL))
+    Some(Finding::problem(text, CONVERT))
 }
 
 fn difference(
@@ -207,7 +211,10 @@ mod tests {
         assert_eq!(check(|_| ()), [""; 0]);
         let conversion =
             check(|present| present["spec"]["conversion"] = json!({"strategy": "None"}));
-        assert_one(&conversion, &["no conversion webhook", "--install"]);
+        assert_one(
+            &conversion,
+            &["no conversion webhook", "--webhook-bind-address"],
+        );
         let version = check(|present| {
             present["spec"]["versions"].as_array_mut().unwrap().pop();
         });

@@ -54,6 +54,27 @@ pub(crate) fn elects(seen: &Seen<Option<Value>>) -> bool {
     wanted_replicas(deployment) > 0 && has_flag(deployment, "--leader-elect")
 }
 
+/// DEF-7: finds a Deployment that installs a converted definition without the webhook that converts its objects. The
+/// operator refuses to start with these flags; one of an earlier release installs the definition without a conversion.
+pub(crate) fn check_conversion_flags(
+    name: &str,
+    deployment: &Seen<Option<Value>>,
+) -> Option<Finding> {
+    let deployment = deployment.as_ref().ok()?.as_ref()?;
+    let address = flag_value(deployment, "--webhook-bind-address");
+    let is_served = address.is_some_and(|address| address != "0");
+    let is_newest = has_flag(deployment, "--install-newest-version-only");
+    if is_served || is_newest || !has_flag(deployment, "--install") {
+        return None;
+    }
+    let text = format!(
+        "Deployment {name} has --install without --webhook-bind-address, and the versions of a kind need the webhook"
+    );
+    let advice = "add --webhook-bind-address=:9443 to its args, as the generated Deployment has it; or install the newest \
+                  version alone with --install-newest-version-only";
+    Some(Finding::problem(text, advice))
+}
+
 /// Checks the Deployment of the operator and its Pods.
 pub(crate) fn check_deployment(
     name: &str,
@@ -214,6 +235,31 @@ mod tests {
         let apart = json!({"spec": {"template": {"spec": {"containers": [{"args": words}]}}}});
         assert_eq!(flag_value(&apart, words[0]), Some("other"));
         assert!(elects(&Ok(Some(deployment))) && !elects(&Ok(None)));
+    }
+
+    /// DEF-7
+    #[test]
+    fn a_deployment_that_installs_versions_without_their_webhook_is_a_problem() {
+        let check = |args: &[&str]| {
+            let deployment =
+                json!({"spec": {"template": {"spec": {"containers": [{"args": args}]}}}});
+            check_conversion_flags("a/b", &Ok(Some(deployment)))
+        };
+        for wrong in [
+            &["--install"][..],
+            &["--install", "--webhook-bind-address=0"],
+        ] {
+            let found = check(wrong).unwrap();
+            assert_eq!(found.level, Level::Problem);
+            assert!(found.advice[0].contains("--webhook-bind-address=:9443"));
+        }
+        for right in [
+            &["--install", "--webhook-bind-address=:9443"][..],
+            &["--install", "--install-newest-version-only"],
+            &["--leader-elect"],
+        ] {
+            assert!(check(right).is_none());
+        }
     }
 
     #[test]

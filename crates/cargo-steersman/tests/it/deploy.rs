@@ -20,6 +20,11 @@ fn operator(here: &Path) -> impl Fn(&[&str]) -> Command {
     }
 }
 
+fn has_kubectl() -> bool {
+    let mut kubectl = Command::new("kubectl");
+    kubectl.args(["version", "--client"]).output().is_ok()
+}
+
 #[test]
 fn rules_by_hand_are_in_the_role_and_an_error_names_their_file() {
     let here = tempfile::tempdir().unwrap();
@@ -67,10 +72,7 @@ fn a_missing_kubectl_is_noticed_before_the_build() {
 
 #[tokio::test]
 async fn a_namespace_of_another_name_must_exist_and_is_not_changed() {
-    let has_kubectl = Command::new("kubectl")
-        .args(["version", "--client"])
-        .output();
-    if has_kubectl.is_err() {
+    if !has_kubectl() {
         return;
     }
     let here = tempfile::tempdir().unwrap();
@@ -110,5 +112,70 @@ async fn a_namespace_of_another_name_must_exist_and_is_not_changed() {
     let own = server.get("namespaces", "", "greeter-system").unwrap();
     let level = "pod-security.kubernetes.io/enforce";
     assert_eq!(own["metadata"]["labels"][level], "restricted");
+    serving.stop().await;
+}
+
+/// DEF-1, DEF-2
+#[tokio::test]
+async fn definitions_by_which_objects_would_lose_fields_are_not_written() {
+    if !has_kubectl() {
+        return;
+    }
+    let definitions = "customresourcedefinitions.apiextensions.k8s.io";
+    let name = "greetings.example.com";
+    let here = tempfile::tempdir().unwrap();
+    let run = operator(here.path());
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let kubeconfig = here.path().join("kubeconfig");
+    serving.write_kubeconfig(&kubeconfig).unwrap();
+    let program = example_program();
+    let run = |words: &[&str]| {
+        let mut command = run(words);
+        command.args(["--program", program.to_str().unwrap()]);
+        command
+            .env("KUBECONFIG", &kubeconfig)
+            .env("HOME", here.path());
+        command
+    };
+    let wait = |mut command: Command, passes: bool| async move {
+        let run = move || match passes {
+            true => succeeds(&mut command),
+            false => fails(&mut command),
+        };
+        tokio::task::spawn_blocking(run).await.unwrap()
+    };
+    wait(run(&["install"]), true).await;
+    let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
+    let change = |change: &dyn Fn(&mut serde_json::Map<String, serde_json::Value>)| {
+        let mut present = server.get(definitions, "", name).unwrap();
+        let properties = present.pointer_mut(&format!("{spec}/properties")).unwrap();
+        change(properties.as_object_mut().unwrap());
+        server.install_crd(present).unwrap()
+    };
+    // A later release has one more field.
+    change(&|fields| drop(fields.insert("added".to_owned(), json!({"type": "string"}))));
+    let later = server.get(definitions, "", name).unwrap();
+    for command in [run(&["install"]), run(&["deploy"])] {
+        wait(command, true).await;
+        assert_eq!(server.get(definitions, "", name).unwrap(), later);
+    }
+    // Another one has that field in place of one of the program's.
+    let fields = later.pointer(&format!("{spec}/properties")).unwrap();
+    let own = fields
+        .as_object()
+        .unwrap()
+        .keys()
+        .find(|key| *key != "added");
+    let own = own.unwrap().clone();
+    change(&|fields| drop(fields.remove(&own)));
+    let other = server.get(definitions, "", name).unwrap();
+    let error = wait(run(&["install"]), false).await;
+    assert!(
+        error.contains("spec.added: the field is removed"),
+        "{error}"
+    );
+    wait(run(&["deploy"]), true).await;
+    assert_eq!(server.get(definitions, "", name).unwrap(), other);
     serving.stop().await;
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::{Value, json};
+use steersman_definitions::{Definition, DefinitionDifference, Error as DefinitionError};
 use steersman_object::{Gvk, Object, ObjectKey, Selection};
 use tokio::time::{Instant, sleep};
 
@@ -136,12 +138,15 @@ impl Client {
     /// Installs the definition of a kind: applies it, and waits until the server serves the kind in each version that
     /// the definition serves. An older definition is updated.
     ///
-    /// It is for tests and demonstrations, and compares nothing: `steersman_definitions::Definitions` refuses what would
-    /// harm stored objects, and migrates them. A controller waits for a missing kind by itself. Zero and `Duration::MAX` mean no limit.
+    /// It is for tests and demonstrations, and migrates nothing: an operator declares `steersman_definitions::Definitions`.
+    /// A definition of a later release stays. A controller waits for a missing kind by itself. Zero and `Duration::MAX`
+    /// mean no limit.
     ///
     /// # Errors
     ///
-    /// Those of [`apply`](Self::apply) and of [`await_condition`](Self::await_condition), and a kind that is not served
+    /// [`Error::Definition`] if objects would lose fields: its versions differ and no webhook converts them, or it accepts
+    /// less than the definition on the server. Those of [`apply`](Self::apply) and of
+    /// [`await_condition`](Self::await_condition), and a kind that is not served
     /// ([`is_kind_not_served`](Error::is_kind_not_served)) after the timeout.
     ///
     /// # Cancel safety
@@ -164,9 +169,11 @@ impl Client {
         timeout: Duration,
     ) -> Result<(), Error> {
         let start = Instant::now();
-        // Boxed, because these futures are large.
-        Box::pin(self.apply(definition)).await?;
         let key = definition.key();
+        // Boxed, because these futures are large.
+        if Box::pin(self.has_to_be_installed(definition)).await? {
+            Box::pin(self.apply(definition)).await?;
+        }
         let established = self.await_condition(&key, is_crd_established(), timeout);
         Box::pin(established).await?;
         let spec = &definition.spec;
@@ -183,5 +190,31 @@ impl Client {
             }
         }
         Ok(())
+    }
+
+    /// Returns whether a definition has to be written, or an error if objects would lose fields.
+    async fn has_to_be_installed(
+        &self,
+        definition: &CustomResourceDefinition,
+    ) -> Result<bool, Error> {
+        let wanted = Definition::new(definition);
+        // DEF-7: without a request.
+        wanted.check()?;
+        let present = self.live().get_opt(&definition.key()).await?;
+        // The type has maps with text keys only, so it can always be written as JSON.
+        let present: Option<Value> = present.map(|found: CustomResourceDefinition| json!(found));
+        match DefinitionDifference::between(present.as_ref(), wanted.content()) {
+            DefinitionDifference::Equal | DefinitionDifference::Later(_) => Ok(false),
+            // DEF-1
+            DefinitionDifference::ToMigrate(problems) | DefinitionDifference::Refused(problems) => {
+                let definition = wanted.name().to_owned();
+                Err(DefinitionError::Narrowed {
+                    definition,
+                    problems,
+                }
+                .into())
+            }
+            _ => Ok(true),
+        }
     }
 }

@@ -446,3 +446,38 @@ async fn an_installed_kind_is_served_in_each_version() {
         report(&error)
     );
 }
+
+/// DEF-7
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_loses_fields_is_not_installed() {
+    let server = ApiServer::new();
+    let client = client_of(&server);
+    let with_fields = |fields: [&str; 2]| {
+        let mut definition = sites(&["v1", "v2"]);
+        for (version, field) in definition.spec.versions.iter_mut().zip(fields) {
+            let schema = json!({"openAPIV3Schema": {
+                "type": "object", "properties": {field: {"type": "string"}},
+            }});
+            version.schema = Some(serde_json::from_value(schema).unwrap());
+        }
+        definition
+    };
+    let renamed = with_fields(["host", "domain"]);
+    let error = client.install(&renamed, LIMIT).await.unwrap_err();
+    assert!(
+        error.to_string().contains("differ in domain, host"),
+        "{error}"
+    );
+    assert_eq!(server.requests().count(|_| true), 0);
+    client
+        .install(&with_fields(["host", "host"]), LIMIT)
+        .await
+        .unwrap();
+    // Stored objects would lose the former field.
+    let other = with_fields(["name", "name"]);
+    let error = client.install(&other, LIMIT).await.unwrap_err();
+    assert!(
+        error.to_string().contains("v1.host: the field is removed"),
+        "{error}"
+    );
+}

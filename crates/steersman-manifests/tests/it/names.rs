@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use steersman_cli::Description;
-use steersman_manifests::{Manifests, Options, RuleList};
+use steersman_manifests::{Error, Manifests, Options, RuleList};
 use steersman_text::yaml;
 
 use crate::examples::{OBSERVED, everything, simple};
@@ -69,6 +69,12 @@ fn kinds_of_one_name_in_two_groups_have_roles_of_their_own() {
     other["spec"]["group"] = json!("shop.example.com");
     other["metadata"]["name"] = json!("websites.shop.example.com");
     description.definitions.push(other);
+    // Its versions differ: without a conversion it is refused.
+    let refused = Manifests::new(&description, &RuleList::default(), &Options::default());
+    assert!(matches!(refused, Err(Error::Unconverted(_))));
+    let mut converted = description.converted[0].clone();
+    "shop.example.com".clone_into(&mut converted.group);
+    description.converted.push(converted);
     let manifests = Manifests::new(&description, &RuleList::default(), &Options::default());
     let files = manifests.unwrap().rbac();
     for group in ["web", "shop"] {

@@ -100,7 +100,15 @@ async fn on_a_configured_cluster_nothing_is_installed_without_a_flag() {
     let definitions = "customresourcedefinitions.apiextensions.k8s.io";
     assert!(env.server().unwrap().list(definitions, "").is_empty());
 
-    let output = run(&home, &["--once", "--install", "--sample"]).await;
+    // DEF-7: both versions need the webhooks.
+    let error = error_of(&run(&home, &["--once", "--install", "--sample"]).await);
+    for way_out in ["--webhook-bind-address", "--install-newest-version-only"] {
+        assert!(error.contains(way_out), "{error}");
+    }
+    assert!(env.server().unwrap().list(definitions, "").is_empty());
+
+    let newest = ["--once", "--install-newest-version-only", "--sample"];
+    let output = run(&home, &newest).await;
     assert!(output.status.success(), "{}", text(&output.stderr));
 }
 
@@ -108,7 +116,7 @@ async fn on_a_configured_cluster_nothing_is_installed_without_a_flag() {
 async fn once_prints_the_obstacle_that_a_user_must_remove_instead_of_waiting() {
     let (env, home) = configured().await;
     let server = env.server().unwrap();
-    let output = run(&home, &["--install", "--once"]).await;
+    let output = run(&home, &["--install-newest-version-only", "--once"]).await;
     assert!(
         error_of(&output).contains("--sample"),
         "{}",
