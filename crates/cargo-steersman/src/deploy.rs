@@ -1,5 +1,7 @@
 //! Driver: `cargo steersman install`, `deploy` and their opposites, with kubectl; and `image`.
 
+mod kept_definitions;
+
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,10 +9,10 @@ use std::process::{Command, Stdio};
 use steersman_manifests::Files;
 
 use crate::command_line::{DeployArgs, ImageArgs};
-use crate::deployed_definitions::kept_definitions;
 use crate::error::Error;
 use crate::generate::manifests;
 use crate::project::{Project, run_to_end};
+use kept_definitions::kept_definitions;
 
 /// What is done with the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

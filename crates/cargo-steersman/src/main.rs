@@ -33,7 +33,6 @@ mod kubeconfig;
 mod new;
 mod add;
 mod generate;
-mod deployed_definitions;
 mod deploy;
 mod dev;
 mod doctor;

@@ -12,7 +12,9 @@ use std::borrow::Cow;
 
 use steersman_object::{Kind, Object, decode_json};
 
+use crate::apply_digest::ApplyDigest;
 use crate::event::{Decoded, Malformed};
+use crate::field_managers::FieldManagers;
 use crate::head::{Head, RawObject};
 use raw::Prepared;
 
@@ -22,6 +24,8 @@ pub(crate) struct Decoder {
     kind: Kind,
     drop_managed_fields: bool,
     metadata_only: bool,
+    /// The managers of which applies are recognised.
+    managers: FieldManagers,
 }
 
 impl Decoder {
@@ -30,7 +34,21 @@ impl Decoder {
             kind,
             drop_managed_fields,
             metadata_only: false,
+            managers: FieldManagers::default(),
         }
+    }
+
+    /// Returns the same decoder, which keeps `managedFields` if `keep` is set.
+    pub(crate) fn keep_managed_fields(self, keep: bool) -> Self {
+        Self {
+            drop_managed_fields: !keep,
+            ..self
+        }
+    }
+
+    /// Returns the same decoder, which recognises the applies of these managers.
+    pub(crate) fn recognise_applies(self, managers: FieldManagers) -> Self {
+        Self { managers, ..self }
     }
 
     /// Returns the same decoder, which drops everything but the metadata if `enough` is set.
@@ -72,12 +90,14 @@ impl Decoder {
             );
             return malformed(&prepared.json, problem).into();
         }
+        let mut prepared = prepared;
+        let applies = std::mem::take(&mut prepared.applies);
         let json = match plain_object(prepared) {
-            Ok(object) => return Decoded::Good(object),
+            Ok(object) => return Decoded::Good(object.with_applies(applies)),
             Err(json) => json,
         };
         match RawObject::from_json(json.to_vec()) {
-            Ok(object) => Decoded::Good(object),
+            Ok(object) => Decoded::Good(object.with_applies(applies)),
             // An error may quote a value, and an annotation of a Secret may hold the whole Secret.
             Err(error) if is_secret(&self.kind) && !error.starts_with("metadata.name") => {
                 malformed(&json, "its metadata has another shape".to_owned()).into()
@@ -89,10 +109,13 @@ impl Decoder {
     pub(crate) fn prepared<'a>(&self, raw: &'a [u8]) -> Prepared<'a> {
         let (gvk, drop) = (self.kind.gvk(), self.drop_managed_fields);
         if self.metadata_only {
-            raw::metadata_of(raw, gvk, drop).unwrap_or_else(|| Prepared::unread(raw))
-        } else {
-            raw::prepare(raw, gvk, drop)
+            return raw::metadata_of(raw, gvk, drop).unwrap_or_else(|| Prepared::unread(raw));
         }
+        let mut prepared = raw::prepare(raw, gvk, drop);
+        if self.managers.may_own_fields_of(raw) {
+            prepared.applies = ApplyDigest::found_in(raw, gvk, &self.managers);
+        }
+        prepared
     }
 }
 

@@ -12,6 +12,8 @@ use serde_json::Deserializer;
 use serde_json::value::RawValue;
 use steersman_object::{Object, ObjectKey, ResourceVersion};
 
+use crate::apply_digest::ApplyDigest;
+
 /// The metadata of an object, for routing.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -43,6 +45,7 @@ pub struct RawObject {
     head: Head,
     json: Box<[u8]>,
     conformity: Conformity,
+    applies: Box<[ApplyDigest]>,
 }
 
 /// What is known of the JSON of an object before it is decoded as a type.
@@ -158,6 +161,7 @@ impl RawObject {
             head,
             json,
             conformity: Conformity::Unchecked,
+            applies: Box::default(),
         })
     }
 
@@ -168,7 +172,14 @@ impl RawObject {
             head,
             json,
             conformity,
+            applies: Box::default(),
         }
+    }
+
+    /// Returns the object with these digests: see [`applies`](Self::applies).
+    #[must_use]
+    pub fn with_applies(self, applies: Box<[ApplyDigest]>) -> Self {
+        Self { applies, ..self }
     }
 
     /// Encodes an object as it would arrive, for other implementations of [`ListWatch`](crate::ListWatch).
@@ -197,6 +208,13 @@ impl RawObject {
     #[must_use]
     pub fn conformity(&self) -> Conformity {
         self.conformity
+    }
+
+    /// Returns the digests of the program's own applies that left the object in this state: those of the
+    /// [`FieldManagers`](crate::FieldManagers) that the reader of the object knew when it arrived.
+    #[must_use]
+    pub fn applies(&self) -> &[ApplyDigest] {
+        &self.applies
     }
 
     /// Returns the head and the JSON.

@@ -29,6 +29,8 @@
 //! - [`request_info`] has [`RequestInfo`], which describes a request in errors.
 //! - [`error`] has [`Error`], the errors of requests.
 //! - [`options`] has the options of requests.
+//! - `amount` compares quantities, `owned_fields` reads `managedFields`, [`field_managers`] has [`FieldManagers`], the managers of a
+//!   program, and [`apply_digest`] has [`ApplyDigest`], which recognises their applies.
 //! - [`head`] has [`RawObject`], the JSON of an object that is not decoded as a type, and its [`Head`].
 //! - [`event`] has [`ListPart`], [`ListPage`], [`WatchEvent`] and [`Decoded`].
 //! - `warning` parses the warnings of a server.
@@ -54,6 +56,10 @@
 pub mod request_info;
 pub mod error;
 pub mod options;
+mod amount;
+mod owned_fields;
+pub mod field_managers;
+pub mod apply_digest;
 pub mod head;
 pub mod event;
 mod warning;
@@ -74,6 +80,7 @@ pub mod discovery;
 pub use kube_client;
 
 pub use api::Api;
+pub use apply_digest::ApplyDigest;
 pub use config::ConfigChoice;
 pub use connection::Connection;
 pub use decode::decode_raw_object;
@@ -81,6 +88,7 @@ pub use discovery::{Mapper, Served};
 pub use encoding::Encoding;
 pub use error::{Error, Refusal};
 pub use event::{Decoded, ListPage, ListPart, Malformed, PageEnd, WatchEvent};
+pub use field_managers::FieldManagers;
 pub use head::{Conformity, Head, RawObject};
 pub use list_watch::{ApiListWatch, ListStream, ListWatch, WatchStream};
 pub use metrics::ConnectionMetrics;
@@ -88,6 +96,7 @@ pub use options::{
     DeleteOptions, Extent, FieldValidation, PageRequest, Paging, Patch, Propagation, VersionMatch,
     WatchOptions, WriteOptions,
 };
+pub use owned_fields::{ItemKeys, OwnedFields};
 pub use problem_log::ProblemLog;
 pub use request::answered_object::AnsweredObject;
 pub use request::transport::DEFAULT_REQUEST_TIMEOUT;

@@ -12,6 +12,7 @@ use crate::decode::Decoder;
 use crate::decode::bodies::{Events, Page};
 use crate::error::Error;
 use crate::event::{ListPage, ListPart, WatchEvent};
+use crate::field_managers::FieldManagers;
 use crate::head::RawObject;
 use crate::options::{Extent, PageRequest, WatchOptions};
 use crate::pages;
@@ -87,7 +88,14 @@ impl ApiListWatch {
     /// Sets whether objects keep their `managedFields`; off by default.
     #[must_use]
     pub fn keep_managed_fields(mut self, keep: bool) -> Self {
-        self.decoder = Decoder::new(self.kind.clone(), !keep);
+        self.decoder = self.decoder.keep_managed_fields(keep);
+        self
+    }
+
+    /// Recognises the applies of these managers in the objects that arrive: see [`RawObject::applies`]. None by default.
+    #[must_use]
+    pub fn recognise_applies(mut self, managers: FieldManagers) -> Self {
+        self.decoder = self.decoder.recognise_applies(managers);
         self
     }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::RwLock;
-use steersman_api::{ApiListWatch, kube_client};
+use steersman_api::{ApiListWatch, FieldManagers, kube_client};
 use steersman_informer::internal::StoreInternals as _;
 use steersman_informer::{Informer, Mirror, State};
 use steersman_object::{Kind, Object, ObjectKey};
@@ -223,6 +223,7 @@ impl InformerEntry {
     pub(crate) fn run(
         &self,
         client: kube_client::Client,
+        managers: FieldManagers,
         turns: Arc<Semaphore>,
         cancel: &CancellationToken,
     ) -> Task {
@@ -231,7 +232,9 @@ impl InformerEntry {
         let settings = advice.coverage.settings(advice.namespace.as_deref());
         let keep = settings.is_some_and(Settings::keeps_managed_fields);
         let list_watch = ApiListWatch::new(client, self.kind().clone(), namespace);
-        let list_watch = list_watch.keep_managed_fields(keep);
+        let list_watch = list_watch
+            .keep_managed_fields(keep)
+            .recognise_applies(managers);
         let cancel = cancel.child_token();
         let run = self.inner.mirror.run(list_watch, cancel.clone());
         let this = self.clone();

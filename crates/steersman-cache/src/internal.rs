@@ -54,6 +54,10 @@ pub trait CacheInternals {
     /// (RYOW-10). Running informers are not affected.
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion);
 
+    /// Recognises the applies of a program's field managers in the objects of informers, for
+    /// [`Mirror::is_applied`]. Objects that arrived before are not looked at again.
+    fn note_field_manager(&self, program: &str);
+
     /// Notes why the server cannot be reached, or that it can (`None`). Until it can, a read of a kind that has not
     /// synced fails with this reason instead of waiting, and [`Cache::trouble`] names it. Informers are not affected.
     fn note_server_problem(&self, problem: Option<(Reason, &str)>);
@@ -133,6 +137,10 @@ impl CacheInternals for Cache {
 
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion) {
         self.shared.written_versions.raise(gvk, version);
+    }
+
+    fn note_field_manager(&self, program: &str) {
+        self.shared.field_managers.note(program);
     }
 
     fn note_server_problem(&self, problem: Option<(Reason, &str)>) {

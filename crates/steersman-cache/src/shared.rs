@@ -12,6 +12,7 @@ use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
+use steersman_api::FieldManagers;
 use steersman_informer::{Budget, Informer, InformerOptions, Mirror, ServerHealth, Subscription};
 use steersman_object::{Gvk, Kind, Object, ObjectKey, TypedObject};
 use tokio::sync::{Notify, watch};
@@ -53,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) server_problem: ServerProblem,
     /// The versions that this process wrote, for first lists (RYOW-10).
     pub(crate) written_versions: Arc<WrittenVersions>,
+    /// The field managers of which informers recognise the applies.
+    pub(crate) field_managers: FieldManagers,
     /// Wakes the supervisor when an informer was declared.
     declared: Notify,
     /// The registry's phase, for tasks that wait for a change.
@@ -83,6 +86,7 @@ impl Shared {
             credentials: Arc::default(),
             server_problem: ServerProblem::default(),
             written_versions: Arc::default(),
+            field_managers: FieldManagers::default(),
             declared: Notify::new(),
             phase: watch::Sender::new(Phase::Declaring),
         }

@@ -33,8 +33,8 @@
 //! - [`Client::ensure`]: creates an object, or sends the difference to the existing one. Nothing is sent if there is
 //!   no difference.
 //! - [`Client::apply`], [`apply_part`](Client::apply_part): server-side apply.
-//! - [`Client::ensure_applied`]: server-side apply for reconcilers. Nothing is sent if the object is in the state that
-//!   the same apply left (`CLIENT-10`).
+//! - [`Client::ensure_applied`]: server-side apply for reconcilers. Nothing is sent if the object is in the state in which
+//!   the apply would leave it (`CLIENT-10`, `CLIENT-12`).
 //! - [`Client::status`]: changes of the status, by difference too.
 //! - [`Client::ensure_with_status`]: ensures an object and its status with one closure.
 //! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: leave the finalizers of others in place.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use steersman_api::{Api, Connection, Mapper, kube_client};
 use steersman_cache::Cache;
+use steersman_cache::internal::CacheInternals as _;
 use steersman_object::{Kind, Object, ObjectKey, Selection};
 use tokio::sync::OnceCell;
 
@@ -43,6 +44,11 @@ struct Inner {
 impl Shared {
     pub(crate) fn new(cache: Cache, connection: Connection, options: ClientOptions) -> Self {
         let mapper = Mapper::new(connection.clone());
+        // CLIENT-12: before the informers list the objects that were applied.
+        cache.note_field_manager(&connection.program());
+        if let Some(manager) = options.given_field_manager() {
+            cache.note_field_manager(manager);
+        }
         let own = Arc::new(WriteTracker::new(cache.clone()));
         let host = Arc::from(connection.host());
         let inner = Inner {

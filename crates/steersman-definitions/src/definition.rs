@@ -1,11 +1,11 @@
 //! Words: a definition that an operator installs, with what is allowed about it.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_core::Version;
 use serde_json::{Value, json};
 use steersman_object::{Gvk, Kind, ObjectKey, Scope};
 
 use crate::error::Error;
-use crate::narrowing::priority;
 use crate::number_formats;
 use crate::version_difference::{check_versions, is_converted};
 
@@ -209,6 +209,12 @@ pub(crate) fn stored_kind(definition: &Value) -> Option<Kind> {
     };
     let gvk = Gvk::new(group, version["name"].as_str()?, kind);
     Some(Kind::new(gvk, spec["names"]["plural"].as_str()?, scope))
+}
+
+/// Returns the rank of a version among those of a kind (`CompareKubeAwareVersionStrings` of apimachinery): v1 is after
+/// v1beta1.
+pub(crate) fn priority(version: &str) -> impl Ord + use<> {
+    Version::parse(version).priority()
 }
 
 /// Returns the definition as JSON. The type has maps with text keys only, so it can always be written.

@@ -24,10 +24,10 @@
 //! - [`status`] has [`DefinitionStatus`].
 //! - [`metrics`] has [`DefinitionMetrics`].
 //! - `number_formats` replaces formats that API servers do not know.
-//! - [`definition`] has [`Definition`].
-//! - `normal_form` writes definitions in one notation, and `release_history` remembers which ones were installed.
 //! - `schema_narrowing` compares two schemas.
 //! - [`check_versions`] compares the versions of one definition.
+//! - [`definition`] has [`Definition`].
+//! - `normal_form` writes definitions in one notation, and `release_history` remembers which ones were installed.
 //! - `progress` reads and writes how far a migration is.
 //! - `narrowing` compares two definitions, and `plan` decides what is written.
 //! - [`difference`] has [`DefinitionDifference`].
@@ -42,11 +42,11 @@ pub mod error;
 pub mod status;
 pub mod metrics;
 mod number_formats;
+mod schema_narrowing;
+mod version_difference;
 pub mod definition;
 mod normal_form;
 mod release_history;
-mod schema_narrowing;
-mod version_difference;
 mod progress;
 mod narrowing;
 mod plan;

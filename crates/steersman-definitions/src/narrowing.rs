@@ -1,8 +1,8 @@
 //! Machine: finds what a definition on the server accepts and another definition does not.
 
-use kube_core::Version;
 use serde_json::Value;
 
+use crate::definition::priority;
 use crate::progress::StoredObjects;
 use crate::schema_narrowing::{Narrowing, compare, names};
 
@@ -92,12 +92,6 @@ fn name(version: &Value) -> &str {
 
 fn schema(version: &Value) -> &Value {
     &version["schema"]["openAPIV3Schema"]
-}
-
-/// Returns the rank of a version among those of a kind (`CompareKubeAwareVersionStrings` of apimachinery): v1 is after
-/// v1beta1.
-pub(crate) fn priority(version: &str) -> impl Ord + use<> {
-    Version::parse(version).priority()
 }
 
 #[cfg(test)]

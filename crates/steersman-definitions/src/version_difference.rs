@@ -38,7 +38,7 @@ pub fn check_versions(definition: &Value) -> Result<(), Error> {
         if !found.is_empty() {
             differing.push(name(version).to_owned());
         }
-        fields.extend(found.into_iter().map(field));
+        fields.extend(found.iter().map(field));
     }
     if differing.is_empty() {
         return Ok(());
@@ -68,7 +68,7 @@ fn schema(version: &Value) -> &Value {
 }
 
 /// Returns the field of a difference, as in `spec.replicas`; the root is `the whole object`.
-fn field(difference: Narrowing) -> String {
+fn field(difference: &Narrowing) -> String {
     match difference.path.strip_prefix('.') {
         Some(path) => path.to_owned(),
         None => "the whole object".to_owned(),

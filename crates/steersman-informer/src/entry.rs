@@ -6,11 +6,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::Mutex;
-use steersman_api::{Head, Malformed, RawObject};
+use steersman_api::{ApplyDigest, Head, Malformed, RawObject};
 use steersman_object::{Labels, Object, ObjectKey, ResourceVersion, Uid};
 
 use crate::body::{Body, DecodeResult};
@@ -45,6 +45,9 @@ struct Inner {
     owners_and_finalizers: Arc<OwnersAndFinalizers>,
     annotations_hash: u32,
     deleting: bool,
+    /// Unset for the many objects that this program does not apply. One pointer, because each object has it.
+    #[expect(clippy::box_collection, reason = "one pointer in place of three words")]
+    applies: OnceLock<Box<Vec<ApplyDigest>>>,
     body: Body,
 }
 
@@ -209,6 +212,7 @@ impl<K> Entry<K> {
             ),
             annotations_hash: head.annotations_hash,
             deleting: head.deleting,
+            applies: OnceLock::new(),
             body,
         };
         Self {
@@ -228,10 +232,26 @@ impl RawEntry {
         before: Option<&Self>,
         interners: &Interners,
     ) -> Self {
-        let conformity = object.conformity();
+        let (conformity, applies) = (object.conformity(), object.applies().to_vec());
         let (head, json) = object.into_parts();
         let body = Body::new(json, conformity, extent, context);
-        Self::of_parts(head, body, before, interners)
+        let entry = Self::of_parts(head, body, before, interners);
+        entry.note_applies(applies);
+        entry
+    }
+
+    /// Sets the applies that left this version of the object, when its whole body arrives.
+    pub(crate) fn note_applies(&self, applies: Vec<ApplyDigest>) {
+        if !applies.is_empty() {
+            // The same version arrived before with the same fields.
+            let _ = self.inner.applies.set(Box::new(applies));
+        }
+    }
+
+    /// Returns whether an apply with this digest would change nothing.
+    pub(crate) fn is_applied(&self, apply: &ApplyDigest) -> bool {
+        let applies = self.inner.applies.get();
+        applies.is_some_and(|applies| applies.contains(apply))
     }
 
     /// Returns the cached object. This counts as a read.

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use steersman_api::{Decoded, ListWatch, Malformed, RawObject};
-use steersman_object::{Kind, Object, ObjectKey, Selection};
+use steersman_api::{ApplyDigest, Decoded, ListWatch, Malformed, RawObject};
+use steersman_object::{Kind, Object, ObjectKey, ResourceVersion, Selection};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -107,6 +107,18 @@ impl Mirror {
     #[must_use]
     pub fn key_state(&self, key: &ObjectKey) -> KeyState {
         self.core.key_state(key)
+    }
+
+    /// Returns whether the store holds this version of an object, and an apply with this digest would change nothing in
+    /// it (CLIENT-12). Only applies of the managers that the list and the watch recognise are known.
+    #[must_use]
+    pub fn is_applied(
+        &self,
+        key: &ObjectKey,
+        version: &ResourceVersion,
+        apply: &ApplyDigest,
+    ) -> bool {
+        self.core.is_applied(key, version, apply)
     }
 
     /// Asks for as much of the objects as a `K` needs, without a view. After the informer [has

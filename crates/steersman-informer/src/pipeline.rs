@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
-use steersman_api::ListWatch;
 use steersman_api::encoding::has_protobuf;
-use steersman_object::{Jitter, Kind, Object, ObjectKey};
+use steersman_api::{ApplyDigest, ListWatch};
+use steersman_object::{Jitter, Kind, Object, ObjectKey, ResourceVersion};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -178,6 +178,18 @@ impl Core {
                 is_deleting: entry.is_deleting(),
             }),
         }
+    }
+
+    /// Returns whether the store holds this version, and an apply with this digest would change nothing in it.
+    pub(crate) fn is_applied(
+        &self,
+        key: &ObjectKey,
+        version: &ResourceVersion,
+        apply: &ApplyDigest,
+    ) -> bool {
+        let indexer = self.shared.indexer.read();
+        let stored = indexer.get(key);
+        stored.is_some_and(|entry| entry.version() == version && entry.is_applied(apply))
     }
 
     /// Returns whether the store was ever complete with this extent. Every read calls this, so it

@@ -145,7 +145,8 @@ impl Transform {
                 self.name
             ));
         }
-        Ok(changed)
+        // They are about the object as the server has it.
+        Ok(changed.with_applies(object.applies().into()))
     }
 }
 

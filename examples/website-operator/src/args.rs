@@ -38,6 +38,10 @@ pub struct Args {
 
 /// The flags for the definition and the sample.
 #[derive(Debug, Clone, Copy, clap::Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 pub struct SetupArgs {
     /// Install the definition of the Website kind first, with both versions, which needs the webhooks
     #[arg(long)]

@@ -11,6 +11,7 @@ use steersman_protobuf::{
 
 use super::bookmark::bookmark;
 use super::raw::Prepared;
+use crate::apply_digest::ApplyDigest;
 use crate::decode::Decoder;
 use crate::encoding::Negotiated;
 use crate::error::{Error, parse_status};
@@ -62,6 +63,13 @@ impl Decoder {
             managed_fields: !self.drop_managed_fields,
             beyond_metadata: !self.metadata_only,
         };
+        let mut applies = Box::default();
+        if !self.metadata_only && self.managers.may_own_fields_of(raw) {
+            // Once more with all fields: few objects are the program's own.
+            let whole = buffer.emptied();
+            append_object((&api_version, kind), message, raw, Keep::WHOLE, whole)?;
+            applies = ApplyDigest::found_in(whole, self.kind.gvk(), &self.managers);
+        }
         let json = buffer.emptied();
         let findings = append_object((&api_version, kind), message, raw, keep, json)?;
         let unknown = if self.metadata_only {
@@ -77,6 +85,7 @@ impl Decoder {
                 true => Conformity::Unchecked,
                 false => Conformity::OfItsKind,
             },
+            applies,
         };
         Ok((prepared, unknown))
     }

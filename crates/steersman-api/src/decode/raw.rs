@@ -8,6 +8,7 @@ use std::ops::Range;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion};
 
 use super::scan::Scan;
+use crate::apply_digest::ApplyDigest;
 use crate::head::Conformity;
 
 /// The positions that the scan found in an object and its metadata.
@@ -45,6 +46,8 @@ pub(crate) struct Prepared<'a> {
     pub(crate) foreign: Option<String>,
     /// What is known of the JSON.
     pub(crate) conformity: Conformity,
+    /// The applies that left the object in this state.
+    pub(crate) applies: Box<[ApplyDigest]>,
 }
 
 impl<'a> Prepared<'a> {
@@ -55,6 +58,7 @@ impl<'a> Prepared<'a> {
             metadata: None,
             foreign: None,
             conformity: Conformity::Unchecked,
+            applies: Box::default(),
         }
     }
 }
@@ -100,6 +104,7 @@ pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -
         metadata: metadata.map(|at| at.start + added.len()..at.end + added.len() - cut.len()),
         foreign,
         conformity: Conformity::Unchecked,
+        applies: Box::default(),
     }
 }
 
@@ -156,6 +161,7 @@ pub(crate) fn metadata_of(
         metadata: shape.plain.then_some(metadata),
         foreign,
         conformity: Conformity::Unchecked,
+        applies: Box::default(),
     })
 }
 

@@ -51,7 +51,9 @@ impl Shared {
         let mut linger = IdleInformers::new(self.options.linger, Instant::now().into_std());
         loop {
             for entry in self.registry.write().take_unstarted() {
-                let task = tasks.spawn(entry.run(client.clone(), Arc::clone(&turns), cancel));
+                let managers = self.field_managers.clone();
+                let task = entry.run(client.clone(), managers, Arc::clone(&turns), cancel);
+                let task = tasks.spawn(task);
                 kinds.insert(task.id(), entry.kind().clone());
             }
             tokio::select! {
@@ -111,6 +113,8 @@ impl CacheRun {
         connection: Connection,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
+        // CLIENT-12
+        self.shared.field_managers.note(&connection.program());
         if let Some(credentials) = connection.credentials() {
             // A cache runs once, so this is the first value.
             let _first = self.shared.credentials.set(credentials.to_owned());

@@ -8,6 +8,7 @@ use serde::Serialize;
 use steersman_object::{Kind, Object, Uid};
 
 use super::Client;
+use crate::applied::LastApply;
 use crate::ensure::Ensured;
 use crate::error::Error;
 use crate::kinds::KindSource;
@@ -20,13 +21,18 @@ use crate::shared::apply::Apply;
 ///
 /// A request that was sent is finished even if its future is dropped; see [`Client`].
 impl<S> Client<S> {
-    /// Applies an object as [`apply`](Self::apply) does, unless that would change nothing: nothing is sent if the
-    /// cache shows the object at the version that an equal apply of this client left.
+    /// Applies an object as [`apply`](Self::apply) does, unless that would change nothing: nothing is sent if the field
+    /// manager owns exactly the fields of the document in the cached object, and they have its values.
     ///
-    /// The client remembers, per field manager and object, the last apply and the uid and the version that the server
-    /// answered. Any change of the object by any writer gives it another version, and then the apply is sent, so drift
-    /// is corrected. The request is also sent if the document or an option differs ([`force`](Self::force), the field
-    /// manager), for a dry run, after a restart of the program, and for a kind of which no informer runs with whole
+    /// This is decided by the object as the server has it: a digest of the manager's own entry in `managedFields`, with the
+    /// values, is kept for each cached object that this program has applied. So a restarted program sends nothing for
+    /// what it finds as it left it, nor if only the status changes. A change of an applied field by another writer gives
+    /// it another value or another owner, and then the apply is sent, so drift is corrected.
+    ///
+    /// Where the server writes a value in another form than the document (a quantity such as `1000m`, the empty value of
+    /// a field), the digests differ, and nothing is sent only as long as the object has the version that the last equal
+    /// apply of this process left. The request is always sent if the document or an option differs
+    /// ([`force`](Self::force), the field manager), for a dry run, and for a kind of which no informer runs with whole
     /// objects: an uncached kind, a kind that is only read as metadata, or an object outside the cached namespaces.
     ///
     /// Returns [`Ensured::Created`] if the server created the object, [`Ensured::Updated`] if the request was sent and
@@ -140,11 +146,22 @@ impl<S> Client<S> {
         if !self.reads::<K>().is_cached() {
             return None;
         }
-        let left = self.shared.state_after(kind, apply)?;
+        let last = self.shared.last_apply(kind, apply)?;
+        if last == LastApply::Other {
+            return None;
+        }
         // If the read fails, the request is sent, and has an error of its own if it fails too.
         let found = self.read::<K>(&apply.key, caller).await.ok()?;
-        let is_same =
-            found.stored_version() == left.version && Uid::new(found.uid_str()) == left.uid;
-        is_same.then_some(found)
+        let version = found.stored_version();
+        if let LastApply::Equal(left) = &last {
+            if Uid::new(found.uid_str()) != left.uid || !version.is_at_least(&left.version) {
+                return None;
+            }
+            if version == left.version {
+                return Some(found);
+            }
+        }
+        let is_applied = self.shared.is_applied(kind, apply, &version);
+        is_applied.then_some(found)
     }
 }

@@ -1,6 +1,7 @@
 //! Machine: finds the fields of an object that one manager owns.
 
 use serde_json::{Map, Value};
+use steersman_api::{ItemKeys, OwnedFields};
 use steersman_object::{Kind, Object};
 
 use super::change::encode;
@@ -29,24 +30,13 @@ pub fn extract<K: Object>(
     subresource: Option<&str>,
 ) -> Result<Value, Error> {
     let body = encode(kind, object)?;
-    let entries = body["metadata"]["managedFields"].as_array();
-    let entries = entries
-        .filter(|entries| !entries.is_empty())
-        .ok_or_else(|| Error::NoManagedFields {
-            kind: kind.clone(),
-            key: object.key(),
-        })?;
-    let all: Vec<&Value> = entries.iter().map(|entry| &entry["fieldsV1"]).collect();
-    let mine = entries.iter().find(|entry| {
-        entry["manager"] == manager
-            && entry["operation"] == "Apply"
-            && entry["subresource"].as_str().unwrap_or_default() == subresource.unwrap_or_default()
-    });
-    let mine = mine.and_then(|entry| entry["fieldsV1"].as_object());
-    let mut document = match mine {
-        Some(fields) => members(fields, &body, &all),
-        None => Map::new(),
-    };
+    let owned = OwnedFields::of(&body, ItemKeys::Added).ok_or_else(|| Error::NoManagedFields {
+        kind: kind.clone(),
+        key: object.key(),
+    })?;
+    let mut applies = owned.applies(subresource.unwrap_or_default());
+    let mine = applies.find(|entry| entry["manager"] == manager);
+    let mut document = mine.map(|entry| owned.part_of(entry)).unwrap_or_default();
     let gvk = kind.gvk();
     document.insert("apiVersion".to_owned(), gvk.api_version().into());
     document.insert("kind".to_owned(), gvk.kind().into());
@@ -59,93 +49,6 @@ pub fn extract<K: Object>(
         }
     }
     Ok(Value::Object(document))
-}
-
-/// Returns the part of `value` that `fields` names; `all` are the sets of all managers at this path.
-fn owned(fields: &Value, value: &Value, all: &[&Value]) -> Value {
-    let Some(set) = fields.as_object().filter(|set| has_children(set)) else {
-        // A leaf is owned as a whole. If other managers own members of it, it was empty when it was applied.
-        let apart = all
-            .iter()
-            .any(|other| other.as_object().is_some_and(has_children));
-        return match value {
-            Value::Object(_) if apart => Value::Object(Map::new()),
-            Value::Array(_) if apart => Value::Array(Vec::new()),
-            whole => whole.clone(),
-        };
-    };
-    match value {
-        Value::Object(_) => Value::Object(members(set, value, all)),
-        Value::Array(list) => Value::Array(items(set, list, all)),
-        other => other.clone(),
-    }
-}
-
-/// Returns the members of an object that `set` names.
-fn members(set: &Map<String, Value>, value: &Value, all: &[&Value]) -> Map<String, Value> {
-    let mut out = Map::new();
-    for (path, fields) in set {
-        let Some(name) = path.strip_prefix("f:") else {
-            continue;
-        };
-        if let Some(member) = value.get(name) {
-            out.insert(name.to_owned(), owned(fields, member, &below(all, path)));
-        }
-    }
-    out
-}
-
-/// Returns the items of a list that `set` names, in the order of the list.
-fn items(set: &Map<String, Value>, list: &[Value], all: &[&Value]) -> Vec<Value> {
-    let mut out = Vec::new();
-    for (at, item) in list.iter().enumerate() {
-        for (path, fields) in set {
-            let found = match path.split_once(':') {
-                Some(("k", key)) => keyed(key, item)
-                    .map(|keys| with_keys(owned(fields, item, &below(all, path)), keys)),
-                Some(("v", value)) => (parse(value).as_ref() == Some(item)).then(|| item.clone()),
-                Some(("i", index)) => (index.parse() == Ok(at)).then(|| item.clone()),
-                _ => None,
-            };
-            out.extend(found);
-        }
-    }
-    out
-}
-
-/// Returns the keys of an item, if it has all of them.
-fn keyed(key: &str, item: &Value) -> Option<Map<String, Value>> {
-    let Some(Value::Object(keys)) = parse(key) else {
-        return None;
-    };
-    let fits = keys
-        .iter()
-        .all(|(name, value)| item.get(name) == Some(value));
-    fits.then_some(keys)
-}
-
-/// Adds the keys to an item, because it cannot be found again without them.
-fn with_keys(item: Value, keys: Map<String, Value>) -> Value {
-    match item {
-        Value::Object(mut members) => {
-            members.extend(keys);
-            Value::Object(members)
-        }
-        other => other,
-    }
-}
-
-/// Returns the sets of all managers one level below.
-fn below<'a>(all: &[&'a Value], path: &str) -> Vec<&'a Value> {
-    all.iter().filter_map(|set| set.get(path)).collect()
-}
-
-fn has_children(set: &Map<String, Value>) -> bool {
-    set.keys().any(|path| path != ".")
-}
-
-fn parse(text: &str) -> Option<Value> {
-    serde_json::from_str(text).ok()
 }
 
 #[cfg(test)]

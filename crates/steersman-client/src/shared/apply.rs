@@ -7,13 +7,13 @@ use kube_core::DynamicObject;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use steersman_api::{Patch, WriteOptions};
+use steersman_api::{ApplyDigest, Patch, WriteOptions};
 use steersman_cache::Cache;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, Uid};
 
 use super::{Shared, without_status};
-use crate::applied::{AppliedState, Intent};
+use crate::applied::{AppliedState, Intent, LastApply};
 use crate::ensure::Ensured;
 use crate::error::Error;
 use crate::patch::change::{Part, is_of_another};
@@ -57,16 +57,26 @@ impl Shared {
         keys.intent(&self.manager(), options, document)
     }
 
-    /// Returns the state that an equal apply left, if the cache can tell whether the object is still in that state: a
-    /// running informer holds the whole objects of the key's namespace.
-    pub(crate) fn state_after(&self, kind: &Kind, apply: &Apply) -> Option<AppliedState> {
+    /// Returns what is known of the last apply; `None` if the apply has to be sent, because the cache cannot tell the state
+    /// of the object: no running informer holds the whole objects of the key's namespace.
+    pub(crate) fn last_apply(&self, kind: &Kind, apply: &Apply) -> Option<LastApply> {
         let intent = apply.intent?;
         let mirror = self.cache().mirror_of(kind.gvk(), &apply.key)?;
         if mirror.is_metadata_only() {
             return None;
         }
         let applied = self.inner.applied.lock();
-        applied.left_by(kind.gvk(), &apply.key, intent).cloned()
+        Some(applied.last(kind.gvk(), &apply.key, intent))
+    }
+
+    /// CLIENT-12: returns whether the server would change nothing for an apply to this version of the object: the field
+    /// manager owns exactly the fields of the document, and they have its values.
+    pub(crate) fn is_applied(&self, kind: &Kind, apply: &Apply, version: &ResourceVersion) -> bool {
+        let Some(mirror) = self.cache().mirror_of(kind.gvk(), &apply.key) else {
+            return false;
+        };
+        let digest = ApplyDigest::of(&self.manager(), kind.gvk(), &apply.document);
+        mirror.is_applied(&apply.key, version, &digest)
     }
 
     /// Counts an apply that is not sent.
@@ -79,14 +89,16 @@ impl Shared {
     /// Forgets the applies to an object that a delete names.
     pub(crate) fn forget_applied(&self, kind: &Kind, key: &ObjectKey) {
         let mut applied = self.inner.applied.lock();
-        applied.forget(kind.gvk(), key, None);
+        applied.deleted(kind.gvk(), key, |gvk, key, left| {
+            is_outdated(self.cache(), gvk, key, left)
+        });
     }
 
     /// Forgets the applies to the objects of a kind that a delete may select: those of a namespace, or all (`None`).
     pub(crate) fn forget_applied_in(&self, kind: &Kind, namespace: Option<&str>) {
         let namespace = namespace.filter(|_| kind.is_namespaced());
         let mut applied = self.inner.applied.lock();
-        applied.forget_in(kind.gvk(), namespace);
+        applied.deleted_in(kind.gvk(), namespace);
     }
 
     /// Sends an apply, and remembers the state that it leaves.
@@ -104,9 +116,11 @@ impl Shared {
         let api = self.api::<K>(kind).await?;
         let document = to.demanded_in(document);
         let request = api.patch_request(&key, &Patch::Apply(document), &self.applying())?;
-        if intent.is_some() {
-            // If the answer is lost, the state of the object is unknown.
-            self.inner.applied.lock().forget(kind.gvk(), &key, intent);
+        if let Some(intent) = intent {
+            let mut applied = self.inner.applied.lock();
+            applied.begin(kind.gvk(), &key, intent, |gvk, key, left| {
+                is_outdated(self.cache(), gvk, key, left)
+            });
         }
         let answer = self.sender.answer(kind, request, None).await;
         let answer = answer.map_err(|refused| {
@@ -119,9 +133,7 @@ impl Shared {
                 version: answer.value.stored_version(),
             };
             let mut applied = self.inner.applied.lock();
-            applied.remember(kind.gvk(), &key, intent, left, |gvk, key, left| {
-                is_outdated(self.cache(), gvk, key, &left.version)
-            });
+            applied.answered(kind.gvk(), &key, intent, left);
         }
         let object = Arc::new(answer.value);
         Ok(match answer.created {
@@ -191,17 +203,18 @@ fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> E
     }
 }
 
-/// Returns whether the cache shows another state of the object than the one at `version`, or no informer covers the
-/// object.
-fn is_outdated(cache: &Cache, gvk: &Gvk, key: &ObjectKey, version: &ResourceVersion) -> bool {
+/// Returns whether the cache shows another state of the object than the one that an apply left, or no informer covers the
+/// object. Without such a state, returns whether the cache shows no object.
+fn is_outdated(cache: &Cache, gvk: &Gvk, key: &ObjectKey, left: Option<&AppliedState>) -> bool {
     let Some(mirror) = cache.mirror_of(gvk, key) else {
         return true;
     };
     let state = mirror.key_state(key);
-    match &state.stored {
-        Some(stored) if stored.version == *version => false,
-        Some(stored) if stored.version.is_at_least(version) => true,
+    match (&state.stored, left) {
+        (stored, None) => stored.is_none(),
+        // A later version of the same object is compared with the digest of the apply.
+        (Some(stored), Some(left)) => Uid::new(&stored.uid) != left.uid,
         // The answer to an apply may arrive before its event.
-        _ => state.applied.is_at_least(version),
+        (None, Some(left)) => state.applied.is_at_least(&left.version),
     }
 }

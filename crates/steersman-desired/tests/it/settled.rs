@@ -1,7 +1,12 @@
 //! SET-5: a set that is as it was applied sends nothing; anything else is corrected.
 
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_apiserver::faults::Verb;
+use steersman_cache::CacheOptions;
+use steersman_client::ClientOptions;
 use steersman_desired::{Child, ChildState, DesiredSet, Readiness, SetOutcome};
 
 use crate::world::{World, config, deployment, key, service};
@@ -61,21 +66,73 @@ async fn drift_is_corrected_and_a_deleted_child_comes_back() {
         config["data"]["k"] == "v" && world.get("services", "site").is_some()
     };
     world.until(site, is_corrected).await;
-    // Fields of other managers stay.
+    // Fields of other managers stay, and cause no request (CLIENT-12).
     let theirs = json!({"metadata": {"annotations": {"theirs": "1"}}});
     world
         .server
         .merge_patch("configmaps", "default", "site", &theirs)
         .unwrap();
-    let is_applied = |outcome: &SetOutcome| {
-        matches!(
-            outcome.children()[0].state,
-            ChildState::Applied { created: false }
-        )
-    };
-    world.until(site, is_applied).await;
     let config = world.get("configmaps", "site").unwrap();
     assert_eq!(config["metadata"]["annotations"]["theirs"], "1");
+    let before = world.requests().len();
+    let version = config["metadata"]["resourceVersion"].as_str();
+    loop {
+        let _ = world.apply(site(&world)).await;
+        let cached = world.client.get::<ConfigMap>(&key("site")).await.unwrap();
+        if cached.metadata.resource_version.as_deref() == version {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let _ = world.apply(site(&world)).await;
+    assert_eq!(world.requests().len(), before);
+}
+
+/// CLIENT-12: what the server holds decides, and not what this process has sent.
+#[tokio::test(start_paused = true)]
+async fn a_restarted_program_sends_nothing_for_a_settled_set() {
+    let world = World::new().await;
+    world.until(site, SetOutcome::is_ready).await;
+    let (server, owner) = (world.server.clone(), world.owner.clone());
+    drop(world);
+    let restart = || {
+        let (cache, client) = (CacheOptions::new(), ClientOptions::new());
+        World::over(server.clone(), owner.clone(), cache, client)
+    };
+    let world = restart().await;
+    let before = world.requests().len();
+    let outcome = world.apply(site(&world)).await;
+    let mut states = outcome.children().iter().map(|child| &child.state);
+    assert!(
+        states.all(|state| matches!(state, ChildState::Unchanged)),
+        "{outcome:?}"
+    );
+    assert_eq!(world.requests().len(), before);
+    drop(world);
+    // Drift that no program has seen is corrected, also of a field with another owner.
+    let scaled = json!({"spec": {"replicas": 5}});
+    server
+        .merge_patch("deployments.apps", "default", "site", &scaled)
+        .unwrap();
+    let world = restart().await;
+    let outcome = world.apply(site(&world)).await;
+    let states: Vec<&ChildState> = outcome
+        .children()
+        .iter()
+        .map(|child| &child.state)
+        .collect();
+    let [
+        ChildState::Unchanged,
+        ChildState::Unchanged,
+        ChildState::Applied { created: false },
+    ] = states[..]
+    else {
+        panic!("{outcome:?}");
+    };
+    assert_ne!(
+        world.get("deployments.apps", "site").unwrap()["spec"]["replicas"],
+        5
+    );
 }
 
 #[tokio::test(start_paused = true)]

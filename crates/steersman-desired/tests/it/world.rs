@@ -51,6 +51,8 @@ impl World {
     ) -> Self {
         let connection = Connection::in_process(server.service(), "default");
         let cache = Cache::new(cache.seed(7)).unwrap();
+        let client = client.field_manager("tester");
+        let client = Client::with_options(cache.clone(), connection.clone(), client);
         let cancel = CancellationToken::new();
         tokio::spawn(cache.run(connection.clone(), cancel.clone()));
         cache.informer::<ConfigMap>().unwrap();
@@ -58,7 +60,6 @@ impl World {
         cache.informer::<Deployment>().unwrap();
         cache.informer::<Job>().unwrap();
         cache.wait_for_sync().await.unwrap();
-        let client = Client::with_options(cache, connection, client.field_manager("tester"));
         Self {
             client: client.for_request(RequestId::new("owners", key("owner"))),
             server,

@@ -63,6 +63,7 @@ impl Core {
         if let Some(stored) = stored.as_ref().filter(|_| plan != IngestPlan::Create) {
             if plan == IngestPlan::Complete && !stored.raw_body().holds(extent) {
                 let object = self.transformed(object)?;
+                stored.note_applies(object.applies().to_vec());
                 stored.raw_body().complete(object, extent);
             }
             judges.decode_for_waiting_views(stored, extent);

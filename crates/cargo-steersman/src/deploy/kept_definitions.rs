@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use steersman_definitions::{DefinitionDifference, Error as DefinitionError};
 
-use crate::deploy::Objects;
+use super::Objects;
 use crate::error::Error;
 
 /// Compares definitions with those of the cluster that `kubectl` talks to, and returns the names of those that must not be

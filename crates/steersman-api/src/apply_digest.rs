@@ -1,0 +1,155 @@
+//! Machine: recognises the applies of a program in the `managedFields` of objects that arrive.
+
+use std::fmt;
+
+use ring::digest::{Context, SHA256};
+use serde_json::{Map, Value};
+use steersman_object::Gvk;
+
+use crate::amount::amount;
+use crate::field_managers::FieldManagers;
+use crate::owned_fields::{ItemKeys, OwnedFields};
+
+/// Identifies an apply: the manager, and the applied fields with their values.
+///
+/// Two applies of one manager have equal digests if they set the same fields to the same values. The digest of an object
+/// that arrives is that of the apply that would change nothing: the manager owns exactly the fields of the document, and
+/// they have its values (CLIENT-12). It is the first half of a SHA-256, so that no document can be made to equal another
+/// one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ApplyDigest([u8; 16]);
+
+/// The metadata by which an apply names its object. No manager owns these fields.
+const NAMING: [&str; 2] = ["name", "namespace"];
+
+impl ApplyDigest {
+    /// Returns the digest of an apply of a document.
+    #[must_use]
+    pub fn of(manager: &str, gvk: &Gvk, document: &Value) -> Self {
+        let mut hashed = Hashed::begin(manager, &gvk.api_version());
+        let members = document.as_object();
+        let mut fields: Vec<(&str, &Value)> = members
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (&**name, value))
+            .filter(|(name, _)| !["apiVersion", "kind"].contains(name))
+            .collect();
+        let metadata = document["metadata"].as_object().map(|metadata| {
+            let mut metadata = metadata.clone();
+            metadata.retain(|name, _| !NAMING.contains(&name.as_str()));
+            Value::Object(metadata)
+        });
+        fields.retain(|(name, _)| *name != "metadata");
+        if let Some(metadata) = metadata.as_ref().filter(|metadata| !is_empty(metadata)) {
+            fields.push(("metadata", metadata));
+        }
+        hashed.members(fields);
+        hashed.finish()
+    }
+
+    /// Returns the digests of the applies of known managers that left an object in this state. `json` is the object with
+    /// its `managedFields`.
+    pub(crate) fn found_in(json: &[u8], gvk: &Gvk, managers: &FieldManagers) -> Box<[Self]> {
+        let Ok(object) = serde_json::from_slice::<Value>(json) else {
+            return Box::default();
+        };
+        let Some(owned) = OwnedFields::of(&object, ItemKeys::AsOwned) else {
+            return Box::default();
+        };
+        // The paths of another version of the kind may be other ones.
+        let api_version = gvk.api_version();
+        let found = owned.applies("").filter_map(|entry| {
+            let manager = entry["manager"].as_str()?;
+            (managers.know(manager) && entry["apiVersion"] == *api_version)
+                .then(|| Self::of(manager, gvk, &Value::Object(owned.part_of(entry))))
+        });
+        found.collect()
+    }
+}
+
+/// The members that hold quantities by resource, as in `resources.limits`.
+const AMOUNTS: [&str; 2] = ["limits", "requests"];
+
+/// The hash of a document: equal for equal values, in whatever order the members of objects stand.
+struct Hashed(Context);
+
+impl Hashed {
+    fn begin(manager: &str, api_version: &str) -> Self {
+        let mut hashed = Self(Context::new(&SHA256));
+        hashed.text(manager);
+        hashed.text(api_version);
+        hashed
+    }
+
+    fn members(&mut self, mut members: Vec<(&str, &Value)>) {
+        members.sort_unstable_by_key(|(name, _)| *name);
+        self.0.update(b"{");
+        for (name, value) in members {
+            self.text(name);
+            match value {
+                Value::Object(amounts) if AMOUNTS.contains(&name) => self.amounts(amounts),
+                value => self.value(value),
+            }
+        }
+        self.0.update(b"}");
+    }
+
+    /// Adds quantities by their amount, because the server writes `1000m` as `1`.
+    fn amounts(&mut self, amounts: &Map<String, Value>) {
+        let amounts: Map<String, Value> = amounts
+            .iter()
+            .map(|(name, value)| {
+                let amount = value.as_str().and_then(amount);
+                let value =
+                    amount.map_or_else(|| value.clone(), |amount| amount.to_string().into());
+                (name.clone(), value)
+            })
+            .collect();
+        self.value(&Value::Object(amounts));
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value {
+            Value::Object(members) => {
+                let members = members.iter().map(|(name, value)| (&**name, value));
+                self.members(members.collect());
+            }
+            Value::Array(items) => {
+                self.0.update(b"[");
+                items.iter().for_each(|item| self.value(item));
+                self.0.update(b"]");
+            }
+            Value::String(text) => self.text(text),
+            // Numbers, booleans and null: no text begins like one of them.
+            other => self.0.update(format!("{other},").as_bytes()),
+        }
+    }
+
+    /// Adds a text with its length, so that no two sequences of texts are alike.
+    fn text(&mut self, text: &str) {
+        self.0.update(format!("\"{}:", text.len()).as_bytes());
+        self.0.update(text.as_bytes());
+    }
+
+    fn finish(self) -> ApplyDigest {
+        let mut half = [0; 16];
+        for (to, from) in half.iter_mut().zip(self.0.finish().as_ref()) {
+            *to = *from;
+        }
+        ApplyDigest(half)
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_object().is_some_and(Map::is_empty)
+}
+
+/// Prints nothing of the document, which may be a Secret.
+impl fmt::Debug for ApplyDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:02x}{:02x}…", self.0[0], self.0[1])
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Handle: the field managers of which applies are recognised.
+
+use std::sync::Arc;
+
+use memchr::memmem::Finder;
+use parking_lot::RwLock;
+
+/// The field managers of which applies are recognised: programs, and with each of them its controllers, which have names
+/// such as `program/controller`. Cheap to clone; clones share the names.
+#[derive(Clone, Debug, Default)]
+pub struct FieldManagers {
+    known: Arc<RwLock<Arc<[KnownManager]>>>,
+}
+
+#[derive(Clone, Debug)]
+struct KnownManager {
+    name: String,
+    finder: Finder<'static>,
+}
+
+impl FieldManagers {
+    /// Adds a program. Objects that arrived before are not looked at again.
+    pub fn note(&self, program: &str) {
+        let mut known = self.known.write();
+        if program.is_empty() || known.iter().any(|known| known.name == program) {
+            return;
+        }
+        let added = KnownManager {
+            name: program.to_owned(),
+            finder: Finder::new(program).into_owned(),
+        };
+        *known = known.iter().cloned().chain([added]).collect();
+    }
+
+    /// Returns whether the bytes of an object contain the name of a known manager, in any place. Each object that arrives
+    /// is searched, so this is fast.
+    pub(crate) fn may_own_fields_of(&self, object: &[u8]) -> bool {
+        let known = self.known();
+        known
+            .iter()
+            .any(|known| known.finder.find(object).is_some())
+    }
+
+    /// Returns whether this is one of the programs, or a manager of one.
+    pub(crate) fn know(&self, manager: &str) -> bool {
+        self.known().iter().any(|known| known.is(manager))
+    }
+
+    fn known(&self) -> Arc<[KnownManager]> {
+        Arc::clone(&self.known.read())
+    }
+}
+
+impl KnownManager {
+    fn is(&self, manager: &str) -> bool {
+        let rest = manager.strip_prefix(&*self.name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+}

@@ -1,0 +1,155 @@
+//! Machine: reads `managedFields`: the part of an object that one field manager owns.
+
+use serde_json::{Map, Value};
+
+/// Whether list items that a manager owns in part get the keys by which an apply finds them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemKeys {
+    /// Each item has its keys, as in a document that is applied again.
+    Added,
+    /// An item has only its owned fields. A key that the server has defaulted is none of them.
+    AsOwned,
+}
+
+/// Reads the entries of `managedFields`.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnedFields<'a> {
+    object: &'a Value,
+    entries: &'a [Value],
+    item_keys: ItemKeys,
+}
+
+impl<'a> OwnedFields<'a> {
+    /// Reads the `managedFields` of an object; `None` if the object has none.
+    #[must_use]
+    pub fn of(object: &'a Value, item_keys: ItemKeys) -> Option<Self> {
+        let entries = object["metadata"]["managedFields"].as_array()?;
+        let entries = Some(entries).filter(|entries| !entries.is_empty())?;
+        Some(Self {
+            object,
+            entries,
+            item_keys,
+        })
+    }
+
+    /// Returns the entries of managers that applied the object through a subresource; `""` stands for the object itself.
+    pub fn applies(&self, subresource: &'a str) -> impl Iterator<Item = &'a Value> + use<'a> {
+        self.entries.iter().filter(move |entry| {
+            entry["operation"] == "Apply"
+                && entry["subresource"].as_str().unwrap_or_default() == subresource
+        })
+    }
+
+    /// Returns the fields of the object that an entry owns, with their values.
+    ///
+    /// The fields are read as `managedfields.ExtractInto` of apimachinery reads them, with one difference: without the
+    /// schema, a map that is owned as a whole is taken as a whole, unless a manager owns single members of it.
+    #[must_use]
+    pub fn part_of(&self, entry: &Value) -> Map<String, Value> {
+        let all: Vec<&Value> = self.entries.iter().map(|one| &one["fieldsV1"]).collect();
+        match entry["fieldsV1"].as_object() {
+            Some(fields) => self.members(fields, self.object, &all),
+            None => Map::new(),
+        }
+    }
+
+    /// Returns the part of `value` that `fields` names; `all` are the sets of all managers at this path.
+    fn owned(&self, fields: &Value, value: &Value, all: &[&Value]) -> Value {
+        let Some(set) = fields.as_object().filter(|set| has_children(set)) else {
+            // A leaf is owned as a whole. If other managers own members of it, it was empty when it was applied.
+            let apart = all
+                .iter()
+                .any(|other| other.as_object().is_some_and(has_children));
+            return match value {
+                Value::Object(_) if apart => Value::Object(Map::new()),
+                Value::Array(_) if apart => Value::Array(Vec::new()),
+                whole => whole.clone(),
+            };
+        };
+        match value {
+            Value::Object(_) => Value::Object(self.members(set, value, all)),
+            Value::Array(list) => Value::Array(self.items(set, list, all)),
+            other => other.clone(),
+        }
+    }
+
+    /// Returns the members of an object that `set` names.
+    fn members(
+        &self,
+        set: &Map<String, Value>,
+        value: &Value,
+        all: &[&Value],
+    ) -> Map<String, Value> {
+        let mut out = Map::new();
+        for (path, fields) in set {
+            let Some(name) = path.strip_prefix("f:") else {
+                continue;
+            };
+            if let Some(member) = value.get(name) {
+                let member = self.owned(fields, member, &below(all, path));
+                out.insert(name.to_owned(), member);
+            }
+        }
+        out
+    }
+
+    /// Returns the items of a list that `set` names, in the order of the list.
+    fn items(&self, set: &Map<String, Value>, list: &[Value], all: &[&Value]) -> Vec<Value> {
+        let mut out = Vec::new();
+        for (at, item) in list.iter().enumerate() {
+            for (path, fields) in set {
+                let found = match path.split_once(':') {
+                    Some(("k", key)) => keyed(key, item).map(|keys| {
+                        let owned = self.owned(fields, item, &below(all, path));
+                        match self.item_keys {
+                            ItemKeys::Added => with_keys(owned, keys),
+                            ItemKeys::AsOwned => owned,
+                        }
+                    }),
+                    Some(("v", value)) => {
+                        (parse(value).as_ref() == Some(item)).then(|| item.clone())
+                    }
+                    Some(("i", index)) => (index.parse() == Ok(at)).then(|| item.clone()),
+                    _ => None,
+                };
+                out.extend(found);
+            }
+        }
+        out
+    }
+}
+
+/// Returns the keys of an item, if it has all of them.
+fn keyed(key: &str, item: &Value) -> Option<Map<String, Value>> {
+    let Some(Value::Object(keys)) = parse(key) else {
+        return None;
+    };
+    let fits = keys
+        .iter()
+        .all(|(name, value)| item.get(name) == Some(value));
+    fits.then_some(keys)
+}
+
+/// Adds the keys to an item, because it cannot be found again without them.
+fn with_keys(item: Value, keys: Map<String, Value>) -> Value {
+    match item {
+        Value::Object(mut members) => {
+            members.extend(keys);
+            Value::Object(members)
+        }
+        other => other,
+    }
+}
+
+/// Returns the sets of all managers one level below.
+fn below<'a>(all: &[&'a Value], path: &str) -> Vec<&'a Value> {
+    all.iter().filter_map(|set| set.get(path)).collect()
+}
+
+fn has_children(set: &Map<String, Value>) -> bool {
+    set.keys().any(|path| path != ".")
+}
+
+fn parse(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok()
+}
