@@ -190,7 +190,7 @@ fn set_names(crd: &mut Value, names: Value) {
 
 /// Returns the resources that a definition serves, preferred version first.
 #[must_use]
-pub fn resources(crd: &Value, installation: u64) -> Vec<Resource> {
+pub fn resources(crd: &Value, edition: u64) -> Vec<Resource> {
     let storage = storage_version(crd).unwrap_or_default().to_owned();
     let storage_structural = versions(crd)
         .find(|version| version["storage"] == true)
@@ -207,7 +207,7 @@ pub fn resources(crd: &Value, installation: u64) -> Vec<Resource> {
     let mut out = Vec::new();
     for version in &served {
         let mut resource = resource(crd, version, newest);
-        resource.installation = installation;
+        resource.edition = edition;
         resource.storage_version.clone_from(&storage);
         resource.storage_structural.clone_from(&storage_structural);
         out.push(resource);
@@ -286,7 +286,7 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         definition_versions: versions(crd).map(|one| text(&one["name"])).collect(),
         deprecation_warning,
         defaults_on_read: false,
-        installation: 0,
+        edition: 0,
         group,
         plural,
     }

@@ -182,7 +182,7 @@ fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
             _ => None,
         },
         defaults_on_read: false,
-        installation: 0,
+        edition: 0,
     }
 }
 

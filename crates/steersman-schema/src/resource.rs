@@ -107,9 +107,9 @@ pub struct Resource {
     /// Whether stored objects may be older than the schema, so that reads have to apply its
     /// defaults.
     pub defaults_on_read: bool,
-    /// Distinguishes an installation of a custom resource from a later one with the same name; 0
-    /// for built-in kinds.
-    pub installation: u64,
+    /// The revision since which the definition of a custom resource has its present spec and
+    /// accepted names; 0 for built-in kinds. Watches that began with an earlier edition end.
+    pub edition: u64,
 }
 
 impl Resource {

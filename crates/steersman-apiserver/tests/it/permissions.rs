@@ -8,7 +8,7 @@ mod tokens;
 use serde_json::{Value, json};
 use steersman_apiserver::{ApiServer, Authorization, User};
 
-use crate::support::{Answer, ask};
+use crate::support::{Answer, Watch, ask, config_map, send};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -165,6 +165,28 @@ async fn the_log_names_the_impersonating_user() {
     // AUTH-10: a wrong token is refused also where everything is allowed.
     let wrong = by(&open, "anything", "GET", PODS, &json!(null)).await;
     assert_eq!(wrong.status, 401);
+}
+
+/// A real server checks the permissions of a watch when it opens, too.
+#[tokio::test(start_paused = true)]
+async fn a_watch_outlives_the_permission_that_it_was_opened_with() {
+    let server = server();
+    let_ann(&server, "watcher", &[rule(&["watch"], "", &["configmaps"])]);
+    let path = format!("{CONFIG_MAPS}?watch=true");
+    let ann = [("impersonate-user", "ann")];
+    let (status, _, body) = send(&server, "GET", &path, &ann, "").await;
+    assert_eq!(status, 200);
+    let roles = "clusterroles.rbac.authorization.k8s.io";
+    server.delete(roles, "", "watcher").unwrap();
+    assert_eq!(
+        by(&server, "as ann", "GET", &path, &json!(null))
+            .await
+            .status,
+        403
+    );
+    server.create(config_map("a")).unwrap();
+    let mut watch = Watch::of(body);
+    assert_eq!(watch.next_short().await.unwrap(), "ADDED a");
 }
 
 #[tokio::test(start_paused = true)]

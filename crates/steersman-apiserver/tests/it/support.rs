@@ -119,6 +119,11 @@ impl Watch {
     pub(crate) async fn open_as(server: &ApiServer, path: &str, accept: &str) -> Self {
         let (status, _, body) = send(server, "GET", path, &[("accept", accept)], "").await;
         assert_eq!(status, 200, "{path}");
+        Self::of(body)
+    }
+
+    /// Reads the body of an opened watch.
+    pub(crate) fn of(body: ResponseBody) -> Self {
         Self {
             body: Box::pin(body),
             buffer: Vec::new(),

@@ -49,8 +49,7 @@ impl Registry {
         self.judge_names(&mut crd, now);
         let crd = self.own_status(resource, created, crd, now);
         let stored = self.put(&definitions, "", &created.name, crd);
-        self.installations += 1;
-        self.serve_definition(&stored.value, self.installations, false);
+        self.serve_definition(&stored.value, stored.revision, false);
     }
 
     /// Decides about a definition's names and writes the conditions. Free names are accepted even
@@ -116,32 +115,39 @@ impl Registry {
     }
 
     /// Serves the resources of an established definition, and none of any other.
-    pub(crate) fn serve_definition(&mut self, crd: &Value, installation: u64, revised: bool) {
+    fn serve_definition(&mut self, crd: &Value, edition: u64, revised: bool) {
         let storage = storage_of(crd);
         let mut resources = if crd::is_established(crd) {
-            crd::resources(crd, installation)
+            crd::resources(crd, edition)
         } else {
             Vec::new()
         };
         for resource in &mut resources {
             resource.defaults_on_read = revised;
         }
-        self.catalogue.install(&storage, resources);
+        self.catalogue.install(&storage, edition, resources);
         self.pending.versions = true;
         self.touch(&storage);
     }
 
-    /// Serves a changed definition under its existing installation number.
-    pub(crate) fn serve_again(&mut self, crd: &Value) {
-        let storage = storage_of(crd);
-        let installation = match self.catalogue.of_storage(&storage) {
-            Some(resource) => resource.installation,
-            None => {
-                self.installations += 1;
-                self.installations
-            }
-        };
-        self.serve_definition(crd, installation, true);
+    /// Serves a definition after a write. A change of its spec or of its accepted names begins a new
+    /// edition, which ends the open watches of all its versions (SRV-WATCH-4); a change of anything
+    /// else does not.
+    ///
+    /// Kubernetes source: `updateCustomResourceDefinition` of apiextensions-apiserver, which discards
+    /// the storages of the definition with their caches.
+    pub(crate) fn serve_again(&mut self, before: &Value, written: &Stored) {
+        let crd = written.lean();
+        let names = |crd: &Value| crd["status"]["acceptedNames"].clone();
+        let is_same = before["spec"] == crd["spec"] && names(before) == names(crd);
+        let served = self.catalogue.of_storage(&storage_of(crd));
+        let edition = served.filter(|_| is_same).map(|served| served.edition);
+        self.serve_definition(crd, edition.unwrap_or(written.revision), true);
+    }
+
+    /// Serves a definition of a snapshot. Its edition begins with the history of the server.
+    pub(crate) fn serve_restored(&mut self, crd: &Value) {
+        self.serve_definition(crd, self.forgotten, true);
     }
 
     /// Marks a definition as terminating, and deletes its objects. Objects with finalizers keep the
@@ -176,7 +182,7 @@ impl Registry {
         crd::set_condition(&mut crd, "Terminating", true, why, &metadata::time(now));
         let crd = self.own_status(resource, marked, crd, now);
         let put = self.put(&resource.storage, "", &marked.name, crd);
-        self.serve_again(&put.value);
+        self.serve_again(marked.lean(), &put);
     }
 
     /// Deletes every object of a storage, as far as finalizers allow.
@@ -220,7 +226,8 @@ impl Registry {
             return;
         }
         self.remove(&definitions, &found);
-        self.catalogue.install(storage, Vec::new());
+        let end = self.store.revision();
+        self.catalogue.install(storage, end, Vec::new());
         self.pending.versions = true;
         self.touch(storage);
         self.judge_waiting(&found.value["spec"]["group"], now);
@@ -241,7 +248,7 @@ impl Registry {
             self.judge_names(&mut crd.value, now);
             if !stored.holds(&crd) {
                 let put = self.put(&definitions, "", &stored.name, crd);
-                self.serve_again(&put.value);
+                self.serve_again(stored.lean(), &put);
             }
         }
     }

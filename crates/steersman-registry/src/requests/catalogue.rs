@@ -13,6 +13,8 @@ pub(crate) struct Catalogue {
     by_path: HashMap<(String, String, String), usize>,
     version: u64,
     converts: bool,
+    /// The ends of the earlier editions of definitions: the revisions of the changes.
+    ended: HashMap<(StorageKey, u64), u64>,
 }
 
 impl Catalogue {
@@ -24,6 +26,7 @@ impl Catalogue {
             by_path: HashMap::new(),
             version: 0,
             converts: false,
+            ended: HashMap::new(),
         };
         let served = |one: &Resource| is_on_by_default(one) || is_enabled(one);
         let all = built_in().into_iter().filter(served);
@@ -113,12 +116,24 @@ impl Catalogue {
             })
     }
 
-    /// Replaces the resources that a CRD serves.
-    pub(crate) fn install(&mut self, storage: &StorageKey, resources: Vec<Resource>) {
+    /// Replaces the resources that a CRD serves by those of the edition that began with this
+    /// revision, which may be the present one.
+    pub(crate) fn install(&mut self, storage: &StorageKey, edition: u64, resources: Vec<Resource>) {
+        let before = self.of_storage(storage).map(|served| served.edition);
+        if let Some(before) = before.filter(|before| *before != edition) {
+            self.ended.insert((storage.clone(), before), edition);
+        }
         self.all
             .retain(|resource| resource.built_in || resource.storage != *storage);
         self.all.extend(resources.into_iter().map(Arc::new));
         self.index();
+    }
+
+    /// Returns the revision of the change that ended the edition of a custom resource; `None` while
+    /// that edition is the present one, and for built-in kinds.
+    pub(crate) fn end_of_edition(&self, resource: &Resource) -> Option<u64> {
+        let of = (resource.storage.clone(), resource.edition);
+        self.ended.get(&of).copied()
     }
 
     fn index(&mut self) {

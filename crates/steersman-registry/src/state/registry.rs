@@ -113,8 +113,6 @@ pub struct Registry {
     pub(crate) removed: VecDeque<(StorageKey, Arc<Stored>)>,
     /// The pending work of controllers that act within requests.
     pub(crate) pending: PendingWork,
-    /// Numbers the installations of CRDs.
-    pub(crate) installations: u64,
     /// The network of the addresses of Services.
     pub(crate) service_network: ServiceNetwork,
     /// The last address allocated to a Service, as an offset in the service network.
@@ -160,7 +158,6 @@ impl Registry {
             dependents: HashMap::new(),
             removed: VecDeque::new(),
             pending: PendingWork::default(),
-            installations: 0,
             service_network: network.unwrap_or_default(),
             last_address: 0,
             last_node_port: 0,

@@ -188,7 +188,7 @@ impl Registry {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let all: Vec<Arc<Stored>> = self.store.list(&definitions, None).cloned().collect();
         for definition in all.iter().filter(|one| crd::is_established(&one.value)) {
-            self.serve_again(&definition.value);
+            self.serve_restored(&definition.value);
         }
     }
 }

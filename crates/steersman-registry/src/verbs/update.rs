@@ -373,7 +373,7 @@ impl Registry {
         } else {
             let put = self.put(&resource.storage, &stored.namespace, &stored.name, draft);
             if is_definition(resource) {
-                self.serve_again(&put.value);
+                self.serve_again(stored.lean(), &put);
                 self.judge_waiting(&put.value["spec"]["group"], *now);
                 let storage = crate::objects::definitions::storage_of(&put.value);
                 if !put.meta("deletionTimestamp").is_empty() {

@@ -27,7 +27,8 @@ pub struct WatchCursor {
     /// Whether the bookmark after the initial objects was not returned yet.
     end_of_initial: bool,
     over: bool,
-    /// The version of the catalogue in which the resource was last found to be served.
+    /// The version of the catalogue in which the edition of the resource was last found to be
+    /// served.
     catalogue: u64,
     /// The error of a start that was compacted or lies in the future.
     misplaced: Option<Box<Status>>,
@@ -40,8 +41,8 @@ impl WatchCursor {
         &self.resource.storage
     }
 
-    /// Returns whether no event will follow: an `ERROR` was returned, or the resource is not served
-    /// any more.
+    /// Returns whether no event will follow: an `ERROR` was returned, or the definition that the
+    /// watch began with has changed.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.over
@@ -89,8 +90,10 @@ impl Registry {
         let misplaced = if with_initial {
             (from > now).then(|| Status::too_large_resource_version(from, now))
         } else {
-            let forgotten = from > 0 && from < self.forgotten;
-            forgotten.then(|| Status::too_old(from, self.store.compacted()))
+            // Upstream's cache of a kind begins anew with each edition of its definition.
+            let begins = self.forgotten.max(resource.edition);
+            let forgotten = from > 0 && from < begins;
+            forgotten.then(|| Status::too_old(from, begins.max(self.store.compacted())))
         };
         let namespace = namespace.filter(|_| resource.namespaced).map(str::to_owned);
         let initial = if with_initial {
@@ -101,7 +104,6 @@ impl Registry {
         } else {
             VecDeque::new()
         };
-        // The catalogue's own instance later shows whether the resource is still served.
         let own = self.resource(&resource.group, &resource.version, &resource.plural);
         let catalogue = own.as_ref().map_or(0, |_| self.catalogue_version());
         Ok(WatchCursor {
@@ -128,20 +130,39 @@ impl Registry {
         }
         // A poll that has to call a webhook must not move the cursor.
         let before = cursor.resource.conversion.is_some().then(|| cursor.clone());
-        if let Err(status) = self.look(cursor, max, &mut events) {
+        let end = self.end_of_edition(cursor);
+        if let Err(status) = self.look(cursor, end, max, &mut events) {
             if self.is_waiting() {
                 *cursor = before.unwrap_or_else(|| cursor.clone());
                 return Vec::new();
             }
             cursor.over = true;
-            events.push(WatchEvent::Error(Box::new(status)));
+            // An earlier edition may have no working conversion any more; its client lists again.
+            if end.is_none() {
+                events.push(WatchEvent::Error(Box::new(status)));
+            }
         }
         events
     }
 
+    /// Returns the end of the cursor's edition of its definition; `None` while it has not ended.
+    fn end_of_edition(&self, cursor: &mut WatchCursor) -> Option<u64> {
+        if cursor.catalogue == self.catalogue_version() {
+            return None;
+        }
+        let end = self.catalogue.end_of_edition(&cursor.resource);
+        if end.is_none() {
+            cursor.catalogue = self.catalogue_version();
+        }
+        end
+    }
+
+    /// Collects events: all that are ready, at most `max`. A watch of an edition that has ended gets
+    /// the events up to that end and is over then (SRV-WATCH-4).
     fn look(
         &self,
         cursor: &mut WatchCursor,
+        end: Option<u64>,
         max: usize,
         events: &mut Vec<WatchEvent>,
     ) -> Result<(), Status> {
@@ -163,7 +184,11 @@ impl Registry {
                 initial_events_end: true,
             });
         }
+        let end = end.unwrap_or(u64::MAX);
         for change in self.changes(cursor)? {
+            if change.revision > end {
+                break;
+            }
             if events.len() >= max {
                 return Ok(());
             }
@@ -171,13 +196,8 @@ impl Registry {
             cursor.position = change.revision;
             events.extend(seen);
         }
+        cursor.over = end < u64::MAX;
         cursor.position = cursor.position.max(self.store.revision());
-        if cursor.catalogue != self.catalogue_version() {
-            let served = &cursor.resource;
-            let now = self.resource(&served.group, &served.version, &served.plural);
-            cursor.over = now.is_none_or(|now| now.installation != served.installation);
-            cursor.catalogue = self.catalogue_version();
-        }
         Ok(())
     }
 
@@ -187,7 +207,8 @@ impl Registry {
         let pending = !cursor.initial.is_empty()
             || cursor.end_of_initial
             || cursor.over
-            || cursor.misplaced.is_some();
+            || cursor.misplaced.is_some()
+            || self.end_of_edition(cursor).is_some();
         if pending {
             return None;
         }

@@ -158,6 +158,71 @@ async fn a_watch_is_converted_too() {
     assert!(watch.next().await.is_none());
 }
 
+/// SRV-WATCH-4: as in the first run of an operator: the definition gets its conversion after
+/// clients have begun to watch.
+#[tokio::test(start_paused = true)]
+async fn a_watch_from_before_the_conversion_ends_and_its_client_lists_again() {
+    let server = server();
+    let mut unconverted = definition();
+    unconverted["spec"]["conversion"] = json!({"strategy": "None"});
+    server.install_crd(unconverted).unwrap();
+    server.create(website("a")).unwrap();
+    let from = server.revision();
+    let path = format!("{BETA}?watch=true&allowWatchBookmarks=true&resourceVersion={from}");
+    let mut watch = Watch::open(&server, &path).await;
+    server.create(website("b")).unwrap();
+    assert_eq!(watch.next_short().await.unwrap(), "ADDED b");
+    convert_with(&server, |_, _| {});
+    server.install_crd(definition()).unwrap();
+    server.create(website("c")).unwrap();
+    assert!(watch.next().await.is_none());
+    let mut resumed = Watch::open(&server, &path).await;
+    let expired = resumed.next().await.unwrap();
+    assert_eq!(
+        (&expired["type"], &expired["object"]["code"]),
+        (&json!("ERROR"), &json!(410))
+    );
+    assert!(resumed.next().await.is_none());
+    let list = get(&server, BETA).await.expect(200);
+    let items = list["items"].as_array().unwrap();
+    assert_eq!(items.len(), 3);
+    assert!(items.iter().all(|one| one["spec"]["picture"].is_string()));
+    let version = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let mut again = Watch::open(
+        &server,
+        &format!("{BETA}?watch=true&resourceVersion={version}"),
+    )
+    .await;
+    server.create(website("d")).unwrap();
+    let event = again.next().await.unwrap();
+    assert!(event["object"]["spec"]["picture"].is_string(), "{event}");
+    // Another authority of the webhook is another conversion.
+    let mut renewed = definition();
+    renewed["spec"]["conversion"]["webhook"]["clientConfig"]["caBundle"] =
+        json!(STANDARD.encode(tls::authority()));
+    server.install_crd(renewed).unwrap();
+    assert!(again.next().await.is_none());
+}
+
+/// A converter that does not answer delays the events of its own edition only.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_waits_for_its_converter_ends_with_its_definition() {
+    let server = server();
+    server.install_crd(definition()).unwrap();
+    let path = format!("{BETA}?watch=true&resourceVersion={}", server.revision());
+    let mut watch = Watch::open(&server, &path).await;
+    let silent = |_: Request<Full<Bytes>>| {
+        std::future::pending::<Result<Response<ResponseBody>, Infallible>>()
+    };
+    server.route_service_to("hooks", "converter", tower::service_fn(silent));
+    server.create(website("a")).unwrap();
+    assert!(futures::poll!(std::pin::pin!(watch.next())).is_pending());
+    let mut other = definition();
+    other["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["name"] = json!("other");
+    server.install_crd(other).unwrap();
+    assert!(watch.next().await.is_none());
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_apply_reads_and_writes_its_own_version() {
     let server = server();

@@ -29,6 +29,11 @@ struct Identity {
     own: String,
 }
 
+/// Makes an authority, and returns its certificate in PEM.
+pub(crate) fn authority() -> String {
+    identity(|_| {}).ca
+}
+
 /// Makes a certificate, which is changed before it is signed.
 fn identity(change: impl FnOnce(&mut CertificateParams)) -> Identity {
     let mut ca = CertificateParams::new(Vec::new()).unwrap();

@@ -1,0 +1,272 @@
+//! Tests of what open watches and continue tokens remember of a definition that changes.
+
+use super::*;
+
+const DEFINITIONS: &str = "customresourcedefinitions";
+const DEFINITION: &str = "websites.example.com";
+
+/// A change of a definition, by name.
+type Change = (&'static str, fn(&mut Value));
+
+/// The changes of a spec that the server reads in some way.
+const CHANGES: [Change; 9] = [
+    ("a schema", |spec| {
+        spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["more"] =
+            json!({"type": "string"});
+    }),
+    ("a schema of another version", |spec| {
+        spec["versions"][1]["schema"]["openAPIV3Schema"]["description"] = json!("Changed.");
+    }),
+    ("the storage version", |spec| {
+        spec["versions"][0]["storage"] = json!(false);
+        spec["versions"][1]["storage"] = json!(true);
+    }),
+    ("the served versions", |spec| {
+        spec["versions"][1]["served"] = json!(false);
+    }),
+    ("another version", |spec| {
+        let mut more = spec["versions"][1].clone();
+        more["name"] = json!("v1alpha1");
+        spec["versions"].as_array_mut().unwrap().push(more);
+    }),
+    ("the columns", |spec| {
+        spec["versions"][0]["additionalPrinterColumns"] =
+            json!([{"name": "Image", "type": "string", "jsonPath": ".spec.image"}]);
+    }),
+    ("the selectable fields", |spec| {
+        spec["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.replicas"}]);
+    }),
+    ("the conversion", |spec| {
+        spec["conversion"] = converted_by("converter");
+    }),
+    ("the names", |spec| {
+        spec["names"]["shortNames"] = json!(["web", "site"]);
+    }),
+];
+
+fn converted_by(service: &str) -> Value {
+    json!({"strategy": "Webhook", "webhook": {"conversionReviewVersions": ["v1"],
+        "clientConfig": {"service": {"namespace": "hooks", "name": service}}}})
+}
+
+/// Changes the spec of the definition.
+fn change(server: &mut Server, change: fn(&mut Value)) {
+    let mut crd = server.get(DEFINITIONS, DEFINITION).unwrap();
+    change(&mut crd["spec"]);
+    server.put(DEFINITIONS, Subresource::Main, crd).unwrap();
+}
+
+/// Opens a watch of one version, from its newest revision.
+fn watch_from_now(server: &Server, version: &str) -> WatchCursor {
+    let of = server.registry.resource("example.com", version, "websites");
+    let from = WatchOptions {
+        resource_version: Some(server.registry.revision().to_string()),
+        allow_bookmarks: true,
+        ..WatchOptions::default()
+    };
+    let watch = server.registry.watch(&of.unwrap(), Some("default"), &from);
+    watch.unwrap()
+}
+
+/// SRV-WATCH-4
+#[test]
+fn a_changed_definition_ends_the_watches_of_all_its_versions() {
+    for (what, by) in CHANGES {
+        let mut server = installed();
+        server.create("websites", website("seen")).unwrap();
+        let mut watches = ["v1", "v1beta1"].map(|version| watch_from_now(&server, version));
+        server.create("websites", website("before")).unwrap();
+        let seen = server.registry.revision();
+        change(&mut server, by);
+        server.create("websites", website("after")).unwrap();
+        for cursor in &mut watches {
+            assert!(server.registry.bookmark(cursor).is_none(), "{what}");
+            assert_eq!(server.poll(cursor), ["ADDED before"], "{what}");
+            assert!(cursor.is_over(), "{what}");
+            assert!(server.registry.bookmark(cursor).is_none(), "{what}");
+        }
+        // The client has to list again, because its objects have the form of the earlier edition.
+        let options = WatchOptions {
+            resource_version: Some(seen.to_string()),
+            ..WatchOptions::default()
+        };
+        let mut resumed = server.watch("websites", &options).unwrap();
+        let events = server.registry.poll(&mut resumed, 100);
+        let [WatchEvent::Error(status)] = events.as_slice() else {
+            panic!("{what}: {events:?}")
+        };
+        let message = format!("too old resource version: {seen} ({})", seen + 1);
+        assert_eq!((status.code, &status.message), (410, &message), "{what}");
+        let mut new = watch_from_now(&server, "v1");
+        server.delete("websites", "after").unwrap();
+        assert_eq!(server.poll(&mut new), ["DELETED after"], "{what}");
+    }
+}
+
+/// SRV-WATCH-4
+#[test]
+fn a_watch_ends_at_the_first_of_several_changes() {
+    let mut server = installed();
+    let mut cursor = watch_from_now(&server, "v1");
+    let name = |server: &mut Server, short: &str| {
+        let names = json!({"spec": {"names": {"shortNames": [short]}}});
+        server.merge(DEFINITIONS, DEFINITION, names).unwrap();
+    };
+    server.create("websites", website("before")).unwrap();
+    for (short, website_name) in [("one", "between"), ("two", "after")] {
+        name(&mut server, short);
+        server.create("websites", website(website_name)).unwrap();
+    }
+    assert_eq!(server.poll(&mut cursor), ["ADDED before"]);
+    assert!(cursor.is_over());
+}
+
+/// SRV-WATCH-4
+#[test]
+fn a_change_beside_the_spec_of_a_definition_ends_no_watch() {
+    let mut server = installed();
+    server.create("websites", website("seen")).unwrap();
+    let mut cursor = watch_from_now(&server, "v1");
+    let labels = json!({"metadata": {"labels": {"a": "b"}}});
+    server.merge(DEFINITIONS, DEFINITION, labels).unwrap();
+    let mut crd = server.get(DEFINITIONS, DEFINITION).unwrap();
+    crd["status"]["conditions"].as_array_mut().unwrap().push(
+        json!({"type": "Mine", "status": "True", "reason": "R", "message": "",
+            "lastTransitionTime": "2026-01-02T03:04:05Z"}),
+    );
+    server.put(DEFINITIONS, Subresource::Status, crd).unwrap();
+    // A definition that is being deleted serves its objects until the last one is gone.
+    let held = json!({"metadata": {"finalizers": ["g.example.com/hold"]}});
+    server.merge("websites", "seen", held).unwrap();
+    server.delete(DEFINITIONS, DEFINITION).unwrap();
+    assert_eq!(server.poll(&mut cursor), ["MODIFIED seen", "MODIFIED seen"]);
+    assert!(!cursor.is_over());
+    assert!(server.registry.bookmark(&mut cursor).is_some());
+}
+
+/// The names of a definition are accepted later if another definition had them.
+#[test]
+fn names_that_are_accepted_later_end_the_watches() {
+    let mut server = Server::new();
+    let mut other = websites();
+    other["metadata"]["name"] = json!("sites.example.com");
+    other["spec"]["names"] = json!({"plural": "sites", "kind": "Site", "shortNames": ["web"]});
+    server.registry.install_crd(other, server.now).unwrap();
+    let mut crd = websites();
+    crd["spec"]["names"]["shortNames"] = json!([]);
+    server.registry.install_crd(crd, server.now).unwrap();
+    // An established definition stays served with a name that is taken.
+    change(&mut server, |spec| {
+        spec["names"]["shortNames"] = json!(["web"])
+    });
+    let mut cursor = watch_from_now(&server, "v1");
+    server.delete(DEFINITIONS, "sites.example.com").unwrap();
+    assert!(server.poll(&mut cursor).is_empty());
+    assert!(cursor.is_over());
+}
+
+/// A conversion that needs a webhook cannot be made any more once the definition has none.
+#[test]
+fn an_earlier_edition_that_cannot_convert_ends_without_an_error() {
+    let mut server = installed();
+    change(&mut server, |spec| spec["conversion"] = converted_by("old"));
+    let mut cursor = watch_from_now(&server, "v1beta1");
+    server.create("websites", website("before")).unwrap();
+    change(&mut server, |spec| {
+        spec["conversion"] = json!({"strategy": "None"})
+    });
+    assert!(server.poll(&mut cursor).is_empty());
+    assert!(cursor.is_over());
+}
+
+/// The initial objects of a watch that are left are those of a new list.
+#[test]
+fn a_change_amid_the_initial_objects_ends_the_watch_after_them() {
+    let mut server = installed();
+    for name in ["a", "b"] {
+        server.create("websites", website(name)).unwrap();
+    }
+    let options = WatchOptions {
+        send_initial_events: Some(true),
+        resource_version_match: Some("NotOlderThan".to_owned()),
+        allow_bookmarks: true,
+        ..WatchOptions::default()
+    };
+    let mut cursor = server.watch("websites", &options).unwrap();
+    assert_eq!(server.registry.poll(&mut cursor, 1).len(), 1);
+    change(&mut server, |spec| {
+        spec["names"]["shortNames"] = json!(["site"])
+    });
+    assert_eq!(server.poll(&mut cursor), ["ADDED b", "BOOKMARK end"]);
+    assert!(cursor.is_over());
+}
+
+/// A list that continues has the objects of its first page's revision in their present form.
+#[test]
+fn a_list_continues_with_the_present_conversion() {
+    let mut server = installed();
+    for name in ["a", "b"] {
+        server.create("websites", website(name)).unwrap();
+    }
+    let mut page = ListOptions {
+        limit: 1,
+        ..ListOptions::default()
+    };
+    let first = server.list("websites", &page).unwrap();
+    page.continue_token = first.continue_token;
+    server.delete("websites", "b").unwrap();
+    change(&mut server, |spec| {
+        spec["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["late"] =
+            json!({"type": "string", "default": "d"});
+    });
+    let second = server.list("websites", &page).unwrap();
+    assert_eq!(second.revision, first.revision);
+    let objects: Vec<_> = second.items.iter().map(|one| one.value()).collect();
+    assert_eq!(objects.len(), 1);
+    assert_eq!(objects[0]["metadata"]["name"], "b");
+    assert_eq!(objects[0]["spec"]["late"], "d");
+}
+
+/// A snapshot has no history, so the editions of its definitions begin with it.
+#[test]
+fn a_restored_definition_begins_a_new_edition() {
+    let mut server = installed();
+    server.create("websites", website("w")).unwrap();
+    let mut cursor = watch_from_now(&server, "v1");
+    let snapshot = server.registry.snapshot();
+    server.registry.restore(&snapshot);
+    assert!(server.poll(&mut cursor).is_empty());
+    assert!(cursor.is_over());
+}
+
+/// As on a real server, a watch depends on its definition only.
+#[test]
+fn a_deleted_namespace_ends_no_watch() {
+    let mut server = Server::new();
+    server
+        .create("namespaces", json!({"metadata": {"name": "gone"}}))
+        .unwrap();
+    let maps = server.resource("configmaps");
+    let from = WatchOptions {
+        resource_version: Some(server.registry.revision().to_string()),
+        ..WatchOptions::default()
+    };
+    let mut cursor = server.registry.watch(&maps, Some("gone"), &from).unwrap();
+    let create = |server: &mut Server| {
+        let target = Target::collection(&maps, Some("gone"));
+        let options = WriteOptions::default();
+        let made = server
+            .registry
+            .create(target, config_map("a"), &options, server.now);
+        made.unwrap();
+    };
+    create(&mut server);
+    server.delete("namespaces", "gone").unwrap();
+    assert_eq!(server.poll(&mut cursor), ["ADDED a", "DELETED a"]);
+    assert!(!cursor.is_over());
+    server
+        .create("namespaces", json!({"metadata": {"name": "gone"}}))
+        .unwrap();
+    create(&mut server);
+    assert_eq!(server.poll(&mut cursor), ["ADDED a"]);
+}
