@@ -222,6 +222,23 @@ impl Body {
         self.context.as_ref()?.unpack(&packed, look).ok()
     }
 
+    /// Returns whether the body has this content, if it was asked for with this extent. Bodies of
+    /// kinds with one form are not compared.
+    pub(crate) fn has_form(&self, json: &[u8], extent: Extent) -> bool {
+        let context = self.context.as_ref();
+        let is_comparable = context.is_some_and(|context| context.changes_form())
+            && self.state.read().extent == extent;
+        // A body that cannot be unpacked is replaced.
+        !is_comparable || self.with_json(|own| own == json) == Some(true)
+    }
+
+    /// Returns whether both bodies have the same content, as far as [`has_form`](Self::has_form) compares them.
+    pub(crate) fn has_form_of(&self, other: &Self) -> bool {
+        let extent = other.state.read().extent;
+        let is_same = other.with_json(|json| self.has_form(json, extent));
+        is_same.unwrap_or(true)
+    }
+
     /// Replaces the packed bytes and updates the gauges.
     fn replace_packed(&self, state: &mut BodyState, packed: Packed) {
         let before = state.counted();

@@ -174,6 +174,15 @@ impl<K> Entry<K> {
         self.version().is_exact() && self.version() == other.version() && self.is_same_as(other)
     }
 
+    /// Returns whether both are the same version of the same object, in the same form. A definition
+    /// that changes, for instance its conversion, gives its objects another form without a new
+    /// version.
+    #[must_use]
+    pub fn is_unchanged_from(&self, other: &Self) -> bool {
+        let has_form_of = || self.inner.body.has_form_of(&other.inner.body);
+        self.is_same_version_as(other) && (Arc::ptr_eq(&self.inner, &other.inner) || has_form_of())
+    }
+
     /// Returns whether both are the same object, in any version. An object that was deleted and
     /// created again under its name is another object.
     #[must_use]

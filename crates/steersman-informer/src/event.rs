@@ -155,7 +155,7 @@ impl<K> Event<K> {
     /// Returns whether the event repeats an unchanged object.
     #[must_use]
     pub fn is_resync(&self) -> bool {
-        matches!(self, Self::Updated { old, new, .. } if old.is_same_version_as(new))
+        matches!(self, Self::Updated { old, new, .. } if new.is_unchanged_from(old))
     }
 
     /// Returns the same event with entries of another type, which the bodies must decode as

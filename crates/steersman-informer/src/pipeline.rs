@@ -111,6 +111,7 @@ impl Core {
         // Errors and dictionaries must not contain values of Secrets.
         let secret = kind.gvk().kind() == "Secret";
         let context = PackContext::new(options.budget.clone(), counters.clone(), secret);
+        let context = context.with_form_changes(!has_protobuf(&kind));
         Self {
             counters,
             interners: Interners::default(),

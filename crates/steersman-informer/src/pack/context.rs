@@ -28,6 +28,7 @@ pub(crate) struct PackContext {
     budget: Budget,
     counters: Counters,
     quotes: bool,
+    changes_form: bool,
     dictionary: RwLock<Option<Arc<Dictionary>>>,
     training_plan: Mutex<TrainingPlan>,
     types: Mutex<Vec<TypeWeight>>,
@@ -54,12 +55,25 @@ impl PackContext {
             budget,
             counters,
             quotes: !secret,
+            changes_form: false,
             dictionary: RwLock::default(),
             training_plan: Mutex::new(TrainingPlan::new(!secret)),
             types: Mutex::default(),
             bodies: AtomicUsize::new(0),
             min_bodies: AtomicUsize::new(0),
         }
+    }
+
+    /// Sets whether an object may get another form without a new version: those of a definition do,
+    /// when its conversion, its fields or its defaults change.
+    pub(crate) fn with_form_changes(mut self, changes_form: bool) -> Self {
+        self.changes_form = changes_form;
+        self
+    }
+
+    /// Returns whether an object may get another form without a new version.
+    pub(crate) fn changes_form(&self) -> bool {
+        self.changes_form
     }
 
     pub(crate) fn budget(&self) -> &Budget {

@@ -144,7 +144,7 @@ impl Core {
         let items = items.into_items().map(|Arrived { item, judgement }| {
             let is_stored = |entry: &RawEntry| {
                 let same = stored.get(entry.key());
-                same.is_some_and(|stored| entry.is_same_version_as(stored))
+                same.is_some_and(|stored| entry.is_unchanged_from(stored))
             };
             let findings = match &item {
                 Decoded::Good(entry) if is_stored(entry) => Findings::default(),

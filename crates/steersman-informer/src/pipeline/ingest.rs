@@ -47,8 +47,9 @@ impl Ingest for Ingester {
 }
 
 impl Core {
-    /// Makes an entry and judges it, or takes the stored entry of the same version, which was judged
-    /// when it arrived. All types that look at the object decode it here, before any lock is taken.
+    /// Makes an entry and judges it, or takes the stored entry of the same version and form, which
+    /// was judged when it arrived. All types that look at the object decode it here, before any lock
+    /// is taken.
     fn made(
         &self,
         object: RawObject,
@@ -60,16 +61,27 @@ impl Core {
             (indexer.get(&object.head().key).cloned(), indexer.judges())
         };
         let plan = IngestPlan::of(stored.as_ref(), object.head(), extent);
-        if let Some(stored) = stored.as_ref().filter(|_| plan != IngestPlan::Create) {
-            if plan == IngestPlan::Complete && !stored.raw_body().holds(extent) {
+        let reused = |stored: &RawEntry| {
+            judges.decode_for_waiting_views(stored, extent);
+            Ok((stored.clone(), None))
+        };
+        let object = match stored.as_ref().filter(|_| plan != IngestPlan::Create) {
+            Some(stored) if plan == IngestPlan::Complete && !stored.raw_body().holds(extent) => {
                 let object = self.transformed(object)?;
                 stored.note_applies(object.applies().to_vec());
                 stored.raw_body().complete(object, extent);
+                return reused(stored);
             }
-            judges.decode_for_waiting_views(stored, extent);
-            return Ok((stored.clone(), None));
-        }
-        let object = self.transformed(object)?;
+            Some(stored) if !self.context.changes_form() => return reused(stored),
+            Some(stored) => {
+                let object = self.transformed(object)?;
+                if stored.raw_body().has_form(object.json(), extent) {
+                    return reused(stored);
+                }
+                object
+            }
+            None => self.transformed(object)?,
+        };
         let entry = self.entry_of(object, extent, stored.as_ref());
         let judgement = judge(&judges, &entry, arrived_as);
         Ok((entry, judgement))

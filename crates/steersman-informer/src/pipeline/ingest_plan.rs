@@ -13,7 +13,8 @@ const MOST_UNPACKED: usize = 16;
 pub(super) enum IngestPlan {
     /// It becomes an entry of its own.
     Create,
-    /// The store has this version: the stored entry is used again (STORE-6).
+    /// The store has this version: the stored entry is used again (STORE-6), unless it has another
+    /// form (STORE-10).
     Reuse,
     /// As `Reuse`, and the stored entry gets the arrived body if that has more (VIEW-3).
     Complete,

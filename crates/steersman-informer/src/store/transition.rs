@@ -11,7 +11,7 @@ use crate::event::Origin;
 pub(crate) enum Transition {
     /// The key was free, and an object is stored under it now.
     Appeared { new: RawEntry, origin: Origin },
-    /// The stored object has a new version.
+    /// The stored object has a new version, or another form of the same version (STORE-10).
     Changed { old: RawEntry, new: RawEntry },
     /// Another object, with another uid, took the key. The deletion of the old one was missed.
     Recreated { old: RawEntry, new: RawEntry },
@@ -39,7 +39,7 @@ impl Transition {
             },
             (Some(stored), Some(Decoded::Good(new))) => {
                 let (stored, new) = (stored.clone(), new.clone());
-                if new.is_same_version_as(&stored) {
+                if new.is_unchanged_from(&stored) {
                     Self::Same {
                         stored,
                         arrived: new,

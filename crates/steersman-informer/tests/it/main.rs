@@ -8,6 +8,7 @@ mod backoff;
 mod bookmarks;
 mod bounds;
 mod budget;
+mod changed_definition;
 mod expired;
 mod index_while_running;
 mod late_subscriber;
