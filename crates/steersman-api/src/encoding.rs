@@ -139,7 +139,7 @@ impl Negotiated {
         if self.by.as_ref().is_none_or(is_new) {
             warn!(
                 kind,
-                message,
+                protobuf_message = message,
                 number,
                 "the server sends fields that this version of Steersman does not know; they are left out"
             );

@@ -1,8 +1,10 @@
 //! Handle: the command line of an operator.
 
+use std::error::Error;
 use std::ffi::OsString;
 use std::fmt;
 use std::marker::PhantomData;
+use std::process::ExitCode;
 use std::sync::OnceLock;
 
 use clap::{
@@ -14,9 +16,9 @@ use tracing_subscriber::util::TryInitError;
 
 use crate::config::Config;
 use crate::error::ConfigError;
-use crate::flags::Flags;
+use crate::flags::{Flags, LogFormat};
 use crate::kubebuilder::KubebuilderFlags;
-use crate::log::LogLevel;
+use crate::log::{LogLevel, write_last_error};
 use crate::settings::{OperatorSettings, SETTINGS, Setting};
 
 /// The flags of an operator without settings of its own in the configuration file.
@@ -133,6 +135,39 @@ impl<T: OperatorSettings> OperatorArgs<T> {
             }
             set => set.map(drop),
         }
+    }
+
+    /// Returns the exit code of a program that ended so. An error is written to standard error with its causes: after
+    /// `error:`, or with `--log-format=json` as the last line of the log.
+    ///
+    /// ```
+    /// use std::process::ExitCode;
+    ///
+    /// use clap::Parser as _;
+    /// use steersman_cli::Args;
+    ///
+    /// # async fn run(_: &Args) -> Result<(), Box<dyn std::error::Error + Send + Sync>> { Ok(()) }
+    /// #[tokio::main]
+    /// async fn main() -> ExitCode {
+    ///     let args = Args::parse_from(["website-operator"]);
+    ///     args.exit_code(run(&args).await)
+    /// }
+    /// ```
+    pub fn exit_code(
+        &self,
+        ended: Result<(), impl Into<Box<dyn Error + Send + Sync>>>,
+    ) -> ExitCode {
+        let Err(error) = ended else {
+            return ExitCode::SUCCESS;
+        };
+        write_last_error(&*error.into(), self.log_format());
+        ExitCode::FAILURE
+    }
+
+    /// Returns the form of log lines, even if another setting is wrong.
+    fn log_format(&self) -> LogFormat {
+        let flags = self.kubebuilder.apply(self.flags.clone());
+        Config::<T>::log_format_despite_errors(&flags, |name| std::env::var_os(name))
     }
 
     fn warn_of_kubebuilder(&self) {

@@ -14,9 +14,9 @@ use steersman_webhook::WebhookServer;
 
 use crate::controller_setting::{Backoff, NamedSetting, by_controller};
 use crate::error::ConfigError;
-use crate::file::{FileContent, read_operator, read_settings};
+use crate::file::{FileContent, read_log_format, read_operator, read_settings};
 use crate::flags::{Flags, LogFormat};
-use crate::layer::{defaults, layer, of_environment, of_program};
+use crate::layer::{Given, defaults, layer, of_environment, of_program};
 use crate::level_route::level_route;
 use crate::log::LogLevel;
 use crate::settings::OperatorSettings;
@@ -83,6 +83,31 @@ impl<T: OperatorSettings> Config<T> {
             operator,
         })
     }
+
+    /// Returns the form of log lines, as far as the sources can be read: the error about a wrong setting has this form.
+    pub(crate) fn log_format_despite_errors(
+        flags: &Flags,
+        variable: impl Fn(&str) -> Option<std::ffi::OsString>,
+    ) -> LogFormat {
+        let environment = valid_part(&of_environment(&variable).unwrap_or_default());
+        let path = flags.config.as_ref().or(environment.config.as_ref());
+        let file = path.and_then(|path| FileText::read(path).ok());
+        let in_file = file.and_then(|file| read_log_format(&file.path, &file.text));
+        let defaults = of_program(T::DEFAULTS).unwrap_or_default();
+        let sources = [
+            environment.log_format,
+            valid_part(&Vec::from_iter(in_file)).log_format,
+            valid_part(&defaults).log_format,
+        ];
+        let found = sources.into_iter().flatten().next();
+        flags.log_format.or(found).unwrap_or_default()
+    }
+}
+
+/// Returns the settings with allowed values.
+fn valid_part(given: &[Given]) -> Flags {
+    let parsed = given.iter().map(|one| layer(std::slice::from_ref(one)));
+    parsed.flatten().fold(Flags::default(), Flags::or)
 }
 
 /// Removes empty values after the last source is known: an empty namespace is all namespaces, and an empty name or

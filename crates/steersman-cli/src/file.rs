@@ -12,6 +12,9 @@ use crate::error::{ConfigError, SettingSource};
 use crate::layer::Given;
 use crate::settings::{CONTROLLERS_KEY, OPERATOR, SETTINGS};
 
+/// The key of the form of log lines.
+const LOG_FORMAT: &str = "log-format";
+
 /// The content of a file, apart from the settings of the program itself.
 #[derive(Debug, Default)]
 pub(crate) struct FileContent {
@@ -78,6 +81,19 @@ pub(crate) fn read_settings(path: &Path, text: &str) -> Result<FileContent, Conf
         }
     }
     Ok(content)
+}
+
+/// Returns the form of log lines that a file sets, whatever is wrong with its other keys.
+pub(crate) fn read_log_format(path: &Path, text: &str) -> Option<Given> {
+    let FileMap(entries) = serde_saphyr::from_str(text).ok()?;
+    let (key, value) = entries
+        .into_iter()
+        .find(|(key, _)| key.value == LOG_FORMAT)?;
+    Some(Given {
+        place: place(path, &key),
+        key: LOG_FORMAT,
+        value: value.value.to_string(),
+    })
 }
 
 /// Returns whether a setting may be in a file: the file does not name another file, and it writes the settings of

@@ -46,7 +46,7 @@ impl KubebuilderFlags {
         let known = [
             (
                 is_set(&self.zap_stacktrace_level),
-                "--zap-stacktrace-level (log lines have no stack traces; --log-level=debug logs more)",
+                "--zap-stacktrace-level (only panics have stack traces, with RUST_BACKTRACE=1; --log-level=debug logs more)",
             ),
             (
                 is_set(&self.zap_time_encoding),

@@ -27,6 +27,7 @@
 //! - `log_filter` reads levels, and `named_value` booleans and namespaces.
 //! - `flags` are the flags, `kubebuilder` those of kubebuilder with another name or form, and `layer` reads variables and files with their parsers.
 //! - `file` reads the file.
+//! - `json_line` makes a flat JSON object of an event and its spans, and `json_log` writes it.
 //! - [`log`] has [`LogLevel`].
 //! - `level_route` shows and changes the level over HTTP.
 //! - [`config`] has [`Config`], and [`args`] the command line.
@@ -42,6 +43,8 @@ mod flags;
 mod kubebuilder;
 mod layer;
 mod file;
+mod json_line;
+mod json_log;
 pub mod log;
 mod level_route;
 pub mod config;

@@ -1,16 +1,19 @@
 //! Driver: sets up the log of the process, and changes its level while it runs.
 
+use std::error::Error;
 use std::fmt;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use steersman_object::report;
 use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, fmt as log, reload};
 
 use crate::error::ConfigError;
 use crate::flags::LogFormat;
+use crate::json_log::{JsonLog, log_last_error, log_panics};
 use crate::log_filter::{ALLOWED, log_filter};
 
 /// The level of the log, which can be changed while the process runs. Cheap to clone; clones share one level.
@@ -58,11 +61,7 @@ impl LogLevel {
                 .with_ansi(std::io::stderr().is_terminal())
                 .with_writer(std::io::stderr)
                 .boxed(),
-            LogFormat::Json => log::layer()
-                .json()
-                .flatten_event(true)
-                .with_writer(std::io::stderr)
-                .boxed(),
+            LogFormat::Json => JsonLog::new(std::io::stderr).boxed(),
         };
         let level = Self {
             filter: handle,
@@ -99,7 +98,22 @@ impl LogLevel {
         let subscriber = tracing_subscriber::registry().with(layer);
         let set = subscriber.try_init();
         set.map_err(|error| ConfigError::Logging(Box::new(error)))?;
+        if format == LogFormat::Json {
+            log_panics();
+        }
         Ok(level)
+    }
+}
+
+/// Writes the error that ends the process, with its causes, to standard error.
+pub(crate) fn write_last_error(error: &(dyn Error + 'static), format: LogFormat) {
+    let error = report(error);
+    match format {
+        LogFormat::Json => log_last_error(&error.to_string()),
+        LogFormat::Human => {
+            // There is no other place for it.
+            let _ = writeln!(std::io::stderr(), "error: {error}");
+        }
     }
 }
 

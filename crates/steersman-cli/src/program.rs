@@ -11,7 +11,7 @@ use steersman_definitions::{Definitions, Error as DefinitionError};
 use steersman_manager::{
     Error as ManagerError, Manager, ManagerBuilder, Shutdown, shutdown_signal,
 };
-use steersman_object::{ObjectKey, report};
+use steersman_object::ObjectKey;
 use steersman_serve::ListenAddress;
 use steersman_webhook::{BuiltInCertificates, WebhookServer};
 
@@ -161,24 +161,22 @@ impl<T: OperatorSettings> Program<T> {
         self
     }
 
-    /// Runs the program with the command line of the process, until SIGTERM or ctrl-c. An error is printed to standard
-    /// error with its causes.
+    /// Runs the program with the command line of the process, until SIGTERM or ctrl-c. An error is written as
+    /// [`OperatorArgs::exit_code`] does.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future ends the program without an orderly stop, as in [`Manager::start`].
     pub async fn run(self) -> ExitCode {
-        match self.run_with(std::env::args_os(), shutdown_signal()).await {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(ProgramError::Usage(error)) => {
+        match self.parse(std::env::args_os()) {
+            Ok(args) => {
+                let operator = args.operator.clone();
+                operator.exit_code(self.run_parsed(args, shutdown_signal()).await)
+            }
+            Err(error) => {
                 // A closed pipe is no reason for another error.
                 let _ = error.print();
                 ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
-            }
-            Err(error) => {
-                // There is no other place for it.
-                let _ = writeln!(std::io::stderr(), "error: {}", report(&error));
-                ExitCode::FAILURE
             }
         }
     }
@@ -198,7 +196,15 @@ impl<T: OperatorSettings> Program<T> {
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
         shutdown: Shutdown,
     ) -> Result<(), ProgramError> {
-        let args = self.parse(words)?;
+        let args = self.parse(words).map_err(ProgramError::Usage)?;
+        self.run_parsed(args, shutdown).await
+    }
+
+    async fn run_parsed(
+        self,
+        args: ProgramArgs<T>,
+        shutdown: Shutdown,
+    ) -> Result<(), ProgramError> {
         if args.command.is_some() {
             let description = self.description(args)?;
             // Who closed the pipe reads no description.
@@ -221,20 +227,19 @@ impl<T: OperatorSettings> Program<T> {
     ///
     /// [`ProgramError`], with its causes as sources.
     pub fn describe(self) -> Result<Description, ProgramError> {
-        let args = self.parse([self.name])?;
+        let args = self.parse([self.name]).map_err(ProgramError::Usage)?;
         self.description(args)
     }
 
     fn parse(
         &self,
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
-    ) -> Result<ProgramArgs<T>, ProgramError> {
+    ) -> Result<ProgramArgs<T>, clap::Error> {
         let command = ProgramArgs::<T>::command()
             .name(self.name)
             .version(self.version);
         let matches = command.try_get_matches_from(words);
-        let args = matches.and_then(|matches| ProgramArgs::from_arg_matches(&matches));
-        args.map_err(ProgramError::Usage)
+        ProgramArgs::from_arg_matches(&matches?)
     }
 
     fn description(self, args: ProgramArgs<T>) -> Result<Description, ProgramError> {

@@ -13,7 +13,7 @@
 //! [`TestEnv::user`] creates users with permissions, [`TestEnv::namespace`] a namespace for one
 //! test. [`eventually`], [`consistently`] and [`never()`] wait on either clock, and
 //! [`TestEnv::expect`] adds a report of the last requests, objects and reconciles. [`log::capture`]
-//! captures the log of a test. [`seeds::live`] runs seeded simulations with the random numbers of
+//! captures the log of a test, and [`json_lines()`] reads the log of a process. [`seeds::live`] runs seeded simulations with the random numbers of
 //! [`seeds::Dice`]. [`TestEnv::rbac_needed`] is the least role for the requests of a test, for a
 //! comparison with the role of the operator. [`apiserver`] is the embedded server, with its request log and its faults.
 
@@ -28,6 +28,7 @@ mod control_plane;
 mod definitions;
 mod reconciles;
 pub mod log;
+mod json_lines;
 mod report;
 mod rbac_rules;
 mod rbac_log;
@@ -44,6 +45,7 @@ pub use builder::TestEnvBuilder;
 pub use environment::TestEnv;
 pub use error::Error;
 pub use expect::Expectation;
+pub use json_lines::json_lines;
 pub use namespace::TestNamespace;
 pub use rbac_log::is_of_test;
 pub use rbac_rules::{RbacRules, RbacSyntaxError};

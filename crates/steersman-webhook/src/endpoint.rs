@@ -158,16 +158,17 @@ impl Endpoint {
             let mut warnings = ctx.take_warnings();
             warnings.append(&mut response.warnings);
             response.warnings = warnings;
-            let message = response
+            // A field named `message` would replace the text of the line.
+            let reason = response
                 .status
                 .as_ref()
                 .and_then(|status| status.message.as_deref());
             match response.code() {
-                code @ 500.. => error!(code, message, "the webhook could not decide a request"),
+                code @ 500.. => error!(code, reason, "the webhook could not decide a request"),
                 code => debug!(
                     code,
                     allowed = response.allowed,
-                    message,
+                    reason,
                     "a request is decided"
                 ),
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use cronjob_operator::cluster::{self, Cluster};
-use cronjob_operator::narrator::{Narrator, complain, say};
+use cronjob_operator::narrator::{Narrator, say};
 use cronjob_operator::{BoxError, Settings, controller, once, setup};
 use steersman::cli::OperatorArgs;
 use steersman::shutdown_signal;
@@ -41,8 +41,8 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let ended = runtime(args.once && args.embedded)
         .map_err(BoxError::from)
-        .and_then(|runtime| runtime.block_on(run(args)));
-    ended.map_or_else(|error| complain(&*error), |()| ExitCode::SUCCESS)
+        .and_then(|runtime| runtime.block_on(run(&args)));
+    args.operator.exit_code(ended)
 }
 
 /// Makes the runtime. On a paused clock timers fire as soon as no task has work, so that a minute of the schedule takes
@@ -57,7 +57,7 @@ fn runtime(is_paused: bool) -> std::io::Result<Runtime> {
     Builder::new_multi_thread().enable_all().build()
 }
 
-async fn run(args: Args) -> Result<(), BoxError> {
+async fn run(args: &Args) -> Result<(), BoxError> {
     args.operator.init_logging()?;
     if args.setup.print_crd {
         say(setup::definition()?);
@@ -71,7 +71,7 @@ async fn run(args: Args) -> Result<(), BoxError> {
         cluster::configured(&config).await?
     };
     let builder = config.manager_over(cluster.connection.clone(), "cronjob-operator");
-    let ended = operate(&args, builder, &cluster).await;
+    let ended = operate(args, builder, &cluster).await;
     if let Some(embedded) = cluster.embedded {
         // After a failure as well: otherwise the kubeconfig would stay and name a closed port.
         embedded.stop().await;

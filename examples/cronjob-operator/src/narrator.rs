@@ -1,17 +1,15 @@
 //! Driver: prints what happens to CronJobs and their Jobs.
 
-use std::error::Error;
 use std::fmt::Display;
 use std::io::Write as _;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use steersman::Manager;
 use steersman::cache::Cache;
 use steersman::informer::{Delivery, Event, Origin};
 use steersman::k8s_openapi::api::batch::v1::Job;
 use steersman::object::{Object as _, TypedObject};
-use steersman::{Manager, report};
 use tokio::sync::mpsc;
 
 use crate::cron_job::CronJob;
@@ -58,12 +56,6 @@ impl Narrator {
 /// Prints a line for the user. A closed standard output is no error.
 pub fn say(line: impl Display) {
     let _ = writeln!(std::io::stdout(), "{line}");
-}
-
-/// Prints an error with its causes, and returns the exit code of a failure.
-pub fn complain(error: &(dyn Error + 'static)) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "error: {}", report(error));
-    ExitCode::FAILURE
 }
 
 /// Sends the lines about a kind, each with the time of day of its event.

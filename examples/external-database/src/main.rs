@@ -11,7 +11,7 @@ use external_database::service::{DatabaseClient, DatabaseService};
 use external_database::{BoxError, controller, demo};
 use steersman::cli::Args;
 use steersman::kube_core::CustomResourceExt as _;
-use steersman::{report, shutdown_signal};
+use steersman::shutdown_signal;
 
 /// Keeps the databases of an HTTP service.
 #[derive(Debug, Parser)]
@@ -35,13 +35,8 @@ struct Program {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(&Program::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: {}", report(&*error));
-            ExitCode::FAILURE
-        }
-    }
+    let program = Program::parse();
+    program.operator.exit_code(run(&program).await)
 }
 
 async fn run(program: &Program) -> Result<(), BoxError> {

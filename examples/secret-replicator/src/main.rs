@@ -1,12 +1,11 @@
 //! Runs the replicator on a cluster, or a demonstration on an embedded API server.
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
 use secret_replicator::{BoxError, controller, demo};
 use steersman::cli::Args;
-use steersman::{report, shutdown_signal};
+use steersman::shutdown_signal;
 use steersman_testenv::apiserver::ApiServer;
 use tokio::runtime::Builder;
 
@@ -22,13 +21,8 @@ struct Program {
 }
 
 fn main() -> ExitCode {
-    match run(&Program::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: {}", report(&*error));
-            ExitCode::FAILURE
-        }
-    }
+    let program = Program::parse();
+    program.operator.exit_code(run(&program))
 }
 
 fn run(program: &Program) -> Result<(), BoxError> {

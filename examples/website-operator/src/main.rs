@@ -7,18 +7,18 @@ use steersman::cli::Config;
 use steersman::{Connection, shutdown_signal};
 use website_operator::args::Args;
 use website_operator::cluster::{self, Embedded};
-use website_operator::narrator::{Narrator, complain, say};
+use website_operator::narrator::{Narrator, say};
 use website_operator::setup::{self, Setup, SetupError};
 use website_operator::webhooks::{NAME, Webhooks};
 use website_operator::{BoxError, Settings, controller, once};
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let ended = run(Args::parse()).await;
-    ended.map_or_else(|error| complain(&*error), |()| ExitCode::SUCCESS)
+    let args = Args::parse();
+    args.operator.exit_code(run(&args).await)
 }
 
-async fn run(args: Args) -> Result<(), BoxError> {
+async fn run(args: &Args) -> Result<(), BoxError> {
     args.operator.init_logging()?;
     if args.setup.print_crd {
         say(setup::definition()?);
@@ -28,7 +28,7 @@ async fn run(args: Args) -> Result<(), BoxError> {
     // A server that runs for a moment needs no kubeconfig, and must not replace that of another one.
     let file = Some(args.write_kubeconfig.as_path()).filter(|_| !args.once);
     let (connection, embedded) = cluster::find(&config, args.embedded, file).await?;
-    let ended = operate(&args, &config, connection, embedded.as_ref()).await;
+    let ended = operate(args, &config, connection, embedded.as_ref()).await;
     // After a failure as well: otherwise the kubeconfig would stay and name a closed port.
     cluster::stop(embedded).await;
     ended

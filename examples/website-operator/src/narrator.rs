@@ -1,16 +1,14 @@
 //! Driver: prints what happens to websites and their children.
 
-use std::error::Error;
 use std::fmt::{Display, Write as _};
 use std::io::Write as _;
-use std::process::ExitCode;
 
+use steersman::Manager;
 use steersman::cache::Cache;
 use steersman::informer::{Delivery, Event, Origin};
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{Pod, Service};
 use steersman::object::{Object as _, TypedObject};
-use steersman::{Manager, report};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -68,12 +66,6 @@ impl Narrator {
 /// Prints a line for the user. A closed standard output is no error.
 pub fn say(line: impl Display) {
     let _ = writeln!(std::io::stdout(), "{line}");
-}
-
-/// Prints an error with its causes, and returns the exit code of a failure.
-pub fn complain(error: &(dyn Error + 'static)) -> ExitCode {
-    let _ = writeln!(std::io::stderr(), "error: {}", report(error));
-    ExitCode::FAILURE
 }
 
 /// Sends the lines about a kind, from each of its informers: there is one per namespace of --namespace.

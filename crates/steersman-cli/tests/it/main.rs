@@ -8,3 +8,4 @@ mod sources;
 mod help;
 mod servers;
 mod program;
+mod json_log;

@@ -5,6 +5,7 @@ use std::process::{Output, Stdio};
 
 use steersman_testenv::TestEnv;
 use steersman_testenv::apiserver::faults::Answer;
+use steersman_testenv::json_lines;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -185,12 +186,15 @@ async fn a_configuration_file_sets_the_controller_by_its_name() {
     let output = with_file("controllers:\n  website:\n    max-concurrent-reconciles: 2\n").await;
     assert!(output.status.success(), "{}", text(&output.stderr));
     let output = with_file("log-format: json\ncontrollers:\n  wbsite:\n    backoff-base: 1s\n");
-    let error = error_of(&output.await);
+    let last = last_line(&output.await);
+    let error = last["error"].as_str().unwrap();
     assert!(
         error.contains("\"wbsite\"") && error.contains("it has \"website\""),
         "{error}"
     );
-    let error = error_of(&with_file("log-format: json\nreplicas: 2\n").await);
+    // The form of the lines is read although another setting is wrong.
+    let last = last_line(&with_file("log-format: json\nreplicas: 2\n").await);
+    let error = last["error"].as_str().unwrap();
     assert!(
         error.contains("settings.yaml:2: there is no setting \"replicas\""),
         "{error}"
@@ -206,16 +210,50 @@ async fn the_flags_of_a_deployment_elect_a_leader_and_serve_probes_and_metrics()
         "--leader-elect",
         "--health-probe-bind-address=127.0.0.1:0",
         "--metrics-bind-address=127.0.0.1:0",
-        "--log-level=info",
+        "--log-level=debug",
         "--log-format=json",
     ]);
     let output = command.output().await.unwrap();
     let log = text(&output.stderr);
     assert!(output.status.success(), "{log}");
-    assert!(log.lines().all(|line| line.starts_with('{')), "{log}");
-    let listening = log.matches("the server listens").count();
+    let lines = json_lines(&log).unwrap();
+    let listening = lines
+        .iter()
+        .filter(|line| line["msg"] == "the server listens");
     // Those of probes, metrics and webhooks.
-    assert_eq!(listening, 3, "{log}");
+    assert_eq!(listening.count(), 3, "{log}");
+    // LOG-1: with the keys of controller-runtime, and the values of the reconcile.
+    let of_reconciles: Vec<_> = lines
+        .iter()
+        .filter(|line| line.contains_key("reconcileID"))
+        .collect();
+    assert!(!of_reconciles.is_empty(), "{log}");
+    for line in of_reconciles {
+        for (key, value) in [
+            ("controller", "website"),
+            ("controllerGroup", "web.example.com"),
+            ("controllerKind", "Website"),
+            ("namespace", "default"),
+            ("name", "hello"),
+        ] {
+            assert_eq!(line[key], value, "{line:?}");
+        }
+    }
+}
+
+/// Returns the last line of the log of a program that ended with an error.
+fn last_line(output: &Output) -> serde_json::Map<String, serde_json::Value> {
+    let lines = json_lines(&error_of(output)).unwrap();
+    lines.into_iter().last().unwrap()
+}
+
+#[tokio::test]
+async fn the_error_that_ends_the_program_is_a_line_of_its_log() {
+    let (_env, home) = configured().await;
+    let last = last_line(&run(&home, &["--once", "--log-format=json"]).await);
+    assert_eq!(last["level"], "error");
+    let error = last["error"].as_str().unwrap();
+    assert!(error.contains("--install"), "{error}");
 }
 
 #[tokio::test]

@@ -1,0 +1,262 @@
+//! Machine: merges the fields of an event and of its spans into one flat JSON object with distinct keys.
+
+use std::borrow::Cow;
+use std::error::Error;
+use std::fmt::{self, Write as _};
+
+use steersman_object::report;
+use tracing::field::{Field, Visit};
+
+/// The keys of every line, as zap's production encoder writes them, and the names of the spans.
+const FIXED: [&str; 5] = ["level", "ts", "logger", "msg", "span"];
+
+/// The name of an event in a key that another value has.
+const EVENT: &str = "event";
+
+/// What a line says apart from its fields.
+#[derive(Debug)]
+pub(crate) struct LineHead<'a> {
+    pub(crate) level: &'static str,
+    /// The time in RFC 3339.
+    pub(crate) time: String,
+    /// The target of the event.
+    pub(crate) target: &'a str,
+}
+
+/// The fields of an event or of a span, in the order of their recording. Each value is JSON.
+#[derive(Debug, Default)]
+pub(crate) struct LineFields {
+    message: Option<String>,
+    /// The target of an event of the crate `log`, which tracing records as a field.
+    target: Option<String>,
+    fields: Vec<(&'static str, String)>,
+}
+
+/// A span of an event, with its fields.
+#[derive(Debug)]
+pub(crate) struct LineSpan<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) fields: &'a LineFields,
+}
+
+/// Keys with their values as JSON. No key is there twice.
+#[derive(Default)]
+struct Entries<'a>(Vec<(Cow<'static, str>, &'a str)>);
+
+impl LineFields {
+    /// Returns the message and the fields of a line without an event.
+    pub(crate) fn of(message: &str, fields: &[(&'static str, &str)]) -> Self {
+        let fields = fields.iter().map(|(key, value)| (*key, quoted(value)));
+        Self {
+            message: Some(message.to_owned()),
+            target: None,
+            fields: fields.collect(),
+        }
+    }
+
+    /// Adds the values that a span recorded after its creation. They replace the values that it had.
+    pub(crate) fn update(&mut self, later: Self) {
+        for (key, value) in later.fields {
+            match self.fields.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, known)) => *known = value,
+                None => self.fields.push((key, value)),
+            }
+        }
+    }
+
+    fn add(&mut self, field: &Field, value: String) {
+        self.fields.push((field.name(), value));
+    }
+}
+
+impl Visit for LineFields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        // JSON has no number that is not finite.
+        match value.is_finite() {
+            true => self.add(field, serde_json::json!(value).to_string()),
+            false => self.add(field, quoted(&value.to_string())),
+        }
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field, value.to_string());
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, value.to_string());
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field, value.to_string());
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "message" if self.message.is_none() => self.message = Some(value.to_owned()),
+            "log.target" => self.target = Some(value.to_owned()),
+            // The place in the source, which no other line has.
+            name if name.starts_with("log.") => {}
+            _ => self.add(field, quoted(value)),
+        }
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.add(field, quoted(&report(value).to_string()));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}
+
+/// Returns the line of an event, with a line feed. `spans` begin with the innermost one.
+///
+/// The value of a key is that of the innermost span with the key, or else that of the event: a line of a reconcile keeps
+/// the name of its object, whatever the event names. A different value of an outer span or of the event is kept as
+/// `SPAN.KEY` or `event.KEY`.
+pub(crate) fn line(head: &LineHead<'_>, spans: &[LineSpan<'_>], event: &LineFields) -> String {
+    let mut entries = Entries::default();
+    for span in spans {
+        for (key, value) in &span.fields.fields {
+            entries.add(span.name, key, value);
+        }
+    }
+    for (key, value) in &event.fields {
+        entries.add(EVENT, key, value);
+    }
+    let mut line = format!(
+        r#"{{"level":"{}","ts":{},"logger":{},"msg":{}"#,
+        head.level,
+        quoted(&head.time),
+        quoted(event.target.as_deref().unwrap_or(head.target)),
+        quoted(event.message.as_deref().unwrap_or_default()),
+    );
+    if !spans.is_empty() {
+        let names: Vec<&str> = spans.iter().rev().map(|span| span.name).collect();
+        push(&mut line, "span", &quoted(&names.join(":")));
+    }
+    for (key, value) in &entries.0 {
+        push(&mut line, key, value);
+    }
+    line.push_str("}\n");
+    line
+}
+
+impl<'a> Entries<'a> {
+    /// LOG-1: adds a value under a key that is free, unless the key has this value already.
+    fn add(&mut self, source: &str, key: &'static str, value: &'a str) {
+        let mut candidate = Cow::Borrowed(key);
+        let mut copies = 1;
+        while FIXED.contains(&&*candidate) || self.value(&candidate).is_some() {
+            if self.value(&candidate) == Some(value) {
+                return;
+            }
+            candidate = match copies {
+                1 => Cow::Owned(format!("{source}.{key}")),
+                copies => Cow::Owned(format!("{source}.{key}.{copies}")),
+            };
+            copies += 1;
+        }
+        self.0.push((candidate, value));
+    }
+
+    fn value(&self, key: &str) -> Option<&'a str> {
+        let entry = self.0.iter().find(|(known, _)| known == key)?;
+        Some(entry.1)
+    }
+}
+
+fn push(line: &mut String, key: &str, value: &str) {
+    // Writing to a string cannot fail.
+    let _ = write!(line, ",{}:{value}", quoted(key));
+}
+
+/// Returns a text as JSON.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(pairs: &[(&'static str, &str)]) -> LineFields {
+        LineFields::of("said", pairs)
+    }
+
+    fn of(spans: &[(&'static str, LineFields)], event: &LineFields) -> String {
+        let head = LineHead {
+            level: "info",
+            time: "2026-01-02T03:04:05Z".to_owned(),
+            target: "crate::module",
+        };
+        let spans: Vec<LineSpan<'_>> = spans
+            .iter()
+            .map(|(name, fields)| LineSpan { name, fields })
+            .collect();
+        line(&head, &spans, event)
+    }
+
+    const HEAD: &str =
+        r#"{"level":"info","ts":"2026-01-02T03:04:05Z","logger":"crate::module","msg":"said""#;
+
+    /// LOG-1.
+    #[test]
+    fn a_value_with_a_key_that_is_taken_is_kept_under_the_name_of_its_source() {
+        for (spans, event, rest) in [
+            (vec![], vec![("a", "1")], r#","a":"1"}"#),
+            (
+                vec![("reconcile", vec![("name", "hello")])],
+                vec![("name", "child"), ("b", "2")],
+                r#","span":"reconcile","name":"hello","event.name":"child","b":"2"}"#,
+            ),
+            // The innermost span comes first.
+            (
+                vec![
+                    ("child", vec![("name", "pages")]),
+                    ("reconcile", vec![("name", "hello"), ("namespace", "web")]),
+                ],
+                vec![("namespace", "web")],
+                r#","span":"reconcile:child","name":"pages","reconcile.name":"hello","namespace":"web"}"#,
+            ),
+            (
+                vec![],
+                vec![
+                    ("level", "7"),
+                    ("msg", "own"),
+                    ("a", "1"),
+                    ("a", "2"),
+                    ("a", "3"),
+                    ("a", "2"),
+                ],
+                r#","event.level":"7","event.msg":"own","a":"1","event.a":"2","event.a.2":"3"}"#,
+            ),
+            (
+                vec![
+                    ("same", vec![("x", "1")]),
+                    ("same", vec![("x", "2")]),
+                    ("same", vec![("x", "3")]),
+                ],
+                vec![("same.x", "4")],
+                r#","span":"same:same:same","x":"1","same.x":"2","same.x.2":"3","event.same.x":"4"}"#,
+            ),
+        ] {
+            let spans: Vec<_> = spans
+                .iter()
+                .map(|(name, pairs)| (*name, fields(pairs)))
+                .collect();
+            let found = of(&spans, &fields(&event));
+            assert_eq!(found, format!("{HEAD}{rest}\n"));
+        }
+    }
+
+    #[test]
+    fn a_value_that_a_span_records_later_replaces_the_earlier_one() {
+        let mut span = fields(&[("a", "1"), ("b", "2")]);
+        span.update(fields(&[("b", "3"), ("c", "4")]));
+        assert_eq!(
+            of(&[("s", span)], &fields(&[])),
+            format!("{HEAD},\"span\":\"s\",\"a\":\"1\",\"b\":\"3\",\"c\":\"4\"}}\n")
+        );
+    }
+}

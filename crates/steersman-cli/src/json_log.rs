@@ -1,0 +1,148 @@
+//! Driver: writes events, panics and the error that ends the process as lines of JSON.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::cell::Cell;
+use std::io::Write as _;
+use std::panic::PanicHookInfo;
+
+use jiff::Timestamp;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::Context;
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::json_line::{LineFields, LineHead, LineSpan, line};
+
+thread_local! {
+    /// The number of lines that the log wrote on this thread.
+    static WRITTEN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The target of the lines about panics.
+const PANIC: &str = "panic";
+
+/// A layer that writes each event as one line.
+pub(crate) struct JsonLog<W> {
+    writer: W,
+}
+
+impl<W> JsonLog<W> {
+    pub(crate) fn new(writer: W) -> Self {
+        Self { writer }
+    }
+}
+
+impl<S, W> Layer<S> for JsonLog<W>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'w> MakeWriter<'w> + 'static,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let mut fields = LineFields::default();
+        attributes.record(&mut fields);
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().replace(fields);
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        // Before the extensions are locked: the line about a panic of a value reads them.
+        let mut later = LineFields::default();
+        values.record(&mut later);
+        if let Some(span) = context.span(id)
+            && let Some(fields) = span.extensions_mut().get_mut::<LineFields>()
+        {
+            fields.update(later);
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        let mut fields = LineFields::default();
+        event.record(&mut fields);
+        let spans: Vec<_> = context.event_scope(event).into_iter().flatten().collect();
+        let extensions: Vec<_> = spans.iter().map(|span| span.extensions()).collect();
+        let spans = spans.iter().zip(&extensions);
+        let spans = spans.filter_map(|(span, extensions)| {
+            let fields = extensions.get::<LineFields>()?;
+            let name = span.name();
+            Some(LineSpan { name, fields })
+        });
+        let metadata = event.metadata();
+        let head = head(*metadata.level(), metadata.target());
+        let line = line(&head, &spans.collect::<Vec<_>>(), &fields);
+        // In one piece, so that lines of several threads do not mix. A closed pipe is no reason to end.
+        let _ = self.writer.make_writer().write_all(line.as_bytes());
+        // An ending thread no longer counts.
+        let _ = WRITTEN.try_with(|written| written.set(written.get() + 1));
+    }
+}
+
+/// Writes each later panic of the process as a line, instead of the text of the standard library.
+pub(crate) fn log_panics() {
+    std::panic::set_hook(Box::new(log_panic));
+}
+
+fn log_panic(panic: &PanicHookInfo<'_>) {
+    let text = panic.payload_as_str().unwrap_or("(the panic has no text)");
+    let location = panic.location().map(ToString::to_string);
+    let thread = std::thread::current();
+    let backtrace = Backtrace::capture();
+    let has_backtrace = backtrace.status() == BacktraceStatus::Captured;
+    let stacktrace = has_backtrace.then(|| backtrace.to_string());
+    let mut pairs = vec![("panic", text)];
+    pairs.extend(location.as_deref().map(|location| ("location", location)));
+    pairs.extend(thread.name().map(|name| ("thread", name)));
+    pairs.extend(stacktrace.as_deref().map(|trace| ("stacktrace", trace)));
+    let say = || {
+        tracing::error!(
+            target: PANIC,
+            panic = text,
+            location,
+            thread = thread.name(),
+            stacktrace,
+            "a thread panicked"
+        );
+    };
+    say_or_write(say, PANIC, "a thread panicked", &pairs);
+}
+
+/// Writes the error that ends the process.
+pub(crate) fn log_last_error(error: &str) {
+    let say = || tracing::error!(error, "the program ends with an error");
+    let message = "the program ends with an error";
+    say_or_write(say, module_path!(), message, &[("error", error)]);
+}
+
+/// LOG-2: logs an event, which has the fields of its spans. If no line was written (before the log is set up, or because
+/// a filter refuses the event), writes the line to standard error itself.
+fn say_or_write(say: impl FnOnce(), target: &str, message: &str, fields: &[(&'static str, &str)]) {
+    let written = || WRITTEN.try_with(Cell::get).ok();
+    let before = written();
+    say();
+    if before.is_some() && written() != before {
+        return;
+    }
+    let line = line(
+        &head(Level::ERROR, target),
+        &[],
+        &LineFields::of(message, fields),
+    );
+    // There is no other place for it.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+fn head(level: Level, target: &str) -> LineHead<'_> {
+    LineHead {
+        level: match level {
+            Level::ERROR => "error",
+            Level::WARN => "warn",
+            Level::INFO => "info",
+            Level::DEBUG => "debug",
+            Level::TRACE => "trace",
+        },
+        time: format!("{:.6}", Timestamp::now()),
+        target,
+    }
+}

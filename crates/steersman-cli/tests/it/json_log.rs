@@ -1,0 +1,165 @@
+//! The log as lines of JSON, read strictly, of processes that panic and end with errors.
+
+use std::fmt;
+use std::process::Command;
+
+use clap::Parser as _;
+use serde_json::{Map, Value};
+use steersman_cli::Args;
+use steersman_testenv::json_lines;
+
+/// Names what the process of a test does.
+const PART: &str = "STEERSMAN_CLI_TEST_PART";
+
+/// Runs this test in a process of its own, in which `PART` is `part`, and returns the lines of its log.
+fn log_of(test: &str, part: &str) -> Vec<Map<String, Value>> {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(PART, part)
+        .env_remove("RUST_BACKTRACE")
+        .output()
+        .unwrap();
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{log}");
+    json_lines(&log).unwrap()
+}
+
+fn part() -> Option<String> {
+    std::env::var(PART).ok()
+}
+
+fn args(words: &[&str]) -> Args {
+    Args::parse_from(["program", "--log-format=json"].iter().chain(words))
+}
+
+fn text<'a>(line: &'a Map<String, Value>, key: &str) -> &'a str {
+    line[key].as_str().unwrap()
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write")]
+struct Outer(#[source] fmt::Error);
+
+struct Panics;
+
+impl fmt::Debug for Panics {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        panic!("no form")
+    }
+}
+
+/// LOG-1.
+#[test]
+fn each_event_is_one_flat_object_with_the_fields_of_its_spans() {
+    if part().is_some() {
+        args(&["--log-level=trace"]).init_logging().unwrap();
+        let outer =
+            tracing::error_span!("reconcile", controller = "site", name = "hello", kept = 1);
+        let _outer = outer.enter();
+        let inner = tracing::info_span!("child", name = "pages", later = tracing::field::Empty);
+        let _inner = inner.enter();
+        inner.record("later", true);
+        let error = Outer(fmt::Error);
+        let error: &(dyn std::error::Error + 'static) = &error;
+        tracing::warn!(
+            name = "own",
+            kept = 1,
+            level = 7,
+            error,
+            ratio = 0.5,
+            none = f64::NAN,
+            large = u64::MAX,
+            huge = u128::MAX,
+            text = "a \"b\"\n\u{1}ü\u{2028}",
+            absent = Option::<u64>::None,
+            "it {}",
+            "works\n"
+        );
+        tracing::info!("again");
+        return;
+    }
+    let test = "json_log::each_event_is_one_flat_object_with_the_fields_of_its_spans";
+    let [line, again] = &log_of(test, "spans")[..] else {
+        panic!("there are two events");
+    };
+    let mut expected = serde_json::json!({
+        "level": "warn", "logger": "it::json_log", "msg": "it works\n", "span": "reconcile:child",
+        "controller": "site", "name": "pages", "reconcile.name": "hello", "event.name": "own",
+        "kept": 1, "later": true, "event.level": 7, "ratio": 0.5, "none": "NaN",
+        "large": u64::MAX, "huge": u128::MAX.to_string(),
+        "text": "a \"b\"\n\u{1}ü\u{2028}",
+        "error": "cannot write: an error occurred when formatting an argument",
+    });
+    expected["ts"] = line["ts"].clone();
+    assert_eq!(Value::Object(line.clone()), expected);
+    let time: Result<jiff::Timestamp, _> = text(line, "ts").parse();
+    assert!(time.is_ok() && text(line, "ts").ends_with('Z'), "{line:?}");
+    assert_eq!(
+        (text(again, "msg"), text(again, "controller")),
+        ("again", "site")
+    );
+}
+
+/// LOG-2: with the fields of the span, and whatever the filter is.
+#[test]
+fn a_panic_is_one_line_with_the_object_that_it_met() {
+    if let Some(part) = part() {
+        let level = if part == "off" { "off" } else { "info" };
+        args(&["--log-level", level]).init_logging().unwrap();
+        let span = tracing::error_span!("reconcile", name = "hello", later = tracing::field::Empty);
+        let thread = std::thread::Builder::new().name("worker".to_owned());
+        let thread = thread.spawn(move || {
+            let _entered = span.enter();
+            match &*part {
+                // Within the recording of an event, and of a value of a span.
+                "event" => tracing::info!(value = ?Panics, "said"),
+                "span" => drop(span.record("later", tracing::field::debug(Panics))),
+                _ => panic!("no {}", "form"),
+            }
+        });
+        assert!(thread.unwrap().join().is_err());
+        return;
+    }
+    let test = "json_log::a_panic_is_one_line_with_the_object_that_it_met";
+    for part in ["panic", "off", "event", "span"] {
+        let lines = log_of(test, part);
+        let [line] = &lines[..] else {
+            panic!("{part}: {lines:?}");
+        };
+        let expected = ("error", "panic", "a thread panicked", "no form", "worker");
+        let found = ["level", "logger", "msg", "panic", "thread"].map(|key| text(line, key));
+        assert_eq!(found, <[&str; 5]>::from(expected), "{part}");
+        assert!(text(line, "location").contains("json_log.rs:"), "{line:?}");
+        let name = line.get("name").and_then(Value::as_str);
+        // The level `off` makes no spans.
+        assert_eq!(name, (part != "off").then_some("hello"), "{part}: {line:?}");
+    }
+}
+
+/// LOG-2.
+#[test]
+fn the_error_that_ends_the_process_is_the_last_line() {
+    if let Some(part) = part() {
+        let args = args(&["--log-level=info"]);
+        match &*part {
+            "logged" => drop(args.init_logging().unwrap()),
+            _ => assert!(part == "early"),
+        }
+        args.exit_code(Err(Outer(fmt::Error)));
+        args.exit_code(Ok::<(), Outer>(()));
+        return;
+    }
+    let test = "json_log::the_error_that_ends_the_process_is_the_last_line";
+    for part in ["logged", "early"] {
+        let lines = log_of(test, part);
+        let [line] = &lines[..] else {
+            panic!("{part}: {lines:?}");
+        };
+        assert_eq!(text(line, "level"), "error");
+        assert_eq!(text(line, "msg"), "the program ends with an error");
+        assert_eq!(
+            text(line, "error"),
+            "cannot write: an error occurred when formatting an argument"
+        );
+    }
+}
