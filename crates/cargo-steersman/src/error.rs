@@ -84,7 +84,8 @@ pub(crate) enum Error {
     DefinitionKept(#[from] steersman_definitions::Error),
     /// The operator does not describe itself.
     #[error(
-        "{program} describe printed no description ({problem}): its main must run `steersman::cli::Program`"
+        "{program} describe printed no description that this release reads ({problem}): its main must run \
+         `steersman::cli::Program`, of the same release: see `cargo steersman upgrade`"
     )]
     Description {
         /// The program.

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use steersman_object::Kind;
+use steersman_controller::{ControllerDeclaration, NeededRule};
+use steersman_object::{Kind, PolicyRule};
 
 /// A program with its kinds, controllers and webhooks, as `PROGRAM describe` prints it.
 ///
@@ -21,12 +22,43 @@ pub struct Description {
     pub definitions: Vec<Value>,
     /// The kinds that the cache holds, each once, ordered by group, version and kind.
     pub kinds: Vec<DescribedKind>,
-    /// The names of the controllers, in their order.
-    pub controllers: Vec<String>,
+    /// The controllers, ordered by name.
+    pub controllers: Vec<DescribedController>,
     /// The defaulters and validators.
     pub webhooks: Vec<DescribedWebhook>,
     /// The kinds that a webhook of the program converts, in the version of their hub.
     pub converted: Vec<ConvertedKind>,
+}
+
+/// A controller with what its permissions follow from.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct DescribedController {
+    /// The name.
+    pub name: String,
+    /// The kind of the objects that its requests are about, if they are about objects of one kind.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub primary: Option<DescribedKind>,
+    /// The kinds of the objects that objects of the primary kind own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owned: Vec<DescribedKind>,
+    /// Every kind that it watches, the primary kind and the owned kinds included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub watched: Vec<DescribedKind>,
+    /// The rules that its code declares.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needed_rules: Vec<DescribedRule>,
+}
+
+/// A rule that the code of a controller needs, with the reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DescribedRule {
+    /// The rule.
+    pub rule: PolicyRule,
+    /// Why the controller needs the rule.
+    pub reason: String,
 }
 
 /// A kind with what a permission needs.
@@ -67,6 +99,32 @@ pub struct ConvertedKind {
     pub version: String,
     /// The kind.
     pub kind: String,
+}
+
+impl From<&ControllerDeclaration> for DescribedController {
+    fn from(declaration: &ControllerDeclaration) -> Self {
+        let all = |kinds: &[Kind]| kinds.iter().map(DescribedKind::from).collect();
+        Self {
+            name: declaration.name.clone(),
+            primary: declaration.primary.as_ref().map(DescribedKind::from),
+            owned: all(&declaration.owned),
+            watched: all(&declaration.watched),
+            needed_rules: declaration
+                .needed_rules
+                .iter()
+                .map(DescribedRule::from)
+                .collect(),
+        }
+    }
+}
+
+impl From<&NeededRule> for DescribedRule {
+    fn from(needed: &NeededRule) -> Self {
+        Self {
+            rule: needed.rule.clone(),
+            reason: needed.reason.clone(),
+        }
+    }
 }
 
 impl From<&Kind> for DescribedKind {

@@ -17,7 +17,9 @@ use steersman_webhook::{BuiltInCertificates, WebhookServer};
 
 use crate::args::{NoSettings, OperatorArgs};
 use crate::config::Config;
-use crate::description::{ConvertedKind, DescribedKind, DescribedWebhook, Description};
+use crate::description::{
+    ConvertedKind, DescribedController, DescribedKind, DescribedWebhook, Description,
+};
 use crate::error::ProgramError;
 use crate::settings::OperatorSettings;
 
@@ -272,7 +274,8 @@ impl<T: OperatorSettings> Program<T> {
             .collect();
         description.kinds.sort();
         description.kinds.dedup();
-        description.controllers = manager.controllers();
+        let controllers = manager.controller_declarations();
+        description.controllers = controllers.iter().map(DescribedController::from).collect();
         description.describe_webhooks(&webhooks);
         Ok(description)
     }

@@ -4,6 +4,7 @@ mod around;
 mod retries;
 mod sources;
 mod kinds;
+mod rules;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -17,6 +18,7 @@ use steersman_workqueue::Priority;
 
 use crate::context::declared::{DeclaredKinds, PrimaryKind};
 use crate::controller::Controller;
+use crate::controller::declaration::NeededRule;
 use crate::error::ControllerError;
 use crate::handler::{EventHandler, Itself, itself, owner};
 use crate::options::Options;
@@ -78,6 +80,7 @@ pub struct ControllerBuilder<P: Subject> {
     hooks: Hooks<P::Key>,
     field_manager: Option<String>,
     on_every_replica: bool,
+    needed_rules: Vec<NeededRule>,
 }
 
 /// Makes the parts of a primary kind.
@@ -174,6 +177,9 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     ///
     /// [`watches`](Self::watches) with [`handler::owner`](crate::handler::owner()) requests every
     /// owner of the primary kind, controlling or not.
+    ///
+    /// The roles of `cargo steersman generate` let the program create, patch and delete objects of an owned
+    /// kind, and only read those of a watched one.
     pub fn owns<C: TypedObject>(self) -> Self {
         self.owns_with::<C>(Everything)
     }
@@ -227,6 +233,7 @@ impl<P: Subject> ControllerBuilder<P> {
             hooks: Hooks::default(),
             field_manager: None,
             on_every_replica: false,
+            needed_rules: Vec::new(),
         }
     }
 
@@ -361,12 +368,14 @@ impl<P: Subject> ControllerBuilder<P> {
             reconciler,
         };
         let (field_manager, on_every_replica) = (self.field_manager, self.on_every_replica);
+        let rules = self.needed_rules;
         if wrappers.is_empty() {
             return Ok(Controller::new(
                 parts,
                 status,
                 field_manager,
                 on_every_replica,
+                rules,
             ));
         }
         let parts = parts.map(|reconciler| around::wrap(reconciler, wrappers));
@@ -375,6 +384,7 @@ impl<P: Subject> ControllerBuilder<P> {
             status,
             field_manager,
             on_every_replica,
+            rules,
         ))
     }
 

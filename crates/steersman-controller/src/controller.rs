@@ -1,5 +1,7 @@
 //! Handle: a controller that was declared and can be started.
 
+pub(crate) mod declaration;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use steersman_cache::Cache;
 use steersman_object::Kind;
 
 use crate::clusters::{Clusters, Declaration};
+use crate::controller::declaration::{ControllerDeclaration, NeededRule};
 use crate::error::ControllerError;
 use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
@@ -21,7 +24,7 @@ use crate::watch::in_clusters::AnyClusterWatch;
 /// Made with [`Controller::builder`](crate::Controller::builder); it does nothing until it is started.
 #[must_use = "a controller does nothing until it is started"]
 pub struct Controller {
-    name: String,
+    declaration: ControllerDeclaration,
     field_manager: Option<String>,
     on_every_replica: bool,
     kinds: Vec<Kind>,
@@ -48,9 +51,24 @@ impl Controller {
         status: ControllerStatus,
         field_manager: Option<String>,
         on_every_replica: bool,
+        needed_rules: Vec<NeededRule>,
     ) -> Self {
-        Self {
+        let sources = parts.sources.iter();
+        let watches = parts.watches.iter().map(|watch| watch.kind());
+        let watched = watches.chain(sources.filter_map(|source| source.watched_kind()));
+        let declaration = ControllerDeclaration {
             name: parts.name.clone(),
+            primary: parts
+                .declared
+                .primary
+                .as_ref()
+                .map(|primary| primary.kind.clone()),
+            owned: parts.declared.owned().to_vec(),
+            watched: watched.cloned().collect(),
+            needed_rules,
+        };
+        Self {
+            declaration,
             field_manager,
             on_every_replica,
             kinds: parts
@@ -71,7 +89,13 @@ impl Controller {
     /// Returns the name, unique among the controllers of a manager.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.name
+        &self.declaration.name
+    }
+
+    /// Returns what the controller declares, from which its rules of RBAC follow.
+    #[must_use]
+    pub fn declaration(&self) -> &ControllerDeclaration {
+        &self.declaration
     }
 
     /// Returns the field manager that was declared with
@@ -160,7 +184,7 @@ impl Controller {
 impl fmt::Debug for Controller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Controller")
-            .field("name", &self.name)
+            .field("name", &self.declaration.name)
             .field("kinds", &self.kinds)
             .finish_non_exhaustive()
     }

@@ -107,6 +107,7 @@ pub use clusters::{ClusterMember, Clusters};
 pub use context::Context;
 pub use context::reason::{ChangedObject, ObjectChange, RunReason};
 pub use controller::Controller;
+pub use controller::declaration::{ControllerDeclaration, NeededRule};
 pub use error::{CleanUpError, ClusterError, ControllerError, Error, OwnedError};
 pub use limit::ReconcileLimit;
 pub use options::{Clock, ControllerDefaults, ControllerSettings};

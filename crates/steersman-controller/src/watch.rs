@@ -70,6 +70,11 @@ pub(crate) struct Sink<R: RequestKey> {
 
 /// A source of requests that its controller does not wait for at the start.
 pub(crate) trait AnySource<R: RequestKey>: Send {
+    /// Returns the kind that the source watches in the cluster of the manager, if it does.
+    fn watched_kind(&self) -> Option<&Kind> {
+        None
+    }
+
     /// Returns the task of the source.
     fn run(self: Box<Self>, cache: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd>;
 }

@@ -1,6 +1,7 @@
 //! Handle: a manager: the parts of an operator, declared first, then started and stopped.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::future::Future;
 use std::mem::take;
@@ -11,7 +12,7 @@ use parking_lot::Mutex;
 use steersman_api::Connection;
 use steersman_cache::Cache;
 use steersman_client::Client;
-use steersman_controller::{Controller, ControllerDefaults, StartContext};
+use steersman_controller::{Controller, ControllerDeclaration, ControllerDefaults, StartContext};
 use steersman_events::{EventPublisher, EventRecorder};
 use steersman_lease::Elector;
 use tokio::sync::Notify;
@@ -83,7 +84,8 @@ const A_LONG_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 struct State {
     phase: Phase,
     waiting: Vec<Erased>,
-    controllers: BTreeSet<String>,
+    /// The declaration of each controller by its name.
+    controllers: BTreeMap<String, ControllerDeclaration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +127,7 @@ impl Manager {
         let state = State {
             phase: Phase::Declaring,
             waiting: vec![Erased::new(cluster.clone())],
-            controllers: BTreeSet::new(),
+            controllers: BTreeMap::new(),
         };
         let monitor = Monitor::new(&cluster.connection().endpoint(), cluster.cache().clone());
         let monitor = Arc::new(monitor);
@@ -192,9 +194,16 @@ impl Manager {
             .state
             .lock()
             .controllers
-            .iter()
+            .keys()
             .cloned()
             .collect()
+    }
+
+    /// Returns the declarations of the controllers, ordered by name.
+    #[must_use]
+    pub fn controller_declarations(&self) -> Vec<ControllerDeclaration> {
+        let state = self.shared.state.lock();
+        state.controllers.values().cloned().collect()
     }
 
     /// Returns the present health of the manager: which kinds are unavailable and why, which controllers wait
@@ -226,7 +235,7 @@ impl Manager {
     /// [`Error::Stopping`].
     pub fn add_controller(&self, controller: Controller) -> Result<(), Error> {
         let name = controller.name().to_owned();
-        self.reserve(&name)?;
+        self.reserve(controller.declaration())?;
         let added = self.add_reserved(controller, &name);
         if added.is_err() {
             // CACHE-13: a refused controller does not occupy its name.
@@ -236,16 +245,21 @@ impl Manager {
     }
 
     /// Reserves the name of a controller, before its kinds are declared.
-    fn reserve(&self, name: &str) -> Result<(), Error> {
+    fn reserve(&self, declaration: &ControllerDeclaration) -> Result<(), Error> {
+        let name = declaration.name.clone();
         let mut state = self.shared.state.lock();
         if state.phase == Phase::Stopping {
-            return Err(Error::Stopping { name: title(name) });
+            let name = title(&name);
+            return Err(Error::Stopping { name });
         }
-        if state.controllers.insert(name.to_owned()) {
-            Ok(())
-        } else {
-            let name = name.to_owned();
-            Err(Error::DuplicateController { name })
+        match state.controllers.entry(name) {
+            Entry::Vacant(free) => {
+                free.insert(declaration.clone());
+                Ok(())
+            }
+            Entry::Occupied(taken) => Err(Error::DuplicateController {
+                name: taken.key().clone(),
+            }),
         }
     }
 
@@ -434,13 +448,16 @@ impl Supervised for Shared {
 }
 
 /// Returns an error if settings name a controller that does not exist.
-fn check_names(settings: &ControllerDefaults, known: &BTreeSet<String>) -> Result<(), Error> {
-    let named = settings.names().filter(|name| !known.contains(*name));
+fn check_names(
+    settings: &ControllerDefaults,
+    known: &BTreeMap<String, ControllerDeclaration>,
+) -> Result<(), Error> {
+    let named = settings.names().filter(|name| !known.contains_key(*name));
     let unknown: Vec<String> = named.map(|name| format!("{name:?}")).collect();
     if unknown.is_empty() {
         return Ok(());
     }
-    let known = known.iter().map(|name| format!("{name:?}")).collect();
+    let known = known.keys().map(|name| format!("{name:?}")).collect();
     Err(Error::UnknownControllers { unknown, known })
 }
 

@@ -53,6 +53,13 @@ impl OwnKind {
         format!("{}.{}", self.plural, self.group)
     }
 
+    /// Returns whether a version has the subresource: `status` or `scale`.
+    pub(crate) fn has_subresource(&self, name: &str) -> bool {
+        let versions = self.definition["spec"]["versions"].as_array();
+        let mut versions = versions.into_iter().flatten();
+        versions.any(|version| version["subresources"][name].is_object())
+    }
+
     /// Lets the webhook behind a Service convert the objects, as the leader sets it when it installs the definition.
     pub(crate) fn convert_by(&mut self, service: &str, namespace: &str) {
         self.is_converted = true;

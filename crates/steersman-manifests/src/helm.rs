@@ -6,7 +6,7 @@ use crate::files::{FROM_PROGRAM, FROM_RULES, Files, header, source};
 use crate::install::without_header;
 use crate::operator::Operator;
 use crate::rbac::is_for_users;
-use crate::rule::PolicyRule;
+use crate::rule_set::RuleSet;
 use crate::template::fill;
 use crate::yaml::{quoted, scalar};
 use crate::{crds, rbac, webhooks, workload};
@@ -37,7 +37,7 @@ const SERVICE_ACCOUNT: &str = include_str!("../templates/chart/service_account.y
 const REPLACED: &[&str] = &["kustomization.yaml", "manager.yaml", "service_account.yaml"];
 
 /// Returns the files of `dist/chart`.
-pub(crate) fn files(operator: &Operator, observed: &[PolicyRule]) -> Files {
+pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
     let mut files = Files::new();
     let mut add = |path: &str, text: String| files.insert(format!("dist/chart/{path}"), text);
     add("Chart.yaml", header(FROM_PROGRAM) + &fill(CHART, operator));
@@ -54,7 +54,7 @@ pub(crate) fn files(operator: &Operator, observed: &[PolicyRule]) -> Files {
     add("templates/manager/manager.yaml", deployment);
     let account = template(FROM_PROGRAM, &fill(SERVICE_ACCOUNT, operator));
     add("templates/rbac/service_account.yaml", account);
-    for (path, text) in config(operator, observed) {
+    for (path, text) in config(operator, rules) {
         let path = path.trim_start_matches("config/");
         if REPLACED.iter().any(|replaced| path.ends_with(replaced)) {
             continue;
@@ -65,7 +65,7 @@ pub(crate) fn files(operator: &Operator, observed: &[PolicyRule]) -> Files {
 }
 
 /// Returns the files of `config` with the placeholder as their namespace.
-fn config(operator: &Operator, observed: &[PolicyRule]) -> Files {
+fn config(operator: &Operator, rules: &RuleSet) -> Files {
     let mut operator = operator.in_namespace(PLACEHOLDER);
     // The value `replicaCount` decides whether the budget is there.
     operator.options.replicas = operator.options.replicas.max(2);
@@ -73,7 +73,7 @@ fn config(operator: &Operator, observed: &[PolicyRule]) -> Files {
         own.definition["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
     }
     let mut files = crds::files(&operator);
-    files.extend(rbac::files(&operator, observed));
+    files.extend(rbac::files(&operator, rules));
     files.extend(workload::files(&operator));
     files.extend(webhooks::files(&operator));
     files

@@ -12,7 +12,7 @@
 //! # fn f() -> Result<(), Box<dyn std::error::Error>> {
 //! let description: Description = serde_json::from_str(r#"{
 //!     "name": "website-operator", "version": "1.4.2", "framework": "0.1.0",
-//!     "definitions": [], "controllers": ["website"], "webhooks": [], "converted": [],
+//!     "definitions": [], "controllers": [{"name": "website"}], "webhooks": [], "converted": [],
 //!     "kinds": [{"group": "apps", "version": "v1", "kind": "Deployment", "plural": "deployments", "namespaced": true}]
 //! }"#)?;
 //! let rules = RuleList::parse(OBSERVED, "rules:\n- apiGroups: [apps]\n  resources: [deployments]\n  verbs: [patch]\n")?;
@@ -29,14 +29,14 @@
 //! - [`error`] has [`Error`].
 //! - [`options`] has [`Options`].
 //! - [`files`] has [`Files`].
-//! - [`rule`] has [`PolicyRule`].
+//! - [`rule_reason`] has [`RuleReason`].
 //! - `yaml` writes values as YAML, with their keys in the usual order.
-//! - `rule_set` merges rules.
+//! - [`rule_set`] merges rules, and has [`RuleTarget`].
 //! - [`rule_list`] has [`RuleList`].
 //! - `definition` prepares definitions for API servers and finds their kinds.
-//! - `permissions` decides which rules each part of an operator needs.
 //! - `operator` has the facts about one operator that the generators share.
-//! - [`role_grant`] has [`RoleGrant`].
+//! - `implied` has the rules that follow from the declarations of an operator, and `permissions` unites them with all others.
+//! - [`role_grant`] has [`RoleGrant`] and [`Permission`].
 //! - `crds` and `rbac` make files of values.
 //! - `template` fills in texts, of which `workload` makes the Deployment and the objects around it.
 //! - `webhooks` makes the Service and the configurations of webhooks.
@@ -46,12 +46,13 @@
 pub mod error;
 pub mod options;
 pub mod files;
-pub mod rule;
+pub mod rule_reason;
 mod yaml;
-mod rule_set;
+pub mod rule_set;
 pub mod rule_list;
 mod definition;
 mod operator;
+mod implied;
 mod permissions;
 pub mod role_grant;
 mod crds;
@@ -67,6 +68,8 @@ pub use error::Error;
 pub use files::Files;
 pub use manifests::Manifests;
 pub use options::Options;
-pub use role_grant::RoleGrant;
-pub use rule::PolicyRule;
+pub use role_grant::{Permission, RoleGrant};
 pub use rule_list::RuleList;
+pub use rule_reason::{RuleOrigin, RuleReason};
+pub use rule_set::RuleTarget;
+pub use steersman_object::PolicyRule;

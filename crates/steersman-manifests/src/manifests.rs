@@ -8,7 +8,6 @@ use crate::files::Files;
 use crate::operator::Operator;
 use crate::options::Options;
 use crate::role_grant::{RoleGrant, grants};
-use crate::rule::PolicyRule;
 use crate::rule_list::RuleList;
 use crate::{crds, helm, install, rbac, webhooks, workload};
 
@@ -19,12 +18,12 @@ use crate::{crds, helm, install, rbac, webhooks, workload};
 #[derive(Clone, Debug)]
 pub struct Manifests {
     operator: Operator,
-    rules: Vec<PolicyRule>,
+    rules: RuleList,
 }
 
 impl Manifests {
-    /// Prepares the manifests of the program with this description. The rules are those that the watches do not need,
-    /// from `rbac.observed.yaml` and `rbac.extra.yaml`.
+    /// Prepares the manifests of the program with this description. The rules are those that the declarations of the program
+    /// do not imply, from `rbac.observed.yaml` and `rbac.extra.yaml`.
     ///
     /// # Errors
     ///
@@ -36,7 +35,7 @@ impl Manifests {
     ) -> Result<Self, Error> {
         Ok(Self {
             operator: Operator::new(description, options)?,
-            rules: rules.rules(),
+            rules: rules.clone(),
         })
     }
 
@@ -65,7 +64,7 @@ impl Manifests {
     /// Returns the roles that [`rbac`](Self::rbac) binds to the operator's own account. A role without a rule is left out.
     #[must_use]
     pub fn grants(&self) -> Vec<RoleGrant> {
-        grants(&self.operator, &self.rules)
+        grants(&self.operator, self.rules.set())
     }
 
     /// Returns the configurations of the webhooks, without the authority that the leader injects. There is none if the
@@ -89,11 +88,11 @@ impl Manifests {
 
     /// Returns the service account, its roles and their bindings, and roles for users, in `config/rbac`.
     ///
-    /// The operator's own role grants `get`, `list` and `watch` of each kind that the cache holds, the rules of the files, and
-    /// the rules of the definitions and webhooks.
+    /// The operator's own role grants what the declarations of the program imply, the rules that its controllers declare with
+    /// `needs_rule`, and the rules of the files. Comments state the reasons of each rule.
     #[must_use]
     pub fn rbac(&self) -> Files {
-        rbac::files(&self.operator, &self.rules)
+        rbac::files(&self.operator, self.rules.set())
     }
 
     /// Returns the folder `config`, for `kubectl apply -k config/default`: the files of [`crds`](Self::crds) and
@@ -120,6 +119,6 @@ impl Manifests {
     /// by its own name: a cluster has one release.
     #[must_use]
     pub fn helm(&self) -> Files {
-        helm::files(&self.operator, &self.rules)
+        helm::files(&self.operator, self.rules.set())
     }
 }

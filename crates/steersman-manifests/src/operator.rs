@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use steersman_cli::Description;
-use steersman_cli::description::{DescribedKind, DescribedWebhook};
+use steersman_cli::description::{DescribedController, DescribedKind, DescribedWebhook};
 use steersman_definitions::check_versions;
 use steersman_text::names::{self, NameRule};
 
@@ -31,7 +31,7 @@ pub(crate) struct Operator {
     pub(crate) webhooks: Vec<DescribedWebhook>,
     /// Whether a webhook of the program converts objects.
     pub(crate) converts: bool,
-    pub(crate) has_controllers: bool,
+    pub(crate) controllers: Vec<DescribedController>,
 }
 
 impl Operator {
@@ -83,7 +83,7 @@ impl Operator {
             own,
             webhooks,
             converts: !description.converted.is_empty(),
-            has_controllers: !description.controllers.is_empty(),
+            controllers: description.controllers.clone(),
             name,
         })
     }
@@ -104,6 +104,16 @@ impl Operator {
     /// things, so no manifest declares it, and it must exist.
     pub(crate) fn owns_namespace(&self) -> bool {
         self.namespace == format!("{}-system", self.name) && self.namespace != "kube-system"
+    }
+
+    pub(crate) fn has_controllers(&self) -> bool {
+        !self.controllers.is_empty()
+    }
+
+    /// Returns the program's own kind with this group and plural, if it has one.
+    pub(crate) fn own_kind(&self, group: &str, plural: &str) -> Option<&OwnKind> {
+        let mut own = self.own.iter();
+        own.find(|own| own.group == group && own.plural == plural)
     }
 
     /// Returns whether the program answers requests of the API server.

@@ -1,12 +1,12 @@
-//! Machine: decides which rules each part of an operator needs.
+//! Machine: decides which rules the roles of an operator have, and in which scope.
+
+use steersman_object::PolicyRule;
 
 use crate::definition::OwnKind;
+use crate::implied::{self, READ};
 use crate::operator::Operator;
-use crate::rule::PolicyRule;
+use crate::rule_reason::RuleReason;
 use crate::rule_set::RuleSet;
-
-/// The verbs with which a cache holds a kind.
-const READ: &[&str] = &["get", "list", "watch"];
 
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 const WEBHOOKS: &str = "admissionregistration.k8s.io";
@@ -61,92 +61,65 @@ const CLUSTER_SCOPED: &[(&str, &str)] = &[
     ("storagemigration.k8s.io", "storageversionmigrations"),
 ];
 
+/// The namespace of the Events about objects without a namespace.
+const DEFAULT: &str = "default";
+
 /// The permissions of an operator's own account. (MANIFEST-2)
 #[derive(Debug)]
 pub(crate) struct Permissions {
     /// Those in all namespaces, and on objects without one.
     pub(crate) everywhere: RuleSet,
-    /// Those in each watched namespace. Empty if the operator watches all namespaces.
-    pub(crate) watched: RuleSet,
+    /// Those in each namespace with a role, by its name. Empty if the operator watches all namespaces.
+    pub(crate) by_namespace: Vec<(String, RuleSet)>,
 }
 
 impl Permissions {
-    /// Adds the rules of the parts to the observed rules. (MANIFEST-1)
-    pub(crate) fn of(operator: &Operator, observed: &[PolicyRule]) -> Self {
-        let reads = operator
-            .kinds
-            .iter()
-            .map(|kind| PolicyRule::new(&kind.group, &[&kind.plural], READ));
-        let reads: Vec<PolicyRule> = reads.chain(finalizers(operator)).collect();
-        let work = RuleSet::default().with(&reads).with(observed);
-        let parts = [definitions(operator), webhook_configurations(operator)].concat();
-        if operator.options.namespaces.is_empty() {
+    /// Unites the rules that the declarations imply, those that the code declares, and those of files. (MANIFEST-1)
+    pub(crate) fn of(operator: &Operator, files: &RuleSet) -> Self {
+        let mut work = implied::work(operator);
+        work.merge(&declared(operator));
+        work.merge(files);
+        let mut parts = implied::definitions(operator);
+        parts.merge(&implied::webhook_configurations(operator));
+        let namespaces = &operator.options.namespaces;
+        if namespaces.is_empty() {
+            work.merge(&parts);
             return Self {
-                everywhere: work.with(&parts),
-                watched: RuleSet::default(),
+                everywhere: work,
+                by_namespace: Vec::new(),
             };
         }
-        let (watched, everywhere) =
+        let (watched, mut everywhere) =
             work.partition(|group, resource| is_namespaced(operator, group, resource));
+        everywhere.merge(&parts);
+        let roles = namespaces
+            .iter()
+            .map(|name| (name.clone(), watched.clone()));
+        let mut by_namespace: Vec<(String, RuleSet)> = roles.collect();
+        let events = implied::cluster_events(operator);
+        if !events.is_empty() {
+            match by_namespace.iter_mut().find(|(name, _)| name == DEFAULT) {
+                Some((_, rules)) => rules.merge(&events),
+                None => by_namespace.push((DEFAULT.to_owned(), events)),
+            }
+        }
         Self {
-            everywhere: everywhere.with(&parts),
-            watched,
+            everywhere,
+            by_namespace,
         }
     }
 }
 
-/// Returns the rules for owner references to the operator's own kinds, where a cluster checks them, as OpenShift does.
-fn finalizers(operator: &Operator) -> impl Iterator<Item = PolicyRule> {
-    let own = operator.own.iter().filter(|_| operator.has_controllers);
-    own.map(|own| {
-        PolicyRule::new(
-            &own.group,
-            &[&format!("{}/finalizers", own.plural)],
-            &["update"],
-        )
-    })
-}
-
-/// Returns the rules with which the leader installs the definitions and migrates their objects.
-fn definitions(operator: &Operator) -> Vec<PolicyRule> {
-    if operator.own.is_empty() {
-        return Vec::new();
+/// Returns the rules that the code of the controllers declares.
+fn declared(operator: &Operator) -> RuleSet {
+    let mut rules = RuleSet::default();
+    for controller in &operator.controllers {
+        for needed in &controller.needed_rules {
+            let reason = RuleReason::declared(&controller.name, &needed.reason);
+            rules.add_for(&needed.rule, Some(&reason));
+        }
     }
-    let names: Vec<String> = operator.own.iter().map(OwnKind::name).collect();
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let resources = [
-        "customresourcedefinitions",
-        "customresourcedefinitions/status",
-    ];
-    let migrations = ("storagemigration.k8s.io", "storageversionmigrations");
-    // Stored objects are migrated in all namespaces. A definition with one version has none to migrate; one that loses
-    // its last old version keeps it as not served until the objects are migrated.
-    let is_limited = !operator.options.namespaces.is_empty();
-    let own = operator.own.iter();
-    let own = own.filter(|own| !is_limited || !own.is_namespaced || own.has_versions);
-    let own = own.map(|own| PolicyRule::new(&own.group, &[&own.plural], &["list", "patch"]));
-    let rules = [
-        PolicyRule::new(DEFINITIONS, &resources[..1], &["create"]),
-        PolicyRule::new(DEFINITIONS, &resources, &["get", "patch"]).named(&names),
-        PolicyRule::new(migrations.0, &[migrations.1], &["create", "get", "delete"]),
-    ];
-    rules.into_iter().chain(own).collect()
-}
-
-/// Returns the rules with which the leader injects its authority into the configurations of its webhooks.
-fn webhook_configurations(operator: &Operator) -> Vec<PolicyRule> {
-    let resources = [
-        (true, "mutatingwebhookconfigurations"),
-        (false, "validatingwebhookconfigurations"),
-    ];
-    let resources = resources
-        .iter()
-        .filter(|(mutates, _)| operator.has_webhooks(*mutates));
-    resources
-        .map(|(_, resource)| {
-            PolicyRule::new(WEBHOOKS, &[resource], &["get", "patch"]).named(&[&operator.name])
-        })
-        .collect()
+    rules
 }
 
 /// Returns whether the objects of a resource are in namespaces. A resource of an unknown kind is taken as one of them.
@@ -156,43 +129,53 @@ fn is_namespaced(operator: &Operator, group: &str, resource: &str) -> bool {
     if let Some(kind) = kinds.find(|kind| kind.group == group && kind.plural == plural) {
         return kind.namespaced;
     }
-    let mut own = operator.own.iter();
-    if let Some(own) = own.find(|own| own.group == group && own.plural == plural) {
+    if let Some(own) = operator.own_kind(group, plural) {
         return own.is_namespaced;
     }
     !CLUSTER_SCOPED.contains(&(group, plural))
 }
 
-/// Returns the rules of the leader election, in the operator's namespace.
-pub(crate) fn leader_election() -> RuleSet {
-    RuleSet::default().with(&[
-        PolicyRule::new(
-            "coordination.k8s.io",
-            &["leases"],
-            &["get", "create", "update"],
-        ),
-        PolicyRule::new("events.k8s.io", &["events"], &["create", "patch"]),
-    ])
+/// The verbs of a user on a kind.
+pub(crate) struct UserRole {
+    /// The word of the user in the name of the role.
+    pub(crate) user: &'static str,
+    verbs: &'static [&'static str],
+    scale: &'static [&'static str],
 }
 
-/// Returns the rules of the built-in certificates, in the operator's namespace.
-pub(crate) fn certificates(secret: &str) -> RuleSet {
-    RuleSet::default().with(&[
-        PolicyRule::new("", &["secrets"], &["create"]),
-        PolicyRule::new("", &["secrets"], &["get", "update"]).named(&[secret]),
-    ])
-}
+/// Roles on the operator's own kinds for users. The verbs on the status are those of kubebuilder.
+pub(crate) const USER_ROLES: &[UserRole] = &[
+    UserRole {
+        user: "admin",
+        verbs: &["*"],
+        scale: &["*"],
+    },
+    UserRole {
+        user: "editor",
+        verbs: &[
+            "get", "list", "watch", "create", "update", "patch", "delete",
+        ],
+        scale: &["get", "update", "patch"],
+    },
+    UserRole {
+        user: "viewer",
+        verbs: READ,
+        scale: &["get"],
+    },
+];
 
-/// Returns the rules with which the server of the metrics checks the readers.
-pub(crate) fn metrics_auth() -> RuleSet {
-    RuleSet::default().with(&[
-        PolicyRule::new("authentication.k8s.io", &["tokenreviews"], &["create"]),
-        PolicyRule::new(
-            "authorization.k8s.io",
-            &["subjectaccessreviews"],
-            &["create"],
-        ),
-    ])
+/// Returns the rules of a role for users of a kind: `kubectl scale` and autoscalers write the subresource `scale` of kinds
+/// that have it.
+pub(crate) fn of_users(own: &OwnKind, role: &UserRole) -> RuleSet {
+    let part = |name: &str| format!("{}/{name}", own.plural);
+    let mut rules = vec![PolicyRule::new(&own.group, &[&own.plural], role.verbs)];
+    if own.has_subresource("status") {
+        rules.push(PolicyRule::new(&own.group, &[&part("status")], &["get"]));
+    }
+    if own.has_subresource("scale") {
+        rules.push(PolicyRule::new(&own.group, &[&part("scale")], role.scale));
+    }
+    RuleSet::default().with(&rules)
 }
 
 /// Returns the rule of a user that reads the metrics.
@@ -202,25 +185,4 @@ pub(crate) fn metrics_reader() -> RuleSet {
         verbs: vec!["get".to_owned()],
         ..PolicyRule::default()
     }])
-}
-
-/// Roles on the operator's own kinds for users, with their verbs.
-pub(crate) const USER_ROLES: &[(&str, &[&str])] = &[
-    ("admin", &["*"]),
-    (
-        "editor",
-        &[
-            "get", "list", "watch", "create", "update", "patch", "delete",
-        ],
-    ),
-    ("viewer", READ),
-];
-
-/// Returns the rules of a role for users of a kind.
-pub(crate) fn of_users(own: &OwnKind, verbs: &[&str]) -> RuleSet {
-    let status = format!("{}/status", own.plural);
-    RuleSet::default().with(&[
-        PolicyRule::new(&own.group, &[&own.plural], verbs),
-        PolicyRule::new(&own.group, &[&status], &["get"]),
-    ])
 }

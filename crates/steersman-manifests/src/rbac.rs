@@ -6,66 +6,38 @@ use crate::crds::kustomization;
 use crate::definition::OwnKind;
 use crate::files::{FROM_PROGRAM, FROM_RULES, Files, header};
 use crate::operator::Operator;
-use crate::permissions::{self, Permissions, USER_ROLES};
-use crate::rule::PolicyRule;
+use crate::permissions::{self, USER_ROLES};
+use crate::role_grant::{self, RoleGrant};
 use crate::rule_set::RuleSet;
 use crate::yaml;
 
 const API: &str = "rbac.authorization.k8s.io";
 
-/// Returns the files of `config/rbac`. Those of the operator's own roles have the observed rules in them.
-pub(crate) fn files(operator: &Operator, observed: &[PolicyRule]) -> Files {
+/// Returns the files of `config/rbac`. Those of the operator's own roles have the rules of files in them.
+pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
     let mut folder = Folder {
         operator,
         files: Files::new(),
         names: Vec::new(),
     };
-    let Operator {
-        name, namespace, ..
-    } = operator;
-    folder.add(
-        "service_account.yaml",
-        FROM_PROGRAM,
-        &[service_account(operator)],
-    );
-    folder.own_roles(&Permissions::of(operator, observed));
-    let role = format!("{name}-leader-election");
-    folder.role_in(
-        "leader_election_role",
-        &role,
-        namespace,
-        &permissions::leader_election(),
-    );
-    if operator.has_webhook_server() {
-        let role = format!("{name}-certificates");
-        let rules = permissions::certificates(&role);
-        folder.role_in("certificates_role", &role, namespace, &rules);
+    let name = &operator.name;
+    let account = yaml::document(&service_account(operator));
+    folder.add("service_account.yaml", FROM_PROGRAM, &[account]);
+    folder.own_roles(&role_grant::of_work(operator, rules));
+    folder.granted("leader_election_role", &role_grant::of_election(operator));
+    if let Some(certificates) = role_grant::of_certificates(operator) {
+        folder.granted("certificates_role", &certificates);
     }
-    let role = format!("{name}-metrics-auth");
-    let rules = permissions::metrics_auth();
-    folder.add(
-        "metrics_auth_role.yaml",
-        FROM_PROGRAM,
-        &[cluster_role(&role, &rules, name)],
-    );
-    let binding = cluster_role_binding(operator, &role);
-    folder.add("metrics_auth_role_binding.yaml", FROM_PROGRAM, &[binding]);
-    let role = format!("{name}-metrics-reader");
+    folder.granted("metrics_auth_role", &role_grant::of_metrics(operator));
+    let reader = format!("{name}-metrics-reader");
     let rules = permissions::metrics_reader();
-    folder.add(
-        "metrics_reader_role.yaml",
-        FROM_PROGRAM,
-        &[cluster_role(&role, &rules, name)],
-    );
+    folder.for_users("metrics_reader_role.yaml", &reader, &rules);
     for own in &operator.own {
-        for (user, verbs) in USER_ROLES {
-            let kind = kind_word(operator, own);
-            let role = cluster_role(
-                &format!("{name}-{kind}-{user}"),
-                &permissions::of_users(own, verbs),
-                name,
-            );
-            folder.add(&format!("{kind}_{user}_role.yaml"), FROM_PROGRAM, &[role]);
+        for role in USER_ROLES {
+            let (kind, user) = (kind_word(operator, own), role.user);
+            let rules = permissions::of_users(own, role);
+            let file = format!("{kind}_{user}_role.yaml");
+            folder.for_users(&file, &format!("{name}-{kind}-{user}"), &rules);
         }
     }
     folder.finish()
@@ -75,7 +47,7 @@ pub(crate) fn files(operator: &Operator, observed: &[PolicyRule]) -> Files {
 pub(crate) fn is_for_users(path: &str) -> bool {
     USER_ROLES
         .iter()
-        .any(|(user, _)| path.ends_with(&format!("_{user}_role.yaml")))
+        .any(|role| path.ends_with(&format!("_{}_role.yaml", role.user)))
 }
 
 /// The files of one folder, in the order of its kustomization.
@@ -86,33 +58,38 @@ struct Folder<'a> {
 }
 
 impl Folder<'_> {
-    fn add(&mut self, name: &str, from: &str, documents: &[Value]) {
-        let text = header(from) + &yaml::documents(documents);
+    fn add(&mut self, name: &str, from: &str, documents: &[String]) {
+        let text = header(from) + &documents.join("---\n");
         self.files.insert(format!("config/rbac/{name}"), text);
         self.names.push(name.to_owned());
     }
 
-    /// Adds a role in one namespace, and its binding.
-    fn role_in(&mut self, file: &str, name: &str, namespace: &str, rules: &RuleSet) {
-        let role = role(name, namespace, rules, &self.operator.name);
+    /// Adds a role of the operator's account, and its binding.
+    fn granted(&mut self, file: &str, grant: &RoleGrant) {
+        let role = role_text(grant, &self.operator.name);
         self.add(&format!("{file}.yaml"), FROM_PROGRAM, &[role]);
-        let binding = role_binding(self.operator, name, namespace);
+        let binding = binding_text(self.operator, grant);
         self.add(&format!("{file}_binding.yaml"), FROM_PROGRAM, &[binding]);
     }
 
-    /// Adds the roles of the operator's work: one for the cluster, and one for each watched namespace.
-    fn own_roles(&mut self, permissions: &Permissions) {
-        let operator = self.operator;
-        let name = &operator.name;
-        let namespaces = &operator.options.namespaces;
+    /// Adds a role that users are bound to.
+    fn for_users(&mut self, file: &str, role: &str, rules: &RuleSet) {
+        let mut object = role_head(role, None, &self.operator.name);
+        object["rules"] = json!(rules.merged());
+        self.add(file, FROM_PROGRAM, &[yaml::document(&object)]);
+    }
+
+    /// Adds the roles of the operator's work: one for the cluster, and one for each namespace with rules of its own.
+    fn own_roles(&mut self, grants: &[RoleGrant]) {
         let (mut roles, mut bindings) = (Vec::new(), Vec::new());
-        if namespaces.is_empty() || permissions.everywhere != RuleSet::default() {
-            roles.push(cluster_role(name, &permissions.everywhere, name));
-            bindings.push(cluster_role_binding(operator, name));
-        }
-        for namespace in namespaces {
-            roles.push(role(name, namespace, &permissions.watched, name));
-            bindings.push(role_binding(operator, name, namespace));
+        let has_namespaces = grants.iter().any(|grant| grant.namespace.is_some());
+        for grant in grants {
+            let is_empty = grant.rules().is_empty();
+            if grant.namespace.is_none() && is_empty && has_namespaces {
+                continue;
+            }
+            roles.push(role_text(grant, &self.operator.name));
+            bindings.push(binding_text(self.operator, grant));
         }
         self.add("role.yaml", FROM_RULES, &roles);
         self.add("role_binding.yaml", FROM_PROGRAM, &bindings);
@@ -148,42 +125,52 @@ fn service_account(operator: &Operator) -> Value {
     })
 }
 
-fn cluster_role(name: &str, rules: &RuleSet, program: &str) -> Value {
-    json!({
+/// Writes a role with the reasons of its rules as comments.
+fn role_text(grant: &RoleGrant, program: &str) -> String {
+    let mut object = role_head(&grant.role, grant.namespace.as_deref(), program);
+    let rules = grant.reasoned();
+    if rules.is_empty() {
+        object["rules"] = json!([]);
+        return yaml::document(&object);
+    }
+    let mut text = yaml::document(&object) + "rules:\n";
+    for reasoned in rules {
+        for comment in reasoned.comments() {
+            text.push_str(&format!("# {comment}\n"));
+        }
+        text.push_str(&yaml::document(&json!([reasoned.rule])));
+    }
+    text
+}
+
+/// Returns a `Role`, or a `ClusterRole` without a namespace, without its rules.
+fn role_head(name: &str, namespace: Option<&str>, program: &str) -> Value {
+    let mut object = json!({
         "apiVersion": format!("{API}/v1"),
         "kind": "ClusterRole",
         "metadata": {"name": name, "labels": labels(program)},
-        "rules": rules.merged(),
-    })
+    });
+    if let Some(namespace) = namespace {
+        object["kind"] = json!("Role");
+        object["metadata"]["namespace"] = json!(namespace);
+    }
+    object
 }
 
-fn role(name: &str, namespace: &str, rules: &RuleSet, program: &str) -> Value {
-    json!({
-        "apiVersion": format!("{API}/v1"),
-        "kind": "Role",
-        "metadata": {"name": name, "namespace": namespace, "labels": labels(program)},
-        "rules": rules.merged(),
-    })
-}
-
-fn cluster_role_binding(operator: &Operator, role: &str) -> Value {
-    json!({
+fn binding_text(operator: &Operator, grant: &RoleGrant) -> String {
+    let mut object = json!({
         "apiVersion": format!("{API}/v1"),
         "kind": "ClusterRoleBinding",
-        "metadata": {"name": role, "labels": labels(&operator.name)},
-        "roleRef": {"apiGroup": API, "kind": "ClusterRole", "name": role},
+        "metadata": {"name": grant.role, "labels": labels(&operator.name)},
+        "roleRef": {"apiGroup": API, "kind": "ClusterRole", "name": grant.role},
         "subjects": subjects(operator),
-    })
-}
-
-fn role_binding(operator: &Operator, role: &str, namespace: &str) -> Value {
-    json!({
-        "apiVersion": format!("{API}/v1"),
-        "kind": "RoleBinding",
-        "metadata": {"name": role, "namespace": namespace, "labels": labels(&operator.name)},
-        "roleRef": {"apiGroup": API, "kind": "Role", "name": role},
-        "subjects": subjects(operator),
-    })
+    });
+    if let Some(namespace) = &grant.namespace {
+        object["kind"] = json!("RoleBinding");
+        object["metadata"]["namespace"] = json!(namespace);
+        object["roleRef"]["kind"] = json!("Role");
+    }
+    yaml::document(&object)
 }
 
 fn subjects(operator: &Operator) -> Value {

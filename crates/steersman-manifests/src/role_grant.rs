@@ -1,11 +1,13 @@
 //! Machine: what the generated roles grant to the operator's own account.
 
 use serde_json::json;
+use steersman_object::PolicyRule;
 
+use crate::implied;
 use crate::operator::Operator;
-use crate::permissions::{self, Permissions};
-use crate::rule::PolicyRule;
-use crate::rule_set::RuleSet;
+use crate::permissions::Permissions;
+use crate::rule_reason::RuleReason;
+use crate::rule_set::{ReasonedRule, RuleSet, RuleTarget};
 use crate::yaml;
 
 /// The rules of one role of the operator's own account.
@@ -16,52 +18,126 @@ pub struct RoleGrant {
     pub role: String,
     /// The namespace of a `Role`; `None` for a `ClusterRole`.
     pub namespace: Option<String>,
-    /// The rules.
-    pub rules: Vec<PolicyRule>,
+    rules: RuleSet,
+}
+
+/// One verb on one resource, object or path, with the reasons for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Permission {
+    /// The resource, object or path.
+    pub target: RuleTarget,
+    /// The verb.
+    pub verb: String,
+    /// Why the operator needs the verb, at least one reason.
+    pub reasons: Vec<RuleReason>,
 }
 
 impl RoleGrant {
-    fn new(role: &str, namespace: Option<&str>, rules: &RuleSet) -> Self {
+    fn new(role: &str, namespace: Option<&str>, rules: RuleSet) -> Self {
         Self {
             role: role.to_owned(),
             namespace: namespace.map(str::to_owned),
-            rules: rules.merged(),
+            rules,
         }
     }
 
-    /// Returns the role with other rules.
+    /// Returns the rules.
     #[must_use]
-    pub fn with_rules(&self, rules: &[PolicyRule]) -> Self {
-        let (role, namespace) = (&self.role, self.namespace.as_deref());
-        Self::new(role, namespace, &RuleSet::default().with(rules))
+    pub fn rules(&self) -> Vec<PolicyRule> {
+        self.rules.merged()
     }
 
-    /// Returns the rules as the YAML of a role's `rules`.
+    /// Returns each permission of the role.
     #[must_use]
-    pub fn yaml(&self) -> String {
-        yaml::document(&json!({"rules": self.rules}))
+    pub fn permissions(&self) -> Vec<Permission> {
+        let all = self.rules.permissions().into_iter();
+        all.map(|(target, verb, reasons)| Permission {
+            target,
+            verb,
+            reasons,
+        })
+        .collect()
+    }
+
+    /// Returns the rules with their reasons, for the text of the role.
+    pub(crate) fn reasoned(&self) -> Vec<ReasonedRule> {
+        self.rules.reasoned()
     }
 }
 
-/// Returns the roles that `config/rbac` binds to the operator's account.
-pub(crate) fn grants(operator: &Operator, observed: &[PolicyRule]) -> Vec<RoleGrant> {
-    let Operator {
-        name, namespace, ..
-    } = operator;
-    let own = Permissions::of(operator, observed);
-    let mut grants = vec![RoleGrant::new(name, None, &own.everywhere)];
-    let watched = operator.options.namespaces.iter();
-    grants.extend(watched.map(|watched| RoleGrant::new(name, Some(watched), &own.watched)));
-    let role = format!("{name}-leader-election");
-    let rules = permissions::leader_election();
-    grants.push(RoleGrant::new(&role, Some(namespace), &rules));
-    if operator.has_webhook_server() {
-        let role = format!("{name}-certificates");
-        let rules = permissions::certificates(&role);
-        grants.push(RoleGrant::new(&role, Some(namespace), &rules));
+impl Permission {
+    /// Returns these permissions as the YAML of a role's `rules`.
+    #[must_use]
+    pub fn yaml(permissions: &[Self]) -> String {
+        let mut rules = RuleSet::default();
+        for permission in permissions {
+            rules.add(&permission.rule());
+        }
+        yaml::document(&json!({"rules": rules.merged()}))
     }
-    let role = format!("{name}-metrics-auth");
-    grants.push(RoleGrant::new(&role, None, &permissions::metrics_auth()));
+
+    fn rule(&self) -> PolicyRule {
+        let verbs = vec![self.verb.clone()];
+        match &self.target {
+            RuleTarget::Resource {
+                group,
+                resource,
+                name,
+            } => PolicyRule {
+                api_groups: vec![group.clone()],
+                resources: vec![resource.clone()],
+                resource_names: name.iter().cloned().collect(),
+                verbs,
+                ..PolicyRule::default()
+            },
+            RuleTarget::Url(url) => PolicyRule {
+                non_resource_urls: vec![url.clone()],
+                verbs,
+                ..PolicyRule::default()
+            },
+        }
+    }
+}
+
+/// Returns the roles of the operator's work: one for the cluster, and one for each namespace.
+pub(crate) fn of_work(operator: &Operator, files: &RuleSet) -> Vec<RoleGrant> {
+    let name = &operator.name;
+    let own = Permissions::of(operator, files);
+    let mut grants = vec![RoleGrant::new(name, None, own.everywhere)];
+    let by_namespace = own.by_namespace.into_iter();
+    grants.extend(
+        by_namespace.map(|(namespace, rules)| RoleGrant::new(name, Some(&namespace), rules)),
+    );
+    grants
+}
+
+/// Returns the role of the leader election.
+pub(crate) fn of_election(operator: &Operator) -> RoleGrant {
+    let role = format!("{}-leader-election", operator.name);
+    RoleGrant::new(&role, Some(&operator.namespace), implied::leader_election())
+}
+
+/// Returns the role of the certificates, if the program has a webhook server.
+pub(crate) fn of_certificates(operator: &Operator) -> Option<RoleGrant> {
+    let role = format!("{}-certificates", operator.name);
+    let rules = implied::certificates(&role);
+    let grant = RoleGrant::new(&role, Some(&operator.namespace), rules);
+    operator.has_webhook_server().then_some(grant)
+}
+
+/// Returns the role of the server of the metrics.
+pub(crate) fn of_metrics(operator: &Operator) -> RoleGrant {
+    let role = format!("{}-metrics-auth", operator.name);
+    RoleGrant::new(&role, None, implied::metrics_auth())
+}
+
+/// Returns the roles that `config/rbac` binds to the operator's account.
+pub(crate) fn grants(operator: &Operator, files: &RuleSet) -> Vec<RoleGrant> {
+    let mut grants = of_work(operator, files);
+    grants.push(of_election(operator));
+    grants.extend(of_certificates(operator));
+    grants.push(of_metrics(operator));
     grants.retain(|grant| !grant.rules.is_empty());
     grants
 }

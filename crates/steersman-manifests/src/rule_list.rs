@@ -2,16 +2,17 @@
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
+use steersman_object::PolicyRule;
 
 use crate::error::Error;
-use crate::files::OBSERVED;
-use crate::rule::PolicyRule;
+use crate::files::{EXTRA, OBSERVED};
+use crate::rule_reason::RuleReason;
 use crate::rule_set::RuleSet;
 
 #[cfg(test)]
 mod tests;
 
-/// The rules in a file: in `rbac.rules.yaml`, which the tests of an operator write, or in `rbac.extra.yaml`, which a
+/// The rules in a file: in `rbac.observed.yaml`, which the tests of an operator write, or in `rbac.extra.yaml`, which a
 /// user writes.
 ///
 /// ```
@@ -36,7 +37,8 @@ struct RuleFile {
 }
 
 impl RuleList {
-    /// Reads the text of a file; errors have its name. A file without rules is empty.
+    /// Reads the text of a file; errors have its name. A file without rules is empty. The rules of `rbac.extra.yaml` count as
+    /// written by hand, and all others as observed.
     ///
     /// # Errors
     ///
@@ -56,6 +58,10 @@ impl RuleList {
                 false => "correct the line",
             },
         })?;
+        let reason = match file == EXTRA {
+            true => RuleReason::by_hand(),
+            false => RuleReason::observed(),
+        };
         for (index, rule) in read.rules.iter().enumerate() {
             if let Some(problem) = problem(&rule.value) {
                 return Err(Error::Rule {
@@ -65,27 +71,30 @@ impl RuleList {
                     problem: problem.to_owned(),
                 });
             }
-            rules.add(&rule.value);
+            rules.set.add_for(&rule.value, Some(&reason));
         }
         Ok(rules)
     }
 
-    /// Adds what a rule grants.
+    /// Adds what a rule grants, as observed.
     pub fn add(&mut self, rule: &PolicyRule) {
-        self.set.add(rule);
+        self.set.add_for(rule, Some(&RuleReason::observed()));
     }
 
     /// Adds the rules of another file.
     pub fn merge(&mut self, other: &Self) {
-        for rule in other.rules() {
-            self.add(&rule);
-        }
+        self.set.merge(&other.set);
     }
 
     /// Returns the rules: one per group and resource, sorted.
     #[must_use]
     pub fn rules(&self) -> Vec<PolicyRule> {
-        self.set.single()
+        RuleSet::default().with(&self.set.merged()).single()
+    }
+
+    /// Returns the rules with their reasons.
+    pub(crate) fn set(&self) -> &RuleSet {
+        &self.set
     }
 }
 

@@ -1,10 +1,11 @@
-//! Machine: merges rules into the shortest list that grants the same.
+//! Machine: merges rules into the shortest list that grants the same for the same reasons.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use steersman_object::PolicyRule;
 use steersman_text::verbs::position;
 
-use crate::rule::PolicyRule;
+use crate::rule_reason::RuleReason;
 
 #[cfg(test)]
 mod tests;
@@ -14,38 +15,65 @@ const ANY: &str = "*";
 
 /// What a verb is granted on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Target {
+pub enum RuleTarget {
     /// A resource, or one object of it.
     Resource {
+        /// The group; the core group is the empty text.
         group: String,
+        /// The plural name, with a subresource after a slash.
         resource: String,
+        /// The name of the object; `None` for all objects.
         name: Option<String>,
     },
     /// A path that is no object.
     Url(String),
 }
 
-/// Permissions, each once: merging is a union. (MANIFEST-1)
+/// Permissions with their reasons, each once: merging is a union. (MANIFEST-1)
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RuleSet {
-    granted: BTreeMap<Target, BTreeSet<String>>,
+    granted: BTreeMap<RuleTarget, Verbs>,
 }
 
-/// A verb that orders as in the list of verbs.
-type RankedVerb = (usize, String);
+/// The verbs that are granted on a target, and why. Rules of a file that is only merged have no reasons.
+type Verbs = BTreeMap<String, BTreeSet<RuleReason>>;
+
+/// A verb of a rule with its reasons. It orders as in the list of verbs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct GrantedVerb {
+    rank: usize,
+    verb: String,
+    /// The reasons with the first origin of all.
+    reasons: Vec<RuleReason>,
+}
 
 /// A group, a resource and verbs.
-type ResourceVerbs<'a> = (&'a str, &'a str, Vec<RankedVerb>);
+type ResourceVerbs<'a> = (&'a str, &'a str, Vec<GrantedVerb>);
 
 /// A group, the names of objects, and verbs.
-type Grant = (String, Vec<String>, Vec<RankedVerb>);
+type Grant = (String, Vec<String>, Vec<GrantedVerb>);
+
+/// A rule of a role, and the reasons for its verbs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReasonedRule {
+    pub(crate) rule: PolicyRule,
+    verbs: Vec<GrantedVerb>,
+}
 
 impl RuleSet {
-    /// Grants what the rule grants.
+    /// Grants what the rule grants, without a reason.
     pub(crate) fn add(&mut self, rule: &PolicyRule) {
+        self.add_for(rule, None);
+    }
+
+    /// Grants what the rule grants, for a reason.
+    pub(crate) fn add_for(&mut self, rule: &PolicyRule, reason: Option<&RuleReason>) {
         for target in targets(rule) {
             let verbs = self.granted.entry(target).or_default();
-            verbs.extend(rule.verbs.iter().cloned());
+            for verb in &rule.verbs {
+                let reasons = verbs.entry(verb.clone()).or_default();
+                reasons.extend(reason.cloned());
+            }
         }
     }
 
@@ -57,13 +85,44 @@ impl RuleSet {
         self
     }
 
+    /// Grants what the rule grants, for a reason.
+    pub(crate) fn with_for(mut self, rule: &PolicyRule, reason: &RuleReason) -> Self {
+        self.add_for(rule, Some(reason));
+        self
+    }
+
+    /// Grants what another set grants, for the reasons of both.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (target, verbs) in &other.granted {
+            let merged = self.granted.entry(target.clone()).or_default();
+            for (verb, reasons) in verbs {
+                let all = merged.entry(verb.clone()).or_default();
+                all.extend(reasons.iter().cloned());
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.granted.is_empty()
+    }
+
+    /// Returns each permission: a target, a verb, and the reasons of its first origin.
+    pub(crate) fn permissions(&self) -> Vec<(RuleTarget, String, Vec<RuleReason>)> {
+        let granted = self.granted.iter();
+        let all = granted.flat_map(|(target, verbs)| {
+            let verbs = self.without_those_of_all(target, verbs).into_iter();
+            verbs.map(|granted| (target.clone(), granted.verb, granted.reasons))
+        });
+        all.collect()
+    }
+
     /// Divides the permissions into those on the chosen resources, given as group and resource, and all others.
     pub(crate) fn partition(self, is_chosen: impl Fn(&str, &str) -> bool) -> (Self, Self) {
-        let chosen = |target: &Target| match target {
-            Target::Resource {
+        let chosen = |target: &RuleTarget| match target {
+            RuleTarget::Resource {
                 group, resource, ..
             } => is_chosen(group, resource),
-            Target::Url(_) => false,
+            RuleTarget::Url(_) => false,
         };
         let parts = self
             .granted
@@ -79,16 +138,22 @@ impl RuleSet {
             let resources = resources.into_iter();
             resources.map(move |resource| (grant.clone(), vec![resource]))
         });
-        let mut rules: Vec<PolicyRule> = grants.map(to_rule).collect();
-        rules.sort_by(|a, b| key(a).cmp(&key(b)));
-        rules.extend(self.url_rules());
-        rules
+        rules_of(self.sorted(grants))
     }
 
-    /// Returns the rules, in which resources of one group with equal verbs are together.
+    /// Returns the rules, in which resources of one group with equal verbs and reasons are together.
     pub(crate) fn merged(&self) -> Vec<PolicyRule> {
-        let mut rules: Vec<PolicyRule> = self.grants().into_iter().map(to_rule).collect();
-        rules.sort_by(|a, b| key(a).cmp(&key(b)));
+        rules_of(self.reasoned())
+    }
+
+    /// Returns the rules of [`merged`](Self::merged) with their reasons.
+    pub(crate) fn reasoned(&self) -> Vec<ReasonedRule> {
+        self.sorted(self.grants())
+    }
+
+    fn sorted(&self, grants: impl IntoIterator<Item = (Grant, Vec<String>)>) -> Vec<ReasonedRule> {
+        let mut rules: Vec<ReasonedRule> = grants.into_iter().map(ReasonedRule::of).collect();
+        rules.sort_by(|a, b| key(&a.rule).cmp(&key(&b.rule)));
         rules.extend(self.url_rules());
         rules
     }
@@ -97,7 +162,7 @@ impl RuleSet {
     fn grants(&self) -> BTreeMap<Grant, Vec<String>> {
         let mut by_resource: BTreeMap<ResourceVerbs<'_>, Vec<String>> = BTreeMap::new();
         for (target, verbs) in &self.granted {
-            let Target::Resource {
+            let RuleTarget::Resource {
                 group,
                 resource,
                 name,
@@ -120,9 +185,9 @@ impl RuleSet {
     }
 
     /// Returns the verbs that a target has and that all objects of the resource do not have.
-    fn without_those_of_all(&self, target: &Target, verbs: &BTreeSet<String>) -> Vec<RankedVerb> {
+    fn without_those_of_all(&self, target: &RuleTarget, verbs: &Verbs) -> Vec<GrantedVerb> {
         let mut verbs = ranked(verbs);
-        let Target::Resource {
+        let RuleTarget::Resource {
             group,
             resource,
             name: Some(_),
@@ -130,36 +195,72 @@ impl RuleSet {
         else {
             return verbs;
         };
-        let all = Target::Resource {
+        let all = RuleTarget::Resource {
             group: group.clone(),
             resource: resource.clone(),
             name: None,
         };
         if let Some(all) = self.granted.get(&all) {
-            verbs.retain(|(_, verb)| !all.contains(verb) && !all.contains(ANY));
+            let is_of_all = |verb: &str| all.contains_key(verb) || all.contains_key(ANY);
+            verbs.retain(|granted| !is_of_all(&granted.verb));
         }
         verbs
     }
 
-    fn url_rules(&self) -> Vec<PolicyRule> {
-        let mut by_verbs: BTreeMap<Vec<RankedVerb>, Vec<String>> = BTreeMap::new();
+    fn url_rules(&self) -> Vec<ReasonedRule> {
+        let mut by_verbs: BTreeMap<Vec<GrantedVerb>, Vec<String>> = BTreeMap::new();
         for (target, verbs) in &self.granted {
-            if let Target::Url(url) = target {
+            if let RuleTarget::Url(url) = target {
                 by_verbs.entry(ranked(verbs)).or_default().push(url.clone());
             }
         }
-        let rules = by_verbs.into_iter().map(|(verbs, urls)| PolicyRule {
-            non_resource_urls: urls,
-            verbs: unranked(verbs),
-            ..PolicyRule::default()
+        let rules = by_verbs.into_iter().map(|(verbs, urls)| ReasonedRule {
+            rule: PolicyRule {
+                non_resource_urls: urls,
+                verbs: names_of(&verbs),
+                ..PolicyRule::default()
+            },
+            verbs,
         });
-        let mut rules: Vec<PolicyRule> = rules.collect();
-        rules.sort_by(|a, b| a.non_resource_urls.cmp(&b.non_resource_urls));
+        let mut rules: Vec<ReasonedRule> = rules.collect();
+        rules.sort_by(|a, b| a.rule.non_resource_urls.cmp(&b.rule.non_resource_urls));
         rules
     }
 }
 
-fn targets(rule: &PolicyRule) -> Vec<Target> {
+impl ReasonedRule {
+    fn of(((group, names, verbs), resources): (Grant, Vec<String>)) -> Self {
+        let rule = PolicyRule {
+            api_groups: vec![group],
+            resources,
+            resource_names: names,
+            verbs: names_of(&verbs),
+            ..PolicyRule::default()
+        };
+        Self { rule, verbs }
+    }
+
+    /// Returns a line for each reason, with its verbs unless it is the reason for all verbs of the rule.
+    pub(crate) fn comments(&self) -> Vec<String> {
+        let mut by_reason: BTreeMap<&RuleReason, Vec<&str>> = BTreeMap::new();
+        for granted in &self.verbs {
+            for reason in &granted.reasons {
+                by_reason.entry(reason).or_default().push(&granted.verb);
+            }
+        }
+        let lines = by_reason.into_iter().map(|(reason, verbs)| {
+            if verbs.len() == self.verbs.len() {
+                reason.to_string()
+            } else {
+                format!("{reason} ({})", verbs.join(", "))
+            }
+        });
+        lines.collect()
+    }
+}
+
+/// Returns each target of a rule.
+pub(crate) fn targets(rule: &PolicyRule) -> Vec<RuleTarget> {
     let names: Vec<Option<&String>> = if rule.resource_names.is_empty() {
         vec![None]
     } else {
@@ -168,40 +269,45 @@ fn targets(rule: &PolicyRule) -> Vec<Target> {
     let mut targets = Vec::new();
     for group in &rule.api_groups {
         for resource in &rule.resources {
-            targets.extend(names.iter().map(|name| Target::Resource {
+            targets.extend(names.iter().map(|name| RuleTarget::Resource {
                 group: group.clone(),
                 resource: resource.clone(),
                 name: name.cloned(),
             }));
         }
     }
-    targets.extend(rule.non_resource_urls.iter().cloned().map(Target::Url));
+    targets.extend(rule.non_resource_urls.iter().cloned().map(RuleTarget::Url));
     targets
 }
 
 /// Returns the verbs in their order. `*` stands for all of them.
-fn ranked(verbs: &BTreeSet<String>) -> Vec<RankedVerb> {
-    if verbs.contains(ANY) {
-        return vec![(0, ANY.to_owned())];
+fn ranked(verbs: &Verbs) -> Vec<GrantedVerb> {
+    let granted = |verb: &str, reasons: &BTreeSet<RuleReason>| {
+        let first = reasons.first().map(|reason| reason.origin);
+        let of_first = reasons.iter().filter(|reason| Some(reason.origin) == first);
+        GrantedVerb {
+            rank: if verb == ANY { 0 } else { position(verb) },
+            verb: verb.to_owned(),
+            reasons: of_first.cloned().collect(),
+        }
+    };
+    if let Some(reasons) = verbs.get(ANY) {
+        return vec![granted(ANY, reasons)];
     }
     let verbs = verbs.iter();
-    let mut verbs: Vec<RankedVerb> = verbs.map(|verb| (position(verb), verb.clone())).collect();
+    let mut verbs: Vec<GrantedVerb> = verbs
+        .map(|(verb, reasons)| granted(verb, reasons))
+        .collect();
     verbs.sort();
     verbs
 }
 
-fn unranked(verbs: Vec<RankedVerb>) -> Vec<String> {
-    verbs.into_iter().map(|(_, verb)| verb).collect()
+fn names_of(verbs: &[GrantedVerb]) -> Vec<String> {
+    verbs.iter().map(|granted| granted.verb.clone()).collect()
 }
 
-fn to_rule(((group, names, verbs), resources): (Grant, Vec<String>)) -> PolicyRule {
-    PolicyRule {
-        api_groups: vec![group],
-        resources,
-        resource_names: names,
-        verbs: unranked(verbs),
-        ..PolicyRule::default()
-    }
+fn rules_of(rules: Vec<ReasonedRule>) -> Vec<PolicyRule> {
+    rules.into_iter().map(|reasoned| reasoned.rule).collect()
 }
 
 /// Returns what rules are sorted by: group, resources, names.

@@ -35,6 +35,7 @@
 //! - [`selection`] contains [`Selection`], the objects that a list selects.
 //! - [`status_conditions`] sets and finds the conditions of a status.
 //! - [`owner`] finds and builds owner references.
+//! - [`policy_rule`] contains [`PolicyRule`], a rule of a role.
 //! - [`decode_json`] and [`decode_value`] decode the JSON of an object, with errors that name the field.
 //! - [`parse_duration`] reads durations as Go writes them.
 //! - [`Jitter`] returns random fractions, for pauses that must not coincide.
@@ -52,6 +53,7 @@ pub mod selector;
 pub mod field_selector;
 pub mod selection;
 pub mod owner;
+pub mod policy_rule;
 pub mod status_conditions;
 mod json;
 mod jitter;
@@ -69,6 +71,7 @@ pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use labels::Labels;
 pub use object::{Object, TypeInfo, TypedObject};
 pub use panics::{panic_text, task_panic_text};
+pub use policy_rule::PolicyRule;
 pub use report::{Report, report};
 pub use selection::{CONTROLLER_UID, IndexKey, OWNER_UID, Selection};
 pub use selector::{LabelSelector, Required};

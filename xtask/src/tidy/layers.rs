@@ -241,7 +241,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: MANIFESTS,
-        may: &[CLI, DEFINITIONS, TEXT],
+        may: &[CLI, DEFINITIONS, OBJECT, TEXT],
         never: &["tokio", "hyper", "kube-client"],
     },
     Row {

@@ -1,6 +1,8 @@
 //! Machine: which rules of the generated roles the operator's account lacks.
 
-use steersman_manifests::{PolicyRule, RoleGrant};
+use std::collections::BTreeMap;
+
+use steersman_manifests::{Permission, RoleGrant, RuleReason, RuleTarget};
 
 use crate::doctor::finding::{Finding, Seen, UnseenCause};
 
@@ -11,83 +13,53 @@ pub(crate) struct AccessQuestion {
     pub(crate) grant: usize,
     /// The namespace; `None` for all of them.
     pub(crate) namespace: Option<String>,
-    pub(crate) target: AccessTarget,
-    pub(crate) verb: String,
+    pub(crate) permission: Permission,
 }
 
-/// What a verb is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum AccessTarget {
-    Object {
-        group: String,
-        /// The plural name, with a subresource after a slash.
-        resource: String,
-        /// The name; `None` for all objects.
-        name: Option<String>,
-    },
-    /// A path that is no object.
-    Path(String),
-}
-
-/// Returns a question for each verb, resource and name of the rules.
+/// Returns a question for each permission of the roles.
 pub(crate) fn questions(grants: &[RoleGrant]) -> Vec<AccessQuestion> {
-    let mut questions = Vec::new();
-    for (position, grant) in grants.iter().enumerate() {
-        for rule in &grant.rules {
-            for target in targets(rule) {
-                questions.extend(rule.verbs.iter().map(|verb| AccessQuestion {
-                    grant: position,
-                    namespace: grant.namespace.clone(),
-                    target: target.clone(),
-                    verb: verb.clone(),
-                }));
-            }
-        }
-    }
-    questions
+    let grants = grants.iter().enumerate();
+    let questions = grants.flat_map(|(position, grant)| {
+        let permissions = grant.permissions().into_iter();
+        permissions.map(move |permission| AccessQuestion {
+            grant: position,
+            namespace: grant.namespace.clone(),
+            permission,
+        })
+    });
+    questions.collect()
 }
 
-fn targets(rule: &PolicyRule) -> Vec<AccessTarget> {
-    let mut names: Vec<Option<String>> = rule.resource_names.iter().cloned().map(Some).collect();
-    if names.is_empty() {
-        names.push(None);
+/// Returns a line for each resource, object or path, and each set of reasons: the verbs, the resource, and the reasons.
+fn denials(denied: &[Permission]) -> Vec<String> {
+    let mut by_target: BTreeMap<(String, &[RuleReason]), Vec<&str>> = BTreeMap::new();
+    for permission in denied {
+        let target = (target_text(&permission.target), &*permission.reasons);
+        by_target.entry(target).or_default().push(&permission.verb);
     }
-    let mut targets = Vec::new();
-    for group in &rule.api_groups {
-        for resource in &rule.resources {
-            targets.extend(names.iter().map(|name| AccessTarget::Object {
-                group: group.clone(),
-                resource: resource.clone(),
-                name: name.clone(),
-            }));
-        }
-    }
-    let paths = rule.non_resource_urls.iter().cloned();
-    targets.extend(paths.map(AccessTarget::Path));
-    targets
+    let lines = by_target.into_iter().map(|((target, reasons), verbs)| {
+        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        format!("- {} {target}; {}", verbs.join(", "), reasons.join("; "))
+    });
+    lines.collect()
 }
 
-impl AccessQuestion {
-    fn rule(&self) -> PolicyRule {
-        let verbs = vec![self.verb.clone()];
-        match &self.target {
-            AccessTarget::Object {
-                group,
-                resource,
-                name,
-            } => PolicyRule {
-                api_groups: vec![group.clone()],
-                resources: vec![resource.clone()],
-                resource_names: name.iter().cloned().collect(),
-                verbs,
-                ..PolicyRule::default()
-            },
-            AccessTarget::Path(path) => PolicyRule {
-                non_resource_urls: vec![path.clone()],
-                verbs,
-                ..PolicyRule::default()
-            },
+fn target_text(target: &RuleTarget) -> String {
+    match target {
+        RuleTarget::Resource {
+            group,
+            resource,
+            name,
+        } => {
+            let qualified = match (&**group, resource.split_once('/')) {
+                ("", _) => resource.clone(),
+                (group, Some((plural, part))) => format!("{plural}.{group}/{part}"),
+                (group, None) => format!("{resource}.{group}"),
+            };
+            let name = name.as_ref().map(|name| format!(" named {name}"));
+            qualified + &name.unwrap_or_default()
         }
+        RuleTarget::Url(url) => url.clone(),
     }
 }
 
@@ -103,26 +75,27 @@ pub(crate) fn check_permissions(
         let answered = questions.iter().zip(answers);
         let denied = answered
             .filter(|(question, answer)| question.grant == position && **answer == Ok(false))
-            .map(|(question, _)| question.rule());
-        let denied: Vec<PolicyRule> = denied.collect();
+            .map(|(question, _)| question.permission.clone());
+        let denied: Vec<Permission> = denied.collect();
         if denied.is_empty() {
             continue;
         }
-        let lacking = grant.with_rules(&denied);
         let role = match &grant.namespace {
             Some(namespace) => format!("the Role {} in {namespace}", grant.role),
             None => format!("the ClusterRole {}", grant.role),
         };
-        let text = format!("{account} lacks rules of {role}");
-        let advice = "run `cargo steersman generate rbac` and `kubectl apply -k config/rbac`; or, if the role is bound to \
-                      the account, add to it:";
-        let finding = Finding::problem(text, advice);
-        findings.push(
-            lacking
-                .yaml()
-                .lines()
-                .fold(finding, |finding, line| finding.advise(format!("  {line}"))),
+        let mut lines = denials(&denied);
+        lines.push(
+            "run `cargo steersman generate rbac` and `kubectl apply -k config/rbac`; or, if the role is bound to the \
+             account, add to it:"
+                .to_owned(),
         );
+        let rules = Permission::yaml(&denied);
+        lines.extend(rules.lines().map(|line| format!("  {line}")));
+        findings.push(Finding {
+            advice: lines,
+            ..Finding::problem(format!("{account} lacks rules of {role}"), "")
+        });
     }
     let failed: Vec<_> = answers
         .iter()
@@ -150,7 +123,7 @@ pub(crate) fn check_permissions(
 #[cfg(test)]
 mod tests {
     use steersman_cli::Description;
-    use steersman_manifests::{Manifests, Options, RuleList};
+    use steersman_manifests::{Manifests, Options, PolicyRule, RuleList};
 
     use super::*;
     use crate::doctor::finding::{Level, Unseen};
@@ -180,11 +153,12 @@ mod tests {
             "{found:?}"
         );
         let denied = asked.iter().map(|question| {
-            let AccessTarget::Object { resource, name, .. } = &question.target else {
+            let permission = &question.permission;
+            let RuleTarget::Resource { resource, name, .. } = &permission.target else {
                 panic!("{question:?}");
             };
             let is_denied = name.is_some()
-                || (question.verb == "create" && ["configmaps", "leases"].contains(&&**resource));
+                || (permission.verb == "create" && ["configmaps", "leases"].contains(&&**resource));
             Ok(!is_denied)
         });
         let found = check_permissions("greeter", &grants, &asked, &denied.collect::<Vec<_>>());
@@ -194,10 +168,20 @@ mod tests {
         assert_eq!(own.text, "greeter lacks rules of the ClusterRole greeter");
         let expected = "  rules:\n  - apiGroups: [\"\"]\n    resources: [configmaps]\n    verbs: [create]\n  \
                         - apiGroups: [\"\"]\n    resources: [secrets]\n    resourceNames: [a, b]\n    verbs: [delete]";
-        assert_eq!(own.advice[1..].join("\n"), expected);
+        let lines = [
+            "- create configmaps; observed: the tests saw the requests",
+            "- delete secrets named a; observed: the tests saw the requests",
+            "- delete secrets named b; observed: the tests saw the requests",
+        ];
+        assert_eq!(own.advice[..3], lines);
+        assert_eq!(own.advice[4..].join("\n"), expected);
         assert_eq!(
             election.text,
             "greeter lacks rules of the Role greeter-leader-election in greeter-system"
+        );
+        assert_eq!(
+            election.advice[0],
+            "- create leases.coordination.k8s.io; implied: the replicas elect their leader"
         );
     }
 

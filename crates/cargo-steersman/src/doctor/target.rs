@@ -12,11 +12,12 @@ use steersman_api::kube_client::Client;
 use steersman_api::kube_client::core::DynamicObject;
 use steersman_api::{Api, Connection, Decoded, Error as RequestError, Mapper, Paging};
 use steersman_cli::description::DescribedKind;
+use steersman_manifests::RuleTarget;
 use steersman_object::{Kind, LabelSelector, ObjectKey, Selection};
 use tokio::time::timeout;
 
 use crate::doctor::finding::{Seen, Unseen, UnseenCause};
-use crate::doctor::permissions::{AccessQuestion, AccessTarget};
+use crate::doctor::permissions::AccessQuestion;
 use crate::doctor::served_kinds::DiscoveredKinds;
 use crate::error::Error;
 use crate::kubeconfig;
@@ -161,8 +162,9 @@ impl TargetCluster {
         (namespace, name): (&str, &str),
         question: &AccessQuestion,
     ) -> Seen<bool> {
-        let (resource, path) = match &question.target {
-            AccessTarget::Object {
+        let verb = &question.permission.verb;
+        let (resource, path) = match &question.permission.target {
+            RuleTarget::Resource {
                 group,
                 resource,
                 name,
@@ -177,15 +179,15 @@ impl TargetCluster {
                     subresource: subresource.map(str::to_owned),
                     name: name.clone(),
                     namespace: question.namespace.clone(),
-                    verb: Some(question.verb.clone()),
+                    verb: Some(verb.clone()),
                     ..ResourceAttributes::default()
                 };
                 (Some(attributes), None)
             }
-            AccessTarget::Path(path) => {
+            RuleTarget::Url(path) => {
                 let attributes = NonResourceAttributes {
                     path: Some(path.clone()),
-                    verb: Some(question.verb.clone()),
+                    verb: Some(verb.clone()),
                 };
                 (None, Some(attributes))
             }

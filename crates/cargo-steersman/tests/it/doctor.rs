@@ -101,7 +101,49 @@ impl Examined {
         std::fs::write(self.folder.join("kubeconfig"), kubeconfig).unwrap();
         examine(&self.folder, &self.program)
     }
+
+    /// Injects an authority as the leader does, and waits until the doctor finds nothing wrong.
+    async fn inject_authority(&self) {
+        let key = |name| ObjectKey::namespaced("greeter-system", name);
+        let certificates = BuiltInCertificates::new(key("greeter-certificates"), key("greeter"))
+            .inject_into_mutating("greeter")
+            .inject_into_validating("greeter")
+            .inject_into_definition("greetings.example.com");
+        let connection = Connection::in_process(self.server.service(), "default");
+        let (stop, leads) = (CancellationToken::new(), certificates.clone());
+        let stopped = stop.clone();
+        let leader = tokio::spawn(async move { leads.lead(&connection, stopped).await });
+        eventually("nothing is wrong", || async {
+            self.renew(0);
+            let (report, is_healthy) = self.doctor(None);
+            match is_healthy && report.contains("\n0 problems, 0 unknown, ") {
+                true => Ok(()),
+                false => Err(report),
+            }
+        })
+        .await
+        .unwrap();
+        stop.cancel();
+        leader.await.unwrap();
+    }
+
+    /// Examines the operator while a role lacks one of its rules.
+    fn doctor_without(&self, (resource, namespace, name): RoleKey, rule: usize) -> String {
+        let role = self.server.get(resource, namespace, name).unwrap();
+        let mut lacking = role.clone();
+        lacking["rules"].as_array_mut().unwrap().remove(rule);
+        let lacking = self.server.update(resource, lacking).unwrap();
+        self.renew(0);
+        let (report, _) = self.doctor(None);
+        let mut whole = role;
+        whole["metadata"]["resourceVersion"] = lacking["metadata"]["resourceVersion"].clone();
+        self.server.update(resource, whole).unwrap();
+        report
+    }
 }
+
+/// The resource, the namespace and the name of a role.
+type RoleKey = (&'static str, &'static str, &'static str);
 
 /// Runs the command, and returns what it printed and whether there was no problem.
 fn examine(folder: &Path, program: &Path) -> (String, bool) {
@@ -186,8 +228,9 @@ async fn a_healthy_operator_has_no_problem_and_each_defect_is_found() {
             "greetings.example.com differs from that of the program",
             "- v1alpha1.status.observedGeneration: the server lacks the field",
             "greeter-system/greeter lacks rules of the ClusterRole greeter\n",
+            "           - get, list, watch, create, patch, delete configmaps; implied: the controller greeting owns them\n",
             "             - apiGroups: [\"\"]\n               resources: [configmaps]\n               \
-             verbs: [get, list, watch, create, patch]\n",
+             verbs: [get, list, watch, create, patch, delete]\n",
             "renewed 60 min ago, and expired after 15 s",
             "1 of 2 greetings.example.com do not fit the schema of v1alpha1",
             "- default/mute: spec.message: Required value",
@@ -278,27 +321,7 @@ async fn webhooks_are_called_after_the_leader_has_injected_its_authority() {
     let mut service = server.get("services", "greeter-system", "greeter").unwrap();
     service["spec"]["selector"] = selector;
     server.update("services", service).unwrap();
-    let key = |name| ObjectKey::namespaced("greeter-system", name);
-    let certificates = BuiltInCertificates::new(key("greeter-certificates"), key("greeter"))
-        .inject_into_mutating("greeter")
-        .inject_into_validating("greeter")
-        .inject_into_definition("greetings.example.com");
-    let connection = Connection::in_process(server.service(), "default");
-    let (stop, leads) = (CancellationToken::new(), certificates.clone());
-    let stopped = stop.clone();
-    let leader = tokio::spawn(async move { leads.lead(&connection, stopped).await });
-    eventually("nothing is wrong", || async {
-        cluster.renew(0);
-        let (report, is_healthy) = cluster.doctor(None);
-        match is_healthy && report.contains("\n0 problems, 0 unknown, ") {
-            true => Ok(()),
-            false => Err(report),
-        }
-    })
-    .await
-    .unwrap();
-    stop.cancel();
-    leader.await.unwrap();
+    cluster.inject_authority().await;
 
     // Another authority, a rule too few, and no conversion.
     let configurations = "validatingwebhookconfigurations.admissionregistration.k8s.io";
@@ -324,7 +347,77 @@ async fn webhooks_are_called_after_the_leader_has_injected_its_authority() {
     cluster.serving.stop().await;
 }
 
-/// Makes a program that describes greeter with a second version and with webhooks.
+/// Returns whether a line of the report names the verb and the resource, with a reason.
+#[cfg(unix)]
+fn is_named(report: &str, verb: &str, resource: &str) -> bool {
+    let lines = report
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- "));
+    let mut named = lines.filter_map(|line| line.split_once("; "));
+    named.any(|(lacking, reason)| {
+        let words: Vec<&str> = lacking.split([',', ' ']).collect();
+        let has_origin = reason.starts_with("implied: ") || reason.starts_with("declared: ");
+        words.contains(&verb) && words.contains(&resource) && has_origin
+    })
+}
+
+// MANIFEST-3
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn each_rule_that_a_role_lacks_is_named_with_its_reason() {
+    let cluster = Examined::deployed(with_webhooks).await;
+    cluster.inject_authority().await;
+    let roles: [RoleKey; 4] = [
+        (ROLES, "", "greeter"),
+        (ROLES, "", "greeter-metrics-auth"),
+        (
+            "roles.rbac.authorization.k8s.io",
+            "greeter-system",
+            "greeter-leader-election",
+        ),
+        (
+            "roles.rbac.authorization.k8s.io",
+            "greeter-system",
+            "greeter-certificates",
+        ),
+    ];
+    let mut removed = 0;
+    for key in roles {
+        let role = cluster.server.get(key.0, key.1, key.2).unwrap();
+        for (index, rule) in role["rules"].as_array().unwrap().iter().enumerate() {
+            let report = cluster.doctor_without(key, index);
+            removed += 1;
+            let list = |field: &str| -> Vec<String> {
+                serde_json::from_value(rule[field].clone()).unwrap()
+            };
+            // The ClusterRole grants it, too.
+            if key.2 == "greeter-leader-election" && list("resources") == ["events"] {
+                assert_has(&report, &["\n0 problems, 0 unknown, "]);
+                continue;
+            }
+            assert_has(&report, &["\n1 problem, 0 unknown, "]);
+            let group = list("apiGroups").remove(0);
+            for resource in list("resources") {
+                let qualified = match (&*group, resource.split_once('/')) {
+                    ("", _) => resource.clone(),
+                    (group, Some((plural, part))) => format!("{plural}.{group}/{part}"),
+                    (group, None) => format!("{resource}.{group}"),
+                };
+                for verb in list("verbs") {
+                    assert!(
+                        is_named(&report, &verb, &qualified),
+                        "{verb} {qualified}:\n{report}"
+                    );
+                }
+                assert_has(&report, &[&format!("resources: [{}", list("resources")[0])]);
+            }
+        }
+    }
+    assert_eq!(removed, 17);
+    cluster.serving.stop().await;
+}
+
+/// Makes a program that describes greeter with a second version, with webhooks, and with a rule of its controller.
 #[cfg(unix)]
 fn with_webhooks(folder: &Path) -> PathBuf {
     use std::os::unix::fs::PermissionsExt as _;
@@ -341,6 +434,10 @@ fn with_webhooks(folder: &Path) -> PathBuf {
         .iter()
         .find(|kind| kind["kind"] == "Greeting");
     let object = object.unwrap().clone();
+    description["controllers"][0]["neededRules"] = json!([{
+        "rule": {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+        "reason": "evicts Pods",
+    }]);
     description["webhooks"] = json!([
         {"path": "/mutate", "mutates": true, "object": object},
         {"path": "/validate", "mutates": false, "object": object},

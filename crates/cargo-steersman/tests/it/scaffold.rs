@@ -133,6 +133,9 @@ async fn an_operator_runs_and_works_under_its_generated_role() {
     succeeds(steersman(here.path()).args(NEW));
     let program = example_program();
     works(&folder, &["--program", program.to_str().unwrap()]);
+    // MANIFEST-3: nothing depends on what the tests saw.
+    let role = std::fs::read_to_string(folder.join("config/rbac/role.yaml")).unwrap();
+    assert!(!role.contains("# observed"), "{role}");
     works_under_its_role(&folder, &program).await;
 }
 

@@ -5,16 +5,16 @@ use std::future::ready;
 use std::time::Duration;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Service};
 use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::RequestRecord;
-use steersman_cli::description::{DescribedKind, DescribedWebhook};
+use steersman_cli::description::{DescribedKind, DescribedRule, DescribedWebhook};
 use steersman_cli::{BoxError, Description, Program, ProgramError};
-use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
+use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request, handler};
 use steersman_definitions::{Definition, Definitions};
 use steersman_manager::{Manager, Shutdown};
-use steersman_object::report;
+use steersman_object::{PolicyRule, report};
 use steersman_webhook::{AdmissionContext, Conversions, Defaulter, Refusal, Validator};
 use tokio::time::timeout;
 
@@ -50,7 +50,11 @@ impl Validator<Deployment> for Lenient {
 }
 
 fn add(manager: &Manager) -> Result<(), BoxError> {
-    let controller = Controller::builder::<Deployment>().owns::<Pod>();
+    let controller = Controller::builder::<Deployment>()
+        .owns::<Pod>()
+        .owns_optional::<Service>()
+        .watches_optional::<Node>(handler::mapped(|_: &Node| Vec::<Request>::new()))
+        .needs_rule(eviction(), "evicts Pods");
     manager.add_controller(controller.build(Idle)?)?;
     manager.add_controller(
         Controller::builder::<ConfigMap>()
@@ -58,6 +62,10 @@ fn add(manager: &Manager) -> Result<(), BoxError> {
             .build(Idle)?,
     )?;
     Ok(())
+}
+
+fn eviction() -> PolicyRule {
+    PolicyRule::new("", &["pods/eviction"], &["create"])
 }
 
 fn definitions() -> Definitions {
@@ -152,7 +160,23 @@ fn a_program_describes_itself_without_a_cluster() {
         deployment.clone(),
     ];
     assert_eq!(description.kinds, expected);
-    assert_eq!(description.controllers, ["deployment", "pods"]);
+    let names = description.controllers.iter();
+    let names: Vec<&str> = names.map(|controller| &*controller.name).collect();
+    assert_eq!(names, ["deployment", "pods"]);
+    let controller = &description.controllers[0];
+    let service = kind("", "Service", "services");
+    assert_eq!(controller.primary, Some(deployment.clone()));
+    assert_eq!(controller.owned, [kind("", "Pod", "pods"), service.clone()]);
+    // Kinds that need not be served are in no cache yet.
+    let mut node = kind("", "Node", "nodes");
+    node.namespaced = false;
+    let watched = [deployment.clone(), kind("", "Pod", "pods"), service, node];
+    assert_eq!(controller.watched, watched);
+    let rule = DescribedRule {
+        rule: eviction(),
+        reason: "evicts Pods".to_owned(),
+    };
+    assert_eq!(controller.needed_rules, [rule]);
     let webhook = |path: &str, mutates| DescribedWebhook {
         path: path.to_owned(),
         mutates,

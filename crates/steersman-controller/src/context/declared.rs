@@ -44,6 +44,11 @@ impl DeclaredKinds {
         }
     }
 
+    /// Returns the kinds that the controller declared with `owns`.
+    pub(crate) fn owned(&self) -> &[Kind] {
+        self.owned.as_deref().unwrap_or_default()
+    }
+
     /// Returns whether the controller owns objects of a kind.
     pub(crate) fn owns(&self, kind: &Kind) -> bool {
         let owned = self.owned.as_ref();

@@ -64,6 +64,10 @@ impl<K: Object, R: RequestKey> OptionalWatch<K, R> {
 }
 
 impl<K: Object, R: RequestKey> AnySource<R> for OptionalWatch<K, R> {
+    fn watched_kind(&self) -> Option<&Kind> {
+        Some(self.watch.kind())
+    }
+
     fn run(self: Box<Self>, cache: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
         follow_kind(self.watch, cache.clone(), sink, CancellationToken::new()).boxed()
     }

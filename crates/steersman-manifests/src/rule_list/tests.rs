@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::RuleList;
 use crate::files::{EXTRA, OBSERVED};
-use crate::rule::PolicyRule;
 use crate::yaml;
+use steersman_object::PolicyRule;
 
 fn text_of(observed: &RuleList) -> String {
     yaml::document(&json!({"rules": observed.rules()}))

@@ -6,7 +6,7 @@ use proptest::prelude::{Strategy, prop, proptest};
 use steersman_text::verbs::VERBS;
 
 use super::{ANY, RuleSet, targets};
-use crate::rule::PolicyRule;
+use steersman_object::PolicyRule;
 
 fn set(rules: &[PolicyRule]) -> RuleSet {
     RuleSet::default().with(rules)

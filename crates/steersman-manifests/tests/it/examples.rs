@@ -27,7 +27,10 @@ fn kind(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool) 
 
 fn version(name: &str, is_stored: bool, field: &str) -> Value {
     json!({
-        "name": name, "served": true, "storage": is_stored, "subresources": {"status": {}},
+        "name": name, "served": true, "storage": is_stored, "subresources": {
+            "status": {},
+            "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.ready"},
+        },
         "additionalPrinterColumns": [{"name": "Ready", "type": "integer", "jsonPath": ".status.ready"}],
         "schema": {"openAPIV3Schema": {
             "type": "object", "required": ["spec"],
@@ -47,6 +50,9 @@ fn version(name: &str, is_stored: bool, field: &str) -> Value {
 /// Describes an operator with definitions, webhooks and conversions.
 pub(crate) fn everything() -> Description {
     let website = kind("web.example.com", "v1", "Website", "websites", true);
+    let config_maps = kind("", "v1", "ConfigMap", "configmaps", true);
+    let deployments = kind("apps", "v1", "Deployment", "deployments", true);
+    let nodes = kind("", "v1", "Node", "nodes", false);
     let webhook =
         |path: &str, mutates: bool| json!({"path": path, "mutates": mutates, "object": website});
     let definition = json!({
@@ -60,13 +66,17 @@ pub(crate) fn everything() -> Description {
     let description = json!({
         "name": "website-operator", "version": "1.4.2", "framework": "0.1.0",
         "definitions": [definition],
-        "kinds": [
-            kind("", "v1", "ConfigMap", "configmaps", true),
-            kind("", "v1", "Node", "nodes", false),
-            kind("apps", "v1", "Deployment", "deployments", true),
-            website,
-        ],
-        "controllers": ["website"],
+        "kinds": [config_maps, nodes, kind("", "v1", "Pod", "pods", true), deployments, website],
+        "controllers": [{
+            "name": "website",
+            "primary": website,
+            "owned": [config_maps, deployments],
+            "watched": [website, config_maps, deployments, nodes],
+            "neededRules": [{
+                "rule": {"apiGroups": [""], "resources": ["pods/eviction"], "verbs": ["create"]},
+                "reason": "evicts Pods of\nwebsites that move",
+            }],
+        }],
         "webhooks": [
             webhook("/validate-web-example-com-v1-website", false),
             webhook("/mutate-web-example-com-v1-website", true),
@@ -78,10 +88,12 @@ pub(crate) fn everything() -> Description {
 
 /// Describes an operator that watches kinds of Kubernetes itself, and has neither definitions nor webhooks.
 pub(crate) fn simple() -> Description {
+    let config_maps = kind("", "v1", "ConfigMap", "configmaps", true);
     let description = json!({
         "name": "counter", "version": "0.1.0", "framework": "0.1.0", "definitions": [],
-        "kinds": [kind("", "v1", "ConfigMap", "configmaps", true)],
-        "controllers": ["counter"], "webhooks": [], "converted": [],
+        "kinds": [config_maps],
+        "controllers": [{"name": "counter", "primary": config_maps, "watched": [config_maps]}],
+        "webhooks": [], "converted": [],
     });
     serde_json::from_value(description).unwrap()
 }

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::examples::{manifests, options};
 
-const ACCOUNT: &str = "system:serviceaccount:sites-system:sites";
+pub(crate) const ACCOUNT: &str = "system:serviceaccount:sites-system:sites";
 
 struct Idle;
 
@@ -83,7 +83,7 @@ fn program() -> Program {
 }
 
 /// Returns the documents of the installer.
-fn documents(files: &Files) -> Vec<Value> {
+pub(crate) fn documents(files: &Files) -> Vec<Value> {
     let text = &files["dist/install.yaml"];
     let documents = text.split("\n---\n");
     documents
@@ -91,12 +91,12 @@ fn documents(files: &Files) -> Vec<Value> {
         .collect()
 }
 
-fn enforcing() -> ApiServer {
+pub(crate) fn enforcing() -> ApiServer {
     let server = ApiServer::builder().authorization(Authorization::Rbac);
     server.build()
 }
 
-fn apply(server: &ApiServer, documents: &[Value]) {
+pub(crate) fn apply(server: &ApiServer, documents: &[Value]) {
     for document in documents {
         let name = format!("{} {}", document["kind"], document["metadata"]["name"]);
         if let Err(refused) = server.create(document.clone()) {
@@ -158,7 +158,7 @@ async fn is_marked(env: &TestEnv) -> Result<(), String> {
 
 /// Starts the program with the flags of its Deployment, and with the permissions of its account. Dropping the sender
 /// stops the program.
-fn start(env: &TestEnv, objects: &[Value]) -> Running {
+pub(crate) fn start(env: &TestEnv, objects: &[Value], program: Program) -> Running {
     let server = env.server().unwrap();
     let home = TempDir::new().unwrap();
     let kubeconfig = home.path().join("kubeconfig");
@@ -191,7 +191,7 @@ fn start(env: &TestEnv, objects: &[Value]) -> Running {
         // A dropped sender stops the program, too.
         let _ = stopped.await;
     });
-    let running = tokio::spawn(program().run_with(words.collect::<Vec<_>>(), shutdown));
+    let running = tokio::spawn(program.run_with(words.collect::<Vec<_>>(), shutdown));
     Running {
         stop,
         running,
@@ -200,14 +200,22 @@ fn start(env: &TestEnv, objects: &[Value]) -> Running {
 }
 
 /// The program, with the folder of its kubeconfig.
-struct Running {
+pub(crate) struct Running {
     stop: oneshot::Sender<()>,
     running: JoinHandle<Result<(), ProgramError>>,
     _home: TempDir,
 }
 
+impl Running {
+    /// Stops the program, which must not have failed.
+    pub(crate) async fn stop(self) {
+        drop(self.stop);
+        self.running.await.unwrap().unwrap();
+    }
+}
+
 /// Returns the requests of the program that were refused for lack of a permission.
-fn refused(server: &ApiServer) -> Vec<RequestRecord> {
+pub(crate) fn refused(server: &ApiServer) -> Vec<RequestRecord> {
     let is_refused =
         |request: &RequestRecord| request.user == ACCOUNT && request.status == Some(403);
     server.requests().matching(is_refused)
@@ -237,7 +245,7 @@ async fn the_program_runs_with_the_permissions_of_its_installer_and_lacks_each_t
     assert_ne!(*role, whole);
     apply(server, &objects);
 
-    let program = start(&env, &objects);
+    let program = start(&env, &objects, program());
     let check = async || match &refused(server)[..] {
         [] => Err("none is refused".to_owned()),
         _ => Ok(()),
@@ -260,8 +268,7 @@ async fn the_program_runs_with_the_permissions_of_its_installer_and_lacks_each_t
     let check = async || is_marked(&env).await;
     let marked = eventually_within(patience, "the defaulter answers", check).await;
     marked.unwrap();
-    drop(program.stop);
-    program.running.await.unwrap().unwrap();
+    program.stop().await;
     for request in refused(server) {
         assert_eq!(request.resource, "leases", "{request:?}");
     }

@@ -10,3 +10,6 @@ mod render;
 mod chart;
 mod names;
 mod install;
+mod implied;
+mod sites;
+mod own_role;

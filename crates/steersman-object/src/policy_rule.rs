@@ -2,7 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A rule of a role, in the form of Kubernetes.
+/// A rule of a role, in the form of Kubernetes: which verbs are granted on which resources or paths.
+///
+/// ```
+/// use steersman_object::PolicyRule;
+///
+/// let rule = PolicyRule::new("apps", &["deployments/scale"], &["patch"]).named(&["web"]);
+/// assert_eq!(rule.resource_names, ["web"]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct PolicyRule {

@@ -1,0 +1,37 @@
+//! Words: what a controller declares, for those parts of a program that decide by it before the controller runs.
+
+use steersman_object::{Kind, PolicyRule};
+
+/// The declaration of a controller, from which its rules of RBAC follow.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ControllerDeclaration {
+    /// The name of the controller.
+    pub name: String,
+    /// The kind of the objects that the requests are about; `None` for
+    /// [`Controller::keyed`](crate::Controller::keyed).
+    pub primary: Option<Kind>,
+    /// The kinds of [`owns`](crate::ControllerBuilder::owns) and its variants.
+    pub owned: Vec<Kind>,
+    /// Every kind that the controller watches in the cluster of its manager: the primary kind, the owned kinds, and kinds
+    /// that need not be served.
+    pub watched: Vec<Kind>,
+    /// The rules of [`needs_rule`](crate::ControllerBuilder::needs_rule).
+    pub needed_rules: Vec<NeededRule>,
+}
+
+/// A rule of RBAC that the code of a controller needs, with the reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NeededRule {
+    /// The rule.
+    pub rule: PolicyRule,
+    /// Why the controller needs the rule, as in "scales Deployments at night".
+    pub reason: String,
+}
+
+impl NeededRule {
+    pub(crate) fn new(rule: PolicyRule, reason: String) -> Self {
+        Self { rule, reason }
+    }
+}

@@ -1,0 +1,77 @@
+//! Words: why a role has a rule.
+
+use std::fmt;
+
+/// Why a role grants a verb: where the rule comes from, and what needs it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct RuleReason {
+    /// Where the rule comes from.
+    pub origin: RuleOrigin,
+    /// What needs the rule, as in "the controller website owns them". The noun of "them" is the resource.
+    pub text: String,
+}
+
+/// Where a rule comes from. The first origin of several is the one to state: an implied rule does not depend on tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RuleOrigin {
+    /// The declarations of the program imply the rule.
+    Implied,
+    /// The code of a controller declares the rule.
+    Declared,
+    /// A user wrote the rule into `rbac.extra.yaml`.
+    ByHand,
+    /// The tests of the operator saw it need the rule.
+    Observed,
+}
+
+impl RuleReason {
+    pub(crate) fn implied(text: impl Into<String>) -> Self {
+        Self {
+            origin: RuleOrigin::Implied,
+            text: text.into(),
+        }
+    }
+
+    pub(crate) fn declared(controller: &str, text: &str) -> Self {
+        Self {
+            origin: RuleOrigin::Declared,
+            text: format!("the controller {controller} {}", in_one_line(text)),
+        }
+    }
+
+    pub(crate) fn by_hand() -> Self {
+        Self {
+            origin: RuleOrigin::ByHand,
+            text: "rbac.extra.yaml".to_owned(),
+        }
+    }
+
+    pub(crate) fn observed() -> Self {
+        Self {
+            origin: RuleOrigin::Observed,
+            text: "the tests saw the requests".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for RuleReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let origin = match self.origin {
+            RuleOrigin::Implied => "implied",
+            RuleOrigin::Declared => "declared",
+            RuleOrigin::ByHand => "by hand",
+            RuleOrigin::Observed => "observed",
+        };
+        write!(f, "{origin}: {}", self.text)
+    }
+}
+
+/// Returns a text without line breaks, which would end a comment.
+fn in_one_line(text: &str) -> String {
+    let words: Vec<&str> = text
+        .split(|char: char| char.is_control() || char == ' ')
+        .collect();
+    let words = words.into_iter().filter(|word| !word.is_empty());
+    words.collect::<Vec<&str>>().join(" ")
+}
