@@ -197,7 +197,7 @@ async fn a_child_of_a_kind_known_at_run_time_is_applied_too() {
     use kube_core::DynamicObject;
 
     let world = World::new().await;
-    let kind = steersman_object::Kind::of::<k8s_openapi::api::core::v1::ConfigMap>();
+    let kind = steersman_object::Kind::of::<ConfigMap>();
     let part = json!({"metadata": {"name": "dynamic"}, "data": {"k": "1"}});
     let mut set = world.set();
     let child = set.add(
