@@ -1,7 +1,9 @@
 //! Handle: the configuration of an operator, after every source has been read.
 
+use std::any::Any;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_api::{ConfigChoice, Connection};
@@ -33,9 +35,14 @@ pub struct Config<T> {
     log: Option<LogLevel>,
     /// The version of the program, if it stated one.
     version: Option<String>,
+    /// The values of the program's own flags, if it has some.
+    args: Option<OwnValues>,
     /// The settings of the program itself, below `operator` in the file.
     pub operator: T,
 }
+
+/// The values of the flags of a program, of a type that only the program knows.
+pub(crate) type OwnValues = Arc<dyn Any + Send + Sync>;
 
 /// The text of a configuration file.
 struct FileText {
@@ -80,6 +87,7 @@ impl<T: OperatorSettings> Config<T> {
             controllers,
             log,
             version: None,
+            args: None,
             operator,
         })
     }
@@ -205,6 +213,18 @@ impl<T> Config<T> {
     #[must_use]
     pub fn version(mut self, version: impl Into<String>) -> Self {
         self.version = Some(version.into());
+        self
+    }
+
+    /// Returns the values of the flags that [`Program::args`](crate::Program::args) has added; `None` for another type.
+    #[must_use]
+    pub fn args<A: 'static>(&self) -> Option<&A> {
+        self.args.as_deref()?.downcast_ref()
+    }
+
+    /// Sets the values of the program's own flags.
+    pub(crate) fn with_args(mut self, args: Option<OwnValues>) -> Self {
+        self.args = args;
         self
     }
 

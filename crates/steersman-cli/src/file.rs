@@ -244,7 +244,8 @@ fn one_line(error: &serde_saphyr::Error) -> String {
         .next()
         .unwrap_or_default()
         .trim_start_matches("error: ")
-        .to_owned()
+        // Of a type without fields the list is empty.
+        .replace("expected one of  at", "and there are no settings here, at")
 }
 
 impl fmt::Display for FileValue {

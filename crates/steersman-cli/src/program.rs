@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
 
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use steersman_api::{Connection, kube_client};
 use steersman_definitions::{Definitions, Error as DefinitionError};
 use steersman_manager::{
@@ -16,7 +17,7 @@ use steersman_serve::ListenAddress;
 use steersman_webhook::{BuiltInCertificates, WebhookServer};
 
 use crate::args::{NoSettings, OperatorArgs};
-use crate::config::Config;
+use crate::config::{Config, OwnValues};
 use crate::description::{
     ConvertedKind, DescribedController, DescribedKind, DescribedWebhook, Description,
 };
@@ -67,6 +68,8 @@ use crate::settings::OperatorSettings;
 pub struct Program<T = NoSettings> {
     name: &'static str,
     version: &'static str,
+    about: &'static str,
+    own_args: Option<OwnArgs>,
     definitions: Definitions,
     webhooks: Option<AddWebhooks<T>>,
     options: Option<SetOptions<T>>,
@@ -79,6 +82,12 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type AddWebhooks<T> = Box<dyn FnOnce(WebhookServer, &Config<T>) -> WebhookServer + Send>;
 type SetOptions<T> = Box<dyn FnOnce(ManagerBuilder, &Config<T>) -> ManagerBuilder + Send>;
 type SetUp<T> = Box<dyn FnOnce(&Manager, &Config<T>) -> Result<(), BoxError> + Send>;
+
+/// How flags of the program's own are added to the command line, and read.
+struct OwnArgs {
+    augment: fn(Command) -> Command,
+    read: fn(&ArgMatches) -> Result<OwnValues, clap::Error>,
+}
 
 /// The address of the webhooks in a description. Nothing listens on it.
 const DESCRIBED_ADDRESS: &str = ":9443";
@@ -99,6 +108,9 @@ struct ProgramArgs<T: OperatorSettings> {
     operator: OperatorArgs<T>,
     #[command(subcommand)]
     command: Option<HiddenCommand>,
+    /// The values of the program's own flags.
+    #[arg(skip)]
+    own: Option<OwnValues>,
 }
 
 #[derive(Subcommand)]
@@ -122,11 +134,51 @@ impl<T: OperatorSettings> Program<T> {
         Self {
             name,
             version,
+            about: "",
+            own_args: None,
             definitions: Definitions::new(),
             webhooks: None,
             options: None,
             setup: None,
         }
+    }
+
+    /// Sets the sentence with which `--help` begins, such as `env!("CARGO_PKG_DESCRIPTION")`.
+    pub fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
+    /// Adds flags of the program's own to the command line; [`Config::args`] returns their values.
+    ///
+    /// None of them may be required, because a description is made without a command line.
+    ///
+    /// ```
+    /// use clap::Args;
+    /// use steersman_cli::Program;
+    ///
+    /// #[derive(Args)]
+    /// struct GreeterArgs {
+    ///     /// The greeting of an object without one
+    ///     #[arg(long, default_value = "Hello")]
+    ///     default_greeting: String,
+    /// }
+    ///
+    /// let program = Program::new("greeter", "1.0.0").args::<GreeterArgs>().setup(|_, config| {
+    ///     let args: Option<&GreeterArgs> = config.args();
+    ///     assert_eq!(args.unwrap().default_greeting, "Hello");
+    ///     Ok(())
+    /// });
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// # let _entered = runtime.enter();
+    /// # program.describe().unwrap();
+    /// ```
+    pub fn args<A: Args + Send + Sync + 'static>(mut self) -> Self {
+        self.own_args = Some(OwnArgs {
+            augment: A::augment_args,
+            read: |matches| Ok(Arc::new(A::from_arg_matches(matches)?)),
+        });
+        self
     }
 
     /// Sets the definitions of the program's kinds, which the flag `--install` installs.
@@ -215,6 +267,7 @@ impl<T: OperatorSettings> Program<T> {
         }
         args.operator.init_or_keep_logging()?;
         let config = args.operator.config()?.version(self.version);
+        let config = config.with_args(args.own.clone());
         let connection = config.connect().await.map_err(|error| match error {
             error if error.is_no_config() => ProgramError::NoCluster(error),
             error => error.into(),
@@ -237,11 +290,20 @@ impl<T: OperatorSettings> Program<T> {
         &self,
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<ProgramArgs<T>, clap::Error> {
-        let command = ProgramArgs::<T>::command()
+        let mut command = ProgramArgs::<T>::command()
             .name(self.name)
             .version(self.version);
-        let matches = command.try_get_matches_from(words);
-        ProgramArgs::from_arg_matches(&matches?)
+        if let Some(own) = &self.own_args {
+            command = (own.augment)(command.next_help_heading("Program"));
+        }
+        // After those, because the documentation of their type would take this place.
+        command = command.about(self.about).long_about(None);
+        let matches = command.try_get_matches_from(words)?;
+        let mut args = ProgramArgs::from_arg_matches(&matches)?;
+        if let Some(own) = &self.own_args {
+            args.own = Some((own.read)(&matches)?);
+        }
+        Ok(args)
     }
 
     fn description(self, args: ProgramArgs<T>) -> Result<Description, ProgramError> {
@@ -252,7 +314,7 @@ impl<T: OperatorSettings> Program<T> {
             webhook_bind_address: DESCRIBED_ADDRESS.to_owned(),
             ..args
         };
-        let config = args.operator.config()?;
+        let config = args.operator.config()?.with_args(args.own.clone());
         let mut description = Description {
             name: self.name.to_owned(),
             version: self.version.to_owned(),

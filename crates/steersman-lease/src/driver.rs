@@ -300,9 +300,14 @@ impl ElectionDriver {
     fn report(&self, change: &ElectionChange) {
         let lease = self.options.key.to_string();
         match change {
-            ElectionChange::NewHolder { holder } => {
-                let holder = holder.as_deref().unwrap_or("no replica");
-                info!(lease, holder, "the lease has another holder");
+            ElectionChange::NewHolder {
+                holder: Some(holder),
+            } => info!(lease, holder, "the lease has another holder"),
+            ElectionChange::NewHolder { holder: None } => {
+                info!(
+                    lease,
+                    "the lease has no holder: the next candidate takes it"
+                );
             }
             ElectionChange::Elected { identity } => {
                 info!(lease, identity, "this replica leads");

@@ -13,20 +13,21 @@
 //! 9. [`client`]: writes, and errors to branch on.
 //! 10. [`manager`]: start, stop, health and metrics.
 //! 11. [`leader_election`]: one replica works at a time.
-//! 12. `configuration`: flags, variables, a file and logging (feature `cli`).
-//! 13. [`events`]: what the operator tells people about its objects.
-//! 14. [`clusters`]: controllers of several clusters.
-//! 15. [`webhooks`]: defaults and refusals before objects are stored.
-//! 16. [`certificates`]: certificates of webhooks, from files or from the operator itself.
-//! 17. [`versions`]: conversions between the versions of a kind.
-//! 18. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
-//! 19. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
-//! 20. [`api_server`]: the embedded API server.
-//! 21. [`faults`]: failures on demand.
-//! 22. [`player`]: the controllers, scheduler and kubelets that it stands in for.
-//! 23. [`testing`]: tests of whole operators, in milliseconds.
-//! 24. [`troubleshooting`]: error messages, their causes and the remedy.
-//! 25. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
+//! 12. `program`: the whole `main` of an operator (feature `cli`).
+//! 13. `configuration`: flags, variables, a file and logging (feature `cli`).
+//! 14. [`events`]: what the operator tells people about its objects.
+//! 15. [`clusters`]: controllers of several clusters.
+//! 16. [`webhooks`]: defaults and refusals before objects are stored.
+//! 17. [`certificates`]: certificates of webhooks, from files or from the operator itself.
+//! 18. [`versions`]: conversions between the versions of a kind.
+//! 19. [`probes_and_metrics`]: probes of the kubelet, and what Prometheus reads.
+//! 20. `production`: a Deployment, its permissions, alerts and tuning (feature `cli`).
+//! 21. [`api_server`]: the embedded API server.
+//! 22. [`faults`]: failures on demand.
+//! 23. [`player`]: the controllers, scheduler and kubelets that it stands in for.
+//! 24. [`testing`]: tests of whole operators, in milliseconds.
+//! 25. [`troubleshooting`]: error messages, their causes and the remedy.
+//! 26. [`coming_from_kube_rs`], [`coming_from_controller_runtime`] and [`coming_from_josdk`]: names side by side.
 
 /// Declares one page. The links between pages get their targets here, because in the book they lead to files.
 macro_rules! page {
@@ -43,6 +44,7 @@ macro_rules! page {
         #[doc = "[memory]: crate::guide::memory"]
         #[doc = "[client]: crate::guide::client"]
         #[doc = "[manager]: crate::guide::manager"]
+        #[doc = "[program]: crate::guide::program"]
         #[doc = "[configuration]: crate::guide::configuration"]
         #[doc = "[clusters]: crate::guide::clusters"]
         #[doc = "[webhooks]: crate::guide::webhooks"]
@@ -74,6 +76,8 @@ page!(cache, "../guide/cache.md");
 page!(memory, "../guide/memory.md");
 page!(client, "../guide/client.md");
 page!(manager, "../guide/manager.md");
+#[cfg(feature = "cli")]
+page!(program, "../guide/program.md");
 #[cfg(feature = "cli")]
 page!(configuration, "../guide/configuration.md");
 page!(clusters, "../guide/clusters.md");

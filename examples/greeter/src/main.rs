@@ -8,6 +8,7 @@ use steersman::cli::Program;
 #[tokio::main]
 async fn main() -> ExitCode {
     Program::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+        .about(env!("CARGO_PKG_DESCRIPTION"))
         .definitions(api::definitions())
         .setup(|manager, _| controllers::add_all(manager))
         .run()

@@ -313,3 +313,50 @@ async fn a_program_without_its_conversion_webhook_does_not_install_versions_that
     run(other(), "--install-newest-version-only").await.unwrap();
     serving.stop().await;
 }
+
+/// The flags of a program.
+#[derive(clap::Args)]
+struct SiteArgs {
+    /// The domain of sites without one
+    #[arg(long, default_value = "example.com")]
+    domain: String,
+}
+
+#[tokio::test]
+async fn help_begins_with_the_programs_description_and_lists_its_own_flags() {
+    let described = || program().about("Serves sites.").args::<SiteArgs>();
+    let (run, stopped) = (described(), Shutdown::when(ready(())));
+    let help = run.run_with(["sites", "--help"], stopped).await;
+    let help = help.unwrap_err().to_string();
+    assert!(help.starts_with("Serves sites.\n"), "{help}");
+    assert!(help.contains("--domain <DOMAIN>"), "{help}");
+    let (run, stopped) = (described(), Shutdown::when(ready(())));
+    let wrong = run.run_with(["sites", "--domain"], stopped).await;
+    assert!(matches!(wrong, Err(ProgramError::Usage(_))));
+    let seen = |words: &'static [&'static str]| {
+        let (told, seen) = std::sync::mpsc::channel();
+        let program = Program::new("sites", "1").args::<SiteArgs>();
+        let program = program.setup(move |_, config| {
+            told.send(config.args::<SiteArgs>().unwrap().domain.clone())?;
+            assert!(config.args::<String>().is_none());
+            Err("seen".into())
+        });
+        async move {
+            let stopped = Shutdown::when(ready(()));
+            // The kubeconfig of a server that is never asked.
+            let ended = program.run_with(words.iter().copied(), stopped).await;
+            assert!(ended.is_err());
+            seen.recv().unwrap()
+        }
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let serving = ApiServer::new().serve("127.0.0.1:0").await.unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    serving.write_kubeconfig(&kubeconfig).unwrap();
+    let kubeconfig: &'static str = kubeconfig.to_str().unwrap().to_owned().leak();
+    let words: &'static [&'static str] =
+        vec!["sites", "--kubeconfig", kubeconfig, "--domain=example.org"].leak();
+    assert_eq!(seen(words).await, "example.org");
+    assert_eq!(seen(&words[..3]).await, "example.com");
+    serving.stop().await;
+}

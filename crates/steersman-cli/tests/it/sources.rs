@@ -374,6 +374,12 @@ fn the_settings_of_the_program_are_read_as_its_own_type() {
     );
     // A program without settings of its own refuses them.
     assert!(unknown.error().contains("image"));
+    // A program without settings of its own has no names to propose.
+    let text = unknown.error();
+    assert!(
+        text.contains("`image`, and there are no settings here, at line 2"),
+        "{text}"
+    );
 }
 
 #[derive(Debug, Deserialize)]
