@@ -96,7 +96,8 @@ impl WebhookNames {
         } else {
             &object.group
         };
-        let rest = format!("{}.{group}", object.plural);
+        // The plural of a subresource is that of its parent, a slash and its own name.
+        let rest = format!("{}.{group}", object.plural.replace('/', "-"));
         let count = self.given.entry(rest.clone()).or_default();
         *count += 1;
         match *count {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::autoscaling::v1::Scale;
 use kube_core::DynamicObject;
 use steersman_object::{Gvk, Kind, TypedObject};
 use steersman_serve::{
@@ -128,6 +129,19 @@ impl WebhookServer {
         self.admission(&kind, false, validator_handler::<K>(validator))
     }
 
+    /// Adds a validator of the subresource `scale` of a kind, at the path of the kind with `-scale`, such as
+    /// `/validate-apps-v1-deployment-scale`.
+    ///
+    /// `kubectl scale` and autoscalers write that subresource: a [validator](Self::validator) of the kind does not see
+    /// their changes. The name and the namespace of the object are in the metadata of the `Scale`.
+    pub fn scale_validator<K: TypedObject>(self, validator: impl Validator<Scale>) -> Self {
+        let kind = Kind::of::<K>();
+        let path = format!("{}-scale", validate_path(kind.gvk()));
+        let resource = format!("{}/scale", kind.plural());
+        let kind = Kind::new(kind.gvk().clone(), resource, kind.scope());
+        self.admission_at(path, &kind, false, validator_handler::<Scale>(validator))
+    }
+
     /// Adds a defaulter of a kind that is known at run time alone.
     pub fn defaulter_of(self, kind: &Kind, defaulter: impl Defaulter<DynamicObject>) -> Self {
         let handler = DefaulterHandler::new(kind.gvk().clone(), defaulter);
@@ -145,6 +159,16 @@ impl WebhookServer {
             true => mutate_path(kind.gvk()),
             false => validate_path(kind.gvk()),
         };
+        self.admission_at(path, kind, mutates, handler)
+    }
+
+    fn admission_at(
+        self,
+        path: String,
+        kind: &Kind,
+        mutates: bool,
+        handler: impl AdmissionHandler,
+    ) -> Self {
         let mut server = self.handler(path.clone(), handler);
         server.admissions.push(Admission {
             path,

@@ -5,6 +5,7 @@
 )]
 
 mod permissions;
+mod webhooks;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
