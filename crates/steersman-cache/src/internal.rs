@@ -4,8 +4,8 @@
 //! `steersman-client` waits until the cache has seen a write, so it needs the informer that holds
 //! an object and the resource version of that informer. It also reads on behalf of its own caller,
 //! which the warning about undeclared informers names. `steersman-manager` notes that a cluster
-//! cannot be reached. `steersman-controller` holds the informers of kinds that come and go, and
-//! follows the namespaces of a cache.
+//! cannot be reached. `steersman-controller` holds the informers of kinds that come and go,
+//! follows the namespaces of a cache, and waits for kinds that its handlers read.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -79,6 +79,11 @@ pub trait CacheInternals {
         &self,
         kind: &Kind,
     ) -> Result<Vec<NamespacedInformer<K>>, Error>;
+
+    /// Waits until each present informer of a kind has synced, or has ended.
+    ///
+    /// Cancel safe.
+    fn first_sync(&self, kind: &Kind) -> impl Future<Output = ()> + Send;
 
     /// Returns a receiver of a number that changes after namespaces were added or removed.
     fn scope_changes(&self) -> watch::Receiver<u64>;
@@ -156,6 +161,13 @@ impl CacheInternals for Cache {
         kind: &Kind,
     ) -> Result<Vec<NamespacedInformer<K>>, Error> {
         self.shared.declare_in_each_namespace(kind)
+    }
+
+    async fn first_sync(&self, kind: &Kind) {
+        let entries = self.shared.registry.read().entries();
+        for entry in entries.iter().filter(|entry| entry.kind() == kind) {
+            entry.synced().await;
+        }
     }
 
     fn scope_changes(&self) -> watch::Receiver<u64> {

@@ -215,6 +215,13 @@ pub enum ClusterError {
     },
 }
 
+/// The error of a handler's function that did not end in time.
+#[derive(Debug, thiserror::Error)]
+#[error("the function took more than {limit:?}")]
+pub(crate) struct TookTooLong {
+    pub(crate) limit: Duration,
+}
+
 // === impl Error ===
 
 impl Error {

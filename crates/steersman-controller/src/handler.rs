@@ -4,6 +4,7 @@ mod itself;
 mod owner;
 mod mapped;
 mod mapped_async;
+mod indexed;
 mod in_cluster;
 
 use std::collections::HashMap;
@@ -11,6 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_informer::Event;
 use steersman_object::Object;
@@ -20,6 +22,7 @@ use crate::error::Error;
 use crate::request::{Request, RequestKey};
 
 pub use in_cluster::{InCluster, in_cluster};
+pub use indexed::{Indexed, indexed};
 pub use itself::{Itself, itself};
 pub use mapped::{Mapped, mapped};
 pub use mapped_async::{MappedAsync, mapped_async};
@@ -34,9 +37,20 @@ pub use owner::{Owner, owner};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not turn events of `{K}` into requests of type `{R}`",
     note = "use one of `steersman_controller::handler`: `itself()`, `owner::<O>()`, \
-            `mapped(|object: &K| …)`, or `mapped_async(…)` with an asynchronous function"
+            `indexed::<O>(index)`, `mapped(|object: &K| …)`, or `mapped_async(…)` with an asynchronous function"
 )]
 pub trait EventHandler<K: Object, R: RequestKey = Request>: Send + Sync + 'static {
+    /// Declares what the handler reads from the cache of the manager, before the watch starts. By default this is
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// An error refuses the controller. Handlers of optional watches, of sets and of clusters are not asked.
+    fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
+        let _ = cache;
+        Ok(())
+    }
+
     /// Writes the requests that `event` causes into `requests`.
     ///
     /// An update should cause requests for the objects that the updated object referred to before as well
@@ -49,8 +63,9 @@ pub trait EventHandler<K: Object, R: RequestKey = Request>: Send + Sync + 'stati
     /// the next event of the watch. The future adds requests to `requests`, which is empty, and returns it.
     /// `client` is that of the controller, or of the cluster of the watch.
     ///
-    /// An error costs the event like a panic, with one difference: no request of this method is kept
-    /// (CTRL-6). The future is dropped when the controller stops.
+    /// If a read failed because a kind has not synced, this method is called again after the first sync of the kind
+    /// (CTRL-43). Any other error costs the event like a panic, with one difference: no request of this method is
+    /// kept (CTRL-6). The future is dropped when the controller stops.
     fn handle_async<'a>(
         &'a self,
         event: &Event<K>,
@@ -167,6 +182,10 @@ where
     R: RequestKey,
     H: EventHandler<K, R>,
 {
+    fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
+        H::declare(self, cache)
+    }
+
     fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
         H::handle(self, event, requests);
     }

@@ -41,7 +41,8 @@ impl<K: Object, R: RequestKey> AnyWatch<R> for Watch<K, R> {
     }
 
     fn declare(&self, cache: &Cache) -> Result<(), Error> {
-        cache.informers_of::<K>(self.kind()).map(drop)
+        cache.informers_of::<K>(self.kind())?;
+        self.declare_reads(cache)
     }
 
     fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error> {

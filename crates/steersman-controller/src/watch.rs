@@ -1,5 +1,6 @@
 //! Machine: one watch: a kind, its predicate and its handler, and the requests that an event causes.
 
+mod awaiting;
 mod handling;
 pub(crate) mod followed_namespaces;
 pub(crate) mod in_clusters;
@@ -121,6 +122,11 @@ impl<K: Object, R: RequestKey> Watch<K, R> {
 
     pub(crate) fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    /// Declares what the handler reads.
+    pub(crate) fn declare_reads(&self, cache: &Cache) -> Result<(), Error> {
+        self.handler.declare(cache)
     }
 
     /// Adds the requests that an event causes to `requests`, which comes from [`requests_of`], and returns

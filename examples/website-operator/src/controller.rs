@@ -6,7 +6,6 @@ use std::time::Duration;
 use steersman::client::Ensured;
 use steersman::client::finalizer::{self, Stage};
 use steersman::events::NewEvent;
-use steersman::informer::Store;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
 use steersman::object::{Object as _, TypedObject};
@@ -25,7 +24,7 @@ use crate::website::{FINALIZER, Website};
 /// the garbage collector.
 pub const DIRECTORY: &str = "website-directory";
 
-/// The index of websites by the ConfigMap with their pages.
+/// The index of websites by the name of the ConfigMap with their pages.
 const BY_PAGES: &str = "spec.pages";
 
 /// The pause before a site with a refused child is reconciled again.
@@ -42,18 +41,9 @@ pub struct WebsiteReconciler;
 /// An error if the manager's cache excludes one of the kinds, or the manager already has a
 /// controller of this name.
 pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
-    let cache = manager.cache();
-    cache.index_field::<Website>(BY_PAGES, |site| Some(pages_key(site).to_string()))?;
-    // A kind has one informer, or one per namespace of --namespace.
-    let informers = cache.informers::<Website>()?;
-    let stores: Vec<_> = informers.iter().map(|informer| informer.store()).collect();
-    let sites_using = move |config_map: &ConfigMap| -> Vec<ObjectKey> {
-        let key = config_map.key().to_string();
-        let of_store = |store: &Store<Website>| store.by_index(BY_PAGES, &key).unwrap_or_default();
-        let sites = stores.iter().flat_map(of_store);
-        sites.map(|site| site.key()).collect()
-    };
     // ANCHOR: watches
+    let cache = manager.cache();
+    cache.index_field::<Website>(BY_PAGES, |site| Some(site.spec.pages.clone()))?;
     let controller = Controller::builder::<Website>()
         .name("website")
         // The operator's own status writes do not cause a reconcile; events of children do.
@@ -65,7 +55,8 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
         .owns::<ConfigMap>()
         .owns::<Deployment>()
         .owns::<Service>()
-        .watches::<ConfigMap>(handler::mapped(sites_using))
+        // A change of the pages concerns each site that names them.
+        .watches::<ConfigMap>(handler::indexed::<Website>(BY_PAGES))
         .max_concurrent_reconciles(4)
         .build(WebsiteReconciler)?;
     // ANCHOR_END: watches

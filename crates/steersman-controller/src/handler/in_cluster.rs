@@ -1,6 +1,7 @@
 //! Machine: a handler with requests that name a cluster.
 
 use futures::future::{FutureExt, TryFutureExt};
+use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_informer::Event;
 use steersman_object::Object;
@@ -47,6 +48,10 @@ impl<H> InCluster<H> {
 }
 
 impl<K: Object, H: EventHandler<K, Request>> EventHandler<K, ClusterRequest> for InCluster<H> {
+    fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
+        self.handler.declare(cache)
+    }
+
     fn handle(&self, event: &Event<K>, requests: &mut Requests<ClusterRequest>) {
         let mut inner = Requests::with_defaults(requests.defaults());
         self.handler.handle(event, &mut inner);

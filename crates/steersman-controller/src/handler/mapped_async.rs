@@ -11,7 +11,7 @@ use steersman_informer::{Entry, Event};
 use steersman_object::Object;
 use tokio::time::timeout;
 
-use crate::error::Error;
+use crate::error::{Error, TookTooLong};
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 use crate::request::RequestKey;
 
@@ -28,14 +28,15 @@ pub struct MappedAsync<K, F> {
 /// Requests the keys that `function` returns for an object, which it may look up with a client. For an
 /// update, it is called for the old and then for the new object.
 ///
-/// The client is the controller's: it reads from the cache, and a read of a kind that has not synced waits
-/// for the sync. A read live asks the server once per event.
+/// The client is the controller's: it reads from the cache. A read of a kind that has not synced waits for the sync;
+/// if that fails, and the function returns the error, the function is called again after the sync (CTRL-43).
+/// A read live asks the server once per event.
 ///
 /// The events of a watch are handled one after another, so a function that waits delays the later events
 /// of its watch, and of no other watch. Meanwhile their mailbox coalesces the events of one object. The
 /// workers start after the function has returned for all initial objects (CTRL-1).
 ///
-/// An error, a panic, and a call that takes longer than the [`limit`](MappedAsync::limit) cost the event: no
+/// Any other error, a panic, and a call that takes longer than the [`limit`](MappedAsync::limit) cost the event: no
 /// request is added, and the failure is logged, counted in `steersman_controller_handler_errors_total` or
 /// `steersman_controller_handler_panics_total`, and shown by
 /// [`ControllerStatus`](crate::ControllerStatus) (CTRL-6). The event is not repeated, so a function repeats
@@ -125,11 +126,7 @@ where
         };
         let limited = async move {
             let in_time = timeout(limit, all).await;
-            in_time.unwrap_or_else(|_| {
-                Err(Error::msg(format_args!(
-                    "the function took more than {limit:?}"
-                )))
-            })
+            in_time.unwrap_or_else(|_| Err(TookTooLong { limit }.into()))
         };
         Some(limited.boxed())
     }

@@ -53,17 +53,24 @@ impl<R: RequestKey> Sink<R> {
         cause: Causes,
         defaults: AddOptions,
     ) {
-        let requests = Requests::with_defaults(defaults);
-        let begin = || watch.handle_async(event, &self.client, requests);
-        let ended = match catch_unwind(AssertUnwindSafe(begin)) {
-            Ok(None) => return,
-            Ok(Some(handling)) => AssertUnwindSafe(handling).catch_unwind().await,
-            Err(payload) => Err(payload),
-        };
-        match ended {
-            Ok(Ok(mut requests)) => self.add(watch, event, cause, &mut requests),
-            Ok(Err(error)) => self.failed(watch, event, &error),
-            Err(payload) => self.panicked(watch, event, &*payload),
+        for attempt in 0.. {
+            let requests = Requests::with_defaults(defaults);
+            let begin = || watch.handle_async(event, &self.client, requests);
+            let ended = match catch_unwind(AssertUnwindSafe(begin)) {
+                Ok(None) => return,
+                Ok(Some(handling)) => AssertUnwindSafe(handling).catch_unwind().await,
+                Err(payload) => Err(payload),
+            };
+            let error = match ended {
+                Ok(Ok(mut requests)) => return self.add(watch, event, cause, &mut requests),
+                Ok(Err(error)) => error,
+                Err(payload) => return self.panicked(watch, event, &*payload),
+            };
+            // CTRL-43
+            match self.awaited_by(&error) {
+                Some(unsynced) => self.wait_for(watch, event, &unsynced, attempt).await,
+                None => return self.failed(watch, event, &error),
+            }
         }
     }
 

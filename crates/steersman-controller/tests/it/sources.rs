@@ -1,5 +1,6 @@
 //! Sources besides the kinds of the cache: channels, periodic sources and informers.
 
+mod indexed;
 mod mapped_async;
 pub(crate) mod optional;
 mod polls;

@@ -1,0 +1,135 @@
+//! Driver: the handler that requests the objects that name the event's object.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use futures::future::FutureExt;
+use steersman_cache::Cache;
+use steersman_client::Client;
+use steersman_informer::Event;
+use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject};
+
+use crate::error::Error;
+use crate::handler::{EventHandler, HandlerFuture, Requests};
+use crate::request::RequestKey;
+
+/// Requests the objects that name the event's object; see [`indexed`].
+pub struct Indexed<K> {
+    index: String,
+    of: PhantomData<fn(&K)>,
+}
+
+/// Requests the objects of kind `K` that name the event's object in an index of the cache.
+///
+/// The index is registered first, with [`Cache::index_field`] or [`Cache::index_values`]. Its values are names as `K`
+/// holds them:
+///
+/// - `NAME` is the object of this name in the namespace of `K`'s object, or the cluster-scoped object of this name.
+/// - `NAMESPACE/NAME` is an object in any namespace, for a `K` that is cluster-scoped or names other namespaces.
+///
+/// The handler works with every scope of the cache: the cluster, one namespace or several. It waits for the first
+/// sync of `K` (CTRL-43), and decodes no object.
+///
+/// ```
+/// use k8s_openapi::api::apps::v1::Deployment;
+/// use k8s_openapi::api::core::v1::ConfigMap;
+/// use steersman_cache::Cache;
+/// use steersman_controller::{Controller, handler};
+///
+/// const CONFIG: &str = "spec.template.spec.volumes.configMap.name";
+///
+/// # fn f(cache: &Cache) -> Result<(), steersman_cache::Error> {
+/// cache.index_values::<Deployment>(CONFIG, |deployment| {
+///     let pods = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+///     let volumes = pods.and_then(|pods| pods.volumes.as_ref()).into_iter().flatten();
+///     volumes.filter_map(|volume| Some(volume.config_map.as_ref()?.name.clone())).collect()
+/// })?;
+/// let controller = Controller::builder::<Deployment>()
+///     .watches::<ConfigMap>(handler::indexed::<Deployment>(CONFIG));
+/// # let _ = controller;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use]
+pub fn indexed<K: TypedObject>(index: impl Into<String>) -> Indexed<K> {
+    Indexed {
+        index: index.into(),
+        of: PhantomData,
+    }
+}
+
+impl<K: TypedObject> Indexed<K> {
+    /// Returns the selections of the objects that name the object of `key`.
+    fn selections(&self, key: &ObjectKey) -> Vec<Selection> {
+        let naming = |value: String| {
+            let selection = Selection::new().index(&*self.index, value);
+            // An object that does not decode has no values; its correction is an event of its own.
+            selection.skip_malformed()
+        };
+        let name = || naming(key.name().to_owned());
+        match key.namespace().filter(|namespace| !namespace.is_empty()) {
+            None => vec![name()],
+            Some(namespace) => {
+                let anywhere = naming(format!("{namespace}/{}", key.name()));
+                match Kind::of::<K>().is_namespaced() {
+                    true => vec![name().namespace(namespace), anywhere],
+                    false => vec![anywhere],
+                }
+            }
+        }
+    }
+}
+
+impl<W, K, R> EventHandler<W, R> for Indexed<K>
+where
+    W: Object,
+    K: TypedObject,
+    R: RequestKey + From<ObjectKey>,
+{
+    fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
+        let reads = cache.typed::<K>();
+        let kind = reads.kind().clone();
+        if !reads.is_cached() {
+            return Err(steersman_cache::Error::NotCached { kind });
+        }
+        let informers = reads.informers()?;
+        let is_indexed = |store: &steersman_informer::Store<K>| store.has_index(&self.index);
+        match informers.iter().all(|of| is_indexed(of.as_store())) {
+            true => Ok(()),
+            false => Err(steersman_cache::Error::NoIndex {
+                kind,
+                index: self.index.clone(),
+            }),
+        }
+    }
+
+    fn handle(&self, _: &Event<W>, _: &mut Requests<R>) {}
+
+    fn handle_async<'a>(
+        &'a self,
+        event: &Event<W>,
+        client: &Client,
+        mut requests: Requests<R>,
+    ) -> Option<HandlerFuture<'a, R>> {
+        let selections = self.selections(event.key());
+        let reads = client.cache().typed::<K>();
+        let found = async move {
+            for selection in selections {
+                match reads.keys(&selection).await {
+                    Ok(keys) => keys.into_iter().for_each(|key| requests.add(R::from(key))),
+                    // The cache has no objects of the kind in the namespace of the event.
+                    Err(error) if error.is_outside_scope() => {}
+                    Err(error) => return Err(Error::from(error)),
+                }
+            }
+            Ok(requests)
+        };
+        Some(found.boxed())
+    }
+}
+
+impl<K> fmt::Debug for Indexed<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Indexed").field(&self.index).finish()
+    }
+}

@@ -1,0 +1,96 @@
+//! Driver: the wait of a handler for the first sync of a kind that it reads.
+
+use std::error::Error as StdError;
+use std::pin::pin;
+use std::time::Duration;
+
+use steersman_cache::Unsynced;
+use steersman_cache::internal::CacheInternals as _;
+use steersman_informer::Event;
+use steersman_object::Object;
+use tokio::time::{sleep, timeout};
+
+use crate::error::{Error, TookTooLong};
+use crate::request::{ClusterName, RequestKey};
+use crate::watch::{Sink, Watch};
+
+/// The interval of the log lines about a handler that waits.
+const REMINDERS: Duration = Duration::from_secs(60);
+
+/// The pause before an attempt if the one before it failed although the kind had synced.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl<R: RequestKey> Sink<R> {
+    /// Returns the kind that a handler has to wait for because its read failed; `None` for other errors.
+    ///
+    /// No handler waits for a kind that the server does not serve and nothing declares: an optional kind may never
+    /// be served.
+    pub(crate) fn awaited_by(&self, error: &Error) -> Option<Unsynced> {
+        if error.downcast_ref::<TookTooLong>().is_some() {
+            // The function may have waited for kinds of this controller, which no worker goes without.
+            return self.status.waiting_for().into_iter().next();
+        }
+        let unsynced = unsynced_in(error.source())?;
+        let is_declared = || {
+            let reports = self.client.cache().informer_reports();
+            let mut of_kind = reports.iter().filter(|report| report.kind == unsynced.kind);
+            of_kind.any(|report| report.is_declared)
+        };
+        (!unsynced.is_not_served() || is_declared()).then(|| unsynced.clone())
+    }
+
+    /// Waits until a kind has synced, or its informer has ended, and logs the wait (CTRL-43). `attempt` is the number
+    /// of waits for the event before this one.
+    ///
+    /// Cancel safe.
+    pub(crate) async fn wait_for<K: Object>(
+        &self,
+        watch: &Watch<K, R>,
+        event: &Event<K>,
+        unsynced: &Unsynced,
+        attempt: u32,
+    ) {
+        if attempt == 0 {
+            self.remind(watch, event, unsynced);
+        } else {
+            sleep(PAUSE).await;
+        }
+        let synced = self.client.cache().first_sync(&unsynced.kind);
+        let mut synced = pin!(synced);
+        while timeout(REMINDERS, &mut synced).await.is_err() {
+            // A controller that waits for its kinds says so itself.
+            if !self.status.is_waiting() {
+                self.remind(watch, event, unsynced);
+            }
+        }
+    }
+
+    fn remind<K: Object>(&self, watch: &Watch<K, R>, event: &Event<K>, unsynced: &Unsynced) {
+        tracing::warn!(
+            controller = self.status.controller(),
+            watch = self.watch,
+            kind = %watch.kind(),
+            cluster = self.cluster.as_ref().map(ClusterName::as_str),
+            object = %event.key(),
+            // The last field and without quotes, because it may hold an RBAC rule to copy.
+            waiting_for = %unsynced,
+            "a handler waits for the first sync of a kind that it reads, and the events of its watch with it: none is \
+             lost"
+        );
+    }
+}
+
+/// Returns the first report on a kind that has not synced, of an error or its causes.
+fn unsynced_in<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Unsynced> {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let of_client = error.downcast_ref::<steersman_client::Error>();
+        let of_cache = of_client.and_then(steersman_client::Error::cache);
+        let of_cache = of_cache.or_else(|| error.downcast_ref::<steersman_cache::Error>());
+        if let Some(of_cache) = of_cache {
+            return of_cache.unsynced().first();
+        }
+        cause = error.source();
+    }
+    None
+}
