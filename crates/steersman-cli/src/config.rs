@@ -80,9 +80,18 @@ impl<T: OperatorSettings> Config<T> {
         let mut controllers = content.controllers;
         controllers.extend(environment.controller.clone().unwrap_or_default());
         controllers.extend(flags.controller.clone().unwrap_or_default());
+        // CONF-1
+        let all = flags.clone().or(environment).or(from_file).or(defaults);
+        let flags = without_empty_values(all);
+        if flags.webhook_inject_ca_from.is_some() && flags.webhook_cert_path.is_none() {
+            return Err(ConfigError::Lacks {
+                key: "webhook-inject-ca-from",
+                lacking: "webhook-cert-path",
+                reason: "cert-manager keeps the certificate in a Secret, which a volume mounts as a folder",
+            });
+        }
         Ok(Self {
-            // CONF-1
-            flags: without_empty_values(flags.clone().or(environment).or(from_file).or(defaults)),
+            flags,
             kubeconfig,
             controllers,
             log,
@@ -299,7 +308,8 @@ impl<T> Config<T> {
     }
 
     /// Makes a server of webhooks on this address, such as `"[::]:9443"`, with the certificate of `--webhook-cert-path`,
-    /// or else with that of [`WebhookServer::new`]. It serves HTTP/2 with `--enable-http2`.
+    /// or else with that of [`WebhookServer::new`]. With `--webhook-inject-ca-from` cert-manager injects its authority into the
+    /// definitions that name the Service of the server. It serves HTTP/2 with `--enable-http2`.
     pub fn webhook_server(&self, address: impl Into<ListenAddress>) -> WebhookServer {
         let flags = &self.flags;
         let (chain, key) = (&flags.webhook_cert_name, &flags.webhook_cert_key);
@@ -308,7 +318,11 @@ impl<T> Config<T> {
             Some(folder) => files(folder, chain.as_deref(), key.as_deref()),
             None => server.tls_options().clone(),
         };
-        server.tls(tls.http2(flags.enable_http2.unwrap_or_default()))
+        let server = server.tls(tls.http2(flags.enable_http2.unwrap_or_default()));
+        match &flags.webhook_inject_ca_from {
+            Some(certificate) => server.inject_ca_from(certificate.clone()),
+            None => server,
+        }
     }
 
     /// Returns whether the configuration names the files of the webhooks' certificate.

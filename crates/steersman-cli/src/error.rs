@@ -54,6 +54,16 @@ pub enum ConfigError {
         /// The allowed values.
         problem: String,
     },
+    /// A setting needs another one, which is not set.
+    #[error("{key} needs {lacking}: {reason}")]
+    Lacks {
+        /// The setting.
+        key: &'static str,
+        /// The setting that is not set.
+        lacking: &'static str,
+        /// Why it is needed.
+        reason: &'static str,
+    },
     /// An environment variable is not valid UTF-8.
     #[error("the environment variable {variable} is not UTF-8: set it again")]
     NotUtf8 {

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
-use steersman_object::parse_duration;
+use steersman_object::{ObjectKey, parse_duration};
 use steersman_serve::ListenAddress;
 
 use crate::controller_setting::{NamedSetting, parse_named};
 use crate::log_filter::{ALLOWED, log_filter};
-use crate::named_value::{parse_bool, parse_namespace};
+use crate::named_value::{parse_bool, parse_key, parse_namespace};
 
 /// The form of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -75,6 +75,9 @@ pub(crate) struct Flags {
     /// The file of the private key in the folder
     #[arg(long, value_name = "NAME")]
     pub(crate) webhook_cert_key: Option<String>,
+    /// The cert-manager Certificate of the webhook server: cert-manager injects its authority into the definitions
+    #[arg(long, value_name = "NAMESPACE/NAME", value_parser = parse_key)]
+    pub(crate) webhook_inject_ca_from: Option<ObjectKey>,
     /// Serve metrics and webhooks over HTTP/2, too, where they are served with HTTPS
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = parse_bool)]
     pub(crate) enable_http2: Option<bool>,
@@ -149,6 +152,7 @@ impl Flags {
             webhook_cert_path: self.webhook_cert_path.or(lower.webhook_cert_path),
             webhook_cert_name: self.webhook_cert_name.or(lower.webhook_cert_name),
             webhook_cert_key: self.webhook_cert_key.or(lower.webhook_cert_key),
+            webhook_inject_ca_from: self.webhook_inject_ca_from.or(lower.webhook_inject_ca_from),
             enable_http2: self.enable_http2.or(lower.enable_http2),
             leader_elect: self.leader_elect.or(lower.leader_elect),
             leader_election_id: self.leader_election_id.or(lower.leader_election_id),

@@ -1,4 +1,6 @@
-//! Words: booleans and names of namespaces, as flags write them.
+//! Words: booleans, names of namespaces and keys of objects, as flags write them.
+
+use steersman_object::ObjectKey;
 
 /// The longest name of a namespace, in bytes: a DNS label (RFC 1123).
 const LONGEST: usize = 63;
@@ -37,9 +39,41 @@ pub(crate) fn parse_namespace(text: &str) -> Result<String, String> {
     }
 }
 
+/// Reads the namespace and the name of an object.
+///
+/// # Errors
+///
+/// A text with the form.
+pub(crate) fn parse_key(text: &str) -> Result<ObjectKey, String> {
+    let parts = text.trim().split_once('/');
+    let is_name = |name: &str| {
+        let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+        !name.is_empty() && name.chars().all(is_part)
+    };
+    match parts {
+        Some((namespace, name))
+            if !namespace.is_empty() && parse_namespace(namespace).is_ok() && is_name(name) =>
+        {
+            Ok(ObjectKey::namespaced(namespace, name))
+        }
+        _ => Err("write it as NAMESPACE/NAME".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_has_a_namespace_and_a_name() {
+        let key = ObjectKey::namespaced("shop", "hooks.tls");
+        assert_eq!(parse_key(" shop/hooks.tls "), Ok(key));
+        for text in [
+            "", "shop", "/hooks", "shop/", "shop/a/b", "Shop/a", "shop/A",
+        ] {
+            assert!(parse_key(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn booleans_are_read_as_go_reads_them() {

@@ -59,7 +59,9 @@ use crate::settings::OperatorSettings;
 /// - `--webhook-bind-address`: the address of the [`webhooks`](Self::webhooks); by default `0`, which is none. Without
 ///   `--webhook-cert-path` their certificates are of a built-in authority, in the Secret `NAME-certificates` of the
 ///   program's namespace, for the Service `NAME` there. The authority is injected into the webhook configurations with the
-///   name `NAME`, and into the definitions of the converted kinds.
+///   name `NAME`, and into the definitions of the converted kinds. With `--webhook-cert-path` the certificate is that of
+///   other programs: with `--webhook-inject-ca-from` the definitions have the annotation with which cert-manager injects its
+///   authority.
 ///
 /// `PROGRAM describe` prints a [`Description`] for `cargo steersman generate`. It needs no cluster.
 ///
@@ -364,11 +366,11 @@ impl<T: OperatorSettings> Program<T> {
         }
         let is_off = ListenAddress::from(&*args.webhook_bind_address).is_off();
         if !is_off && !webhooks.paths().is_empty() {
-            let mut served = webhooks.clone();
-            if !config.has_webhook_certificate() {
-                served = with_built_in_certificates(served, &service);
-            }
-            builder = builder.webhooks(served);
+            let served = webhooks.clone();
+            builder = builder.webhooks(match config.has_webhook_certificate() {
+                true => served.service(service),
+                false => with_built_in_certificates(served, &service),
+            });
         }
         if let Some(set) = self.options {
             builder = set(builder, config);

@@ -55,6 +55,7 @@ pub const SETTINGS: &[Setting] = &[
     none("webhook-cert-path", SERVERS),
     with("webhook-cert-name", "tls.crt", SERVERS),
     with("webhook-cert-key", "tls.key", SERVERS),
+    none("webhook-inject-ca-from", SERVERS),
     with("enable-http2", "false", SERVERS),
     with("leader-elect", "false", ELECTION),
     none("leader-election-id", ELECTION),

@@ -33,6 +33,12 @@ pub struct Definition {
     pub(crate) is_migrated: bool,
 }
 
+/// The annotation that names the `Certificate` with the authority that cert-manager injects.
+pub(crate) const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
+
+/// The end of the field manager's name in the writes of definitions, after the name of the program.
+pub(crate) const MANAGER_SUFFIX: &str = "/definitions";
+
 /// The path of the conversion webhook, as kubebuilder has it.
 const CONVERT: &str = "/convert";
 
@@ -70,6 +76,15 @@ impl Definition {
             "port": 443,
         });
         self.converted_at(&json!({"service": service}))
+    }
+
+    /// Lets cert-manager inject the authority of a `Certificate` as the `caBundle` of the conversion webhook, with its
+    /// annotation `cert-manager.io/inject-ca-from`.
+    pub fn inject_ca_from(mut self, certificate: &ObjectKey) -> Self {
+        let namespace = certificate.namespace().unwrap_or_default();
+        let value = format!("{namespace}/{}", certificate.name());
+        self.content["metadata"]["annotations"][INJECT_CA_FROM] = json!(value);
+        self
     }
 
     /// Lets the conversion webhook at this URL convert objects, such as `https://hooks.example.com/convert`.

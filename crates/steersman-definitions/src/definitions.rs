@@ -138,6 +138,27 @@ impl Definitions {
         self
     }
 
+    /// Lets the operator's own webhooks convert the objects of these kinds, behind a Service, with a certificate that another
+    /// program keeps: cert-manager, if its `Certificate` is given, injects the authority into the definitions. Otherwise the
+    /// `caBundle` on the server stays. A definition that names its conversion stays as it is. A manager calls this.
+    pub fn converted_behind(
+        mut self,
+        kinds: &[Gvk],
+        service: &ObjectKey,
+        certificate: Option<&ObjectKey>,
+    ) -> Self {
+        for definition in &mut self.list {
+            let is_converted = kinds.iter().any(|kind| definition.defines(kind));
+            if is_converted && !definition.has_conversion() {
+                *definition = definition.clone().converted_by(service);
+                if let Some(certificate) = certificate {
+                    *definition = definition.clone().inject_ca_from(certificate);
+                }
+            }
+        }
+        self
+    }
+
     /// Returns the definitions, in the order in which they were added.
     pub fn list(&self) -> &[Definition] {
         &self.list

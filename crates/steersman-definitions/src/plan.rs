@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::definition::{INJECT_CA_FROM, MANAGER_SUFFIX};
 use crate::narrowing::compare_definitions;
 use crate::normal_form::normalized;
 use crate::release_history::ReleaseHistory;
@@ -76,7 +77,25 @@ fn is_accepted(narrowing: &Narrowing, accepted: &[String]) -> bool {
 /// rule is a change; elsewhere the server may have added defaults and other writers may have added labels.
 fn is_installed(present: &Value, wanted: &Value) -> bool {
     let versions = |definition: &Value| normalized(&definition["spec"]["versions"]);
-    versions(present) == versions(wanted) && has_all(present, wanted)
+    versions(present) == versions(wanted)
+        && has_all(present, wanted)
+        && !has_former_injector(present, wanted)
+}
+
+/// Returns whether an earlier start of the operator let cert-manager inject the authority of the conversion webhook, and
+/// this one does not: cert-manager would go on to replace the authority. The next apply removes the annotation, because the
+/// field manager of the definitions owns it. An annotation of another manager stays. (CERT-7)
+fn has_former_injector(present: &Value, wanted: &Value) -> bool {
+    if !wanted["metadata"]["annotations"][INJECT_CA_FROM].is_null() {
+        return false;
+    }
+    let managers = present["metadata"]["managedFields"].as_array();
+    managers.into_iter().flatten().any(|entry| {
+        let manager = entry["manager"].as_str().unwrap_or_default();
+        let annotations = &entry["fieldsV1"]["f:metadata"]["f:annotations"];
+        let is_set = annotations[format!("f:{INJECT_CA_FROM}")].is_object();
+        is_set && entry["operation"] == "Apply" && manager.ends_with(MANAGER_SUFFIX)
+    })
 }
 
 /// Returns whether `present` has every member of `wanted`.
@@ -134,6 +153,24 @@ mod tests {
         labelled["metadata"]["labels"] = json!({"app": "sites"});
         assert_eq!(plan(Some(&present), &labelled, &[]), Plan::Update);
         assert_eq!(plan(None, &wanted, &[]), Plan::Create);
+    }
+
+    #[test]
+    fn an_injector_of_an_earlier_start_is_removed_and_that_of_others_stays() {
+        let wanted = definition(&record(&json!({})));
+        let mut injected = wanted.clone();
+        injected["metadata"]["annotations"] = json!({INJECT_CA_FROM: "shop/hooks"});
+        let mut present = injected.clone();
+        let fields = json!({"f:metadata": {"f:annotations": {format!("f:{INJECT_CA_FROM}"): {}}}});
+        for (manager, expected) in [
+            ("shop/definitions", Plan::Update),
+            ("kubectl", Plan::Unchanged),
+        ] {
+            present["metadata"]["managedFields"] =
+                json!([{"manager": manager, "operation": "Apply", "fieldsV1": fields}]);
+            assert_eq!(plan(Some(&present), &wanted, &[]), expected, "{manager}");
+            assert_eq!(plan(Some(&present), &injected, &[]), Plan::Unchanged);
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use steersman_api::{Api, Connection, Error, Patch, WriteOptions, kube_client};
 use steersman_object::{Kind, ObjectKey};
 
+use crate::definition::MANAGER_SUFFIX;
 use crate::progress::ANNOTATION;
 
 /// The definition of one name on the server.
@@ -28,7 +29,7 @@ impl DefinitionRequests {
             key: ObjectKey::cluster(name),
             definitions: Api::new(client.clone(), kind).request_timeout(REQUEST_LIMIT),
             client,
-            field_manager: format!("{}/definitions", connection.program()),
+            field_manager: format!("{}{MANAGER_SUFFIX}", connection.program()),
         }
     }
 

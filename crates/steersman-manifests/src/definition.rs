@@ -7,6 +7,9 @@ use crate::error::Error;
 #[cfg(test)]
 mod tests;
 
+/// The annotation that names the `Certificate` with the authority that cert-manager injects.
+pub(crate) const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
+
 /// A kind of the program's own, with its definition.
 #[derive(Clone, Debug)]
 pub(crate) struct OwnKind {
@@ -72,6 +75,12 @@ impl OwnKind {
                 "conversionReviewVersions": ["v1"],
             },
         });
+    }
+
+    /// Lets cert-manager inject the authority of a `Certificate`, as the leader does when it installs the definition.
+    pub(crate) fn inject_ca_from(&mut self, certificate: &str, namespace: &str) {
+        let annotations = &mut self.definition["metadata"]["annotations"];
+        annotations[INJECT_CA_FROM] = json!(format!("{namespace}/{certificate}"));
     }
 }
 

@@ -145,7 +145,7 @@ pub(crate) fn webhook_configurations(operator: &Operator) -> RuleSet {
     let reason = RuleReason::implied("the leader injects its authority");
     let mut rules = RuleSet::default();
     for (mutates, resource) in resources {
-        if operator.has_webhooks(mutates) {
+        if operator.has_webhooks(mutates) && !operator.uses_cert_manager() {
             let rule = PolicyRule::new(WEBHOOKS, &[resource], &["get", "patch"]);
             rules.add_for(&rule.named(&[&operator.name]), Some(&reason));
         }

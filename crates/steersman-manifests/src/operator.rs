@@ -66,6 +66,9 @@ impl Operator {
                 kind: converted.kind.clone(),
             })?;
             own.convert_by(&name, &namespace);
+            if options.cert_manager {
+                own.inject_ca_from(&name, &namespace);
+            }
         }
         // DEF-7
         for own in &own {
@@ -95,6 +98,9 @@ impl Operator {
         for own in &mut operator.own {
             if own.is_converted {
                 own.convert_by(&self.name, namespace);
+                if self.options.cert_manager {
+                    own.inject_ca_from(&self.name, namespace);
+                }
             }
         }
         operator
@@ -119,6 +125,11 @@ impl Operator {
     /// Returns whether the program answers requests of the API server.
     pub(crate) fn has_webhook_server(&self) -> bool {
         self.converts || !self.webhooks.is_empty()
+    }
+
+    /// Returns whether cert-manager keeps the certificate of the webhooks.
+    pub(crate) fn uses_cert_manager(&self) -> bool {
+        self.options.cert_manager && self.has_webhook_server()
     }
 
     /// Returns whether a defaulter (`mutates`) or a validator is there.

@@ -34,6 +34,9 @@ pub struct Options {
     pub prometheus: bool,
     /// Whether `config/default` and the installer include `config/network-policy`. Default: no.
     pub network_policy: bool,
+    /// Whether cert-manager keeps the certificate of the webhooks, and injects its authority. Default: no, the program has
+    /// an authority of its own. The cluster needs cert-manager.
+    pub cert_manager: bool,
 }
 
 impl Default for Options {
@@ -45,6 +48,7 @@ impl Default for Options {
             replicas: 2,
             prometheus: false,
             network_policy: false,
+            cert_manager: false,
         }
     }
 }

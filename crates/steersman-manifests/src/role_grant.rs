@@ -118,12 +118,13 @@ pub(crate) fn of_election(operator: &Operator) -> RoleGrant {
     RoleGrant::new(&role, Some(&operator.namespace), implied::leader_election())
 }
 
-/// Returns the role of the certificates, if the program has a webhook server.
+/// Returns the role of the certificates, if the program has a webhook server and its own authority.
 pub(crate) fn of_certificates(operator: &Operator) -> Option<RoleGrant> {
     let role = format!("{}-certificates", operator.name);
     let rules = implied::certificates(&role);
     let grant = RoleGrant::new(&role, Some(&operator.namespace), rules);
-    operator.has_webhook_server().then_some(grant)
+    let has_authority = operator.has_webhook_server() && !operator.uses_cert_manager();
+    has_authority.then_some(grant)
 }
 
 /// Returns the role of the server of the metrics.

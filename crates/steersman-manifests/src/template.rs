@@ -11,7 +11,7 @@ const REPLICAS: &str = "${replicas}";
 
 /// Replaces `${name}`, `${namespace}`, `${version}`, `${image}`, `${replicas}` and `${watched}`. A fact that is the whole
 /// value or item of its line is in quotes where YAML needs them, because a name such as `123` or `true` is a text. A line
-/// that begins with `?` and a condition (`watched`, `definitions`, `webhooks`) is kept only if the condition holds.
+/// that begins with `?` and a condition (`watched`, `definitions`, `webhooks`, `certmanager`) is kept only if the condition holds.
 pub(crate) fn fill(template: &str, operator: &Operator) -> String {
     let facts = [
         ("${name}", operator.name.clone()),
@@ -48,6 +48,7 @@ fn kept<'a>(line: &'a str, operator: &Operator) -> Option<&'a str> {
         ("?watched", !operator.options.namespaces.is_empty()),
         ("?definitions", !operator.own.is_empty()),
         ("?webhooks", operator.has_webhook_server()),
+        ("?certmanager", operator.uses_cert_manager()),
     ];
     for (condition, holds) in conditions {
         if let Some(line) = line.strip_prefix(condition) {

@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 use steersman_cli::description::DescribedWebhook;
 
 use crate::crds::kustomization;
+use crate::definition::INJECT_CA_FROM;
 use crate::files::{FROM_PROGRAM, Files, header};
 use crate::operator::Operator;
 use crate::template::fill;
 use crate::yaml;
 
+const CERTIFICATE: &str = include_str!("../templates/certificate.yaml");
 const SERVICE: &str = include_str!("../templates/webhook_service.yaml");
 
 /// Returns the files of `config/webhook`. There is none if the program has no webhooks.
@@ -22,10 +24,18 @@ pub(crate) fn files(operator: &Operator) -> Files {
     let mut names = vec!["service.yaml".to_owned()];
     let service = header(FROM_PROGRAM) + &fill(SERVICE, operator);
     files.insert("config/webhook/service.yaml".to_owned(), service);
+    if operator.uses_cert_manager() {
+        names.push("certificate.yaml".to_owned());
+        let certificate = header(FROM_PROGRAM) + &fill(CERTIFICATE, operator);
+        files.insert("config/webhook/certificate.yaml".to_owned(), certificate);
+    }
     if !operator.webhooks.is_empty() {
         names.push("configurations.yaml".to_owned());
         let documents = yaml::documents(&configurations(operator));
-        let note = "# The leader of the operator injects its authority (`caBundle`).\n";
+        let note = match operator.uses_cert_manager() {
+            true => "# cert-manager injects its authority (`caBundle`).\n",
+            false => "# The leader of the operator injects its authority (`caBundle`).\n",
+        };
         let text = header(FROM_PROGRAM) + note + &documents;
         files.insert("config/webhook/configurations.yaml".to_owned(), text);
     }
@@ -45,14 +55,23 @@ pub(crate) fn configurations(operator: &Operator) -> Vec<Value> {
         .filter(|(mutates, ..)| operator.has_webhooks(*mutates));
     let configurations = kinds.map(|(mutates, kind, verb)| {
         let mut names = WebhookNames::default();
-        let webhooks = operator.webhooks.iter().filter(|webhook| webhook.mutates == *mutates);
+        let webhooks = operator
+            .webhooks
+            .iter()
+            .filter(|webhook| webhook.mutates == *mutates);
         let webhooks: Vec<Value> = webhooks
             .map(|webhook| entry(operator, webhook, &names.next(verb, webhook)))
             .collect();
+        let mut metadata =
+            json!({"name": operator.name, "labels": {"app.kubernetes.io/name": operator.name}});
+        if operator.uses_cert_manager() {
+            let certificate = format!("{}/{}", operator.namespace, operator.name);
+            metadata["annotations"] = json!({INJECT_CA_FROM: certificate});
+        }
         json!({
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
-            "metadata": {"name": operator.name, "labels": {"app.kubernetes.io/name": operator.name}},
+            "metadata": metadata,
             "webhooks": webhooks,
         })
     });

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::autoscaling::v1::Scale;
 use kube_core::DynamicObject;
-use steersman_object::{Gvk, Kind, TypedObject};
+use steersman_object::{Gvk, Kind, ObjectKey, TypedObject};
 use steersman_serve::{
     Error as ServeError, Limits, ListenAddress, Route, Routes, ServerOptions, TlsOptions,
 };
@@ -52,6 +52,8 @@ pub struct WebhookServer {
     routes: Vec<Route>,
     conversions: Option<Conversions>,
     certificates: Option<BuiltInCertificates>,
+    service: Option<ObjectKey>,
+    ca_from: Option<ObjectKey>,
 }
 
 /// A defaulter or a validator of a server, for the configuration that makes an API server call it.
@@ -89,6 +91,8 @@ impl WebhookServer {
             routes: Vec::new(),
             conversions: None,
             certificates: None,
+            service: None,
+            ca_from: None,
         }
     }
 
@@ -250,6 +254,35 @@ impl WebhookServer {
     /// Returns the certificates of the built-in authority, if the server uses it.
     pub fn built_in_certificates(&self) -> Option<&BuiltInCertificates> {
         self.certificates.as_ref()
+    }
+
+    /// Names the Service in front of a server with certificates from files: definitions name it as the webhook that converts
+    /// their objects. [`BuiltInCertificates`] name theirs.
+    pub fn service(mut self, service: ObjectKey) -> Self {
+        self.service = Some(service);
+        self
+    }
+
+    /// Lets cert-manager inject the authority of a `Certificate` into the definitions that name the
+    /// [`service`](Self::service), with its annotation `cert-manager.io/inject-ca-from`. The files of the server's
+    /// certificate are those of the Secret of the same `Certificate`.
+    pub fn inject_ca_from(mut self, certificate: ObjectKey) -> Self {
+        self.ca_from = Some(certificate);
+        self
+    }
+
+    /// Returns the Service in front of the server, if it is known.
+    #[must_use]
+    pub fn service_key(&self) -> Option<&ObjectKey> {
+        let built_in = self.certificates.as_ref();
+        let built_in = built_in.map(BuiltInCertificates::service);
+        built_in.or(self.service.as_ref())
+    }
+
+    /// Returns the `Certificate` of [`inject_ca_from`](Self::inject_ca_from).
+    #[must_use]
+    pub fn ca_from(&self) -> Option<&ObjectKey> {
+        self.ca_from.as_ref()
     }
 
     /// Lets the built-in authority inject its certificates into these definitions, too. Without such an authority,

@@ -165,3 +165,25 @@ async fn the_certificate_of_webhooks_comes_from_their_flags() {
     let source = std::error::Error::source(&failed).unwrap().to_string();
     assert!(source.contains("/nowhere/chain.pem"), "{failed}: {source}");
 }
+
+#[test]
+fn an_authority_of_cert_manager_needs_the_files_of_its_certificate() {
+    let read = |flags: &[&str]| {
+        let words = ["program"].iter().chain(flags);
+        let args = Args::try_parse_from(words).unwrap();
+        let variable = |name: &str| {
+            let is_it = name == "STEERSMAN_WEBHOOK_INJECT_CA_FROM";
+            is_it.then(|| "shop/hooks".into())
+        };
+        args.config_with(variable)
+    };
+    let error = read(&[]).unwrap_err().to_string();
+    let expected = "webhook-inject-ca-from needs webhook-cert-path: cert-manager keeps";
+    assert!(error.starts_with(expected), "{error}");
+    let config = read(&["--webhook-cert-path=/certs"]).unwrap();
+    let server = config.webhook_server(":9443");
+    assert_eq!(server.ca_from().unwrap().to_string(), "shop/hooks");
+    let wrong = ["program", "--webhook-inject-ca-from=hooks"];
+    let error = Args::try_parse_from(wrong).unwrap_err().to_string();
+    assert!(error.contains("write it as NAMESPACE/NAME"), "{error}");
+}

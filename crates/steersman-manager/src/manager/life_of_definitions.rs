@@ -100,7 +100,12 @@ pub(crate) fn connect_webhooks(
         return Ok((definitions, None));
     };
     let Some(certificates) = webhooks.built_in_certificates() else {
-        definitions.check_conversions(&webhooks.converted_kinds())?;
+        let kinds = webhooks.converted_kinds();
+        let definitions = match webhooks.service_key() {
+            Some(service) => definitions.converted_behind(&kinds, service, webhooks.ca_from()),
+            None => definitions,
+        };
+        definitions.check_conversions(&kinds)?;
         return Ok((definitions, Some(webhooks)));
     };
     let (service, authorities) = (certificates.service(), certificates.authorities());

@@ -4,14 +4,18 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use steersman_manifests::Files;
+use steersman_manifests::{Files, Options};
 use steersman_text::yaml;
 
 use crate::examples::{manifests, options};
 use crate::render::Renderer;
 
 fn templates() -> Files {
-    let files = manifests(&options()).helm();
+    templates_with(&options())
+}
+
+fn templates_with(options: &Options) -> Files {
+    let files = manifests(options).helm();
     let templates = files
         .into_iter()
         .filter(|(path, _)| path.contains("/templates/"));
@@ -104,9 +108,22 @@ fn set_flags(values: &mut Value, flag: bool) {
     }
 }
 
+/// Returns the options with which charts are compared with the installer: with the built-in authority, and with that of
+/// cert-manager.
+fn compared_options() -> [Options; 2] {
+    let cert_manager = Options {
+        cert_manager: true,
+        ..options()
+    };
+    [options(), cert_manager]
+}
+
 /// Returns the texts of a release, and its objects as the API server gets them.
 fn release(data: &Value) -> BTreeMap<String, (String, Vec<Value>)> {
-    let templates = templates();
+    release_of(&templates(), data)
+}
+
+fn release_of(templates: &Files, data: &Value) -> BTreeMap<String, (String, Vec<Value>)> {
     let helpers = &templates["dist/chart/templates/_helpers.tpl"];
     let renderer = Renderer::new(helpers, data.clone());
     let rendered = templates.iter().filter(|(path, _)| path.ends_with(".yaml"));
@@ -124,8 +141,15 @@ fn release(data: &Value) -> BTreeMap<String, (String, Vec<Value>)> {
 fn the_deployment_of_a_release_is_that_of_the_installer() {
     let mut data = data(&default_values());
     data["Chart"]["AppVersion"] = json!("1.4.2");
-    let mut ours = release(&data)["dist/chart/templates/manager/manager.yaml"].1[0].clone();
-    let files = manifests(&options()).kustomize();
+    for options in compared_options() {
+        is_deployment_of_installer(&options, &data);
+    }
+}
+
+fn is_deployment_of_installer(options: &Options, data: &Value) {
+    let release = release_of(&templates_with(options), data);
+    let mut ours = release["dist/chart/templates/manager/manager.yaml"].1[0].clone();
+    let files = manifests(options).kustomize();
     let mut theirs = yaml::documents(&files["config/manager/manager.yaml"]).unwrap();
     let theirs = &mut theirs[0].value;
     // Helm's labels are tested elsewhere, and kubelets have the policy as their default.
@@ -297,12 +321,19 @@ fn helm_renders_the_objects_of_this_test() {
 
 #[test]
 fn a_release_has_the_objects_of_the_installer() {
-    let config = manifests(&options()).kustomize();
+    for options in compared_options() {
+        has_objects_of_installer(&options);
+    }
+}
+
+fn has_objects_of_installer(options: &Options) {
+    let config = manifests(options).kustomize();
     let mut values = default_values();
     set_flags(&mut values, true);
-    let release = release(&data(&values));
+    let templates = templates_with(options);
+    let release = release_of(&templates, &data(&values));
     let mut compared = 0;
-    for (path, _) in templates() {
+    for (path, _) in templates {
         let source = path.replace("dist/chart/templates/", "config/");
         let is_of_chart = ["manager.yaml", "service_account.yaml"].iter();
         let is_of_chart = is_of_chart.clone().any(|name| source.ends_with(name));
@@ -316,8 +347,12 @@ fn a_release_has_the_objects_of_the_installer() {
                 .collect()
         };
         let mut objects = read(&release[&path].0);
-        if let Some(metadata) = objects[0]["metadata"].as_object_mut() {
-            metadata.remove("annotations");
+        let metadata = &mut objects[0]["metadata"];
+        if let Some(annotations) = metadata["annotations"].as_object_mut() {
+            annotations.remove("helm.sh/resource-policy");
+        }
+        if metadata["annotations"] == json!({}) || metadata["annotations"].is_null() {
+            metadata.as_object_mut().unwrap().remove("annotations");
         }
         assert_eq!(objects, read(&config[&source]), "{path}");
         compared += 1;

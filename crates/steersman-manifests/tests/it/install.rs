@@ -1,6 +1,7 @@
 //! An API server that enforces RBAC accepts the objects of the installer, and the program runs with what they grant.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -159,6 +160,16 @@ async fn is_marked(env: &TestEnv) -> Result<(), String> {
 /// Starts the program with the flags of its Deployment, and with the permissions of its account. Dropping the sender
 /// stops the program.
 pub(crate) fn start(env: &TestEnv, objects: &[Value], program: Program) -> Running {
+    start_with_files(env, objects, program, Path::new("/certs"))
+}
+
+/// Starts the program like [`start`], with the files of its certificate in a folder.
+pub(crate) fn start_with_files(
+    env: &TestEnv,
+    objects: &[Value],
+    program: Program,
+    certificate: &Path,
+) -> Running {
     let server = env.server().unwrap();
     let home = TempDir::new().unwrap();
     let kubeconfig = home.path().join("kubeconfig");
@@ -179,6 +190,7 @@ pub(crate) fn start(env: &TestEnv, objects: &[Value], program: Program) -> Runni
         "--webhook-bind-address=:9443" => format!("--webhook-bind-address={address}"),
         "--metrics-bind-address=:8443" => "--metrics-bind-address=127.0.0.1:0".to_owned(),
         "--health-probe-bind-address=:8081" => "--health-probe-bind-address=0".to_owned(),
+        "--webhook-cert-path=/certs" => format!("--webhook-cert-path={}", certificate.display()),
         arg => arg.to_owned(),
     });
     let own = [

@@ -13,3 +13,4 @@ mod install;
 mod implied;
 mod sites;
 mod own_role;
+mod cert_manager;

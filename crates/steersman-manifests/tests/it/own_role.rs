@@ -16,7 +16,7 @@ const SITES: &str = "sites.example.com";
 const MAPS: &str = "configmaps";
 
 /// Waits until the program has done something.
-async fn done(what: &str, server: &ApiServer, check: impl Fn() -> bool) {
+pub(crate) async fn done(what: &str, server: &ApiServer, check: impl Fn() -> bool) {
     let check = async || match check() {
         true => Ok(()),
         false => Err(format!("refused: {:?}", refused(server))),
