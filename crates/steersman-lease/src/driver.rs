@@ -73,8 +73,7 @@ impl ElectionDriver {
             Reply::Failed(error) if self.failures.is_due("lease", error, now()) => warn!(
                 %lease,
                 error,
-                "requests of the leader election fail, and this replica cannot lead until they succeed: check the \
-                 server, and that the operator may get, create and update this Lease"
+                "requests of the leader election fail, and this replica cannot lead until they succeed"
             ),
             Reply::Failed(error) => {
                 debug!(%lease, error, "a request of the leader election failed again");

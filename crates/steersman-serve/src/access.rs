@@ -248,8 +248,7 @@ impl AccessShared {
         drop(last);
         error!(
             error = %problem,
-            "clients get a 500, because the api-server does not review their requests; the operator needs the verb \
-             create for tokenreviews.authentication.k8s.io and subjectaccessreviews.authorization.k8s.io"
+            "clients get a 500, because the api-server does not review their requests"
         );
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::faults::Verb;
+use steersman_apiserver::faults::{Answer, Verb};
 use steersman_lease::{ElectionChange, ElectionMetrics, Elector, Ending, LossReason};
+use steersman_testenv::log::capture;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 
@@ -41,6 +42,25 @@ async fn a_leader_without_a_server_stops_before_another_one_works() {
         "{took:?}"
     );
     drop(hole);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_proposes_no_permission_and_a_missing_one_is_named() {
+    for (code, is_named) in [(503, false), (403, true)] {
+        let (server, log) = (ApiServer::new(), capture());
+        let refuses = server.faults().answer(None, LEASES, Answer::code(code));
+        let elector = candidate(&server, "a", 1);
+        sleep(Duration::from_secs(60)).await;
+        let text = log.text();
+        let message = "this replica cannot lead until they succeed";
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains(message)).collect();
+        assert!(!lines.is_empty(), "{text}");
+        for line in lines {
+            let names_rules = line.contains("operator may") || line.contains("RBAC");
+            assert_eq!(names_rules, is_named, "{line}");
+        }
+        drop((refuses, elector));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -188,7 +188,7 @@ impl CertificateFollower<'_> {
             warn!(
                 secret = %self.options.secret,
                 error,
-                "the webhook certificate cannot be read, trying again: the operator needs get of this Secret"
+                "the webhook certificate cannot be read, trying again"
             );
         }
     }

@@ -200,8 +200,7 @@ impl CertificateLeader<'_> {
                         warn!(
                             object,
                             error,
-                            "the authorities of the webhooks cannot be injected, trying again: the operator needs \
-                             get and patch of this object"
+                            "the authorities of the webhooks cannot be injected, trying again"
                         );
                     }
                 }
@@ -220,8 +219,7 @@ impl CertificateLeader<'_> {
             warn!(
                 secret = %self.options.secret,
                 error,
-                "the webhook certificates cannot be kept, trying again: the operator needs get and update of this \
-                 Secret, and create of Secrets in its namespace"
+                "the webhook certificates cannot be kept, trying again"
             );
         }
     }

@@ -82,6 +82,36 @@ async fn a_replica_creates_the_secret_if_no_leader_does() {
 
 /// CERT-6
 #[tokio::test(start_paused = true)]
+async fn an_outage_proposes_no_permission_and_a_missing_one_is_named() {
+    let server = ApiServer::new();
+    install(&server);
+    let options = options(&server);
+    for (code, words) in [(503, "503"), (403, "grant it with RBAC")] {
+        let log = capture();
+        let answer = || Answer::code(code);
+        let resources = [SECRETS, VALIDATING];
+        let faults = resources.map(|resource| server.faults().answer(None, resource, answer()));
+        let loops = [lead(&server, &options), follow(&server, &options)];
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let text = log.text();
+        for message in [
+            "the webhook certificates cannot be kept, trying again",
+            "the webhook certificate cannot be read, trying again",
+        ] {
+            let lines = text.lines().filter(|line| line.contains(message));
+            let lines: Vec<&str> = lines.collect();
+            assert!(!lines.is_empty(), "{message}: {text}");
+            for line in lines {
+                let names_rules = line.contains("needs") || line.contains("RBAC");
+                assert_eq!(names_rules, code == 403, "{line}");
+                assert!(line.contains(words), "{line}");
+            }
+        }
+        drop((faults, loops));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_configuration_that_changes_or_appears_later_gets_the_authority() {
     let server = ApiServer::new();
     namespace(&server);
@@ -241,7 +271,8 @@ async fn a_replica_keeps_its_certificate_while_the_secret_cannot_be_used() {
         .faults()
         .answer(Verb::Get, SECRETS, Answer::code(403));
     until("the replica has noticed", || {
-        log.text().contains("needs get of this Secret")
+        log.text()
+            .contains("the webhook certificate cannot be read")
     })
     .await;
     assert!(replica.certificate().is_set());
