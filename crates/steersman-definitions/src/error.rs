@@ -57,10 +57,10 @@ pub enum Error {
     },
     /// Some objects could not be stored in the version of the definition.
     #[error(
-        "{} objects of {definition} cannot be stored in {version}: {}; correct or delete them, the migration then \
-         goes on",
-        .count,
-        .examples.join("; ")
+        "{} of {definition} cannot be stored in {version}: {}; correct or delete {}, the migration then goes on",
+        if *count == 1 { "1 object".to_owned() } else { format!("{count} objects") },
+        examples.join("; "),
+        if *count == 1 { "it" } else { "them" }
     )]
     NotMigrated {
         /// The name of the definition.
@@ -75,4 +75,30 @@ pub enum Error {
     /// A request failed.
     #[error(transparent)]
     Request(#[from] steersman_api::Error),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_object_that_cannot_be_stored_is_one_object() {
+        let text = |count| {
+            let error = Error::NotMigrated {
+                definition: "sites.example.com".to_owned(),
+                version: "v1".to_owned(),
+                count,
+                examples: vec!["shop/a: 422".to_owned()],
+            };
+            error.to_string()
+        };
+        let one = "1 object of sites.example.com cannot be stored in v1: shop/a: 422; correct or delete it, the \
+                   migration then goes on";
+        assert_eq!(text(1), one);
+        assert!(
+            text(2).starts_with("2 objects of sites.example.com cannot"),
+            "{}",
+            text(2)
+        );
+    }
 }

@@ -65,13 +65,21 @@ impl ObjectTally {
         let mut findings = Vec::new();
         let (checked, refused) = (self.checked, self.refused);
         if refused > 0 {
-            let text =
-                format!("{refused} of {checked} {resource} do not fit the schema of {version}");
+            let fit = if refused == 1 {
+                "does not fit"
+            } else {
+                "do not fit"
+            };
+            let text = format!("{refused} of {checked} {resource} {fit} the schema of {version}");
             let advice = "correct these fields: the operator may not be able to read the objects, and their next write is \
                           refused";
             let mut finding = Finding::problem(text, advice);
             let rest = usize::try_from(refused).unwrap_or(usize::MAX) - self.examples.len();
-            let more = (rest > 0).then(|| format!("- and {rest} more objects"));
+            let more = match rest {
+                0 => None,
+                1 => Some("- and 1 more object".to_owned()),
+                rest => Some(format!("- and {rest} more objects")),
+            };
             finding
                 .advice
                 .splice(0..0, self.examples.into_iter().chain(more));
@@ -140,6 +148,19 @@ mod tests {
         );
         assert_eq!(finding.advice[SHOWN], "- and 5 more objects");
         assert_eq!(finding.advice.len(), SHOWN + 2);
+    }
+
+    #[test]
+    fn one_object_that_does_not_fit_is_one_object() {
+        let mut tally = tally();
+        for (name, size) in [("a", 1), ("b", 6)] {
+            tally.add(&json!({"metadata": {"name": name}, "spec": {"size": size}}));
+        }
+        let found = tally.finding("sites.example.com", "v1", &Ok(()));
+        assert_eq!(
+            found[0].text,
+            "1 of 2 sites.example.com does not fit the schema of v1"
+        );
     }
 
     #[test]

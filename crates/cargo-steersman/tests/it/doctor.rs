@@ -232,7 +232,7 @@ async fn a_healthy_operator_has_no_problem_and_each_defect_is_found() {
             "             - apiGroups: [\"\"]\n               resources: [configmaps]\n               \
              verbs: [get, list, watch, create, patch, delete]\n",
             "renewed 60 min ago, and expired after 15 s",
-            "1 of 2 greetings.example.com do not fit the schema of v1alpha1",
+            "1 of 2 greetings.example.com does not fit the schema of v1alpha1",
             "- default/mute: spec.message: Required value",
             "\n4 problems, 0 unknown, ",
             "error: greeter has 4 problems",

@@ -62,9 +62,12 @@ impl Monitor {
             // Read without the lock, because the queue has a lock of its own.
             let work = status.work();
             if let Some(stall) = self.liveness().observe(name, work, now) {
+                let ready = match stall.ready {
+                    1 => "1 key is ready, and".to_owned(),
+                    ready => format!("{ready} keys are ready, and"),
+                };
                 stalls.push(format!(
-                    "{name}: {} keys are ready, and none was taken or finished for {} s ({} of {} workers reconcile)",
-                    stall.ready,
+                    "{name}: {ready} none was taken or finished for {} s ({} of {} workers reconcile)",
                     stall.lasts.as_secs(),
                     stall.running,
                     stall.workers
