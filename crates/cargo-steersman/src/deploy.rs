@@ -33,7 +33,8 @@ pub(crate) enum Objects {
 }
 
 /// The programs that build images.
-const BUILDERS: [&str; 2] = ["docker", "podman"];
+const BUILDERS: [&str; 2] = [DOCKER, "podman"];
+const DOCKER: &str = "docker";
 /// What is between two documents of YAML.
 const BETWEEN: &str = "\n---\n";
 
@@ -128,23 +129,34 @@ fn find_namespace(args: &DeployArgs, namespace: &str, program: &str) -> Result<(
 /// Builds the image of the operator in the present folder.
 pub(crate) fn image(args: &ImageArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
-    let answers = |builder: &&&str| {
-        let mut command = Command::new(builder);
-        let silent = command
-            .arg("--version")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        silent.status().is_ok_and(|status| status.success())
-    };
-    let Some(builder) = BUILDERS.iter().find(answers) else {
-        return Err(Error::NoBuilder {
-            builders: BUILDERS.join(" or "),
-        });
-    };
-    let mut command = Command::new(builder);
+    let mut command = Command::new(builder(project.sources.is_some())?);
     command.args(build_words(&project, &args.image));
     command.current_dir(&project.folder);
     run_to_end(&mut command)
+}
+
+/// Returns the first builder on the PATH. Docker passes a second context to a build only with its plugin buildx.
+fn builder(needs_context: bool) -> Result<&'static str, Error> {
+    let answers = |builder: &str, words: &[&str]| {
+        let mut command = Command::new(builder);
+        let silent = command.args(words).stdin(Stdio::null());
+        let silent = silent.stdout(Stdio::null()).stderr(Stdio::null());
+        silent.status().is_ok_and(|status| status.success())
+    };
+    let present = BUILDERS
+        .iter()
+        .filter(|builder| answers(builder, &["--version"]));
+    let present: Vec<&str> = present.copied().collect();
+    let is_usable = |builder: &&&str| {
+        !needs_context || **builder != DOCKER || answers(DOCKER, &["buildx", "version"])
+    };
+    match (present.iter().find(is_usable), present.is_empty()) {
+        (Some(builder), _) => Ok(builder),
+        (None, true) => Err(Error::NoBuilder {
+            builders: BUILDERS.join(" or "),
+        }),
+        (None, false) => Err(Error::NoBuildx),
+    }
 }
 
 /// Returns the words after the name of the program that builds an image.

@@ -167,6 +167,12 @@ pub(crate) enum Error {
         /// The known programs.
         builders: String,
     },
+    /// Docker cannot pass the sources of this framework to a build.
+    #[error(
+        "docker has no plugin buildx, which passes the sources that Cargo.toml names by path to the build: install \
+         docker-buildx or podman, or let Cargo.toml name a released version of Steersman"
+    )]
+    NoBuildx,
     /// A cluster has no such namespace.
     #[error(
         "the cluster has no namespace {namespace}: create it with `kubectl create namespace {namespace}`; \

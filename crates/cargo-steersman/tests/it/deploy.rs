@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::json;
 use steersman_testenv::apiserver::ApiServer;
 
-use crate::cargo::{example_program, fails, steersman, succeeds};
+use crate::cargo::{example_program, fails, steersman, succeeds, workspace};
 use crate::scaffold::NEW;
 
 /// Makes a new operator in a folder, and returns a command in it.
@@ -68,6 +68,46 @@ fn a_missing_kubectl_is_noticed_before_the_build() {
         error.contains("kubectl, which must be on the PATH,"),
         "{error}"
     );
+}
+
+/// Makes a program that answers like docker or podman: it fails for the first of these words, and prints all others.
+#[cfg(unix)]
+fn builder(folder: &Path, name: &str, fails_for: &str) {
+    use std::os::unix::fs::PermissionsExt as _;
+    let program = folder.join(name);
+    let text =
+        format!("#!/bin/sh\nif [ \"$1\" = {fails_for} ]; then exit 1; fi\necho {name} \"$@\"\n");
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn docker_without_buildx_does_not_build_from_sources_by_path() {
+    let here = tempfile::tempdir().unwrap();
+    let (sources, path) = (workspace(), here.path().join("path"));
+    std::fs::create_dir(&path).unwrap();
+    let words = ["--steersman-path", sources.to_str().unwrap()];
+    succeeds(steersman(here.path()).args(NEW).args(words));
+    let folder = here.path().join("greeter");
+    let image = |folder: &Path| {
+        let mut command = steersman(folder);
+        command.args(["image", "--image", "greeter:1"]);
+        command.env("PATH", &path).env("CARGO", env!("CARGO"));
+        command
+    };
+    builder(&path, "docker", "buildx");
+    let error = fails(&mut image(&folder));
+    assert!(error.contains("install docker-buildx or podman"), "{error}");
+    // podman needs no plugin, and docker has it mostly.
+    builder(&path, "podman", "nothing");
+    let built = succeeds(&mut image(&folder));
+    assert!(
+        built.starts_with("podman build --tag greeter:1 --build-context steersman="),
+        "{built}"
+    );
+    builder(&path, "docker", "nothing");
+    assert!(succeeds(&mut image(&folder)).starts_with("docker build"));
 }
 
 #[tokio::test]
