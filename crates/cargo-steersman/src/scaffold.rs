@@ -121,6 +121,12 @@ const WEBHOOKS: [(&str, &str); 1] = [(
     include_str!("../templates/webhook/webhooks.rs.tmpl"),
 )];
 
+/// The test of a kind with several versions.
+const VERSION_TEST: (&str, &str) = (
+    "tests/it/{{module}}_versions.rs",
+    include_str!("../templates/version/test.rs.tmpl"),
+);
+
 /// The files of the webhooks of a kind.
 const WEBHOOK: [(&str, &str); 2] = [
     (
@@ -210,6 +216,22 @@ pub(crate) fn webhook(program: &ProgramName, kind: &ApiKind, parts: WebhookParts
     let templates = WEBHOOK.map(|(path, text)| (path, with_sections(text, &sections)));
     let templates = templates.each_ref().map(|(path, text)| (*path, &**text));
     filled(&templates, &values)
+}
+
+/// Returns the test of the versions of a kind, with objects of a former version.
+pub(crate) fn version_test(program: &ProgramName, kind: &ApiKind, former: &str) -> Files {
+    let values = BTreeMap::from([
+        ("library", program.library.clone()),
+        ("kind", kind.kind.clone()),
+        ("module", kind.module.clone()),
+        ("former", former.to_owned()),
+    ]);
+    let sections = [
+        ("namespaced", kind.is_namespaced),
+        ("cluster", !kind.is_namespaced),
+    ];
+    let (path, text) = VERSION_TEST;
+    filled(&[(path, &with_sections(text, &sections))], &values)
 }
 
 impl Source {

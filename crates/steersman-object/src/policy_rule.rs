@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::kind::Kind;
+use crate::object::TypedObject;
+
 /// A rule of a role, in the form of Kubernetes: which verbs are granted on which resources or paths.
 ///
 /// ```
@@ -39,6 +42,20 @@ impl PolicyRule {
             verbs: owned(verbs),
             ..Self::default()
         }
+    }
+
+    /// Makes a rule for all objects of kind `K`.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use steersman_object::PolicyRule;
+    /// let rule = PolicyRule::on::<Deployment>(&["patch"]);
+    /// assert_eq!(rule, PolicyRule::new("apps", &["deployments"], &["patch"]));
+    /// ```
+    #[must_use]
+    pub fn on<K: TypedObject>(verbs: &[&str]) -> Self {
+        let kind = Kind::of::<K>();
+        Self::new(kind.gvk().group(), &[kind.plural()], verbs)
     }
 
     /// Limits the rule to the objects with these names.

@@ -11,12 +11,13 @@ use crate::api_kind::{self, ApiKind};
 use crate::change_set::ChangeSet;
 use crate::command_line::AddVersionArgs;
 use crate::edits::{
-    Edited, calls, with_argument_instead, with_function, with_import, with_link, without_import,
+    Edited, calls, with_argument_instead, with_function, with_import, with_link, with_module,
+    without_import,
 };
 use crate::error::Error;
 use crate::names::{ProgramName, is_version, version_age};
 use crate::project::Project;
-use crate::scaffold::Files;
+use crate::scaffold::{Files, version_test};
 use crate::version_edits::with_version;
 
 /// Adds a version to a kind of the operator in the present folder, and its conversion to the webhooks.
@@ -42,7 +43,14 @@ pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {
         let source = with_import(source, "crate::api")?;
         with_link(&source, "add_all", ".conversions(api::conversions())")
     })?;
-    changes.add(sample(&project.folder, &kind, &args.version)?)?;
+    let sample = sample(&project.folder, &kind, &args.version)?;
+    // The test begins with the sample of the former version.
+    if !sample.is_empty() {
+        let test = format!("{}_versions", kind.module);
+        changes.add(version_test(&program, &kind, kind.newest()))?;
+        changes.edit("tests/it/main.rs", |source| with_module(source, &test, ""))?;
+    }
+    changes.add(sample)?;
     changes.finish(args.dry_run, &nothing)
 }
 
