@@ -36,6 +36,9 @@ const COMPARED: [(&str, &str); 3] = [
 ];
 const REGENERATE: &str = "run `cargo steersman generate` and `kubectl apply -k config/webhook`, or `cargo steersman deploy`";
 const LEADER_INJECTS: &str = "the leader of the operator injects it; if it runs, its log says why not, and \"permissions\" above what it lacks";
+const OTHERS_INJECT: &str = "cert-manager injects it into objects with the annotation cert-manager.io/inject-ca-from: see whether the object \
+     has it, which the flag --webhook-inject-ca-from and the option cert-manager set, and `kubectl describe` of the \
+     Certificate";
 
 /// Checks the configurations that the program wants, and everything that the server needs to call it.
 pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Vec<Finding> {
@@ -43,9 +46,13 @@ pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Vec<Find
         Ok(Some(report)) if !facts.has_own_certificate => Some(report.authorities.as_str()),
         _ => None,
     };
+    let injection = match facts.has_own_certificate {
+        true => OTHERS_INJECT,
+        false => LEADER_INJECTS,
+    };
     let mut findings = Vec::new();
     for (wanted, seen) in wanted.iter().zip(&facts.configurations) {
-        findings.extend(configuration(wanted, seen, authorities));
+        findings.extend(configuration(wanted, seen, authorities, injection));
     }
     for definition in &facts.converted {
         let client = &definition["spec"]["conversion"]["webhook"]["clientConfig"];
@@ -54,7 +61,7 @@ pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Vec<Find
             definition["metadata"]["name"].as_str().unwrap_or_default()
         );
         findings.push(match bundle_problem(client, authorities) {
-            Some(problem) => Finding::problem(format!("{name} {problem}"), LEADER_INJECTS),
+            Some(problem) => Finding::problem(format!("{name} {problem}"), injection),
             None => Finding::good(format!("{name} is set")),
         });
     }
@@ -67,6 +74,7 @@ fn configuration(
     wanted: &Value,
     seen: &Seen<Option<Value>>,
     authorities: Option<&str>,
+    injection: &str,
 ) -> Vec<Finding> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let name = format!(
@@ -114,7 +122,7 @@ fn configuration(
         }
         if let Some(problem) = bundle_problem(&found["clientConfig"], authorities) {
             let text = format!("{name}: the webhook {own} {problem}");
-            findings.push(Finding::problem(text, LEADER_INJECTS));
+            findings.push(Finding::problem(text, injection));
         }
     }
     for found in &present {
@@ -282,6 +290,25 @@ mod tests {
             .into_iter()
             .filter(|finding| finding.level == Level::Problem);
         problems.map(|finding| finding.text).collect()
+    }
+
+    #[test]
+    fn the_advice_about_a_missing_authority_names_the_program_that_injects_it() {
+        let mut lacking = webhook();
+        lacking["clientConfig"]
+            .as_object_mut()
+            .unwrap()
+            .remove("caBundle");
+        let mut facts = facts(&json!([lacking]));
+        for (has_own_certificate, injector) in [(true, "cert-manager"), (false, "the leader")] {
+            facts.has_own_certificate = has_own_certificate;
+            let found = check_webhooks(&[configuration(&json!([webhook()]))], &facts);
+            let mut found = found
+                .iter()
+                .filter(|finding| finding.text.contains("no caBundle"));
+            let advice = &found.next().unwrap().advice[0];
+            assert!(advice.starts_with(injector), "{advice}");
+        }
     }
 
     #[test]
