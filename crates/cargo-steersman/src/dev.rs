@@ -27,7 +27,7 @@ use self::confirmation::confirm;
 use self::output::SessionOutput;
 use self::real::RealCluster;
 use self::samples::Samples;
-use self::session::{Session, SessionCluster, SessionPlace};
+use self::session::{ACCOUNT, Session, SessionCluster, SessionPlace};
 use self::terminal::View;
 use self::view::model::Heading;
 use crate::command_line::DevArgs;
@@ -73,6 +73,7 @@ async fn on_this_machine(
     if !args.once {
         // It names a closed port from now on.
         let _ = std::fs::remove_file(&kubeconfig);
+        let _ = std::fs::remove_file(kubeconfig.with_file_name(ACCOUNT));
     }
     ended
 }

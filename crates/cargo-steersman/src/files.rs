@@ -74,6 +74,20 @@ pub(crate) fn format(folder: &Path) -> bool {
     ended.is_ok_and(|status| status.success())
 }
 
+/// Writes a file that only this user can read.
+pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
+    let failed = || Error::file(path, "written");
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(Error::file(folder, "made"))?;
+    }
+    let mut file = options.open(path).map_err(failed())?;
+    file.write_all(text.as_bytes()).map_err(failed())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

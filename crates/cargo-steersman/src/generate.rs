@@ -98,30 +98,40 @@ pub(crate) fn described(
     let mut options = options(project)?;
     options.namespace = args.namespace.clone().or(options.namespace);
     options.image = args.image.clone().or(options.image);
-    let observed = rules(project, OBSERVED)?;
-    let mut all = observed.unwrap_or_else(|| {
+    if !project.folder.join(OBSERVED).exists() {
         complain(format_args!(
             "{OBSERVED} does not exist, so the role has no rules that tests saw: run the tests with `observe_rbac` first"
         ));
-        RuleList::default()
-    });
-    if let Some(extra) = rules(project, EXTRA)? {
-        all.merge(&extra);
     }
-    let manifests = Manifests::new(&description, &all, &options)?;
+    let manifests = Manifests::new(&description, &file_rules(project)?, &options)?;
     Ok((description, manifests))
 }
 
-/// Makes the objects that let the API server of `dev` call the webhooks of a program.
-pub(crate) fn webhook_configurations(description: &Description) -> Result<Files, Error> {
+/// Makes the objects of the namespace `default` with which the API server of `dev` calls the webhooks of a program, and
+/// grants its account what `generate` grants it.
+pub(crate) fn dev_objects(project: &Project, description: &Description) -> Result<Files, Error> {
     let options = Options {
         namespace: Some("default".to_owned()),
         ..Options::default()
     };
-    let manifests = Manifests::new(description, &RuleList::default(), &options)?;
+    let manifests = Manifests::new(description, &file_rules(project)?, &options)?;
     let mut files = manifests.kustomize();
-    files.retain(|path, _| path.ends_with("webhook/configurations.yaml"));
+    files.retain(|path, _| {
+        let is_role = path.starts_with("config/rbac/") && !path.ends_with("kustomization.yaml");
+        is_role || path.ends_with("webhook/configurations.yaml")
+    });
     Ok(files)
+}
+
+/// Returns the rules of both files of a project.
+fn file_rules(project: &Project) -> Result<RuleList, Error> {
+    let mut all = RuleList::default();
+    for file in [OBSERVED, EXTRA] {
+        if let Some(rules) = rules(project, file)? {
+            all.merge(&rules);
+        }
+    }
+    Ok(all)
 }
 
 /// Returns the outputs that the command line names, or else all: the chart only if it was generated before.

@@ -8,14 +8,16 @@ use steersman_api::{Connection, WriteOptions};
 use steersman_cli::Description;
 use steersman_testenv::apiserver::faults::RequestRecord;
 use steersman_testenv::apiserver::play::{Played, Speed};
-use steersman_testenv::apiserver::{ApiServer, Serving, manifests};
+use steersman_testenv::apiserver::{ApiServer, Authorization, Serving, User, manifests};
 
 use super::answered::AnsweredRequests;
 use super::samples::{Samples, documents};
 use crate::add::EXTERNAL;
 use crate::error::Error;
-use crate::generate::webhook_configurations;
+use crate::files::write_private;
+use crate::generate::dev_objects;
 use crate::kubeconfig::AGENT;
+use crate::project::Project;
 
 /// The API server of `dev`.
 #[derive(Debug)]
@@ -34,7 +36,9 @@ impl DevCluster {
     /// Starts the server on a port of this machine, and writes its kubeconfig.
     pub(crate) async fn start(port: u16, kubeconfig: &Path) -> Result<Self, Error> {
         let played = Played::everything().speed(Speed::brisk().start(STARTUP));
-        let server = ApiServer::builder().play(played).build();
+        let server = ApiServer::builder().play(played);
+        // The operator has the permissions of its role, as in a cluster; the user has all.
+        let server = server.authorization(Authorization::Rbac).build();
         let address = ("127.0.0.1", port);
         let serving = server.serve(address).await.map_err(Error::Server)?;
         if let Some(folder) = kubeconfig.parent() {
@@ -104,11 +108,24 @@ impl DevCluster {
     }
 
     /// Lets the server call the webhooks of the program, which listen on this port.
-    pub(crate) fn route_webhooks(&self, description: &Description, port: u16) -> Result<(), Error> {
+    pub(crate) fn route_webhooks(&self, description: &Description, port: u16) {
         let url = format!("https://127.0.0.1:{port}");
         self.server
             .route_service("default", &description.name, 443, &url);
-        for (path, text) in webhook_configurations(description)? {
+    }
+
+    /// Grants the account of the program what `generate` grants it, writes the kubeconfig of the account, and configures the
+    /// webhooks of the program.
+    pub(crate) fn admit(
+        &self,
+        project: &Project,
+        description: &Description,
+        kubeconfig: &Path,
+    ) -> Result<(), Error> {
+        let account = format!("system:serviceaccount:default:{}", description.name);
+        let text = self.serving.kubeconfig_for(User::new(account));
+        write_private(kubeconfig, &text)?;
+        for (path, text) in dev_objects(project, description)? {
             for object in documents(&path, &text)? {
                 let applied = self.server.apply(&object, AGENT);
                 applied.map_err(|status| Error::Refused {

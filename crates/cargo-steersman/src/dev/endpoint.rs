@@ -1,7 +1,6 @@
 //! Driver: the diagnostics of the operator's process.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -13,6 +12,7 @@ use super::clock::now;
 use super::loopback::{free_port, get};
 use super::view::snapshot::Snapshot;
 use crate::error::Error;
+use crate::files::write_private;
 
 /// The diagnostics and the metrics of an operator.
 #[derive(Clone, Debug)]
@@ -60,18 +60,4 @@ fn new_token() -> String {
     let word = |_| RandomState::new().hash_one("cargo steersman dev");
     let words = (0..4).map(word).map(|word| format!("{word:016x}"));
     words.collect()
-}
-
-/// Writes a file that only this user can read.
-fn write_private(path: &Path, text: &str) -> Result<(), Error> {
-    let failed = || Error::file(path, "written");
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(Error::file(folder, "made"))?;
-    }
-    let mut file = options.open(path).map_err(failed())?;
-    file.write_all(text.as_bytes()).map_err(failed())
 }

@@ -92,6 +92,9 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// The file of the token of the diagnostics, beside the kubeconfig.
 const TOKEN: &str = "diagnostics-token";
 
+/// The kubeconfig of the operator's account, beside that of the user.
+pub(crate) const ACCOUNT: &str = "operator.kubeconfig";
+
 impl SessionCluster {
     /// Returns the server on this machine, which has faults and a log of requests.
     pub(crate) fn server(&self) -> Option<ApiServer> {
@@ -233,6 +236,7 @@ impl<'a> Session<'a> {
         let has_webhooks = !description.webhooks.is_empty() || !description.converted.is_empty();
         let has_view = matches!(self.output, SessionOutput::View(_));
         let token_file = self.token_file();
+        let account_file = self.place.kubeconfig.with_file_name(ACCOUNT);
         let mut start = OperatorStart {
             program: &built.program,
             kubeconfig: None,
@@ -246,11 +250,12 @@ impl<'a> Session<'a> {
             SessionCluster::Embedded(cluster) => {
                 cluster.install_external(&self.place.project.folder)?;
                 cluster.install(description)?;
+                cluster.admit(&self.place.project, description, &account_file)?;
                 if has_webhooks {
-                    cluster.route_webhooks(description, self.webhook_port)?;
+                    cluster.route_webhooks(description, self.webhook_port);
                     start.webhook_port = Some(self.webhook_port);
                 }
-                start.kubeconfig = Some(&self.place.kubeconfig);
+                start.kubeconfig = Some(&account_file);
                 // Lines come from the log of the server.
                 start.token_file = start.token_file.filter(|_| has_view);
             }

@@ -10,6 +10,8 @@ mod deploy;
 mod doctor;
 mod help;
 mod real;
+#[cfg(unix)]
+mod dev_role;
 mod scaffold;
 mod under_its_role;
 mod upgrade;

@@ -1,5 +1,6 @@
 //! `dev --real` with an API server in the role of a cluster.
 
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -74,17 +75,21 @@ async fn a_real_cluster_is_changed_only_after_a_confirmation_and_keeps_its_objec
 }
 
 /// A running `dev`. Dropping it kills it.
-struct RunningDev {
+pub(crate) struct RunningDev {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
 impl RunningDev {
     fn start(command: std::process::Command) -> Self {
+        Self::of(command, &example_program())
+    }
+
+    pub(crate) fn of(command: std::process::Command, program: &Path) -> Self {
         let mut command = Command::from(command);
         command
             .args(["--plain", "--program"])
-            .arg(example_program())
+            .arg(program)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true);
@@ -94,7 +99,7 @@ impl RunningDev {
     }
 
     /// Reads until a line has this part.
-    async fn read_until(&mut self, part: &str) {
+    pub(crate) async fn read_until(&mut self, part: &str) {
         let mut read = Vec::new();
         let found = timeout(Duration::from_secs(60), async {
             while let Some(line) = self.lines.next_line().await.unwrap() {
@@ -110,7 +115,7 @@ impl RunningDev {
     }
 
     /// Sends ctrl-c, and returns the lines until the end, which must be a success.
-    async fn interrupt(mut self) -> String {
+    pub(crate) async fn interrupt(mut self) -> String {
         let id = self.child.id().unwrap().cast_signed();
         let process = Pid::from_raw(id).unwrap();
         kill_process(process, Signal::INT).unwrap();

@@ -182,6 +182,7 @@ fn works(folder: &Path, build: &[&str]) {
     ] {
         assert!(shown.contains(line), "{line}: {shown}");
     }
+    assert!(!shown.contains("refused with 403"), "{shown}");
     let generate = |words: &[&str]| {
         let mut command = steersman(folder);
         command.arg("generate").args(words).args(build);

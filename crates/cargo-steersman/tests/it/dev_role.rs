@@ -1,0 +1,57 @@
+//! `dev` runs the operator with the permissions of its generated role.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::cargo::{example_program, steersman, succeeds};
+use crate::real::RunningDev;
+use crate::scaffold::NEW;
+
+/// Makes a program that works like the example, and says in its description that its controller owns no kind.
+fn without_owned_kinds(folder: &Path) -> PathBuf {
+    let example = example_program();
+    let described = succeeds(Command::new(&example).arg("describe"));
+    let mut description: Value = serde_json::from_str(&described).unwrap();
+    let controller = description["controllers"][0].as_object_mut().unwrap();
+    controller.remove("owned").unwrap();
+    let (text, program) = (folder.join("description.json"), folder.join("program"));
+    std::fs::write(&text, description.to_string()).unwrap();
+    let script = format!(
+        "#!/bin/sh\nif [ \"$1\" = describe ]; then exec cat '{}'; fi\nexec '{}' \"$@\"\n",
+        text.display(),
+        example.display()
+    );
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+// MANIFEST-3
+#[tokio::test]
+async fn a_write_that_no_declaration_implies_is_refused_in_dev() {
+    let here = tempfile::tempdir().unwrap();
+    succeeds(steersman(here.path()).args(NEW));
+    let folder = here.path().join("greeter");
+    // What the tests saw would allow it.
+    std::fs::remove_file(folder.join("rbac.observed.yaml")).unwrap();
+    let dev = || {
+        let mut command = steersman(&folder);
+        command.arg("dev");
+        command
+    };
+    let mut running = RunningDev::of(dev(), &without_owned_kinds(&folder));
+    running
+        .read_until("greeter: create configmaps in default: refused with 403")
+        .await;
+    let account = folder.join("target/steersman/operator.kubeconfig");
+    assert!(account.exists());
+    running.interrupt().await;
+    assert!(!account.exists());
+
+    let mut running = RunningDev::of(dev(), &example_program());
+    running.read_until("greeting-sample is ready: ").await;
+    running.interrupt().await;
+}
