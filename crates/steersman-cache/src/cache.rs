@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use steersman_api::Connection;
 use steersman_api::kube_client::core::PartialObjectMeta;
-use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject};
+use steersman_object::{Gvk, Kind, Object, ObjectKey, Selection, TypedObject};
 use tokio_util::sync::CancellationToken;
 
 use crate::coverage::check;
@@ -234,6 +234,24 @@ impl Cache {
     pub fn informer_reports(&self) -> Vec<InformerReport> {
         let entries = self.shared.registry.read().entries();
         entries.iter().map(InformerEntry::report).collect()
+    }
+
+    /// Lists the objects of a kind again, although its watches work. Returns when each informer of the
+    /// kind has the complete result of a list that began after this call, or has stopped.
+    ///
+    /// A change of a definition gives the objects of its kind another form without new versions. A
+    /// server ends the watches of such a kind, and the informers list again, but only after a while;
+    /// this is for callers that must not work with the former objects.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the request back.
+    pub async fn relist(&self, gvk: &Gvk) {
+        let entries = self.shared.registry.read().of_kind(gvk);
+        let relists: Vec<_> = entries.iter().map(|one| one.mirror().relist()).collect();
+        for relist in relists {
+            relist.await;
+        }
     }
 
     // ===== running =====

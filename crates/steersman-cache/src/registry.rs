@@ -76,6 +76,12 @@ impl<E: Clone> Registry<E> {
         (entry, true)
     }
 
+    /// Returns the entries of a kind.
+    pub(crate) fn of_kind(&self, gvk: &Gvk) -> Vec<E> {
+        let places = self.entries.get(gvk).into_iter();
+        places.flat_map(BTreeMap::values).cloned().collect()
+    }
+
     /// Removes and returns the entries of a kind. An entry that was not started yet never starts.
     ///
     /// CACHE-7: a later declaration creates a new entry, which starts once.

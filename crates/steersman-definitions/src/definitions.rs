@@ -202,6 +202,16 @@ impl Definitions {
         self.list.iter().flat_map(Definition::served).collect()
     }
 
+    /// Returns each kind of the definitions on the server that the [leader](Self::lead) of this process
+    /// has changed: one per version. Their objects may have another form than before, for instance
+    /// because a webhook converts them now.
+    #[must_use]
+    pub fn changed_kinds(&self) -> Vec<Gvk> {
+        let changed = self.list.iter();
+        let changed = changed.filter(|definition| self.board.has_changed(definition.name()));
+        changed.flat_map(Definition::served).collect()
+    }
+
     /// Checks the definitions without a server.
     ///
     /// # Errors

@@ -117,6 +117,9 @@ impl<'a> Installer<'a> {
                 Plan::Update => false,
             };
             let content = self.complete(present.as_ref()).await;
+            if !is_new {
+                self.report.note_change();
+            }
             match self.requests.apply(content).await {
                 Ok(()) => {
                     let definition = self.report.name;

@@ -1,5 +1,8 @@
 //! Handle: the state of each definition, which the loops write and the operator reads.
 
+use std::collections::BTreeSet;
+
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -10,6 +13,8 @@ use crate::status::{DefinitionPhase, DefinitionStatus};
 #[derive(Debug)]
 pub(crate) struct StatusBoard {
     statuses: watch::Sender<Vec<DefinitionStatus>>,
+    /// The names of the definitions on the server that the leader of this process has changed.
+    changed: Mutex<BTreeSet<String>>,
     /// Cancelled when the leader of this process has installed every definition.
     confirmed: CancellationToken,
 }
@@ -25,6 +30,7 @@ impl StatusBoard {
         let statuses = names.map(pending).collect();
         Self {
             statuses: watch::Sender::new(statuses),
+            changed: Mutex::default(),
             confirmed: CancellationToken::new(),
         }
     }
@@ -49,6 +55,11 @@ impl StatusBoard {
     /// Waits for the note of the leader. Cancel safe.
     pub(crate) async fn confirmed(&self) {
         self.confirmed.cancelled().await;
+    }
+
+    /// Returns whether the leader of this process has changed the definition on the server.
+    pub(crate) fn has_changed(&self, name: &str) -> bool {
+        self.changed.lock().contains(name)
     }
 
     fn change(&self, name: &str, change: impl FnOnce(&mut DefinitionStatus)) {
@@ -88,6 +99,11 @@ impl DefinitionReport<'_> {
             let refused = metrics.refused.with_label_values(&[self.name]);
             refused.set((phase == DefinitionPhase::Refused).into());
         }
+    }
+
+    /// Notes that the definition on the server is changed, even if the response is lost.
+    pub(crate) fn note_change(&self) {
+        self.board.changed.lock().insert(self.name.to_owned());
     }
 
     /// Notes a failed try.

@@ -33,6 +33,8 @@ pub(crate) enum Delta {
         items: ChunkedVec<Arrived>,
         /// How much of each object the list asked for.
         extent: Extent,
+        /// The number of relists that were requested when the list began.
+        relists: u64,
     },
     /// All events up to this version were delivered.
     Bookmark { version: ResourceVersion },

@@ -150,6 +150,19 @@ impl Mirror {
         self.core.decode_foreign(arrived)
     }
 
+    /// Lists everything again, although the watch works. The returned future ends when a list that
+    /// began after this call is complete, or the informer has stopped. A list that fails is repeated.
+    ///
+    /// The objects of a kind get another form when its definition changes; a server ends the watches
+    /// of such a kind, but only after a while.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not take the request back.
+    pub fn relist(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.core.relist()
+    }
+
     /// Returns whether the informer was started and has not stopped.
     #[must_use]
     pub fn is_running(&self) -> bool {

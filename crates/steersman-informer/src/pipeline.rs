@@ -73,6 +73,8 @@ pub(crate) struct Core {
     applied: watch::Sender<u64>,
     /// How much of each object the reflector asks for. It never shrinks.
     wanted: watch::Sender<Extent>,
+    /// The number of requested relists.
+    relists: watch::Sender<u64>,
     /// The instant by which the reflector does its next step, receives data, or times out.
     activity_due: Mutex<Option<Instant>>,
 }
@@ -100,6 +102,8 @@ enum RunState {
 struct SyncProgress {
     /// How much of each object the store holds; `None` before the first list.
     reached: Option<Extent>,
+    /// The number of relists that had been requested when the last complete list began.
+    relists: u64,
     stopped: bool,
 }
 
@@ -132,6 +136,7 @@ impl Core {
             states: [declared(), declared(), declared()],
             progress: watch::Sender::new(SyncProgress {
                 reached: None,
+                relists: 0,
                 stopped: false,
             }),
             applied: watch::Sender::new(0),
@@ -141,6 +146,7 @@ impl Core {
                 Some(_) => whole(&kind),
                 None => Extent::Metadata,
             }),
+            relists: watch::Sender::new(0),
             activity_due: Mutex::new(None),
             name: kind.qualified_plural(),
             kind,
@@ -217,6 +223,22 @@ impl Core {
 
     pub(crate) fn subscribers(&self) -> usize {
         self.writer.lock().fanout.len()
+    }
+
+    /// Requests a list. The returned future waits until that is complete or the informer has stopped.
+    pub(crate) fn relist(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut number = 0;
+        self.relists.send_modify(|relists| {
+            *relists += 1;
+            number = *relists;
+        });
+        let mut progress = self.progress.subscribe();
+        async move {
+            // The wait fails if the informer is gone.
+            let _listed = progress
+                .wait_for(|progress| progress.stopped || progress.relists >= number)
+                .await;
+        }
     }
 
     pub(crate) async fn wait_for_sync(&self, needs: Extent) -> Result<(), Error> {

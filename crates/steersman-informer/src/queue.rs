@@ -142,6 +142,7 @@ mod tests {
                 version: ResourceVersion::new("2"),
                 items: std::iter::repeat_n(item, 1000).collect(),
                 extent: steersman_api::Extent::Whole,
+                relists: 0,
             };
             Queued::new(replaced, now())
         };

@@ -235,7 +235,8 @@ impl ManagerBuilder {
         let cluster = Cluster::with_client_options(connection, cache, client)?;
         let cluster = cluster.preflight(self.preflight);
         let definitions = with_definition_metrics(definitions, &self.options.registry)?;
-        let conditions = LeaderConditions::new(definitions, self.servers.webhooks());
+        let cache = cluster.cache().clone();
+        let conditions = LeaderConditions::new(definitions, self.servers.webhooks(), cache);
         let manager = Manager::new(cluster, clusters, self.options, events, elector, conditions);
         manager.describe_election();
         manager.add_servers(&self.servers)?;

@@ -295,10 +295,11 @@ impl Manager {
         self.add(from_fn(title(name), group, move |context| async move {
             let title = title(controller.name());
             let cancel = context.cancellation();
-            if let Some(conditions) = conditions
-                && cancel.run_until_cancelled(conditions.met()).await.is_none()
-            {
-                return Ok(());
+            if let Some(conditions) = conditions {
+                let met = conditions.met(controller.kinds());
+                if cancel.run_until_cancelled(met).await.is_none() {
+                    return Ok(());
+                }
             }
             let start = StartContext::new(
                 cluster.cache().clone(),

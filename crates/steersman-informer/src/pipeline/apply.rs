@@ -75,9 +75,12 @@ impl Core {
                     version,
                     items,
                     extent,
+                    relists,
                 } => {
                     self.change(&mut writer, std::mem::take(&mut changes));
                     self.replace(&mut writer, items, version, extent);
+                    self.progress
+                        .send_modify(|progress| progress.relists = relists);
                     // VIEW-3: the list made views ready, which judge what follows.
                     judges = self.judges();
                 }

@@ -54,9 +54,17 @@ impl DeltaSink for ReflectorSink {
         *self.core.activity_due.lock() = Some(by);
     }
 
-    async fn wants_more(&self, than: Extent) {
+    fn relists(&self) -> u64 {
+        *self.core.relists.borrow()
+    }
+
+    async fn wants_list(&self, extent: Extent, relists: u64) {
         let mut wanted = self.core.wanted.subscribe();
-        // The sender of this channel lives in the core, so the wait does not fail.
-        let _more = wanted.wait_for(|wanted| *wanted > than).await;
+        let mut requested = self.core.relists.subscribe();
+        // The senders of these channels live in the core, so the waits do not fail.
+        tokio::select! {
+            _ = wanted.wait_for(|wanted| *wanted > extent) => {}
+            _ = requested.wait_for(|requested| *requested > relists) => {}
+        }
     }
 }

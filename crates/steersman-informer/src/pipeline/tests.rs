@@ -51,6 +51,7 @@ fn replaced(version: u64, numbers: impl Iterator<Item = u64>) -> Delta {
             .map(|number| entry(number, version).into())
             .collect(),
         extent: WHOLE,
+        relists: 0,
     }
 }
 
@@ -294,6 +295,7 @@ fn listed(items: Vec<Item>, extent: Extent) -> Delta {
         version: ResourceVersion::new("2"),
         items: items.into_iter().map(Arrived::from).collect(),
         extent,
+        relists: 0,
     }
 }
 
@@ -480,6 +482,7 @@ fn an_object_that_heals_while_it_is_read_is_never_absent() {
         version: ResourceVersion::new("1"),
         items: (1..=OBJECTS).map(malformed).map(Arrived::from).collect(),
         extent: WHOLE,
+        relists: 0,
     }]);
     let store = core.store::<Map>(&handle);
     let mut next = 1;

@@ -45,8 +45,11 @@ pub(crate) trait DeltaSink: Send + Sync {
     /// Notes the instant by which the reflector does its next step, receives data, or times out.
     fn expect_activity(&self, by: Instant);
 
-    /// Waits until more than this is wanted.
-    fn wants_more(&self, than: Extent) -> impl Future<Output = ()> + Send;
+    /// Returns the number of requested relists.
+    fn relists(&self) -> u64;
+
+    /// Waits until more of each object is wanted, or more relists are requested.
+    fn wants_list(&self, extent: Extent, relists: u64) -> impl Future<Output = ()> + Send;
 }
 
 /// Lists and watches one kind, until it is dropped.
@@ -62,6 +65,8 @@ pub(crate) struct Reflector<L, S> {
     partial_list: PartialList,
     /// How much of each object the present requests ask for.
     extent: Extent,
+    /// The number of relists that had been requested when the present list began.
+    relists: u64,
     decode_batches: Option<DecodeBatches>,
     health: ServerHealth,
     /// The number of returns of the server at the last failure, and the time of that failure.
@@ -96,6 +101,7 @@ where
         Self {
             list_watch,
             extent: sink.wanted(),
+            relists: sink.relists(),
             sink,
             machine: ReflectorMachine::new(
                 // A streaming list ends with a bookmark.
@@ -122,10 +128,10 @@ where
     #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
     pub(crate) async fn run(mut self) {
         loop {
-            let wanted = self.sink.wanted();
-            if wanted != self.extent {
-                self.extent = wanted;
-                self.machine.handle_widen(now());
+            let (wanted, relists) = (self.sink.wanted(), self.sink.relists());
+            if (wanted, relists) != (self.extent, self.relists) {
+                (self.extent, self.relists) = (wanted, relists);
+                self.machine.handle_relist(now());
             }
             match self.machine.next(now()) {
                 Step::List {
@@ -282,7 +288,7 @@ where
             self.sink.expect_activity(deadline);
             let event = tokio::select! {
                 event = tokio::time::timeout_at(deadline.into(), events.next()) => event,
-                () = self.sink.wants_more(self.extent) => return,
+                () = self.sink.wants_list(self.extent, self.relists) => return,
             };
             let event = match event {
                 Ok(event) => event,
@@ -410,11 +416,11 @@ where
         self.listed = true;
         self.turn = None;
         self.request_metrics.complete_list(items.len(), now());
-        let extent = self.extent;
         let replaced = Delta::Replaced {
             version,
             items,
-            extent,
+            extent: self.extent,
+            relists: self.relists,
         };
         self.sink.send(replaced).await;
     }

@@ -248,9 +248,10 @@ impl ReflectorMachine {
         self.silent_at(now)
     }
 
-    /// Handles a view that needs more of each object than the requests ask for: lists again, at a
-    /// version that is not older than the versions that were seen (VIEW-3).
-    pub(crate) fn handle_widen(&mut self, now: Instant) {
+    /// Handles the wish for a list, because a view needs more of each object than the requests ask for
+    /// (VIEW-3) or the objects may have another form: lists again, at a version that is not older
+    /// than the versions that were seen.
+    pub(crate) fn handle_relist(&mut self, now: Instant) {
         self.close(now);
         self.restart(self.list_from.clone());
     }

@@ -25,6 +25,34 @@ async fn a_list_is_followed_by_a_watch_from_its_version() {
     assert_eq!(fake.requests().len(), 2);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_requested_relist_is_awaited_although_the_watch_works_and_a_list_fails() {
+    let fake = Fake::new();
+    fake.page("10", [good("a", 1)]);
+    let _wire = fake.watch();
+    let running = run(&fake, listing());
+    running.informer.wait_for_sync().await.unwrap();
+    fake.request(2).await;
+    fake.list_refused(503, "ServiceUnavailable");
+    fake.page("20", [good("a", 1), good("b", 15)]);
+    let _next = fake.watch();
+    running.informer.mirror().relist().await;
+    assert_eq!(running.stored(), ["ns/a@1", "ns/b@15"]);
+    // The version is not older than those that were seen.
+    assert_eq!(fake.request(4).await.from(), "10");
+    assert_eq!(fake.request(5).await.after(), "20");
+    // One list answers all requests that were made before it began.
+    fake.page("30", [good("a", 30)]);
+    let _last = fake.watch();
+    let mirror = running.informer.mirror().clone();
+    tokio::join!(mirror.relist(), mirror.relist());
+    assert_eq!(running.stored(), ["ns/a@30"]);
+    assert_eq!(fake.request(7).await.after(), "30");
+    // A stopped informer lists nothing.
+    drop(running);
+    mirror.relist().await;
+}
+
 // STORE-2
 #[tokio::test(start_paused = true)]
 async fn store_2_readers_share_an_object_that_never_changes() {

@@ -1,7 +1,14 @@
 //! Handle: the definitions that the leader installs, and what waits for them.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use steersman_cache::Cache;
 use steersman_definitions::{DefinitionMetrics, DefinitionPhase, Definitions};
+use steersman_object::{Gvk, Kind};
 use steersman_webhook::{BuiltInCertificates, WebhookServer};
+use tokio::sync::OnceCell;
 
 use super::Manager;
 use crate::error::Error;
@@ -14,23 +21,42 @@ pub(crate) struct LeaderConditions {
     definitions: Definitions,
     /// The server refuses writes until it trusts the webhooks of the operator.
     certificates: Option<BuiltInCertificates>,
+    cache: Cache,
+    /// The kinds that are listed again, each once, because this process has changed their definitions.
+    relists: Arc<Mutex<BTreeMap<Gvk, Arc<OnceCell<()>>>>>,
 }
 
 impl LeaderConditions {
-    pub(crate) fn new(definitions: Definitions, webhooks: Option<&WebhookServer>) -> Self {
+    pub(crate) fn new(
+        definitions: Definitions,
+        webhooks: Option<&WebhookServer>,
+        cache: Cache,
+    ) -> Self {
         let certificates = webhooks.and_then(WebhookServer::built_in_certificates);
         Self {
             definitions,
             certificates: certificates.cloned(),
+            cache,
+            relists: Arc::default(),
         }
     }
 
-    /// Waits until all conditions are met. Cancel safe.
-    pub(crate) async fn met(&self) {
+    /// Waits until all conditions are met for a controller of these kinds. Cancel safe.
+    pub(crate) async fn met(&self, kinds: &[Kind]) {
         self.definitions.confirmed().await;
         if let Some(certificates) = &self.certificates {
             certificates.usable().await;
         }
+        let changed = self.definitions.changed_kinds();
+        for kind in kinds.iter().filter(|kind| changed.contains(kind.gvk())) {
+            self.relist(kind.gvk()).await;
+        }
+    }
+
+    /// DEF-8: lists a kind again, once for all controllers.
+    async fn relist(&self, gvk: &Gvk) {
+        let relist = Arc::clone(self.relists.lock().entry(gvk.clone()).or_default());
+        relist.get_or_init(|| self.cache.relist(gvk)).await;
     }
 }
 

@@ -11,6 +11,7 @@ mod missing_kinds;
 mod preflight;
 mod events;
 mod controllers;
+mod converted_kinds;
 mod clusters;
 mod unreachable_clusters;
 mod declaring;

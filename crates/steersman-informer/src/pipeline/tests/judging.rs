@@ -28,6 +28,7 @@ fn all_of(arrived: Arrived) -> Delta {
         version: ResourceVersion::new("9"),
         items: std::iter::once(arrived).collect(),
         extent: Extent::EveryField,
+        relists: 0,
     }
 }
 

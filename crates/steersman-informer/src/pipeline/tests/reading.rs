@@ -82,6 +82,7 @@ fn list_of(core: &Arc<Core>, specs: &[bool]) {
         version: ResourceVersion::new("1"),
         items: items.collect(),
         extent: Extent::EveryField,
+        relists: 0,
     }]);
 }
 

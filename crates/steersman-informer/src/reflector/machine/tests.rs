@@ -491,7 +491,7 @@ fn view_3_a_wider_list_is_not_older_than_the_versions_seen() {
     for (sees, expected) in sees {
         let (_, mut machine) = phases(now).remove(3);
         sees(&mut machine, now);
-        machine.handle_widen(now);
+        machine.handle_relist(now);
         let Step::List { version: from, .. } = machine.next(now) else {
             panic!("{machine:?}")
         };
