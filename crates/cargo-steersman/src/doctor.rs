@@ -9,6 +9,7 @@ mod webhook_setup;
 mod election;
 mod objects;
 mod workload;
+mod own_certificates;
 mod target;
 mod gather;
 

@@ -215,6 +215,15 @@ pub enum ClusterError {
     },
 }
 
+/// The error of a reconcile that returned no result.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoResult {
+    #[error("the reconcile panicked: {0}")]
+    Panicked(String),
+    #[error("the reconcile was dropped past its deadline")]
+    TimedOut,
+}
+
 /// The error of a handler's function that did not end in time.
 #[derive(Debug, thiserror::Error)]
 #[error("the function took more than {limit:?}")]

@@ -22,7 +22,7 @@ use crate::context::changes::PendingChanges;
 use crate::context::loop_watch::LoopWatch;
 use crate::context::reason::{EVENT, RunReason};
 use crate::context::{Context, Run};
-use crate::error::Error;
+use crate::error::{Error, NoResult};
 use crate::limit::{LimitUser, Permit};
 use crate::metrics::Metrics;
 use crate::outcome::{Ending, RunLimits, outcome};
@@ -200,11 +200,11 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
             Ended::Returned(Ok(_)) => return,
             Ended::Returned(Err(error)) => error,
             Ended::Panicked(message) => {
-                made = Error::msg(format_args!("the reconcile panicked: {message}"));
+                made = NoResult::Panicked(message.clone()).into();
                 &made
             }
             Ended::TimedOut => {
-                made = Error::msg("the reconcile was dropped past its deadline");
+                made = NoResult::TimedOut.into();
                 &made
             }
         };

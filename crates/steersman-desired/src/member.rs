@@ -24,9 +24,13 @@ pub(crate) struct Member {
     task: Box<MemberTask>,
 }
 
-/// Applies or deletes a child.
-type MemberTask =
-    dyn for<'a> FnOnce(Target<'a>) -> BoxFuture<'a, Result<Processed, ClientError>> + Send + Sync;
+/// Applies or deletes a child, and keeps the state in which it was found, for the outcome of a failure.
+type MemberTask = dyn for<'a> FnOnce(
+        Target<'a>,
+        &'a mut Option<FoundObject>,
+    ) -> BoxFuture<'a, Result<Processed, ClientError>>
+    + Send
+    + Sync;
 
 /// The child of a task, and the surroundings of the task.
 #[derive(Clone, Copy)]
@@ -60,8 +64,8 @@ impl Member {
         document: Result<Value, ClientError>,
         ready_when: Option<Box<ReadyWhen<K>>>,
     ) -> Self {
-        Self::new(kind, key, |target| {
-            apply(target, document, ready_when).boxed()
+        Self::new(kind, key, |target, known| {
+            apply(target, document, ready_when, known).boxed()
         })
     }
 
@@ -71,19 +75,26 @@ impl Member {
         key: ObjectKey,
         gone_when: Option<Box<GoneWhen<K>>>,
     ) -> Self {
-        Self::new(kind, key, |target| delete_absent(target, gone_when).boxed())
+        Self::new(kind, key, |target, known| {
+            delete_absent(target, gone_when, known).boxed()
+        })
     }
 
     /// Makes a child that exists and is not in the set.
     pub(crate) fn leftover<K: Object>(kind: Kind, object: Arc<K>) -> Self {
         let key = object.key();
-        Self::new(kind, key, |target| delete_leftover(target, object).boxed())
+        Self::new(kind, key, |target, _| {
+            delete_leftover(target, object).boxed()
+        })
     }
 
     fn new(
         kind: Kind,
         key: ObjectKey,
-        task: impl for<'a> FnOnce(Target<'a>) -> BoxFuture<'a, Result<Processed, ClientError>>
+        task: impl for<'a> FnOnce(
+            Target<'a>,
+            &'a mut Option<FoundObject>,
+        ) -> BoxFuture<'a, Result<Processed, ClientError>>
         + Send
         + Sync
         + 'static,
@@ -94,17 +105,27 @@ impl Member {
 
     /// Applies or deletes the child.
     pub(crate) async fn process(self, owner: &SetOwner, client: &Client) -> Processed {
-        let processed = (self.task)(Target {
+        let mut known = None;
+        let target = Target {
             kind: &self.kind,
             key: &self.key,
             owner,
             client,
-        });
-        processed.await.unwrap_or_else(|error| Processed {
+        };
+        let processed = (self.task)(target, &mut known).await;
+        processed.unwrap_or_else(|error| Processed {
             state: ChildState::Failed(Box::new(error)),
             readiness: None,
-            object: None,
+            object: known,
         })
+    }
+}
+
+impl Target<'_> {
+    /// Returns an object of the child's name if it is the child: the state that is kept if the task fails.
+    fn known_child<K: Object>(&self, found: Option<&Arc<K>>) -> Option<FoundObject> {
+        let own = found.filter(|found| self.owner.owns(&***found))?;
+        Some(FoundObject(Arc::clone(own) as _))
     }
 }
 
@@ -119,14 +140,17 @@ async fn apply<K: Object>(
     target: Target<'_>,
     document: Result<Value, ClientError>,
     ready_when: Option<Box<ReadyWhen<K>>>,
+    known: &mut Option<FoundObject>,
 ) -> Result<Processed, ClientError> {
-    let document = document?;
     let client = target.client.of::<K>(target.kind);
     let found = client.get_opt(target.key).await?;
+    *known = target.known_child(found.as_ref());
+    let document = document?;
     let applied = match apply_to(target, &client, found, &document).await {
         // The cache is behind the server, or a selector of the cache hides the object.
         Err(ClientError::NotAsFound { .. }) => {
             let found = client.live().get_opt(target.key).await?.map(Arc::new);
+            *known = target.known_child(found.as_ref());
             apply_to(target, &client, found, &document).await?
         }
         applied => applied?,
@@ -184,9 +208,11 @@ async fn apply_to<K: Object>(
 async fn delete_absent<K: Object>(
     target: Target<'_>,
     gone_when: Option<Box<GoneWhen<K>>>,
+    known: &mut Option<FoundObject>,
 ) -> Result<Processed, ClientError> {
     let client = target.client.of::<K>(target.kind);
     let found = client.get_opt(target.key).await?;
+    *known = target.known_child(found.as_ref());
     // An object of that name that the owner does not control is no child.
     let left = found.filter(|found| target.owner.owns(&**found));
     let state = match &left {

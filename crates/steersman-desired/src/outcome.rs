@@ -80,8 +80,9 @@ impl SetOutcome {
         self.children.get(id.index())
     }
 
-    /// Returns the object of a child as the server or the cache had it in this run; `None` if the child waits, failed
-    /// or does not exist.
+    /// Returns the object of a child as the server or the cache had it in this run. Of a child that failed this is the
+    /// state before the failed request, beside the error. `None` if the child waits, does not exist, or could not be
+    /// read.
     #[must_use]
     pub fn object<K: Object>(&self, id: ChildId<K>) -> Option<Arc<K>> {
         let found = self.objects.get(id.index())?.as_ref()?;

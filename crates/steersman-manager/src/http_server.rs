@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
+use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus::Registry;
 use steersman_api::Connection;
@@ -97,10 +98,11 @@ impl ServerDeclarations {
 }
 
 impl BoundAddress {
-    /// Returns an error unless the server listens and answers a handshake.
-    pub(crate) async fn dial(self) -> Result<(), String> {
+    /// Returns an error unless the server listens and answers a handshake with a certificate that is valid at the
+    /// time `wall`.
+    pub(crate) async fn dial(self, wall: Timestamp) -> Result<(), String> {
         match self.get() {
-            Some(address) => dial_tls(address).await,
+            Some(address) => dial_tls(address, wall).await,
             None => Err("the server does not listen yet".to_owned()),
         }
     }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use k8s_openapi::jiff::Timestamp;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -10,21 +11,24 @@ use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Accepts every certificate: the check is whether the server answers, not which certificate it has.
+use crate::certificate_times::CertificateTimes;
+
+/// Accepts every certificate: the check is whether the server answers, not whether its certificate is trusted.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
-/// Connects to the server that listens on an address, and ends a TLS handshake with it. The certificate is not
-/// verified. For an address that stands for all addresses of the machine, the loopback address is used.
+/// Connects to the server that listens on an address, and ends a TLS handshake with it. The certificate need not be
+/// trusted, but must be valid at the time `wall`. For an address that stands for all addresses of the machine, the loopback address is used.
 ///
 /// # Errors
 ///
-/// The problem: no server listens, or the handshake fails, for example because the server has no certificate yet.
+/// The problem: no server listens; the handshake fails, for example because the server has no certificate yet; the
+/// certificate has expired, or is not valid yet.
 ///
 /// # Cancel safety
 ///
 /// Cancel safe: dropping the future closes the connection.
-pub async fn dial_tls(address: SocketAddr) -> Result<(), String> {
+pub async fn dial_tls(address: SocketAddr, wall: Timestamp) -> Result<(), String> {
     let target = reachable(address);
     let stream = TcpStream::connect(target)
         .await
@@ -39,9 +43,14 @@ pub async fn dial_tls(address: SocketAddr) -> Result<(), String> {
     let connector = TlsConnector::from(Arc::new(config));
     let name = ServerName::IpAddress(target.ip().into());
     let connected = connector.connect(name, stream).await;
-    connected
-        .map(drop)
-        .map_err(|error| format!("the TLS handshake with {target} fails: {error}"))
+    let stream =
+        connected.map_err(|error| format!("the TLS handshake with {target} fails: {error}"))?;
+    // SERVE-7
+    let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    match CertificateTimes::of_chain(chain).map(|times| times.state(wall)) {
+        Some(state) if state.is_refused() => Err(state.to_string()),
+        _ => Ok(()),
+    }
 }
 
 fn reachable(address: SocketAddr) -> SocketAddr {

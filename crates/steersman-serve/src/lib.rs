@@ -35,7 +35,7 @@
 //! - [`address`] has [`ListenAddress`].
 //! - `connection_phase` decides how long a connection may wait, and which one makes room for another.
 //! - [`probe`] has the responses of health endpoints.
-//! - `certificate` turns PEM texts into TLS settings.
+//! - `certificate` turns PEM texts into TLS settings, and [`certificate_times`] has [`CertificateTimes`].
 //! - [`shared_certificate`] has [`SharedCertificate`].
 //! - `review_cache` keeps the answers of reviews.
 //! - [`routes`] has [`Routes`], [`Handler`] and [`AccessControl`].
@@ -53,6 +53,7 @@ pub mod address;
 mod connection_phase;
 pub mod probe;
 mod certificate;
+pub mod certificate_times;
 pub mod shared_certificate;
 mod review_cache;
 pub mod routes;
@@ -68,6 +69,7 @@ pub mod server;
 
 pub use access::ReviewedAccess;
 pub use address::ListenAddress;
+pub use certificate_times::{CertificateState, CertificateTimes};
 pub use dial::dial_tls;
 pub use error::{BoxError, Error};
 pub use limits::Limits;

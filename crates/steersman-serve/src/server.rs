@@ -106,7 +106,7 @@ impl Server {
         options.check()?;
         let name = name.into();
         let certificates = match options.tls {
-            Some(tls) => Some(Arc::new(Certificates::new(tls).await?)),
+            Some(tls) => Some(Arc::new(Certificates::new(tls, &name).await?)),
             None => None,
         };
         let listener = listen(&name, address).await?;

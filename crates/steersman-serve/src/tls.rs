@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
-use prometheus::{IntCounter, Opts, Registry};
+use prometheus::{IntCounter, IntGaugeVec, Opts, Registry};
 use rustls::ServerConfig;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::certificate::PemPair;
+use crate::certificate_times::{CertificateState, CertificateTimes};
 use crate::error::Error;
 use crate::shared_certificate::{self, SharedCertificate};
 
@@ -39,6 +41,10 @@ enum CertificateOrigin {
 /// The certificate that a server uses now.
 pub(crate) struct Certificates {
     options: TlsOptions,
+    /// The name of the server.
+    server: String,
+    /// The wall clock.
+    clock: fn() -> Timestamp,
     current: Mutex<Current>,
 }
 
@@ -48,6 +54,10 @@ struct Current {
     config: Option<Arc<ServerConfig>>,
     /// The problem that was logged last.
     problem: Option<String>,
+    /// Absent for a certificate that cannot be read as X.509, or that is not set.
+    times: Option<CertificateTimes>,
+    /// The state of the certificate that was logged last.
+    state: CertificateState,
 }
 
 /// Files with another certificate than the present one, and the settings with it.
@@ -63,6 +73,8 @@ struct ChangedPair {
 pub struct CertificateMetrics {
     reads: IntCounter,
     errors: IntCounter,
+    not_before: IntGaugeVec,
+    not_after: IntGaugeVec,
 }
 
 /// How long files may take to be read before the handshake uses the former certificate.
@@ -146,7 +158,7 @@ impl TlsOptions {
 
 impl Certificates {
     /// Reads or generates the first certificate. A shared certificate may be absent.
-    pub(crate) async fn new(options: TlsOptions) -> Result<Self, Error> {
+    pub(crate) async fn new(options: TlsOptions, server: &str) -> Result<Self, Error> {
         let place = options.place();
         let given = options.clone();
         let read = spawn_blocking(move || {
@@ -172,14 +184,21 @@ impl Certificates {
         let config = config
             .transpose()
             .map_err(|problem| Error::Certificate { place, problem })?;
-        Ok(Self {
+        let certificates = Self {
             options,
+            server: server.to_owned(),
+            clock: Timestamp::now,
             current: Mutex::new(Current {
+                times: CertificateTimes::of_pem(&pair.chain),
                 pair: Arc::new(pair),
                 config,
                 problem: None,
+                state: CertificateState::Valid,
             }),
-        })
+        };
+        certificates.show_times();
+        certificates.note_state();
+        Ok(certificates)
     }
 
     /// Returns the settings for the next handshake; `None` if the program has set no certificate yet.
@@ -202,7 +221,47 @@ impl Certificates {
                 Err(_) => self.keep("reading the files takes too long"),
             }
         }
+        self.note_state();
         self.current.lock().config.clone()
+    }
+
+    /// Sets the metrics of the times of the certificate.
+    fn show_times(&self) {
+        let (times, metrics) = (self.current.lock().times, &self.options.metrics);
+        if let (Some(times), Some(metrics)) = (times, metrics) {
+            let server = [self.server.as_str()];
+            let (from, to) = (times.not_before.as_second(), times.not_after.as_second());
+            metrics.not_before.with_label_values(&server).set(from);
+            metrics.not_after.with_label_values(&server).set(to);
+        }
+    }
+
+    /// SERVE-7: logs each change of the state of the certificate once.
+    fn note_state(&self) {
+        let mut current = self.current.lock();
+        let Some(times) = current.times else {
+            return;
+        };
+        let state = times.state((self.clock)());
+        if state == current.state {
+            return;
+        }
+        current.state = state;
+        drop(current);
+        let (server, place) = (&*self.server, self.options.place());
+        match state {
+            CertificateState::NotYetValid(_) | CertificateState::Expired(_) => error!(
+                server,
+                place,
+                "{state}: clients that verify it refuse the server, renew it or correct the clock"
+            ),
+            CertificateState::ExpiresSoon(_) => warn!(
+                server,
+                place,
+                "{state}, and nothing has renewed it: see to its renewal, such as that of cert-manager"
+            ),
+            CertificateState::Valid => info!(server, place, "{state}"),
+        }
     }
 
     /// CERT-5: uses the certificate that the program has set last.
@@ -230,8 +289,10 @@ impl Certificates {
         let Some(ChangedPair { pair, config }) = changed else {
             return;
         };
+        current.times = CertificateTimes::of_pem(&pair.chain);
         (current.pair, current.config) = (pair, Some(config));
         drop(current);
+        self.show_times();
         if let Some(metrics) = &self.options.metrics {
             metrics.reads.inc();
         }
@@ -301,7 +362,9 @@ impl TlsOptions {
 }
 
 impl CertificateMetrics {
-    /// Registers `certwatcher_read_certificate_total` and `certwatcher_read_certificate_errors_total`.
+    /// Registers `certwatcher_read_certificate_total` and `certwatcher_read_certificate_errors_total`, and
+    /// `steersman_certificate_not_before_timestamp_seconds` and `steersman_certificate_not_after_timestamp_seconds` with the
+    /// label `server`.
     ///
     /// # Errors
     ///
@@ -319,6 +382,16 @@ impl CertificateMetrics {
                     "certwatcher_read_certificate_errors_total",
                     "Reads of certificate files that could not be used",
                 )?,
+                not_before: gauge(
+                    registry,
+                    "steersman_certificate_not_before_timestamp_seconds",
+                    "From when on the certificate of a server is valid, in seconds since 1970",
+                )?,
+                not_after: gauge(
+                    registry,
+                    "steersman_certificate_not_after_timestamp_seconds",
+                    "When the certificate of a server expires, in seconds since 1970",
+                )?,
             })
         };
         register().map_err(Error::Metrics)
@@ -329,6 +402,12 @@ fn counter(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, pr
     let counter = IntCounter::with_opts(Opts::new(name, help))?;
     registry.register(Box::new(counter.clone()))?;
     Ok(counter)
+}
+
+fn gauge(registry: &Registry, name: &str, help: &str) -> Result<IntGaugeVec, prometheus::Error> {
+    let gauge = IntGaugeVec::new(Opts::new(name, help), &["server"])?;
+    registry.register(Box::new(gauge.clone()))?;
+    Ok(gauge)
 }
 
 /// Returns the pair in the files if it differs from the present one and is valid, else the problem.

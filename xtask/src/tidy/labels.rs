@@ -36,6 +36,8 @@ const LABELS: &[&str] = &[
     "reason",
     // How a reconcile ended.
     "result",
+    // A server of the operator: metrics, webhook.
+    "server",
     // The state of an informer.
     "state",
     // The type of an event.

@@ -22,6 +22,7 @@ use steersman_webhook::certificates::CertificateReport;
 use crate::doctor::election::check_lease;
 use crate::doctor::finding::{Finding, Section, Seen, UnseenCause};
 use crate::doctor::objects::ObjectTally;
+use crate::doctor::own_certificates::{check_mounted, mounted_certificates};
 use crate::doctor::own_definitions::check_definition;
 use crate::doctor::permissions::{check_permissions, questions};
 use crate::doctor::served_kinds::{check_kinds, needed_kinds, resource};
@@ -79,6 +80,10 @@ impl Examination<'_> {
             "webhooks",
             self.webhooks(&present, &deployment).await,
         ));
+        let certificates = self.certificates(&deployment).await;
+        if !certificates.is_empty() {
+            sections.push(section("certificates", certificates));
+        }
         let key = self.lease_key(&deployment);
         let lease = self.cluster.get(Kind::of::<Lease>(), &key).await;
         let lease = check_lease(&key.to_string(), &lease, elects(&deployment), self.now);
@@ -234,6 +239,25 @@ impl Examination<'_> {
             }),
         };
         check_webhooks(&wanted, &facts)
+    }
+
+    /// Checks the certificates that the Deployment mounts.
+    async fn certificates(&self, deployment: &Seen<Option<Value>>) -> Vec<Finding> {
+        let Ok(Some(deployment)) = deployment else {
+            return Vec::new();
+        };
+        let mut findings = Vec::new();
+        for mounted in mounted_certificates(deployment) {
+            let secret = match mounted.secret {
+                Some(name) => {
+                    let key = self.own_key().sibling(name);
+                    self.cluster.get(Kind::of::<Secret>(), &key).await
+                }
+                None => Ok(None),
+            };
+            findings.push(check_mounted(&mounted, &secret, self.now));
+        }
+        findings
     }
 
     /// Reads the Pods of the Deployment, and why some are not ready.

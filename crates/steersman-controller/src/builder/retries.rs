@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use futures::future::FutureExt;
 use steersman_cache::Cache;
+use steersman_object::status_conditions::{self, FALSE, HasConditions, READY, condition};
 use steersman_object::{TypedObject, report};
 use steersman_workqueue::RateLimiter;
 
 use super::{ControllerBuilder, Primary, Subject};
 use crate::context::Context;
-use crate::error::Error;
+use crate::context::report::differ_beyond_messages;
+use crate::error::{Error, NoResult};
 use crate::request::Request;
 use crate::worker::hooks::AtLeastEvery;
 
@@ -114,10 +116,7 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
             async move {
                 let written = write_status(ctx, request, |object| write(ctx, error, object)).await;
                 if let Err(refused) = written {
-                    tracing::warn!(
-                        error = %report(&refused),
-                        "the failure of the reconcile cannot be written into the status of its object"
-                    );
+                    warn_of_refusal(&refused);
                 }
             }
             .boxed()
@@ -126,18 +125,88 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     }
 }
 
-/// Changes the status of the object of a request, if the object exists.
+impl<K: TypedObject + HasConditions> ControllerBuilder<Primary<K>> {
+    /// Shows lasting failures of reconciles on their objects: the condition `Ready` becomes `False`, with the error and
+    /// its causes as the message, and an Event of type `Warning` has the same text. The reconciler sets `Ready` again
+    /// when it succeeds.
+    ///
+    /// | Reason | The reconcile |
+    /// | --- | --- |
+    /// | `ReconcileFailed` | failed with a [terminal](Error::terminal) error or in its last attempt, or failed five times in a row |
+    /// | `ReconcilePanicked` | panicked |
+    /// | `ReconcileTimedOut` | was dropped past its deadline |
+    ///
+    /// Earlier failures are left to the retries: by default the fifth comes 75 ms after the first. A report that would
+    /// change nothing but the message is sent less and less often (CTRL-33). The text is visible to every reader of
+    /// the object. A builder has one hook for errors: this one or that of [`on_error`](Self::on_error), the later call.
+    pub fn report_failures(mut self) -> Self {
+        self.hooks.on_error = Some(Box::new(|ctx, request, error| {
+            let report = async move {
+                // CTRL-35
+                let Some(reason) = lasting_reason(ctx, error) else {
+                    return;
+                };
+                let message = error.chain();
+                let (now, is_due) = (ctx.now(), ctx.may_rewrite_messages(error));
+                let reported = write_status(ctx, request, |object: &mut K| {
+                    let ready = condition(object, READY, FALSE, reason, &message, now);
+                    let present = object.conditions_mut();
+                    let mut updated = present.clone();
+                    status_conditions::set(&mut updated, ready);
+                    if is_due || differ_beyond_messages(present, &updated) {
+                        *present = updated;
+                    }
+                });
+                match reported.await {
+                    Ok(Some(object)) => {
+                        ctx.events()
+                            .warning(&*object, reason, "Reconcile", &message)
+                    }
+                    Ok(None) => {}
+                    Err(refused) => warn_of_refusal(&refused),
+                }
+            };
+            report.boxed()
+        }));
+        self
+    }
+}
+
+/// The number of failures before the one that is reported.
+const PASSING_FAILURES: u32 = 4;
+
+/// Returns the reason of a failure that lasts; `None` for one that the next retries may overcome.
+fn lasting_reason(ctx: &Context, error: &Error) -> Option<&'static str> {
+    match error.downcast_ref::<NoResult>() {
+        Some(NoResult::Panicked(_)) => Some("ReconcilePanicked"),
+        Some(NoResult::TimedOut) => Some("ReconcileTimedOut"),
+        None => {
+            let lasts =
+                error.is_terminal() || ctx.is_last_attempt() || ctx.attempt() >= PASSING_FAILURES;
+            lasts.then_some("ReconcileFailed")
+        }
+    }
+}
+
+fn warn_of_refusal(refused: &steersman_client::Error) {
+    tracing::warn!(
+        error = %report(refused),
+        "the failure of the reconcile cannot be written into the status of its object"
+    );
+}
+
+/// Changes the status of the object of a request, if the object exists, and returns the object.
 async fn write_status<K: TypedObject>(
     ctx: &Context,
     request: &Request,
     write: impl FnMut(&mut K) + Send,
-) -> Result<(), steersman_client::Error> {
+) -> Result<Option<Arc<K>>, steersman_client::Error> {
     let client = ctx.client();
     let Some(object) = client.get_opt::<K>(&request.key).await? else {
-        return Ok(());
+        return Ok(None);
     };
     match client.status().modify(&*object, write).await {
-        Err(error) if error.is_not_found() => Ok(()),
-        written => written.map(drop),
+        Err(error) if error.is_not_found() => Ok(None),
+        written => written.map(|_| Some(object)),
     }
 }

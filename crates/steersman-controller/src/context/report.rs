@@ -187,7 +187,7 @@ fn is_due(attempt: u32) -> bool {
     attempt == 0 || attempt.is_power_of_two()
 }
 
-fn differ_beyond_messages(present: &[Condition], updated: &[Condition]) -> bool {
+pub(crate) fn differ_beyond_messages(present: &[Condition], updated: &[Condition]) -> bool {
     let without = |condition: &Condition| Condition {
         message: String::new(),
         ..condition.clone()

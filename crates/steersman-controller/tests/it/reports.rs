@@ -196,3 +196,78 @@ async fn a_report_names_the_generation_that_the_reconcile_read() {
     assert_eq!(site["metadata"]["generation"], 2);
     assert_eq!(site["status"]["conditions"][0]["observedGeneration"], 1);
 }
+
+// CTRL-35
+#[tokio::test(start_paused = true)]
+async fn a_lasting_failure_is_a_condition_and_an_event_and_a_passing_one_is_none() {
+    let mut world = World::with_sites();
+    let names = ["passing", "lasting", "terminal", "panic", "hang", "gone"];
+    for name in names {
+        world.site(name, &[]);
+    }
+    let server = world.server.clone();
+    let reconciler = reconcile::of_object(move |site: Arc<Site>, ctx: Context| {
+        let server = server.clone();
+        async move {
+            let failed = Err(refused("403 Forbidden".to_owned()));
+            match site.metadata.name.as_deref() {
+                Some("passing") if ctx.attempt() < 4 => failed,
+                Some("lasting") if ctx.attempt() < 8 => failed,
+                Some("terminal") => failed.map_err(Error::terminal),
+                Some("panic") => panic!("a bug"),
+                Some("hang") => std::future::pending().await,
+                Some("gone") => {
+                    let _ = server.delete("sites.example.com", "default", "gone");
+                    failed
+                }
+                _ => {
+                    ctx.report(&*site, Progress::Current, "Running", "it works")
+                        .await?;
+                    Ok(Action::done())
+                }
+            }
+        }
+    });
+    let controller = Controller::builder::<Site>()
+        .for_filter(steersman_controller::predicate::generation_changed())
+        .deadline(std::time::Duration::from_secs(10))
+        .max_retries(9)
+        .report_failures()
+        .build(reconciler)
+        .unwrap();
+    world.start(controller);
+    tokio::time::sleep(std::time::Duration::from_secs(600)).await;
+    let text = "the pages cannot be published: 403 Forbidden";
+    for (name, condition) in [
+        ("passing", "Ready=True Running: it works"),
+        ("lasting", "Ready=True Running: it works"),
+        ("terminal", &format!("Ready=False ReconcileFailed: {text}")),
+        (
+            "panic",
+            "Ready=False ReconcilePanicked: the reconcile panicked: a bug",
+        ),
+        (
+            "hang",
+            "Ready=False ReconcileTimedOut: the reconcile was dropped past its deadline",
+        ),
+    ] {
+        assert_eq!(world.conditions(name), [condition], "{name}");
+    }
+    let events = world.server.list("events.events.k8s.io", "default");
+    let mut noted: Vec<_> = events
+        .iter()
+        .map(|event| {
+            let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+            (text(&event["regarding"]["name"]), text(&event["reason"]))
+        })
+        .collect();
+    noted.sort();
+    let expected = [
+        ("hang", "ReconcileTimedOut"),
+        ("lasting", "ReconcileFailed"),
+        ("panic", "ReconcilePanicked"),
+        ("terminal", "ReconcileFailed"),
+    ];
+    let expected = expected.map(|(name, reason)| (name.to_owned(), reason.to_owned()));
+    assert_eq!(noted, expected);
+}

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use steersman_apiserver::faults::Verb;
+use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
 use steersman_cache::CacheOptions;
 use steersman_client::ClientOptions;
 use steersman_desired::{Child, ChildState, DesiredSet, Readiness, SetOutcome};
@@ -209,4 +209,26 @@ async fn a_child_of_a_kind_known_at_run_time_is_applied_too() {
     let object = outcome.object(child).unwrap();
     assert_eq!(object.metadata.name.as_deref(), Some("dynamic"));
     assert_eq!(outcome.children()[0].key, key("dynamic"));
+}
+
+/// A reconciler decides by the state of a child, such as the address of a Service, also if the child cannot be applied.
+#[tokio::test(start_paused = true)]
+async fn the_object_of_a_child_that_fails_is_its_last_known_state() {
+    let world = World::new().await;
+    world.until(site, SetOutcome::is_ready).await;
+    let refused = |request: &RequestRecord| request.does(Verb::Patch);
+    let faults = world.server.faults();
+    let _fault = faults.answer_matching(refused, Answer::code(403));
+    let mut set = world.set();
+    let mut changed = config("site");
+    changed.data = Some([("k".to_owned(), "other".to_owned())].into());
+    let kept = set.add(Child::of(&changed));
+    let new = set.add(Child::of(&config("new")));
+    let outcome = world.apply(set).await;
+    for child in outcome.children().iter().filter(|child| !child.pruned) {
+        assert!(matches!(child.state, ChildState::Failed(_)), "{child:?}");
+    }
+    let object = outcome.object(kept).unwrap();
+    assert_eq!(object.data, config("site").data);
+    assert!(outcome.object(new).is_none());
 }

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::net::SocketAddr;
 
+use k8s_openapi::jiff::Timestamp;
 use steersman_api::Connection;
 use steersman_webhook::{AuthorityMetrics, BuiltInCertificates};
 use tokio_util::sync::CancellationToken;
@@ -105,7 +106,7 @@ impl Manager {
             }
             // ADMIT-5
             let bound = shared.http.webhooks_bound.clone();
-            self.add_ready_check("webhook", move || bound.clone().dial())?;
+            self.add_ready_check("webhook", move || bound.clone().dial(Timestamp::now()))?;
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! The server of webhooks in a manager: its certificate, its order and its readiness, in real time.
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::jiff::Timestamp;
+use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_manager::{Error, Group, runnable};
@@ -82,9 +84,41 @@ async fn a_manager_is_ready_only_while_its_webhooks_answer_a_handshake() {
     soon(listens).await.unwrap();
     assert_eq!(get(health, "/readyz/webhook").await.0, 200);
     let address = manager.webhook_address().unwrap();
-    dial_tls(address).await.unwrap();
+    dial_tls(address, Timestamp::now()).await.unwrap();
     started.stop().await.unwrap();
-    assert!(dial_tls(address).await.is_err());
+    assert!(dial_tls(address, Timestamp::now()).await.is_err());
+}
+
+/// ADMIT-5: as an API server sees it; the process goes on and serves the next certificate.
+#[tokio::test]
+async fn a_manager_with_an_expired_certificate_of_its_webhooks_is_not_ready() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |until: i32| {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec!["hooks".to_owned()]).unwrap();
+        params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+        params.not_after = rcgen::date_time_ymd(until, 1, 1);
+        let chain = params.self_signed(&key).unwrap().pem();
+        std::fs::write(directory.path().join("tls.crt"), chain).unwrap();
+        std::fs::write(directory.path().join("tls.key"), key.serialize_pem()).unwrap();
+    };
+    write(2002);
+    let server = ApiServer::new();
+    let manager = manager_of(&server)
+        .health("127.0.0.1:0")
+        .webhooks(webhooks(TlsOptions::directory(directory.path())))
+        .build()
+        .unwrap();
+    let listens = listening(&manager);
+    let started = start(&manager);
+    soon(listens).await.unwrap();
+    let health = manager.health_address().unwrap();
+    let (status, text) = get(health, "/readyz").await;
+    assert_eq!(status, 500, "{text}");
+    assert!(text.contains("[-]webhook failed"), "{text}");
+    write(2400);
+    assert_eq!(get(health, "/readyz/webhook").await.0, 200);
+    started.stop().await.unwrap();
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{Request, StatusCode, Version};
 use http_body_util::Empty;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use k8s_openapi::jiff::Timestamp;
 use prometheus::Registry;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::client::WantsClientCert;
@@ -16,7 +17,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, SignatureScheme};
 use steersman_serve::{
     CertificateMetrics, Error, Limits, ListenAddress, Server, ServerOptions, SharedCertificate,
-    TlsOptions,
+    TlsOptions, dial_tls,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -333,5 +334,58 @@ async fn a_client_needs_a_certificate_of_the_authority_in_the_file() {
         assert_eq!(asked_by(&server, Some(&other)).await, 200);
         assert_eq!(asked_by(&server, Some(&one)).await, 0);
         server.stopped().await;
+    }
+}
+
+/// Writes a certificate that is valid between the first days of two years.
+fn write_of_years(directory: &Path, from: i32, to: i32) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(from, 1, 1);
+    params.not_after = rcgen::date_time_ymd(to, 1, 1);
+    let certificate = params.self_signed(&key).unwrap();
+    std::fs::write(directory.join("tls.crt"), certificate.pem()).unwrap();
+    std::fs::write(directory.join("tls.key"), key.serialize_pem()).unwrap();
+}
+
+// SERVE-7
+#[tokio::test]
+async fn an_expired_certificate_is_served_and_seen_in_the_log_the_metrics_and_a_dial() {
+    let log = steersman_testenv::log::capture();
+    let directory = tempfile::tempdir().unwrap();
+    write_of_years(directory.path(), 2001, 2002);
+    let registry = Registry::new();
+    let metrics = CertificateMetrics::register(&registry).unwrap();
+    let tls = TlsOptions::directory(directory.path()).metrics(metrics);
+    let server = serve(ServerOptions::new().tls(tls), routes()).await;
+    let shown_at = || {
+        let families = registry.gather();
+        let name = "steersman_certificate_not_after_timestamp_seconds";
+        let family = families.iter().find(|family| family.name() == name);
+        let metric = &family.unwrap().get_metric()[0];
+        assert_eq!(metric.get_label()[0].name(), "server");
+        metric.get_gauge().get_value()
+    };
+    let dialled = || dial_tls(server.address, Timestamp::now());
+    for _ in 0..2 {
+        let problem = dialled().await.unwrap_err();
+        assert!(problem.contains("expired at 2002-01-01"), "{problem}");
+    }
+    assert!((shown_at() - 1_009_843_200.0).abs() < 1.0);
+
+    write_of_years(directory.path(), 2400, 2401);
+    let problem = dialled().await.unwrap_err();
+    assert!(problem.contains("not valid before 2400-01-01"), "{problem}");
+    write_of_years(directory.path(), 2001, 2400);
+    dialled().await.unwrap();
+    assert!(shown_at() > 1e10);
+    let text = log.text();
+    for (line, times) in [
+        ("ERROR", 2),
+        ("expired at 2002-01-01", 1),
+        ("not valid before 2400-01-01", 1),
+        ("the certificate is valid", 1),
+    ] {
+        assert_eq!(text.matches(line).count(), times, "{line}: {text}");
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::jiff::Timestamp;
 use prometheus::{Encoder as _, TextEncoder};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::json;
@@ -128,7 +129,7 @@ async fn half_a_handshake_does_not_keep_others_from_the_server() {
         .unwrap();
     let mut plain = TcpStream::connect(running.address).await.unwrap();
     plain.write_all(b"POST / HTTP/1.1\r\n\r\n").await.unwrap();
-    dial_tls(running.address).await.unwrap();
+    dial_tls(running.address, Timestamp::now()).await.unwrap();
     let world = World::new();
     configure(&world, &running, &authority);
     assert_eq!(
@@ -137,7 +138,7 @@ async fn half_a_handshake_does_not_keep_others_from_the_server() {
     );
     running.stop.cancel();
     running.task.await.unwrap();
-    assert!(dial_tls(running.address).await.is_err());
+    assert!(dial_tls(running.address, Timestamp::now()).await.is_err());
 }
 
 #[test]

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use steersman::CustomResource;
 use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use steersman::status_conditions::HasConditions;
 
 /// What the users of a Greeting write.
 #[derive(CustomResource, Clone, Debug, Deserialize, JsonSchema, PartialEq, Serialize)]
@@ -49,4 +50,15 @@ pub struct GreetingStatus {
     /// `Ready` is `True` when the message is published.
     #[serde(default)]
     pub conditions: Vec<Condition>,
+}
+
+impl HasConditions for Greeting {
+    fn conditions(&self) -> &[Condition] {
+        let status = self.status.as_ref();
+        status.map_or(&[], |status| &status.conditions)
+    }
+
+    fn conditions_mut(&mut self) -> &mut Vec<Condition> {
+        &mut self.status.get_or_insert_default().conditions
+    }
 }

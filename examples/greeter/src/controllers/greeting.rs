@@ -22,6 +22,8 @@ pub fn add(manager: &Manager) -> Result<(), BoxError> {
         .for_filter(predicate::generation_changed())
         // A ConfigMap that is changed or deleted by others is put right.
         .owns::<ConfigMap>()
+        // A failure that lasts makes `Ready` false, with the error as its message, and is an Event.
+        .report_failures()
         .build(GreetingReconciler)?;
     Ok(manager.add_controller(controller)?)
 }
