@@ -142,7 +142,7 @@ fn a_kind_that_is_missing_or_changed_is_named_with_the_way_out() {
     .unwrap();
     let error = refused(&["version", "Greeting", "v1"]);
     assert!(
-        error.contains("greeting.rs cannot be changed: line 14 has `storage`"),
+        error.contains("greeting.rs cannot be changed: line 15 has `storage`"),
         "{error}"
     );
     assert!(!folder.join("src/webhooks.rs").exists());
