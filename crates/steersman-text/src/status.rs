@@ -445,6 +445,14 @@ impl Status {
         })
     }
 
+    /// Returns whether this is [`too_large_resource_version`](Self::too_large_resource_version).
+    #[must_use]
+    pub fn is_too_large_resource_version(&self) -> bool {
+        let causes = self.details.iter().flat_map(|details| &details.causes);
+        let mut reasons = causes.map(|cause| cause.reason.as_str());
+        reasons.any(|reason| reason == "ResourceVersionTooLarge")
+    }
+
     /// Returns the status with these details.
     #[must_use]
     pub fn with_details(mut self, details: Details) -> Self {

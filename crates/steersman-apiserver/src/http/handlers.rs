@@ -4,3 +4,4 @@ mod acts;
 pub(crate) mod verbs;
 pub(crate) mod admin;
 pub(crate) mod watch;
+pub(crate) mod future_reads;

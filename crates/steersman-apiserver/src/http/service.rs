@@ -23,6 +23,7 @@ use crate::http::documents::issuer::{self, IssuerDocument};
 use crate::http::documents::metrics;
 use crate::http::documents::serve::{self, DocumentRequest};
 use crate::http::handlers::admin;
+use crate::http::handlers::future_reads;
 use crate::http::handlers::verbs::{self, RequestBody};
 use crate::http::handlers::watch;
 use crate::http::requests::auth::{AuthOutcome, Caller};
@@ -272,7 +273,7 @@ impl ApiService {
         // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and
         // is run again with the answer.
         let perform = |registry: &mut Registry| verbs::perform(registry, &call, &mut body, now);
-        let asking = self.context.asking(perform);
+        let asking = future_reads::run(&self.context, perform);
         let (outcome, warnings) = match verb {
             Some(Verb::Watch) => asking.await,
             _ => {

@@ -10,6 +10,7 @@ mod crds;
 mod discovery;
 mod faults;
 mod field_managers;
+mod future_reads;
 mod golden;
 mod https;
 mod kinds;

@@ -202,6 +202,9 @@ fn a_future_start_waits() {
     let mut cursor = server.watch("configmaps", &from(999_999)).unwrap();
     server.create("configmaps", config_map("a")).unwrap();
     assert!(server.poll(&mut cursor).is_empty());
+    // A bookmark would say that the server has reached the revision.
+    assert!(server.registry.bookmark(&mut cursor).is_none());
+    assert_eq!(cursor.position(), 999_999);
 }
 
 /// A future state cannot be listed: the watch opens, and its only event is the error.

@@ -48,6 +48,14 @@ impl WatchCursor {
         self.over
     }
 
+    /// Returns whether the watch begins with the objects of a revision that the store has not
+    /// reached. Its only event will be an `ERROR`.
+    #[must_use]
+    pub fn is_ahead(&self) -> bool {
+        let misplaced = self.misplaced.as_ref();
+        misplaced.is_some_and(|status| status.is_too_large_resource_version())
+    }
+
     /// Returns the watched resource, in the requested version.
     #[must_use]
     pub fn resource(&self) -> &Arc<Resource> {
@@ -201,13 +209,15 @@ impl Registry {
         Ok(())
     }
 
-    /// Returns a bookmark at the newest revision, if all changes up to it were returned. The
-    /// driver's timer calls it for clients that allow bookmarks.
+    /// Returns a bookmark at the newest revision, if all changes up to it were returned, and if the
+    /// watch does not wait for a later one. The driver's timer calls it for clients that allow
+    /// bookmarks.
     pub fn bookmark(&self, cursor: &mut WatchCursor) -> Option<WatchEvent> {
         let pending = !cursor.initial.is_empty()
             || cursor.end_of_initial
             || cursor.over
             || cursor.misplaced.is_some()
+            || cursor.position > self.store.revision()
             || self.end_of_edition(cursor).is_some();
         if pending {
             return None;

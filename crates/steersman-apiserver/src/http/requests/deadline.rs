@@ -1,8 +1,8 @@
 //! Machine: the `timeout` query parameter, parsed and refused as kube-apiserver does.
 //!
 //! Kubernetes source: `apiserver/pkg/endpoints/filters/request_deadline.go` and
-//! `handlers/finisher/finisher.go`. Verbs wait only for webhooks, so only requests that call
-//! webhooks can exceed their deadline.
+//! `handlers/finisher/finisher.go`. Verbs wait only for webhooks, and reads for a
+//! revision in the future, so only these can exceed their deadline.
 
 use std::time::Duration;
 

@@ -270,38 +270,3 @@ fn cache_4_a_list_reports_an_object_that_no_longer_decodes() {
     assert!(store.get(&odd).is_none());
     assert_eq!(list(), (2, Some(odd)));
 }
-
-// CACHE-4
-#[test]
-fn an_object_that_heals_while_it_is_read_is_never_absent() {
-    const OBJECTS: u64 = 8000;
-    let (core, handle) = core(0);
-    let key = |number: u64| ObjectKey::cluster(format!("m{number}"));
-    let malformed = |number: u64| {
-        let version = ResourceVersion::new("1");
-        let uid = format!("u{number}");
-        Item::from(Malformed::new(key(number), uid, version, "odd"))
-    };
-    core.apply(vec![Delta::Replaced {
-        version: ResourceVersion::new("1"),
-        items: (1..=OBJECTS).map(malformed).map(Arrived::from).collect(),
-        extent: WHOLE,
-        relists: 0,
-    }]);
-    let store = core.store::<Map>(&handle);
-    let mut next = 1;
-    let heal = |version| core.apply(vec![put(version, version + 1)]);
-    while_writing(OBJECTS, heal, || {
-        // Many times, so that some reads meet the write.
-        for _ in 0..1000 {
-            match store.try_get(&key(next.min(OBJECTS))) {
-                Ok(Some(_)) => next += 1,
-                Ok(None) => panic!("m{next} is there"),
-                Err(_) => std::hint::spin_loop(),
-            }
-        }
-    });
-    let (last, version) = store.get_with_version(&key(OBJECTS));
-    assert!(matches!(last, Ok(Some(_))));
-    assert_eq!(version, ResourceVersion::new((OBJECTS + 1).to_string()));
-}

@@ -1,0 +1,53 @@
+//! Driver: holds a read of a revision that the store has not reached yet.
+
+use std::time::Duration;
+
+use steersman_registry::Registry;
+use tokio::time::{Instant, timeout_at};
+
+use crate::http::context::Context;
+use crate::http::requests::call::Refusal;
+use crate::http::responses::reply::{Reply, ReplyBody};
+
+/// The time after which such a read is refused, as in kube-apiserver (`blockTimeout` of its watch
+/// cache).
+const LONGEST_WAIT: Duration = Duration::from_secs(3);
+
+/// The outcome of a verb, and the warnings of its webhooks.
+type Outcome = (Result<Reply, Refusal>, Vec<String>);
+
+/// Runs a verb, calling webhooks in between. A get, a list, or a watch with initial objects, of a
+/// revision in the future is run again after each change, until the store reaches the revision or
+/// the wait is over.
+///
+/// Dropping the future abandons the verb, which has changed nothing then.
+pub(crate) async fn run(
+    context: &Context,
+    mut verb: impl FnMut(&mut Registry) -> Result<Reply, Refusal>,
+) -> Outcome {
+    let first = context.asking(&mut verb).await;
+    if !is_ahead(&first) {
+        return first;
+    }
+    let limit = Instant::now() + LONGEST_WAIT;
+    let mut changes = context.subscribe_to_changes();
+    loop {
+        // SRV-2: after the subscription, so that no change is missed.
+        let again = context.asking(&mut verb).await;
+        if !is_ahead(&again) || timeout_at(limit, changes.changed()).await.is_err() {
+            return again;
+        }
+    }
+}
+
+/// Returns whether a read was refused because its revision lies in the future.
+fn is_ahead((outcome, _): &Outcome) -> bool {
+    match outcome {
+        Err(Refusal::Status(status)) => status.is_too_large_resource_version(),
+        Ok(reply) => match &reply.body {
+            ReplyBody::Watch(watch) => watch.cursor.is_ahead(),
+            _ => false,
+        },
+        Err(Refusal::PageNotFound) => false,
+    }
+}
