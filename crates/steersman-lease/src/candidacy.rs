@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::coordination::v1::Lease;
 
 use crate::record::LeaseRecord;
+use crate::term_clock::TermClock;
 
 /// What one candidate knows of the Lease and of its earlier holders.
 ///
-/// All times are local: the times inside the Lease come from the clocks of other machines and decide nothing
-/// (LEASE-2).
+/// All times are local: the times inside the Lease come from the clocks of other machines, and none of them is compared
+/// with a local one (LEASE-2).
 #[derive(Debug)]
 pub(crate) struct Candidacy {
     identity: String,
@@ -27,8 +28,12 @@ pub(crate) struct Candidacy {
 pub(crate) struct ObservedLease {
     pub(crate) lease: Lease,
     pub(crate) record: LeaseRecord,
-    /// When the record was observed to change.
+    /// When the record changed at the latest.
     pub(crate) changed: Instant,
+    /// When the record was first read, or when its write was answered.
+    seen: Instant,
+    /// The clock of the holder, if it wrote one.
+    clock: Option<TermClock>,
 }
 
 /// Whether the Lease can be taken.
@@ -78,10 +83,11 @@ impl Candidacy {
     /// Records a Lease that was read, or that this candidate wrote, at `now`.
     pub(crate) fn observe(&mut self, lease: Lease, now: Instant) {
         let record = self.read(&lease);
+        let clock = TermClock::of(&lease, &record);
         let before = self.observed.take();
-        let changed = match &before {
+        let (changed, seen) = match &before {
             // Labels and annotations may change without a renewal.
-            Some(before) if before.record == record => before.changed,
+            Some(before) if before.record == record => (before.changed, before.seen),
             _ => {
                 if let Some(before) = &before
                     && !before.record.is_renewed_or_released_by(&record)
@@ -93,7 +99,9 @@ impl Candidacy {
                 if record.holder.is_empty() && !record.is_released() {
                     self.displaced_until = later(self.displaced_until, now, record.duration());
                 }
-                now
+                let before = before.as_ref();
+                let sent = before.and_then(|before| before.latest_send(&record, clock));
+                (sent.map_or(now, |sent| sent.min(now)), now)
             }
         };
         self.is_holder_deleted = false;
@@ -101,6 +109,8 @@ impl Candidacy {
             lease,
             record,
             changed,
+            seen,
+            clock,
         });
     }
 
@@ -142,6 +152,29 @@ impl Candidacy {
             Some(until) if until > now => Claim::HeldUntil(Some(until)),
             _ => Claim::Free,
         }
+    }
+}
+
+impl ObservedLease {
+    /// Returns the instant at which a renewal of this record was sent at the latest: its holder sent the record itself
+    /// before it was seen, and tells how long after that it sent the renewal. `None` if the holder does not tell, or
+    /// is another one.
+    ///
+    /// LEASE-2: only differences between two times of one holder count, and the longer one of those of its monotonic
+    /// clock, which may stand while its machine is suspended, and of its wall clock, which may be set back. Each
+    /// difference begins at a record that was read: the rates of two clocks differ, and errors would add up.
+    fn latest_send(&self, next: &LeaseRecord, clock: Option<TermClock>) -> Option<Instant> {
+        let now = &self.record;
+        let is_same_term = now.holder == next.holder
+            && now.acquired == next.acquired
+            && now.transitions == next.transitions;
+        if !is_same_term || now.acquired.is_none() {
+            return None;
+        }
+        let on_clock = clock?.since(self.clock?)?;
+        let on_wall = next.renewed?.duration_since(now.renewed?);
+        let on_wall = Duration::try_from(on_wall).unwrap_or_default();
+        self.seen.checked_add(on_clock.max(on_wall))
     }
 }
 

@@ -45,7 +45,7 @@
 //! - [`options`] has [`LeaderElection`].
 //! - [`status`] has [`LeaseStatus`], [`LossReason`] and [`ElectionChange`].
 //! - [`metrics`] has [`ElectionMetrics`].
-//! - `record` has the content of a Lease.
+//! - `record` has the content of a Lease, and `term_clock` the clock of its holder.
 //! - `candidacy` decides when a candidate may take the lease.
 //! - `machine` decides each request, the loss and the release.
 //! - `requests` sends the requests of the machine.
@@ -60,6 +60,7 @@ pub mod status;
 pub mod options;
 pub mod metrics;
 mod record;
+mod term_clock;
 mod candidacy;
 mod machine;
 mod requests;

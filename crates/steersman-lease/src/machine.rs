@@ -10,6 +10,7 @@ use steersman_object::{Jitter, ObjectKey};
 use crate::candidacy::{Candidacy, Claim};
 use crate::record::{LeaseRecord, add_labels, empty_lease};
 use crate::status::{Ending, LossReason};
+use crate::term_clock::TermClock;
 use crate::timing::Timing;
 
 mod replies;
@@ -25,6 +26,8 @@ pub(crate) struct ElectionMachine {
     timing: Timing,
     policy: Policy,
     jitter: Jitter,
+    /// The beginning of the candidate's own clock.
+    began: Instant,
     candidacy: Candidacy,
     stage: Stage,
     /// The request in flight.
@@ -177,6 +180,7 @@ impl ElectionMachine {
                 releases: true,
             },
             jitter: Jitter::new(seed),
+            began: now,
             candidacy: Candidacy::new(identity, timing.lease_seconds()),
             stage: Stage::Standby,
             sent: None,
@@ -266,18 +270,18 @@ impl ElectionMachine {
             Stage::Releasing { .. } => match self.candidacy.observed() {
                 Some(observed) if self.candidacy.is_holder() => {
                     let released = observed.record.released(wall);
-                    Ok(self.replace(&released))
+                    Ok(LeaseRequest::Replace(Box::new(self.replacement(&released))))
                 }
                 // The Lease is absent or another candidate's: nothing is left to release.
                 _ => Err(self.end(Ending::NotHeld)),
             },
-            Stage::Leading(_) => Ok(self.write(&self.renewal(wall))),
+            Stage::Leading(_) => Ok(self.write(&self.renewal(wall), now)),
             _ => match self.candidacy.claim(now) {
                 Claim::Free => {
                     self.may_hold = true;
                     let is_create = self.candidacy.observed().is_none();
                     self.has_sent_create |= is_create && !self.candidacy.is_holder_deleted();
-                    Ok(self.write(&self.acquisition(wall)))
+                    Ok(self.write(&self.acquisition(wall), now))
                 }
                 Claim::HeldUntil(until) => {
                     self.pause(now, until);
@@ -288,22 +292,22 @@ impl ElectionMachine {
     }
 
     /// Returns the request that writes a record: a create if the Lease is absent.
-    fn write(&self, record: &LeaseRecord) -> LeaseRequest {
-        if self.candidacy.observed().is_some() {
-            return self.replace(record);
+    fn write(&self, record: &LeaseRecord, now: Instant) -> LeaseRequest {
+        let mut lease = self.replacement(record);
+        TermClock::new(now.saturating_duration_since(self.began)).write(record, &mut lease);
+        match self.candidacy.observed() {
+            Some(_) => LeaseRequest::Replace(Box::new(lease)),
+            None => LeaseRequest::Create(Box::new(lease)),
         }
-        let mut lease = empty_lease(&self.key);
-        add_labels(&mut lease, &self.labels);
-        record.write(&mut lease);
-        LeaseRequest::Create(Box::new(lease))
     }
 
-    fn replace(&self, record: &LeaseRecord) -> LeaseRequest {
+    /// Returns the observed Lease with another record; a new one if the Lease is absent.
+    fn replacement(&self, record: &LeaseRecord) -> Lease {
         let observed = self.candidacy.observed().map(|o| o.lease.clone());
         let mut lease = observed.unwrap_or_else(|| empty_lease(&self.key));
         add_labels(&mut lease, &self.labels);
         record.write(&mut lease);
-        LeaseRequest::Replace(Box::new(lease))
+        lease
     }
 
     /// Returns the record with which a standby takes the Lease.

@@ -73,6 +73,12 @@ impl Timing {
         self.retry_period.mul_f64(1.0 + 1.2 * fraction)
     }
 
+    /// Returns the time until the next attempt of a standby after a request that failed: from half a retry period to a
+    /// whole one, for a fraction in `[0, 1)` (LEASE-9).
+    pub(crate) fn failure_pause(&self, fraction: f64) -> Duration {
+        self.retry_period.mul_f64(0.5 + 0.5 * fraction)
+    }
+
     /// Returns how long the creator of a Lease waits before it works (LEASE-3).
     pub(crate) fn creation_hold(&self) -> Duration {
         self.retry_period * 2

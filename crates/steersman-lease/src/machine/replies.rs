@@ -54,7 +54,10 @@ impl ElectionMachine {
             }
             Reply::Failed(_) => {
                 self.has_lost_write |= sent.is_write;
-                self.pause(now, None);
+                self.attempt.must_read = true;
+                self.attempt.began = None;
+                // LEASE-9
+                self.next = now + self.timing.failure_pause(self.jitter.fraction());
             }
         }
     }

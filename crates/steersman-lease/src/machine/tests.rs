@@ -6,6 +6,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 
 use super::*;
 
+mod outages;
 mod unseen_holders;
 
 const LEASE: Duration = Duration::from_secs(15);
