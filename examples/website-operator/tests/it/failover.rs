@@ -1,56 +1,23 @@
 //! A failover of the program: three processes with one API server over HTTPS, of which the test kills the leader.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::assert::ConditionError;
 use steersman_testenv::eventually;
-use tokio::process::Child;
 use website_operator::website::Website;
 
-use crate::binary::{configured, operator, site};
+use crate::binary::{configured, site};
+use crate::replica::{QUICK_ELECTION, Replica};
 
-/// One process of the operator, with the file of its log. Dropping it kills the process.
-struct Replica {
-    process: Child,
-    log: PathBuf,
-}
-
-impl Replica {
-    fn start(home: &Path, name: &str) -> Self {
-        let log = home.join(format!("{name}.log"));
-        let mut command = operator(home);
-        command
-            .env("KUBECONFIG", "config")
-            .args([
-                "--leader-elect",
-                "--leader-election-namespace=default",
-                "--leader-election-lease-duration=3s",
-                "--leader-election-renew-deadline=2s",
-                "--leader-election-retry-period=500ms",
-                "--health-probe-bind-address=127.0.0.1:0",
-                "--log-level=info",
-                "--log-format=json",
-            ])
-            .stdout(File::create(home.join(format!("{name}.out"))).unwrap())
-            .stderr(File::create(&log).unwrap());
-        let process = command.spawn().unwrap();
-        Self { process, log }
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap()
-    }
-
-    /// Returns whether the log says that the replica was elected under this identity.
-    fn leads_as(&self, identity: &str) -> bool {
-        let is_elected =
-            |line: &str| line.contains("this replica leads") && line.contains(identity);
-        self.log().lines().any(is_elected)
-    }
+fn start(home: &Path, name: &str) -> Replica {
+    let arguments = [
+        "--leader-election-namespace=default",
+        "--health-probe-bind-address=127.0.0.1:0",
+    ];
+    Replica::start(home, name, &[&QUICK_ELECTION[..], &arguments].concat())
 }
 
 /// Creates a website with its pages, and waits until it is ready.
@@ -103,15 +70,14 @@ async fn a_standby_serves_new_websites_after_the_leader_was_killed() {
     let server = env.server().unwrap();
     let definition = serde_json::to_value(Website::crd()).unwrap();
     server.install_crd(definition).unwrap();
-    let start = |name| Replica::start(home.path(), name);
-    let mut replicas: Vec<Replica> = ["one", "two", "three"].map(start).into();
+    let names = ["one", "two", "three"];
+    let mut replicas: Vec<Replica> = names.map(|name| start(home.path(), name)).into();
 
     let (at, first) = leader(server, &replicas).await;
     serve_site(server, "before", &replicas).await;
 
     let mut killed = replicas.remove(at);
-    // SIGKILL on Unix.
-    killed.process.kill().await.unwrap();
+    killed.kill().await;
 
     serve_site(server, "after", &replicas).await;
     let (_, second) = leader(server, &replicas).await;

@@ -11,8 +11,11 @@ mod outage;
 mod others;
 mod sharing;
 mod binary;
+mod replica;
 mod failover;
 mod production;
 mod namespaces;
 mod settled;
 mod webhooks;
+#[cfg(unix)]
+mod walk;

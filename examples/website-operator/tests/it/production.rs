@@ -12,7 +12,7 @@ use crate::binary::{configured, free_address, operator, site};
 const PAGE: &str = include_str!("../../../../crates/steersman/guide/production.md");
 
 /// Returns the documents of the page's YAML blocks, in their order.
-fn documents() -> impl Iterator<Item = Value> {
+pub(crate) fn documents() -> impl Iterator<Item = Value> {
     let blocks = PAGE.split("```yaml\n").skip(1);
     let blocks = blocks.filter_map(|block| block.split("```").next());
     let documents = blocks.flat_map(|block| block.split("\n---\n"));
@@ -20,7 +20,7 @@ fn documents() -> impl Iterator<Item = Value> {
 }
 
 /// Returns the objects of the manifest of the webhooks.
-fn webhook_objects() -> impl Iterator<Item = Value> {
+pub(crate) fn webhook_objects() -> impl Iterator<Item = Value> {
     let manifest = include_str!("../../manifests/webhooks.yaml");
     manifest
         .split("\n---\n")
@@ -28,7 +28,7 @@ fn webhook_objects() -> impl Iterator<Item = Value> {
 }
 
 /// Installs the definition of the Prometheus operator's kind, without its schema.
-fn install_service_monitors(server: &ApiServer) {
+pub(crate) fn install_service_monitors(server: &ApiServer) {
     let anything = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

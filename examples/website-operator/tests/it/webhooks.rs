@@ -1,7 +1,6 @@
 //! The webhooks of the program: processes with one API server over HTTPS, and certificates of their own authority.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,61 +8,28 @@ use steersman::CancellationToken;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::eventually;
 use tempfile::TempDir;
-use tokio::process::Child;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::binary::{configured, free_address, operator};
+use crate::binary::{configured, free_address};
+use crate::replica::{QUICK_ELECTION, Replica};
 
 const KIND: &str = "websites.web.example.com";
 const SECRET: &str = "website-operator-certificates";
 const PHASE: &str = "steersman/rotation-phase";
 
-/// One process of the operator. Dropping it kills the process.
-struct Replica {
-    process: Child,
-    log: PathBuf,
-    url: String,
-}
-
-impl Replica {
-    /// Starts a replica with authorities that overlap for a second.
-    fn start(home: &Path, name: &str) -> Self {
-        let address = free_address();
-        let settings = "operator:\n  certificate-overlap-seconds: 1\n";
-        std::fs::write(home.join("settings.yaml"), settings).unwrap();
-        let log = home.join(format!("{name}.log"));
-        let mut command = operator(home);
-        command
-            .env("KUBECONFIG", "config")
-            .args([
-                "--install",
-                "--leader-elect",
-                "--leader-election-namespace=default",
-                "--leader-election-lease-duration=3s",
-                "--leader-election-renew-deadline=2s",
-                "--leader-election-retry-period=500ms",
-                "--config=settings.yaml",
-                "--log-level=info",
-                "--log-format=json",
-            ])
-            .arg(format!("--webhook-bind-address={address}"))
-            .stdout(File::create(home.join(format!("{name}.out"))).unwrap())
-            .stderr(File::create(&log).unwrap());
-        Self {
-            process: command.spawn().unwrap(),
-            log,
-            url: format!("https://{address}"),
-        }
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap()
-    }
-
-    fn leads(&self) -> bool {
-        self.log().contains("this replica leads")
-    }
+/// Starts a replica with authorities that overlap for a second.
+fn start(home: &Path, name: &str) -> Replica {
+    let settings = "operator:\n  certificate-overlap-seconds: 1\n";
+    std::fs::write(home.join("settings.yaml"), settings).unwrap();
+    let webhooks = format!("--webhook-bind-address={}", free_address());
+    let arguments = [
+        "--install",
+        "--leader-election-namespace=default",
+        "--config=settings.yaml",
+        &webhooks,
+    ];
+    Replica::start(home, name, &[&QUICK_ELECTION[..], &arguments].concat())
 }
 
 /// Creates the configurations of `manifests/webhooks.yaml` for a Service of the namespace `default`.
@@ -97,7 +63,7 @@ async fn try_create(server: &ApiServer, spec: Value, name: &str) -> Result<Value
     send(server, "v1", "POST", "", &site("v1", name, &spec)).await
 }
 
-fn site(version: &str, name: &str, spec: &Value) -> Value {
+pub(crate) fn site(version: &str, name: &str, spec: &Value) -> Value {
     json!({
         "apiVersion": format!("web.example.com/{version}"), "kind": "Website",
         "metadata": {"name": name, "namespace": "default"}, "spec": spec,
@@ -105,7 +71,7 @@ fn site(version: &str, name: &str, spec: &Value) -> Value {
 }
 
 /// Sends a request to a path below the websites of a namespace. An answer that is no success is the error.
-async fn send(
+pub(crate) async fn send(
     server: &ApiServer,
     version: &str,
     method: &str,
@@ -125,7 +91,8 @@ async fn send(
         .uri(uri)
         .header("content-type", content);
     let request = request.body(body.to_string()).unwrap();
-    let response = server.service().oneshot(request).await.unwrap();
+    let response = server.service().oneshot(request).await;
+    let response = response.map_err(|error| error.to_string())?;
     let is_success = response.status().is_success();
     let bytes = collect(response.into_body()).await;
     let text = String::from_utf8(bytes).unwrap();
@@ -150,8 +117,8 @@ async fn running() -> (steersman_testenv::TestEnv, TempDir, Replica) {
     let (env, home) = configured().await;
     let server = env.server().unwrap();
     configure(server);
-    let replica = Replica::start(home.path(), "one");
-    server.route_service("default", "website-operator", 443, &replica.url);
+    let replica = start(home.path(), "one");
+    server.route_service("default", "website-operator", 443, &replica.url());
     answered(server, &[&replica]).await;
     (env, home, replica)
 }
@@ -323,7 +290,7 @@ async fn a_rotation_goes_on_after_its_leader_was_killed() {
             .ok_or_else(|| "it does not".to_owned())
     });
     eventually_leads.await.unwrap();
-    let standby = Replica::start(home.path(), "two");
+    let standby = start(home.path(), "two");
     let presents = eventually("the standby has the certificate", || async {
         let log = standby.log();
         log.contains("present the certificate")
@@ -332,7 +299,7 @@ async fn a_rotation_goes_on_after_its_leader_was_killed() {
     });
     presents.await.unwrap();
     // As in a cluster, the Service leads to the replica that stays.
-    server.route_service("default", "website-operator", 443, &standby.url);
+    server.route_service("default", "website-operator", 443, &standby.url());
     let (_, former) = rotation(server);
     let stop = CancellationToken::new();
     let kill = async {
@@ -344,7 +311,7 @@ async fn a_rotation_goes_on_after_its_leader_was_killed() {
                 .ok_or_else(|| "steady".to_owned())
         });
         begun.await.map_err(|error| error.to_string())?;
-        leader.process.kill().await.unwrap();
+        leader.kill().await;
         let (phase, _) = rotation(server);
         assert_ne!(phase, "steady", "killed in the middle");
         let ended = rotated(server, &former).await;
@@ -377,8 +344,8 @@ async fn an_operator_takes_over_the_websites_of_its_first_release() {
         );
         send(server, "v1alpha1", "POST", "", &site).await.unwrap();
     }
-    let replica = Replica::start(home.path(), "one");
-    server.route_service("default", "website-operator", 443, &replica.url);
+    let replica = start(home.path(), "one");
+    server.route_service("default", "website-operator", 443, &replica.url());
     let migrated = eventually("the websites are stored in v1", || async move {
         let definition = server
             .get("customresourcedefinitions.apiextensions.k8s.io", "", KIND)
