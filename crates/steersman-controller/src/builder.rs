@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use steersman_client::check_field_manager;
 use steersman_informer::Event;
-use steersman_object::{Kind, TypedObject};
+use steersman_object::{Kind, OwnedKinds, TypedObject};
 use steersman_workqueue::Priority;
 
 use crate::context::declared::{DeclaredKinds, PrimaryKind};
@@ -188,6 +188,12 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     pub fn owns_with<C: TypedObject>(mut self, predicate: impl Predicate<C>) -> Self {
         self.owned.push(Kind::of::<C>());
         self.watches_with::<C>(owner::<K>().controller_only(), predicate)
+    }
+}
+
+impl<K: TypedObject> OwnedKinds for ControllerBuilder<Primary<K>> {
+    fn owns<C: TypedObject>(self) -> Self {
+        self.owns::<C>()
     }
 }
 

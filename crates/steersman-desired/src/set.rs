@@ -3,7 +3,7 @@
 use std::fmt;
 
 use steersman_client::Client;
-use steersman_object::{Kind, Object, ObjectKey, TypedObject};
+use steersman_object::{Kind, Object, ObjectKey, OwnedKinds, TypedObject};
 
 use crate::child::{AbsentChild, Child, encode_error};
 use crate::child_id::ChildId;
@@ -62,7 +62,8 @@ impl DesiredSet {
     /// as children of it may exist: a child that is no longer in the code is found by its kind.
     ///
     /// The controller declares the same kinds with its own `owns`: then a change of a child runs the reconciler, which
-    /// corrects drift and continues with the children that come after it.
+    /// corrects drift and continues with the children that come after it. One function over [`OwnedKinds`] declares them
+    /// for both.
     pub fn owns<K: TypedObject>(self) -> Self {
         self.owns_kind::<K>(&Kind::of::<K>())
     }
@@ -137,6 +138,12 @@ impl DesiredSet {
         self.plan.members.push(member);
         self.plan.after.push(after);
         id
+    }
+}
+
+impl OwnedKinds for DesiredSet {
+    fn owns<K: TypedObject>(self) -> Self {
+        self.owns::<K>()
     }
 }
 

@@ -35,6 +35,7 @@
 //! - [`selection`] contains [`Selection`], the objects that a list selects.
 //! - [`status_conditions`] sets and finds the conditions of a status.
 //! - [`owner`] finds and builds owner references.
+//! - [`OwnedKinds`] is implemented by what declares the kinds of children.
 //! - [`policy_rule`] contains [`PolicyRule`], a rule of a role.
 //! - [`decode_json`] and [`decode_value`] decode the JSON of an object, with errors that name the field.
 //! - [`parse_duration`] reads durations as Go writes them.
@@ -53,6 +54,7 @@ pub mod selector;
 pub mod field_selector;
 pub mod selection;
 pub mod owner;
+pub mod owned_kinds;
 pub mod policy_rule;
 pub mod status_conditions;
 mod json;
@@ -70,6 +72,7 @@ pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use labels::Labels;
 pub use object::{Object, TypeInfo, TypedObject};
+pub use owned_kinds::OwnedKinds;
 pub use panics::{panic_text, task_panic_text};
 pub use policy_rule::PolicyRule;
 pub use report::{Report, report};

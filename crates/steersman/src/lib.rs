@@ -107,7 +107,9 @@ pub use steersman_controller::{
     Action, Context, Controller, Error, Reconciler, Request, handler, predicate, source,
 };
 pub use steersman_manager::{Manager, shutdown_signal};
-pub use steersman_object::{Kind, LabelSelector, ObjectKey, Selection, report, status_conditions};
+pub use steersman_object::{
+    Kind, LabelSelector, ObjectKey, OwnedKinds, Selection, report, status_conditions,
+};
 
 /// Makes a custom resource of a struct that is its spec; see [custom resources](crate#custom-resources).
 pub use kube_derive::CustomResource;
