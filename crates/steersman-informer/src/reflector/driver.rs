@@ -23,6 +23,7 @@ use crate::reflector::machine::ReflectorMachine;
 use crate::reflector::partial_list::PartialList;
 use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::{BookmarkEffect, Problem, Step, WatchEnd};
+use crate::reflector::version_check::VersionCheck;
 use steersman_api::Extent;
 
 /// The receiver of a reflector's deltas.
@@ -69,6 +70,7 @@ pub(crate) struct Reflector<L, S> {
     relists: u64,
     decode_batches: Option<DecodeBatches>,
     health: ServerHealth,
+    version_check: VersionCheck,
     /// The number of returns of the server at the last failure, and the time of that failure.
     failed: (u64, Instant),
     /// Whether a list was completed. The first list takes its turn in the cache.
@@ -83,6 +85,9 @@ const AT_LAST: Duration = Duration::from_secs(30);
 /// The longest time between two activities of a list, or until the response to a watch: more than the time limits of
 /// requests and of turns together.
 const LONGEST_REQUEST: Duration = Duration::from_secs(180);
+
+/// The longest time for which a check of a version delays the events of its watch.
+const LONGEST_CHECK: Duration = Duration::from_secs(5);
 
 /// The number of objects of a list after which the reflector notes its activity again.
 const NOTED_OBJECTS: usize = 1024;
@@ -118,6 +123,7 @@ where
             partial_list: PartialList::default(),
             decode_batches: options.decode_batches,
             health: options.health.clone(),
+            version_check: VersionCheck::default(),
             failed: (0, now()),
             listed: false,
             turn: None,
@@ -265,6 +271,12 @@ where
     }
 
     async fn watch(&mut self, options: WatchOptions, timeout: Duration) {
+        self.follow(options, timeout).await;
+        self.version_check.note_end(now(), timeout);
+    }
+
+    /// Opens a watch and follows it until it ends.
+    async fn follow(&mut self, options: WatchOptions, timeout: Duration) {
         let options = self.complete_options(options, timeout);
         self.request_metrics.ask_watch();
         self.expect_request();
@@ -275,6 +287,7 @@ where
         self.machine.handle_open(now());
         self.health.handle_answer();
         self.request_metrics.open_watch(now());
+        self.version_check.note_open(!options.initial_events, now());
         let mut initial = options.initial_events;
         let mut events = IngestStream::new(
             events,
@@ -284,7 +297,7 @@ where
             self.decode_batches,
         );
         loop {
-            let deadline = self.machine.deadline(now());
+            let deadline = self.version_check.or_before(self.machine.deadline(now()));
             self.sink.expect_activity(deadline);
             let event = tokio::select! {
                 event = tokio::time::timeout_at(deadline.into(), events.next()) => event,
@@ -292,6 +305,12 @@ where
             };
             let event = match event {
                 Ok(event) => event,
+                Err(_) if self.version_check.is_due(now()) => {
+                    match self.check_version(&options.resource_version).await {
+                        Some(unknown) => return self.fail(&unknown),
+                        None => continue,
+                    }
+                }
                 Err(_) if self.machine.handle_tick(now()) => {
                     return self.end(WatchEnd::Silent);
                 }
@@ -306,6 +325,7 @@ where
                 Some(StreamPart::Object(..) | StreamPart::Other(Ok(_)))
             ) {
                 self.request_metrics.count_event();
+                self.version_check.note_reached();
             }
             match event {
                 Some(StreamPart::Object(change, arrived)) => {
@@ -346,6 +366,24 @@ where
                 self.sink.report(self.machine.problem());
             }
         }
+    }
+
+    /// REFL-12: lists one object at the version of the watch. Returns the failure of a server that
+    /// has not reached that version.
+    async fn check_version(&mut self, after: &ResourceVersion) -> Option<Failure> {
+        let mut paging = Paging::new().page_size(1);
+        paging.version_match = Some(VersionMatch::NotOlderThan);
+        paging.resource_version = Some(after.clone());
+        let mut request = PageRequest::new(paging);
+        request.labels.clone_from(&self.labels);
+        request.fields.clone_from(&self.fields);
+        request.extent = Extent::Metadata;
+        match tokio::time::timeout(LONGEST_CHECK, self.list_watch.list(&request)).await {
+            Ok(Ok(_)) => self.version_check.note_reached(),
+            Ok(Err(error)) if error.is_version_too_large() => return Some(Failure::of(&error)),
+            Ok(Err(_)) | Err(_) => self.version_check.note_failure(now()),
+        }
+        None
     }
 
     /// Returns the options of a watch with the informer's own selectors and settings.
@@ -414,6 +452,7 @@ where
         self.expect_request();
         let items = self.partial_list.take();
         self.listed = true;
+        self.version_check.note_reached();
         self.turn = None;
         self.request_metrics.complete_list(items.len(), now());
         let replaced = Delta::Replaced {
@@ -433,6 +472,7 @@ where
 
     fn fail(&mut self, failure: &Failure) {
         if failure.is_outage() {
+            self.version_check.note_outage();
             let returns = self.health.handle_failure(now());
             if returns > self.failed.0 {
                 // The server has returned since the last failure, so this failure starts a new

@@ -1,8 +1,10 @@
 //! Informers of the embedded server: requests are counted, watches cut, versions expired.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -11,6 +13,8 @@ use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_informer::{InformerOptions, Reason, State};
 use steersman_object::{Kind, LabelSelector, ObjectKey};
+
+use tower::ServiceExt as _;
 
 use super::world::{MAPS, World, delete, next, put, server, take};
 
@@ -321,4 +325,64 @@ async fn selectors_are_sent_to_the_server() {
         server.merge_patch(MAPS, "default", "a", &back).unwrap();
         assert_eq!(next(&mut seen).await, "+a");
     }
+}
+
+// REFL-12
+#[tokio::test(start_paused = true)]
+async fn refl_12_a_server_restored_from_an_older_snapshot_is_listed_again() {
+    for watch_list in [true, false] {
+        let first = server();
+        put(&first, "a", "1");
+        let older = first.snapshot();
+        for value in ["2", "3", "4"] {
+            put(&first, "a", value);
+        }
+        put(&first, "lost", "1");
+        let present = Arc::new(Mutex::new(first.clone()));
+        let behind = Arc::clone(&present);
+        let service = tower::service_fn(move |request| behind.lock().service().oneshot(request));
+        let connection = Connection::in_process(service, "default");
+        let world: World<ConfigMap> = World::over(
+            &connection,
+            &first,
+            Kind::of::<ConfigMap>(),
+            options().watch_list(watch_list),
+        );
+        let mut seen = world.informer.subscribe();
+        assert_eq!(take(&mut seen, 3).await, ["+a", "+lost", "synced"]);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let second = ApiServer::builder().restore(older).build();
+        assert!(second.revision() < first.revision());
+        *present.lock() = second.clone();
+        let restarted = tokio::time::Instant::now();
+        first.faults().cut_watches();
+        let mut words = take(&mut seen, 2).await;
+        words.sort();
+        assert_eq!(words, ["-lost?", "~a"]);
+        // Five seconds of silence, and three in which the server waits for the revision.
+        assert!(restarted.elapsed() < Duration::from_secs(12));
+        put(&second, "new", "1");
+        assert_eq!(next(&mut seen).await, "+new");
+        assert!(world.informer.state().is_synced());
+        assert_eq!(
+            second.requests().watches(MAPS),
+            if watch_list { 1 } else { 2 }
+        );
+    }
+}
+
+// REFL-12
+#[tokio::test(start_paused = true)]
+async fn refl_12_a_watch_that_is_resumed_at_the_same_server_is_checked_once() {
+    let server = server();
+    put(&server, "a", "1");
+    let world = World::of_maps(&server, options());
+    world.informer.wait_for_sync().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    server.requests().clear();
+    server.faults().cut_watches();
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    let log = server.requests();
+    assert_eq!((log.watches(MAPS), log.lists(MAPS)), (1, 1));
+    assert!(world.informer.state().is_synced());
 }
