@@ -1,5 +1,7 @@
 //! Tests of lists: pages, selectors, versions.
 
+mod future_reads;
+
 use serde_json::json;
 
 use crate::support::{

@@ -10,7 +10,6 @@ mod crds;
 mod discovery;
 mod faults;
 mod field_managers;
-mod future_reads;
 mod golden;
 mod https;
 mod kinds;
