@@ -62,14 +62,18 @@ impl Webhooks {
         ObjectKey::namespaced(&self.namespace, NAME)
     }
 
-    /// Returns the server, with certificates of its own authority.
+    /// Returns the server, with the certificate of `--webhook-cert-path`, or else with certificates of its own
+    /// authority.
     pub fn server(&self, config: &Config<Settings>) -> WebhookServer {
-        config
+        let server = config
             .webhook_server(&*self.address)
             .defaulter::<Website>(WebsiteRules)
             .validator::<Website>(WebsiteRules)
-            .conversions(conversions())
-            .certificates(self.certificates(config.operator.certificate_overlap()))
+            .conversions(conversions());
+        match config.has_webhook_certificate() {
+            true => server,
+            false => server.certificates(self.certificates(config.operator.certificate_overlap())),
+        }
     }
 
     /// Returns the definition with both versions, which this server converts.
