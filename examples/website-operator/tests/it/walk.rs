@@ -25,6 +25,7 @@ async fn nothing_is_lost_and_nothing_is_silent_in_production() {
     a_standby_follows_a_killed_leader(&mut operator).await;
     a_standby_follows_a_stopped_leader(&mut operator).await;
     one_replica_leads_after_an_outage(&mut operator).await;
+    an_expired_certificate_is_shown(&mut operator).await;
     a_missing_right_to_write_delays_only_its_object(&mut operator).await;
     a_missing_right_to_read_is_named_until_it_is_granted(&mut operator).await;
     a_settled_operator_restarts_without_a_write(&mut operator).await;
@@ -109,6 +110,33 @@ async fn one_replica_leads_after_an_outage(operator: &mut Installation) {
     let (_, next) = operator.leader().await;
     assert_ne!(next, before);
     operator.ready().await;
+}
+
+/// A third replica gets its certificate from files, and keeps to them: it stands by, and the Service does not lead to it.
+async fn an_expired_certificate_is_shown(operator: &mut Installation) {
+    operator.write_certificate(2002);
+    operator.start(&["--webhook-cert-path=certificates"]);
+    let replica = operator.replicas.last().unwrap();
+    operator
+        .until("the certificate is named", || async {
+            let (status, checks) = get(replica.address("health-probe"), "/readyz").await?;
+            let is_probed = status == 500 && checks.contains("[-]webhook failed");
+            let log = json_lines(&replica.log())?;
+            match is_probed && log.iter().any(is_expiry) {
+                true => Ok(()),
+                false => Err(checks),
+            }
+        })
+        .await;
+    let end = "steersman_certificate_not_after_timestamp_seconds";
+    let end = operator.metric(replica, end).await;
+    assert_eq!(end, Ok(1_009_843_200.0), "2002-01-01");
+    // Its issuer writes another one.
+    operator.write_certificate(2400);
+    operator.ready().await;
+    let mut replica = operator.take(operator.replicas.len() - 1);
+    let status = replica.terminate().await;
+    assert!(status.success(), "{status}\n{}", replica.log());
 }
 
 async fn a_missing_right_to_write_delays_only_its_object(operator: &mut Installation) {
@@ -237,7 +265,8 @@ async fn is_idle(operator: &Installation, leader: &Replica) {
 fn no_error_is_unexpected(operator: &Installation) {
     let mut lines = operator.lines();
     lines.retain(|line| line["level"] == "error");
-    lines.retain(|line| !is_refusal(line));
+    assert!(lines.iter().any(is_expiry) && lines.iter().any(is_refusal));
+    lines.retain(|line| !is_expiry(line) && !is_refusal(line));
     let mut messages: Vec<_> = lines
         .iter()
         .map(|line| line["msg"].as_str().unwrap())
@@ -249,6 +278,12 @@ fn no_error_is_unexpected(operator: &Installation) {
         "this replica lost the lease: its work stops",
     ];
     assert_eq!(messages, expected, "{lines:#?}");
+}
+
+/// Returns whether a line says that the certificate has expired.
+fn is_expiry(line: &Map<String, Value>) -> bool {
+    let text = Value::from(line.clone()).to_string();
+    line["level"] == "error" && text.contains("expired at 2002-01-01")
 }
 
 /// Returns whether a line says that a ConfigMap may not be created.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::PathBuf;
 
+use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Map, Value, json};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::auth::User;
@@ -81,9 +82,18 @@ impl Installation {
         self.env.server().unwrap()
     }
 
-    /// Returns the path of a file or folder that the replicas see below its name.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.home.path().join(name)
+    /// Writes a certificate that is valid from 2001 until the first day of a year, into the folder `certificates` that
+    /// the replicas see.
+    pub(super) fn write_certificate(&self, until: i32) {
+        let key = KeyPair::generate().unwrap();
+        let mut certificate = CertificateParams::new(vec![NAME.to_owned()]).unwrap();
+        certificate.not_before = rcgen::date_time_ymd(2001, 1, 1);
+        certificate.not_after = rcgen::date_time_ymd(until, 1, 1);
+        let chain = certificate.self_signed(&key).unwrap().pem();
+        let folder = self.home.path().join("certificates");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("tls.crt"), chain).unwrap();
+        std::fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
     }
 
     /// Starts a replica with the arguments of the Deployment, of the test, and these. Files and ports are of this
@@ -103,7 +113,7 @@ impl Installation {
         let further = further.map(|&argument| argument.to_owned());
         let arguments: Vec<String> = of_page.chain(further).collect();
         let name = format!("replica-{}", self.logs.len());
-        self.logs.push(self.path(&format!("{name}.log")));
+        self.logs.push(self.home.path().join(format!("{name}.log")));
         let replica = Replica::start(self.home.path(), &name, &arguments);
         self.replicas.push(replica);
         self.route();
