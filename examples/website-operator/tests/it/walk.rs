@@ -292,6 +292,13 @@ fn is_refusal(line: &Map<String, Value>) -> bool {
     line["level"] == "error" && error.is_some_and(|error| error.contains(NO_CREATE))
 }
 
+/// Returns whether a line says that the outage made a reconcile fail, which is repeated.
+fn is_of_outage(line: &Map<String, Value>) -> bool {
+    let error = line.get("error").and_then(Value::as_str);
+    line["msg"] == "reconcile failed"
+        && error.is_some_and(|error| error.contains("cannot be reached"))
+}
+
 /// Checks that the server refused what the walk took away, and nothing else.
 fn no_right_of_the_page_is_missing(operator: &Installation) {
     let taken_away = [("configmaps", Some(Verb::Create)), ("deployments", None)];
