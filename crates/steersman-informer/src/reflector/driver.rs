@@ -1,5 +1,7 @@
 //! Driver: executes the machine's steps against a [`ListWatch`] and sends deltas.
 
+mod quiet_watch;
+
 use std::time::{Duration, Instant};
 
 use futures::StreamExt as _;
@@ -85,9 +87,6 @@ const AT_LAST: Duration = Duration::from_secs(30);
 /// The longest time between two activities of a list, or until the response to a watch: more than the time limits of
 /// requests and of turns together.
 const LONGEST_REQUEST: Duration = Duration::from_secs(180);
-
-/// The longest time for which a check of a version delays the events of its watch.
-const LONGEST_CHECK: Duration = Duration::from_secs(5);
 
 /// The number of objects of a list after which the reflector notes its activity again.
 const NOTED_OBJECTS: usize = 1024;
@@ -303,20 +302,10 @@ where
                 event = tokio::time::timeout_at(deadline.into(), events.next()) => event,
                 () = self.sink.wants_list(self.extent, self.relists) => return,
             };
-            let event = match event {
-                Ok(event) => event,
-                Err(_) if self.version_check.is_due(now()) => {
-                    match self.check_version(&options.resource_version).await {
-                        Some(unknown) => return self.fail(&unknown),
-                        None => continue,
-                    }
-                }
-                Err(_) if self.machine.handle_tick(now()) => {
-                    return self.end(WatchEnd::Silent);
-                }
-                Err(_) => {
-                    self.sink.report(self.machine.problem());
-                    continue;
+            let Ok(event) = event else {
+                match self.is_quiet_watch_kept(&options.resource_version).await {
+                    true => continue,
+                    false => return,
                 }
             };
             let degraded = self.machine.problem().is_some();
@@ -366,24 +355,6 @@ where
                 self.sink.report(self.machine.problem());
             }
         }
-    }
-
-    /// REFL-12: lists one object at the version of the watch. Returns the failure of a server that
-    /// has not reached that version.
-    async fn check_version(&mut self, after: &ResourceVersion) -> Option<Failure> {
-        let mut paging = Paging::new().page_size(1);
-        paging.version_match = Some(VersionMatch::NotOlderThan);
-        paging.resource_version = Some(after.clone());
-        let mut request = PageRequest::new(paging);
-        request.labels.clone_from(&self.labels);
-        request.fields.clone_from(&self.fields);
-        request.extent = Extent::Metadata;
-        match tokio::time::timeout(LONGEST_CHECK, self.list_watch.list(&request)).await {
-            Ok(Ok(_)) => self.version_check.note_reached(),
-            Ok(Err(error)) if error.is_version_too_large() => return Some(Failure::of(&error)),
-            Ok(Err(_)) | Err(_) => self.version_check.note_failure(now()),
-        }
-        None
     }
 
     /// Returns the options of a watch with the informer's own selectors and settings.

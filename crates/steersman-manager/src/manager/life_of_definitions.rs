@@ -14,6 +14,9 @@ use super::Manager;
 use crate::error::Error;
 use crate::order::Group;
 
+/// The end of the relist of each kind.
+type Relists = BTreeMap<Gvk, Arc<OnceCell<()>>>;
+
 /// What the controllers of a leader wait for before they write.
 #[derive(Clone)]
 pub(crate) struct LeaderConditions {
@@ -23,7 +26,7 @@ pub(crate) struct LeaderConditions {
     certificates: Option<BuiltInCertificates>,
     cache: Cache,
     /// The kinds that are listed again, each once, because this process has changed their definitions.
-    relists: Arc<Mutex<BTreeMap<Gvk, Arc<OnceCell<()>>>>>,
+    relists: Arc<Mutex<Relists>>,
 }
 
 impl LeaderConditions {

@@ -1,0 +1,55 @@
+//! Driver: what becomes of a watch that delivers nothing.
+
+use std::time::Duration;
+
+use steersman_api::{ListWatch, PageRequest, Paging, VersionMatch};
+use steersman_object::ResourceVersion;
+
+use super::{DeltaSink, Reflector, now};
+use crate::reflector::failure::Failure;
+use crate::reflector::step::WatchEnd;
+use steersman_api::Extent;
+
+/// The longest time for which a check of a version delays the events of its watch.
+const LONGEST_CHECK: Duration = Duration::from_secs(5);
+
+impl<L, S> Reflector<L, S>
+where
+    L: ListWatch,
+    S: DeltaSink,
+{
+    /// Decides at a deadline without an event whether the watch goes on; one that does not has ended or failed.
+    pub(super) async fn is_quiet_watch_kept(&mut self, after: &ResourceVersion) -> bool {
+        if self.version_check.is_due(now()) {
+            let unknown = self.check_version(after).await;
+            if let Some(unknown) = &unknown {
+                self.fail(unknown);
+            }
+            return unknown.is_none();
+        }
+        if self.machine.handle_tick(now()) {
+            self.end(WatchEnd::Silent);
+            return false;
+        }
+        self.sink.report(self.machine.problem());
+        true
+    }
+
+    /// REFL-12: lists one object at the version of the watch. Returns the failure of a server that
+    /// has not reached that version.
+    async fn check_version(&mut self, after: &ResourceVersion) -> Option<Failure> {
+        let mut paging = Paging::new().page_size(1);
+        paging.version_match = Some(VersionMatch::NotOlderThan);
+        paging.resource_version = Some(after.clone());
+        let mut request = PageRequest::new(paging);
+        request.labels.clone_from(&self.labels);
+        request.fields.clone_from(&self.fields);
+        request.extent = Extent::Metadata;
+        match tokio::time::timeout(LONGEST_CHECK, self.list_watch.list(&request)).await {
+            Ok(Ok(_)) => self.version_check.note_reached(),
+            Ok(Err(error)) if error.is_version_too_large() => return Some(Failure::of(&error)),
+            Ok(Err(_)) | Err(_) => self.version_check.note_failure(now()),
+        }
+        None
+    }
+}
