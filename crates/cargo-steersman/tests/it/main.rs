@@ -15,3 +15,4 @@ mod dev_role;
 mod scaffold;
 mod under_its_role;
 mod upgrade;
+mod versions;

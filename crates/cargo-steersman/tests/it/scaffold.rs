@@ -9,6 +9,7 @@ use crate::cargo::{
     workspace,
 };
 use crate::under_its_role::works_under_its_role;
+use crate::versions::{a_first_object_has_all_fields, rename_a_field};
 
 pub(crate) const NEW: [&str; 4] = ["new", "greeter", "--kind", "Greeting"];
 
@@ -163,13 +164,16 @@ async fn a_new_operator_compiles_without_warnings_outside_of_the_workspace() {
     for words in additions {
         succeeds(steersman(&folder).arg("add").args(words));
     }
+    rename_a_field(&folder);
     // `dev` can apply it only if it installs the definition.
     let object = folder.join("tests/objects/backup.yaml");
     std::fs::copy(object, folder.join("config/samples/backup.yaml")).unwrap();
     cargo(&folder, &["fmt", "--check"]);
     test_with_clippy(&folder);
     works(&folder, &["--offline"]);
-    works_under_its_role(&folder, &folder.join("target/debug/greeter")).await;
+    let program = folder.join("target/debug/greeter");
+    a_first_object_has_all_fields(&folder, &program).await;
+    works_under_its_role(&folder, &program).await;
 }
 
 /// Runs an operator until its samples are ready, and generates its manifests.
