@@ -4,6 +4,7 @@
 //! overwritten (SRV-DATA-1).
 
 mod called_as;
+mod durability;
 mod flags;
 mod command_line;
 mod problem;
@@ -11,6 +12,7 @@ mod process;
 mod request_news;
 mod flag_file;
 mod data;
+mod log_keeper;
 mod seed;
 mod run;
 mod etcd;

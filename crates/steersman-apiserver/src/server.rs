@@ -75,23 +75,24 @@ impl ApiServerBuilder {
             watch_timeout: self.watch_timeout,
         };
         let mut registry = Registry::new(self.registry, clock());
-        if let Some(snapshot) = &self.snapshot {
-            registry.restore(snapshot);
-            registry.bootstrap(clock());
+        if let Some(recovery) = &self.recovery {
+            registry.recover(recovery);
         }
         for (token, user) in self.static_tokens {
             registry.add_token(token, user, false);
         }
         let migrator = Arc::new(MigratorTask::new(registry.migrates_storage()));
-        let log = RequestLog::new(self.log_capacity);
-        let context = Arc::new(Context::new(
-            registry,
-            clock,
-            tuning,
-            (log, Faults::new(seed)),
-        ));
+        let parts = (RequestLog::new(self.log_capacity), Faults::new(seed));
+        let mut context = Context::new(registry, clock, tuning, parts);
+        if let Some(wal) = self.wal {
+            context.log_writes(wal);
+        }
+        if self.recovery.is_some() {
+            let now = context.now();
+            context.with_registry(|registry| registry.bootstrap(now));
+        }
         let server = ApiServer {
-            context,
+            context: Arc::new(context),
             migrator,
             #[cfg(feature = "player")]
             player: Player::new(&self.played, seed),

@@ -38,6 +38,8 @@ pub trait PlayedServer: Send + Sync + 'static {
     fn now(&self) -> Timestamp;
     /// Returns a receiver that is marked changed at every write to the store.
     fn changes(&self) -> watch::Receiver<u64>;
+    /// Waits until the writes of earlier turns are in the write-ahead log of the server, if it has one.
+    fn caught_up(&self) -> impl Future<Output = ()> + Send;
     /// Calls `work` with the registry locked, then wakes the watches of what changed. A request that waits
     /// for the registry gets it next.
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R;
@@ -101,6 +103,11 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
         let Some(now) = server.upgrade() else {
             return;
         };
+        // A log that is slower than the player bounds the number of transactions that wait (WAL-5).
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = now.caught_up() => {}
+        }
         // The object that was looked at when a turn panicked (the panic message names it) is
         // ignored until it changes; all others continue to be played (PLAY-6).
         let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driver.tick())));

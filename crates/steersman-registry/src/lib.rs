@@ -60,8 +60,10 @@ pub use requests::options::{
     DeleteOptions, Deleted, GetOptions, ListOptions, Object, Page, PatchKind, Preconditions,
     Subresource, Target, WatchEvent, WatchOptions, WriteOptions, Written,
 };
+pub use state::recovery::Recovery;
 pub use state::registry::{Registry, RegistryOptions};
 pub use state::snapshot::{Snapshot, SnapshotError};
+pub use state::transaction::{Transaction, TransactionError};
 pub use subresources::bearer::ValidToken;
 pub use subresources::review::is_review;
 pub use verbs::acts::ActRequest;

@@ -1,8 +1,11 @@
-//! Room: the state of the server: `Registry`, its pending work, and its snapshots.
+//! Room: the state of the server: `Registry`, its pending work, its snapshots and its transactions.
 
 pub(crate) mod verb_state;
 pub(crate) mod pending_work;
 pub(crate) mod service_network;
+pub(crate) mod recorder;
 pub(crate) mod registry;
 mod internal_reads;
+pub(crate) mod transaction;
 pub(crate) mod snapshot;
+pub(crate) mod recovery;

@@ -12,8 +12,9 @@ use parking_lot::Mutex;
 use steersman_registry::auth::Impersonations;
 use steersman_registry::store::AfterWrites;
 use steersman_registry::webhook::PendingCalls;
-use steersman_registry::{Attempt, Registry};
+use steersman_registry::{Attempt, Registry, Snapshot};
 use steersman_schema::resource::StorageKey;
+use steersman_text::status::Status;
 
 use tokio::sync::watch;
 
@@ -25,6 +26,7 @@ use crate::http::requests::auth::{self, AuthOutcome, Caller};
 use crate::http::requests::query::Query;
 use crate::http::requests::request_info;
 use crate::http::webhooks::client::Webhooks;
+use crate::wal::WriteAheadLog;
 use crate::watch_wakers::WatchWaker;
 
 /// Returns the current wall time.
@@ -62,13 +64,20 @@ pub(crate) struct Context {
     /// Calls webhooks for admission and for conversion.
     pub(crate) webhooks: Webhooks,
     impersonations: Mutex<Impersonations>,
+    /// Keeps the changes outside this process; `None` if nothing does.
+    wal: Option<WriteAheadLog>,
 }
 
 /// What is left to do after some work with the registry, once it is unlocked.
 struct AfterLock<R> {
     result: std::thread::Result<R>,
-    /// The storages that changed.
+    /// Whether a storage changed.
+    has_changed: bool,
+    /// The storages with watches to wake now: those that changed, unless the changes are not in the
+    /// write-ahead log yet.
     changed: Vec<StorageKey>,
+    /// Whether a transaction was added to the write-ahead log.
+    is_logged: bool,
     writes: AfterWrites,
 }
 
@@ -92,7 +101,18 @@ impl Context {
             documents: Mutex::default(),
             webhooks: Webhooks::default(),
             impersonations: Mutex::default(),
+            wal: None,
         }
+    }
+
+    /// Adds all changes from now on to a write-ahead log.
+    pub(crate) fn log_writes(&mut self, wal: WriteAheadLog) {
+        let changes = self.changes.clone();
+        let registry = self.registry.get_mut();
+        registry.record_transactions();
+        let wake = Box::new(move |changed: &[StorageKey]| changes.notify(changed));
+        wal.begin(registry.revision(), wake);
+        self.wal = Some(wal);
     }
 
     /// Returns the current wall time.
@@ -109,17 +129,24 @@ impl Context {
     /// deletions that the panic prevented are drawn by the next verb that does so.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
-        let done = AfterLock::of(&mut registry, work);
+        let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
         drop(registry);
         self.finish(done)
     }
 
     /// Wakes the watches of what changed, and finishes the writes.
     fn finish<R>(&self, done: AfterLock<R>) -> R {
+        if done.has_changed {
+            self.any_change.send_modify(|version| *version += 1);
+        }
         if !done.changed.is_empty() {
-            self.wake(&done.changed);
+            self.changes.notify(&done.changed);
         }
         done.writes.finish();
+        // After the objects are serialised, so that the task of the log need not do it.
+        if let Some(wal) = self.wal.as_ref().filter(|_| done.is_logged) {
+            wal.announce();
+        }
         done.result.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
@@ -142,8 +169,60 @@ impl Context {
         }
     }
 
-    /// Calls the webhooks of a question without holding the lock.
+    /// Waits until every change so far is in the write-ahead log, also while the log cannot be written.
+    /// Without a log it returns at once.
+    pub(crate) async fn caught_up(&self) {
+        if let Some(wal) = &self.wal {
+            wal.caught_up().await;
+        }
+    }
+
+    /// Refuses a write while the write-ahead log cannot be written.
+    pub(crate) fn check_writable(&self) -> Result<(), Status> {
+        match self.log_failure() {
+            Some(why) => Err(unwritable(&why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until every revision that an answer may show is in the write-ahead log (WAL-1).
+    ///
+    /// # Errors
+    /// The log cannot be written: 503 for a read, and 500 for a write, and its outcome is unknown then
+    /// (WAL-4).
+    pub(crate) async fn kept(&self, is_read: bool) -> Result<(), Status> {
+        let Some(wal) = &self.wal else {
+            return Ok(());
+        };
+        wal.settled().await.map_err(|why| {
+            if is_read {
+                return unwritable(&why);
+            }
+            Status::internal(format!(
+                "the write is not in the write-ahead log, so it is lost if the server ends now: {why}"
+            ))
+        })
+    }
+
+    /// Returns why the write-ahead log cannot be written at the moment.
+    pub(crate) fn log_failure(&self) -> Option<Arc<str>> {
+        self.wal.as_ref().and_then(WriteAheadLog::failure)
+    }
+
+    /// Takes a snapshot. The next transaction starts a file of the write-ahead log.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.with_registry(|registry| {
+            if let Some(wal) = &self.wal {
+                wal.cut();
+            }
+            registry.snapshot()
+        })
+    }
+
+    /// Calls the webhooks of a question without holding the lock. A webhook, as any client, sees no
+    /// revision that is not in the write-ahead log (WAL-1).
     pub(crate) async fn put(&self, question: PendingCalls, attempt: &mut Attempt) {
+        self.caught_up().await;
         let resolve = |namespace: &str, name: &str, port: u16| {
             self.with_registry(|registry| registry.service_address(namespace, name, port))
         };
@@ -201,11 +280,13 @@ impl Context {
     pub(crate) fn subscribe_to_changes(&self) -> watch::Receiver<u64> {
         self.any_change.subscribe()
     }
+}
 
-    fn wake(&self, changed: &[StorageKey]) {
-        self.any_change.send_modify(|version| *version += 1);
-        self.changes.notify(changed);
-    }
+/// Returns the refusal of a request while the write-ahead log cannot be written. It was not carried out,
+/// so the client may repeat it.
+fn unwritable(why: &str) -> Status {
+    let message = format!("the write-ahead log cannot be written: {why}");
+    Status::failure(503, "ServiceUnavailable", message).with_retry_after(1)
 }
 
 #[cfg(feature = "player")]
@@ -218,9 +299,13 @@ impl steersman_player::PlayedServer for Context {
         self.subscribe_to_changes()
     }
 
+    async fn caught_up(&self) {
+        self.caught_up().await;
+    }
+
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
         let mut registry = self.registry.lock();
-        let done = AfterLock::of(&mut registry, work);
+        let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
         // The player locks again at once; a request that waits goes first (PLAY-7).
         parking_lot::MutexGuard::unlock_fair(registry);
         self.finish(done)
@@ -228,13 +313,29 @@ impl steersman_player::PlayedServer for Context {
 }
 
 impl<R> AfterLock<R> {
-    fn of(registry: &mut Registry, work: impl FnOnce(&mut Registry) -> R) -> Self {
+    fn of(
+        registry: &mut Registry,
+        wal: Option<&WriteAheadLog>,
+        work: impl FnOnce(&mut Registry) -> R,
+    ) -> Self {
+        if let Some(wal) = wal {
+            registry.show_until(wal.kept_revision());
+        }
         let result = catch_unwind(AssertUnwindSafe(|| work(registry)));
         // A panicked request leaves warnings that have no client any more.
         registry.take_warnings();
+        let mut changed = registry.take_changed();
+        let has_changed = !changed.is_empty();
+        let transaction = registry.take_transaction();
+        let is_logged = transaction.is_some();
+        if let (Some(wal), Some(transaction)) = (wal, transaction) {
+            wal.add(transaction, std::mem::take(&mut changed));
+        }
         Self {
             result,
-            changed: registry.take_changed(),
+            has_changed,
+            changed,
+            is_logged,
             writes: registry.take_after_writes(),
         }
     }

@@ -207,7 +207,11 @@ impl ApiService {
             return refused(refusal, None);
         }
         let asked = (parts.method.as_str(), path);
-        admin::answer(&self.context, &auth.user, asked, query, &body)
+        let reply = admin::answer(&self.context, &auth.user, asked, query, &body);
+        match self.context.kept(false).await {
+            Ok(()) => reply,
+            Err(status) => Reply::status(&status, Format::Json),
+        }
     }
 
     async fn answer<B>(
@@ -240,6 +244,7 @@ impl ApiService {
                 query,
                 if_none_match,
                 has_issuer,
+                log_failure: self.context.log_failure(),
             };
             if let Some(document) = IssuerDocument::of(route) {
                 let answer = |registry: &mut Registry| issuer::answer(document, &ask, registry);
@@ -266,6 +271,7 @@ impl ApiService {
         let body = if reads {
             Bytes::new()
         } else {
+            self.context.check_writable()?;
             read(&parts.headers, body).await?
         };
         let now = self.context.now();
@@ -273,7 +279,11 @@ impl ApiService {
         // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and
         // is run again with the answer.
         let perform = |registry: &mut Registry| verbs::perform(registry, &call, &mut body, now);
-        let asking = future_reads::run(&self.context, perform);
+        let asking = async {
+            let (outcome, warnings) = future_reads::run(&self.context, perform).await;
+            let kept = self.context.kept(reads).await;
+            (kept.map_err(Refusal::from).and(outcome), warnings)
+        };
         let (outcome, warnings) = match verb {
             Some(Verb::Watch) => asking.await,
             _ => {

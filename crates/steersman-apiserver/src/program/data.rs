@@ -1,56 +1,78 @@
-//! Driver: the data directory: one file, written under another name and then renamed.
+//! Driver: the data directory: the last save, the one before it, and the write-ahead log.
+//!
+//! A save is a file that is written under another name and then renamed. The log has the transactions
+//! after it. Each transaction has a number, and a save names the last one that it includes: whichever
+//! files a crash leaves, they are one state or an error (WAL-2).
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, BufWriter, Write as _};
+mod folder;
+mod frame;
+mod saved_state;
+mod log_writer;
+#[cfg(test)]
+mod simulated;
+#[cfg(test)]
+mod crash_tests;
+
+use std::fs::{File, TryLockError};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use steersman_registry::Snapshot;
 
+use folder::{DiskFolder, Folder, OpenFile as _};
+use saved_state::{BEFORE, STATE, count_before, log_files};
+
+pub(crate) use log_writer::LogWriter;
+pub(crate) use saved_state::SavedState;
+
+use super::durability::Durability;
 use super::flag_file::FlagFile;
 use super::problem::Problem;
 
-const STATE: &str = "state.json";
-const BEFORE: &str = "state.before.json";
 const NEXT: &str = "state.next.json";
 const LOCK: &str = "lock";
 
+/// Size in bytes of the log's last file below which no save replaces it, so that small states are not
+/// saved all the time.
+pub(crate) const LOG_MIN: u64 = 16 << 20;
+
 /// A folder to which only this process saves.
 #[derive(Debug)]
-pub(crate) struct DataDir {
-    folder: PathBuf,
+pub(crate) struct DataDir<F: Folder = DiskFolder> {
+    folder: F,
+    path: PathBuf,
     /// Whether a save waits until the disk has stored it.
     synced: bool,
+    /// The number of the last transaction in the last save.
+    saved: Mutex<Option<u64>>,
+    /// The size of the last save, in bytes.
+    save_bytes: AtomicU64,
+    /// The size of the log's last file, in bytes.
+    log_bytes: AtomicU64,
     // Held for the lifetime of this value; the operating system releases it when the process ends.
-    _lock: File,
+    _lock: Option<File>,
 }
 
 impl DataDir {
-    /// Creates the folder if it does not exist, and reads the last save.
-    pub(crate) fn open(folder: &Path) -> Result<(Self, Option<Snapshot>), Problem> {
-        std::fs::create_dir_all(folder).map_err(file(folder))?;
-        let path = folder.join(LOCK);
-        let lock = File::create(&path).map_err(file(&path))?;
+    /// Creates the folder if it does not exist, and reads the last save and the log.
+    pub(crate) fn open(path: &Path) -> Result<(Self, Option<SavedState>), Problem> {
+        std::fs::create_dir_all(path).map_err(file(path))?;
+        let lock_path = path.join(LOCK);
+        let lock = File::create(&lock_path).map_err(file(&lock_path))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let path = folder.to_owned();
+                let path = path.to_owned();
                 return Err(Problem::InUse { path });
             }
-            Err(TryLockError::Error(source)) => return Err(file(&path)(source)),
+            Err(TryLockError::Error(source)) => return Err(file(&lock_path)(source)),
         }
-        let data = Self {
-            folder: folder.to_owned(),
-            synced: true,
-            _lock: lock,
-        };
-        // A process that died between the two renames of a save left the state under the other
-        // name.
-        for name in [STATE, BEFORE] {
-            if let Some(snapshot) = data.read(name)? {
-                return Ok((data, Some(snapshot)));
-            }
-        }
-        Ok((data, None))
+        let (mut data, saved) = Self::load(DiskFolder(path.to_owned()), path)?;
+        data._lock = Some(lock);
+        Ok((data, saved))
     }
 
     /// Leaves it to the operating system when saves reach the disk.
@@ -58,77 +80,139 @@ impl DataDir {
         self.synced = false;
         self
     }
+}
 
-    fn read(&self, name: &str) -> Result<Option<Snapshot>, Problem> {
-        let path = self.folder.join(name);
-        let text = match std::fs::read(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(file(&path)(error)),
+impl<F: Folder> DataDir<F> {
+    /// Reads the last save and the log of a folder.
+    fn load(folder: F, path: &Path) -> Result<(Self, Option<SavedState>), Problem> {
+        let saved = saved_state::read(&folder, path)?;
+        let log_bytes = saved.as_ref().and_then(|saved| saved.last_file.as_ref());
+        let save_bytes = saved.as_ref().map_or(0, |saved| saved.snapshot.len());
+        let data = Self {
+            folder,
+            path: path.to_owned(),
+            synced: true,
+            saved: Mutex::new(saved.as_ref().map(|saved| saved.in_snapshot)),
+            save_bytes: AtomicU64::new(save_bytes as u64),
+            log_bytes: AtomicU64::new(log_bytes.map_or(0, |last| last.length as u64)),
+            _lock: None,
         };
-        match Snapshot::read(&text) {
-            Ok(snapshot) => Ok(Some(snapshot)),
-            // SRV-DATA-1: the program ends here, before it could overwrite the file.
-            Err(source) => {
-                let before = Some(self.folder.join(BEFORE));
-                let before = before.filter(|before| *before != path && before.exists());
-                Err(Problem::Corrupt {
-                    before,
-                    path,
-                    source,
-                })
-            }
-        }
+        Ok((data, saved))
+    }
+
+    /// Opens the log to append to it. An incomplete append at its end is cut off.
+    pub(crate) fn log_writer(
+        self: &Arc<Self>,
+        saved: Option<&SavedState>,
+        durability: Durability,
+    ) -> Result<LogWriter<F>, Problem> {
+        let last = saved.and_then(|saved| saved.last_file.as_ref());
+        let is_synced = durability == Durability::Fsync;
+        let opened = LogWriter::open(Arc::clone(self), last, is_synced);
+        opened.map_err(file(&self.path))
     }
 
     /// Saves a snapshot, and keeps the previous save beside it. If the process dies at any moment,
-    /// one of the two files is complete (SRV-DATA-1).
+    /// one of the two files is complete (SRV-DATA-1). Then removes the files of the log that neither of
+    /// them needs.
     pub(crate) fn save(&self, snapshot: &Snapshot) -> Result<(), Problem> {
-        self.replace(|out| snapshot.write(out))
+        self.replace(snapshot.transactions(), |out| snapshot.write(out))
     }
 
-    /// Saves the text of a snapshot, like [`save`](Self::save).
-    pub(crate) fn save_text(&self, text: &[u8]) -> Result<(), Problem> {
-        self.replace(|out| out.write_all(text))
+    /// Saves the text of a snapshot that includes the transactions up to a number, like
+    /// [`save`](Self::save).
+    pub(crate) fn save_text(&self, transactions: u64, text: &[u8]) -> Result<(), Problem> {
+        self.replace(transactions, |out| out.write_all(text))
+    }
+
+    /// Returns whether the log's last file is larger than the last save, so that a new save is due.
+    pub(crate) fn is_log_long(&self) -> bool {
+        let limit = self.save_bytes.load(Ordering::Relaxed).max(LOG_MIN);
+        self.log_bytes.load(Ordering::Relaxed) > limit
+    }
+
+    /// Records the size of the log's last file.
+    fn note_log(&self, bytes: u64) {
+        self.log_bytes.store(bytes, Ordering::Relaxed);
     }
 
     fn replace(
         &self,
-        content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+        transactions: u64,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Problem> {
-        let [state, before, next] = [STATE, BEFORE, NEXT].map(|name| self.folder.join(name));
-        if let Err(error) = write(&next, self.synced, content) {
+        // Held to the end: saves follow each other.
+        let mut saved = self.saved.lock();
+        let path = |name: &str| self.path.join(name);
+        let written = self.write(NEXT, content);
+        let bytes = written.map_err(|error| {
             // Frees the space on a full disk; the error below is reported instead of this one.
-            let _ = std::fs::remove_file(&next);
-            return Err(file(&next)(error));
-        }
-        match std::fs::rename(&state, &before) {
+            let _ = self.folder.remove(NEXT);
+            file(&path(NEXT))(error)
+        })?;
+        match self.folder.rename(STATE, BEFORE) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(file(&state)(error));
+                return Err(file(&path(STATE))(error));
             }
             Ok(()) | Err(_) => {}
         }
-        std::fs::rename(&next, &state).map_err(file(&next))
+        let renamed = self.folder.rename(NEXT, STATE);
+        renamed.map_err(file(&path(NEXT)))?;
+        if self.synced {
+            // Before files of the log are removed: both renames are on the disk.
+            self.folder.sync().map_err(file(&self.path))?;
+        }
+        self.save_bytes.store(bytes, Ordering::Relaxed);
+        let previous = saved.replace(transactions);
+        self.remove_log(previous.unwrap_or(transactions))
+            .map_err(file(&self.path))
+    }
+
+    fn write(
+        &self,
+        name: &str,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<u64> {
+        let mut out = CountingWriter {
+            inner: BufWriter::new(self.folder.create(name)?),
+            bytes: 0,
+        };
+        content(&mut out)?;
+        out.inner.flush()?;
+        if self.synced {
+            out.inner.get_mut().sync()?;
+        }
+        Ok(out.bytes)
+    }
+
+    /// Removes the files of the log with transactions up to this number alone: those that the previous
+    /// save includes. With the others either save gives the newest state.
+    fn remove_log(&self, number: u64) -> io::Result<()> {
+        let files = log_files(&self.folder)?;
+        let count = count_before(&files, number);
+        for (_, name) in &files[..count] {
+            self.folder.remove(name)?;
+        }
+        Ok(())
     }
 }
 
-fn write(
-    path: &Path,
-    synced: bool,
-    content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    // The file contains Secrets.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut out = BufWriter::new(options.open(path)?);
-    content(&mut out)?;
-    out.flush()?;
-    if synced {
-        out.get_ref().sync_all()?;
+/// Counts the bytes that are written.
+struct CountingWriter<W> {
+    inner: W,
+    bytes: u64,
+}
+
+impl<W: Write> Write for CountingWriter<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.bytes += written as u64;
+        Ok(written)
     }
-    Ok(())
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
 }
 
 fn file(path: &Path) -> impl FnOnce(io::Error) -> Problem {
@@ -174,7 +258,7 @@ mod tests {
         // As the message advises, and as after a crash between the renames.
         std::fs::remove_file(&state).unwrap();
         let (_data, before) = DataDir::open(folder.path()).unwrap();
-        assert_eq!(before.unwrap().revision() + 1, server.revision());
+        assert_eq!(before.unwrap().recovery.revision() + 1, server.revision());
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod service;
 mod client;
 mod run;
 
-pub(crate) use client::{AttachOutcome, Attachment, attach};
+pub(crate) use client::{AppendConnection, AttachOutcome, Attachment, EtcdState, attach};
 pub(crate) use options::address_of;
 #[cfg(test)]
 pub(crate) use options::flags;

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use steersman_player::{Played, Speed};
 
+use super::durability::Durability;
+
 /// A Kubernetes API server for development and tests: no etcd, no cluster, nothing to install.
 ///
 /// It listens on loopback, writes a kubeconfig, and runs until ctrl-c or SIGTERM. Objects are
@@ -34,7 +36,18 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
-    /// Seconds between two saves into the data directory, if there were changes.
+    /// What an answered write survives.
+    #[arg(
+        long,
+        value_enum,
+        default_value_t = Durability::Kernel,
+        value_name = "WHAT",
+        requires = "data_dir"
+    )]
+    pub(crate) durability: Durability,
+
+    /// Seconds between two saves into the data directory. With a write-ahead log the state is saved when
+    /// the log has become longer than the last save, otherwise if there were changes.
     #[arg(
         long,
         default_value_t = 10,

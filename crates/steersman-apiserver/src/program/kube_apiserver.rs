@@ -8,6 +8,7 @@ mod audit_event;
 mod audit_log;
 mod accounts;
 mod certificates;
+mod etcd_link;
 mod storage;
 mod run;
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use steersman_apiserver::manifests::ManifestError;
-use steersman_registry::SnapshotError;
+use steersman_registry::{SnapshotError, TransactionError};
 use steersman_text::status::Status;
 
 use super::command_line::FlagProblem;
@@ -25,6 +26,32 @@ pub(crate) enum Problem {
         before: Option<PathBuf>,
         source: SnapshotError,
     },
+    #[error(
+        "the write-ahead log {} is damaged at offset {offset}: {why}; nothing is changed: {}",
+        path.display(),
+        way_past(path, *offset)
+    )]
+    Damaged {
+        path: PathBuf,
+        offset: usize,
+        why: &'static str,
+    },
+    #[error(
+        "the write-ahead log {} does not continue the state before offset {offset}; nothing is changed: {}",
+        path.display(),
+        way_past(path, *offset)
+    )]
+    Discontinued {
+        path: PathBuf,
+        offset: usize,
+        source: TransactionError,
+    },
+    #[error(
+        "{} has a write-ahead log but no state.json; restore that file, or remove the files wal.* to start \
+         without objects",
+        path.display()
+    )]
+    NoSnapshot { path: PathBuf },
     #[error("cannot read the manifests")]
     Manifests(#[from] ManifestError),
     #[error("{} of {named_by} holds no faults", path.display())]
@@ -69,14 +96,19 @@ pub(crate) enum Problem {
     )]
     NoEtcd { url: String, source: io::Error },
     #[error(
-        "the etcd at {url} has a snapshot that cannot be read; start an etcd with another --data-dir"
+        "the etcd at {url} has a state that cannot be read; start an etcd with another --data-dir"
     )]
-    CorruptEtcd { url: String, source: SnapshotError },
-    #[error("cannot save the objects to the etcd at {url}")]
+    CorruptEtcd {
+        url: String,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    #[error("cannot save the objects to the etcd at {url}; start it again if it has ended")]
     NotSaved {
         url: String,
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    #[error("the last changes, which were not answered, are lost: {why}")]
+    Unwritten { why: Arc<str> },
     #[error("the changes since the last save are lost")]
     Lost { source: Box<Self> },
     #[error("line {line} of {} of --token-auth-file: {why}", path.display())]
@@ -138,6 +170,15 @@ fn way_back(before: Option<&Path>) -> String {
         format!(" restore the previous save by moving {before} to that path,")
     };
     before.map(way).unwrap_or_default()
+}
+
+/// Returns the ways out of a log that cannot be read from an offset on.
+fn way_past(path: &Path, offset: usize) -> String {
+    format!(
+        "restore the data directory from a copy, or give up all later writes with `truncate -s {offset} {}` \
+         and without the files wal.* that follow it, or choose another --data-dir",
+        path.display()
+    )
 }
 
 /// Formats an error and its causes.

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_apiserver::{ApiServer, Serving};
+use steersman_apiserver::{ApiServer, Serving, WriteAheadLog};
 use steersman_registry::auth::Authorization;
 
-use super::data::DataDir;
+use super::data::{DataDir, SavedState};
+use super::durability::Durability;
 use super::flag_file::FlagFile;
 use super::flags::{EnabledApi, Flags};
+use super::log_keeper;
 use super::problem::{Problem, chain};
 use super::process::{every, say, stopped};
 use super::request_news::RequestNews;
@@ -43,18 +45,38 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
         let file = FlagFile::new("--client-ca-file", path);
         builder = builder.client_authorities(file.certificates()?);
     }
-    let mut data = None;
+    let mut kept = None;
     if let Some(folder) = &flags.data_dir {
-        let (opened, saved) = DataDir::open(folder)?;
-        if let Some(snapshot) = saved {
-            builder = builder.restore(snapshot);
+        let (data, saved) = DataDir::open(folder)?;
+        let (data, log) = (Arc::new(data), WriteAheadLog::new());
+        if flags.durability != Durability::None {
+            builder = builder.log_writes(&log);
         }
-        data = Some(Arc::new(opened));
+        if let Some(saved) = &saved {
+            for message in saved.messages(folder) {
+                say(
+                    std::io::stderr(),
+                    &format!("steersman-apiserver: {message}"),
+                );
+            }
+            builder = builder.recover(saved.recovery.clone());
+        }
+        kept = Some((KeptState { data, log }, saved));
     }
     let server = builder.build();
+    let kept = match kept {
+        Some((kept, saved)) => {
+            kept.begin(&server, saved.as_ref(), flags.durability)?;
+            Some(kept)
+        }
+        None => None,
+    };
     seed::plant(&server, &flags.crds, &flags.manifests)?;
     if let Some(path) = &flags.faults {
         seed::faults(&server, "--faults", path)?;
+    }
+    if let Some(kept) = &kept {
+        kept.settled().await?;
     }
     let address = SocketAddr::new(flags.bind, flags.port);
     let serving = if flags.insecure_let_others_in {
@@ -64,11 +86,14 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     };
     let (kubeconfig, temporary) = kubeconfig_path(&flags, &serving);
     serving.write_kubeconfig(&kubeconfig)?;
-    let outcome = serve(&flags, &server, &serving, data.as_ref(), &kubeconfig).await;
-    // Even after an error all answered writes are saved; before that, the listener stops.
+    let outcome = serve(&flags, &server, &serving, kept.as_ref(), &kubeconfig).await;
+    // Even after an error all answered writes are kept; before that, the listener stops.
     serving.stop().await;
-    if let Some(data) = data {
-        save(&server, data).await?;
+    if let Some(kept) = kept {
+        match flags.durability {
+            Durability::None => save(&server, kept.data).await?,
+            Durability::Kernel | Durability::Fsync => kept.settled().await?,
+        }
     }
     if temporary {
         // The kubeconfig is useless now. A missing file is no error.
@@ -93,7 +118,7 @@ async fn serve(
     flags: &Flags,
     server: &ApiServer,
     serving: &Serving,
-    data: Option<&Arc<DataDir>>,
+    kept: Option<&KeptState>,
     kubeconfig: &Path,
 ) -> Result<(), Problem> {
     let mut stop = std::pin::pin!(stopped()?);
@@ -112,10 +137,14 @@ async fn serve(
                     say(std::io::stderr(), &record.to_string());
                 }
             }
-            _ = saves.tick(), if data.is_some() => {
+            _ = saves.tick(), if kept.is_some() => {
                 let revision = server.revision();
-                if let Some(data) = data.filter(|_| saved != Some(revision)) {
-                    match save(server, Arc::clone(data)).await {
+                let is_due = |kept: &&KeptState| {
+                    saved != Some(revision)
+                        && (flags.durability == Durability::None || kept.data.is_log_long())
+                };
+                if let Some(kept) = kept.filter(is_due) {
+                    match save(server, Arc::clone(&kept.data)).await {
                         Ok(()) => saved = Some(revision),
                         // The disk may have space again by the next save; stopping tries once more.
                         Err(problem) => {
@@ -126,6 +155,38 @@ async fn serve(
                 }
             }
         }
+    }
+}
+
+/// The place where the state is kept, and the log of the writes that are not there yet.
+struct KeptState {
+    data: Arc<DataDir>,
+    log: WriteAheadLog,
+}
+
+impl KeptState {
+    /// Begins to keep the writes of a server. Without a save there is one now, which the log continues.
+    fn begin(
+        &self,
+        server: &ApiServer,
+        saved: Option<&SavedState>,
+        durability: Durability,
+    ) -> Result<(), Problem> {
+        if durability == Durability::None {
+            return Ok(());
+        }
+        if saved.is_none() {
+            self.data.save(&server.snapshot())?;
+        }
+        let writer = self.data.log_writer(saved, durability)?;
+        let started = log_keeper::start("steersman-apiserver", self.log.clone(), writer);
+        started.map_err(|source| Problem::Runtime { source })
+    }
+
+    /// Waits until all writes so far are in the log.
+    async fn settled(&self) -> Result<(), Problem> {
+        let settled = self.log.settled().await;
+        settled.map_err(|why| Problem::Unwritten { why })
     }
 }
 

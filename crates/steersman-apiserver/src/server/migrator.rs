@@ -117,6 +117,7 @@ async fn turn(
         writes += 1;
         if writes % WRITES_PER_TURN == 0 {
             tokio::task::yield_now().await;
+            context.caught_up().await;
         }
     }
 }

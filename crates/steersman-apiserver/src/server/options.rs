@@ -8,10 +8,11 @@ use jiff::Timestamp;
 #[cfg(feature = "player")]
 use steersman_player::Played;
 use steersman_registry::auth::{Authorization, User};
-use steersman_registry::{RegistryOptions, Snapshot};
+use steersman_registry::{Recovery, RegistryOptions, Snapshot};
 
 use crate::http::Clock;
 use crate::tls::Pem;
+use crate::wal::WriteAheadLog;
 
 /// Builds an [`ApiServer`](crate::ApiServer). Nothing happens before `build`.
 #[derive(Clone)]
@@ -27,7 +28,8 @@ pub struct ApiServerBuilder {
     pub(super) bookmark_every: Duration,
     pub(super) watch_timeout: Duration,
     pub(super) log_capacity: usize,
-    pub(super) snapshot: Option<Arc<Snapshot>>,
+    pub(super) recovery: Option<Arc<Recovery>>,
+    pub(super) wal: Option<WriteAheadLog>,
     pub(super) pem: Pem,
     pub(super) static_tokens: Vec<(String, User)>,
     pub(super) http2_streams: u32,
@@ -46,7 +48,8 @@ impl Default for ApiServerBuilder {
             bookmark_every: Duration::from_secs(60),
             watch_timeout: Duration::from_secs(45 * 60),
             log_capacity: 100_000,
-            snapshot: None,
+            recovery: None,
+            wal: None,
             pem: Pem::default(),
             static_tokens: Vec::new(),
             http2_streams: 1000,
@@ -275,8 +278,22 @@ impl ApiServerBuilder {
     /// Starts with the state of another server instead of Kubernetes' initial namespaces: uids,
     /// resource versions and managedFields are kept. Watches can resume from the snapshot's
     /// revision; earlier ones are answered 410.
-    pub fn restore(mut self, snapshot: Snapshot) -> Self {
-        self.snapshot = Some(Arc::new(snapshot));
+    pub fn restore(self, snapshot: Snapshot) -> Self {
+        self.recover(snapshot.into())
+    }
+
+    /// Starts with the state after the last transaction of a recovery. Watches can resume from the
+    /// revision of its snapshot on.
+    pub fn recover(mut self, recovery: Recovery) -> Self {
+        self.recovery = Some(Arc::new(recovery));
+        self
+    }
+
+    /// Adds every change to a write-ahead log, which a task of the caller keeps: requests are answered,
+    /// and watches see changes, when they are in the log. Methods of the server that write directly
+    /// return before; [`WriteAheadLog::settled`] waits for their changes. Default: no log.
+    pub fn log_writes(mut self, log: &WriteAheadLog) -> Self {
+        self.wal = Some(log.clone());
         self
     }
 

@@ -1,20 +1,20 @@
 //! Handle: saves the state of a server, and applies initial objects.
 
 use serde_json::Value;
-use steersman_registry::{PatchKind, Registry, Snapshot, Target, WriteOptions};
+use steersman_registry::{PatchKind, Snapshot, Target, WriteOptions};
 use steersman_text::status::Status;
 
 use super::{ApiServer, of_object, scope};
 
 impl ApiServer {
     /// Returns the whole state of the server, for [`ApiServerBuilder::restore`]. Cheap, because
-    /// objects are shared.
+    /// objects are shared. With a [`WriteAheadLog`](crate::WriteAheadLog) the next transaction starts a
+    /// file of the log.
     ///
     /// [`ApiServerBuilder::restore`]: crate::ApiServerBuilder::restore
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        self.context
-            .with_registry(|registry| Registry::snapshot(registry))
+        self.context.snapshot()
     }
 
     /// Applies an object (server-side apply, with force): creates it, or changes it to what

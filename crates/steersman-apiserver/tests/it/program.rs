@@ -2,4 +2,5 @@
 
 mod binary;
 mod envtest;
+mod kills;
 mod stand_in;

@@ -1,5 +1,7 @@
 //! SRV-SNAP: a server that is restored from a snapshot goes on where the first one was.
 
+mod write_ahead_log;
+
 use serde_json::{Value, json};
 use steersman_apiserver::{ApiServer, Snapshot};
 

@@ -10,6 +10,7 @@ use steersman_schema::builtin::STORAGE_MIGRATION;
 use steersman_schema::resource::{Resource, StorageKey};
 
 use super::pending_work::{Address, OwnershipChange, PendingWork};
+use super::recorder::Recorder;
 use super::service_network::ServiceNetwork;
 use crate::auth::{
     Authorization, Authorizer, TokenIssuer, TokenOptions, TokenSecret, Tokens, bootstrap_objects,
@@ -135,6 +136,12 @@ pub struct Registry {
     pub(crate) tokens: Tokens,
     /// Signs tokens of ServiceAccounts, and checks their signatures.
     pub(crate) issuer: TokenIssuer,
+    /// The number of the last transaction.
+    pub(crate) transactions: u64,
+    /// Finds out what a transaction changed; `None` if transactions are not recorded.
+    pub(crate) recorder: Option<Recorder>,
+    /// The newest revision that watches may see (WAL-1).
+    pub(crate) visible: u64,
     /// An option that cannot be used.
     option_problem: Option<OptionError>,
 }
@@ -170,6 +177,9 @@ impl Registry {
             listens: None,
             tokens: Tokens::default(),
             issuer,
+            transactions: 0,
+            recorder: None,
+            visible: u64::MAX,
             option_problem: problem,
             options,
         };
@@ -386,7 +396,8 @@ impl Registry {
         Some(gone)
     }
 
-    fn unlink(&mut self, storage: &StorageKey, old: &Stored) {
+    /// Removes an object from the index of owners.
+    pub(crate) fn unlink(&mut self, storage: &StorageKey, old: &Stored) {
         let address = address(storage, old);
         for owner in old.owners() {
             if let Some(set) = self.dependents.get_mut(owner) {

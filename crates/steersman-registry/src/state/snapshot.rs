@@ -29,6 +29,8 @@ pub struct Snapshot {
     random: u64,
     addresses: u32,
     node_ports: i64,
+    /// The number of the last transaction that it includes.
+    transactions: u64,
     /// The secret of the key that signs tokens of ServiceAccounts; absent in texts of earlier
     /// servers.
     key: Option<TokenSecret>,
@@ -85,6 +87,12 @@ impl Snapshot {
         self.storages.iter().map(|(_, objects)| objects.len()).sum()
     }
 
+    /// Returns the number of the last transaction that it includes.
+    #[must_use]
+    pub fn transactions(&self) -> u64 {
+        self.transactions
+    }
+
     /// Returns whether it holds no object.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -99,6 +107,7 @@ impl Snapshot {
     pub fn write(&self, mut out: impl io::Write) -> io::Result<()> {
         let counters = json!({
             "random": self.random, "addresses": self.addresses, "node_ports": self.node_ports,
+            "transactions": self.transactions,
         });
         let key = self
             .key
@@ -156,6 +165,7 @@ impl Registry {
             random: self.rng.state(),
             addresses: self.last_address,
             node_ports: self.last_node_port,
+            transactions: self.transactions,
             key: Some(self.issuer.secret().clone()),
             tokens: self.tokens.kept(),
             storages,
@@ -164,6 +174,12 @@ impl Registry {
 
     /// Replaces the whole state by the snapshot. Its CRDs are served when this returns.
     pub fn restore(&mut self, snapshot: &Snapshot) {
+        self.restore_objects(snapshot);
+        self.serve_definitions();
+    }
+
+    /// Replaces the state by the snapshot, without serving its CRDs.
+    pub(super) fn restore_objects(&mut self, snapshot: &Snapshot) {
         // SRV-SNAP-1: uids continue the sequence, or objects of two runs could share one.
         self.rng = Rng::new(snapshot.random);
         self.last_address = snapshot.addresses;
@@ -178,6 +194,7 @@ impl Registry {
         self.pending = PendingWork::default();
         // SRV-SNAP-2: earlier changes are unknown here, so no watch resumes from before.
         self.forgotten = snapshot.revision;
+        self.transactions = snapshot.transactions;
         self.store.restore(snapshot.revision, &snapshot.storages);
         for (storage, objects) in &snapshot.storages {
             for object in objects {
@@ -185,6 +202,10 @@ impl Registry {
             }
             self.touch(storage);
         }
+    }
+
+    /// Serves the resources of all established CRDs.
+    pub(super) fn serve_definitions(&mut self) {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let all: Vec<Arc<Stored>> = self.store.list(&definitions, None).cloned().collect();
         for definition in all.iter().filter(|one| crd::is_established(&one.value)) {

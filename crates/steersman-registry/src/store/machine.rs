@@ -58,6 +58,8 @@ pub struct Store {
     unfolded: VecDeque<Unfolded>,
     unfolded_bytes: usize,
     after_writes: AfterWrites,
+    /// The changes that no transaction took yet; `None` if they are not recorded.
+    untaken: Option<Vec<(StorageKey, Change)>>,
 }
 
 /// A change of the object with this key.
@@ -121,7 +123,21 @@ impl Store {
             unfolded: VecDeque::new(),
             unfolded_bytes: 0,
             after_writes: AfterWrites::default(),
+            untaken: None,
         }
+    }
+
+    /// Begins to record changes for [`take_changes`](Self::take_changes).
+    pub fn record_changes(&mut self) {
+        self.untaken = Some(Vec::new());
+    }
+
+    /// Takes the changes since the last call, in the order of their revisions.
+    pub fn take_changes(&mut self) -> Vec<(StorageKey, Change)> {
+        self.untaken
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// Returns the newest revision.
@@ -400,6 +416,9 @@ impl Store {
     }
 
     fn remember(&mut self, storage: &StorageKey, key: Arc<str>, change: Change) {
+        if let Some(untaken) = &mut self.untaken {
+            untaken.push((storage.clone(), change.clone()));
+        }
         let table = self.tables.entry(storage.clone()).or_default();
         table.log.push_back(change.clone());
         self.uncounted.push_back(Uncounted {

@@ -31,6 +31,9 @@ impl Registry {
     /// snapshots.
     pub fn add_token(&mut self, token: String, user: User, kept: bool) {
         self.tokens.add(token, Arc::new(user.authenticated()), kept);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.has_new_token |= kept;
+        }
     }
 
     /// Authenticates a token for `audiences`; none means the server itself.

@@ -197,6 +197,10 @@ impl Registry {
             if change.revision > end {
                 break;
             }
+            // WAL-1: the watch is woken again once the change is in the log.
+            if change.revision > self.visible {
+                return Ok(());
+            }
             if events.len() >= max {
                 return Ok(());
             }
@@ -204,8 +208,9 @@ impl Registry {
             cursor.position = change.revision;
             events.extend(seen);
         }
-        cursor.over = end < u64::MAX;
-        cursor.position = cursor.position.max(self.store.revision());
+        // WAL-1: the change that ended the edition is in the log, too.
+        cursor.over = end <= self.visible_revision();
+        cursor.position = cursor.position.max(self.visible_revision());
         Ok(())
     }
 
@@ -226,7 +231,7 @@ impl Registry {
         if changes.any(|change| concerns(cursor, change)) {
             return None;
         }
-        cursor.position = cursor.position.max(self.store.revision());
+        cursor.position = cursor.position.max(self.visible_revision());
         Some(WatchEvent::Bookmark {
             revision: cursor.position,
             initial_events_end: false,

@@ -1,7 +1,11 @@
-//! Machine: the health endpoints. A server that answers is healthy; only a restart changes that.
+//! Machine: the health endpoints. A server that answers is healthy, unless its write-ahead log cannot be
+//! written.
 
 use crate::http::requests::query::Query;
 use crate::http::responses::reply::{Reply, TEXT};
+
+/// The check of the storage.
+const STORAGE: &str = "etcd";
 
 /// Returns the checks of a kube-apiserver that exist here too, in its order.
 fn checks(endpoint: &str) -> &'static [&'static str] {
@@ -22,12 +26,25 @@ fn checks(endpoint: &str) -> &'static [&'static str] {
 
 /// Answers `/healthz`, `/livez` or `/readyz`, or one check below them; `None` for an unknown check.
 /// `exclude` leaves checks out, `verbose` lists them.
-pub(crate) fn answer(endpoint: &str, check: Option<&str>, query: &Query) -> Option<Reply> {
+///
+/// `log_failure` says why the write-ahead log cannot be written: the check of the storage fails with it.
+pub(crate) fn answer(
+    endpoint: &str,
+    check: Option<&str>,
+    query: &Query,
+    log_failure: Option<&str>,
+) -> Option<Reply> {
     let checks = checks(endpoint);
     if let Some(check) = check {
-        return checks.contains(&check).then(|| Reply::text(200, "ok"));
+        let failure = log_failure.filter(|_| check == STORAGE);
+        return checks.contains(&check).then(|| match failure {
+            Some(why) => Reply::new(500, TEXT, format!("internal server error: {why}\n")),
+            None => Reply::text(200, "ok"),
+        });
     }
-    if query.get("verbose").is_none() {
+    let is_excluded = query.all("exclude").iter().any(|name| name == STORAGE);
+    let failure = log_failure.filter(|_| !is_excluded);
+    if query.get("verbose").is_none() && failure.is_none() {
         return Some(Reply::text(200, "ok"));
     }
     let mut excluded = query.all("exclude");
@@ -39,12 +56,11 @@ pub(crate) fn answer(endpoint: &str, check: Option<&str>, query: &Query) -> Opti
         if let Some(place) = named {
             excluded.remove(place);
         }
-        let how = if named.is_some() {
-            " excluded: ok"
-        } else {
-            " ok"
-        };
-        text.push_str(&format!("[+]{check}{how}\n"));
+        text.push_str(&match failure.filter(|_| *check == STORAGE) {
+            Some(why) => format!("[-]{check} failed: {why}\n"),
+            None if named.is_some() => format!("[+]{check} excluded: ok\n"),
+            None => format!("[+]{check} ok\n"),
+        });
     }
     if !excluded.is_empty() {
         let names: Vec<String> = excluded.iter().map(|name| format!("{name:?}")).collect();
@@ -53,8 +69,12 @@ pub(crate) fn answer(endpoint: &str, check: Option<&str>, query: &Query) -> Opti
             names.join(",")
         ));
     }
-    text.push_str(&format!("{endpoint} check passed\n"));
-    Some(Reply::new(200, TEXT, text))
+    let (code, outcome) = match failure {
+        Some(_) => (500, "failed"),
+        None => (200, "passed"),
+    };
+    text.push_str(&format!("{endpoint} check {outcome}\n"));
+    Some(Reply::new(code, TEXT, text))
 }
 
 #[cfg(test)]
@@ -64,13 +84,47 @@ mod tests {
     use super::*;
 
     fn text(endpoint: &str, check: Option<&str>, query: &str) -> Option<String> {
-        match answer(endpoint, check, &Query::parse(Some(query)))?.body {
+        said(endpoint, check, query, None).map(|(_, text)| text)
+    }
+
+    /// Returns the code and the text of an answer.
+    fn said(
+        endpoint: &str,
+        check: Option<&str>,
+        query: &str,
+        failure: Option<&str>,
+    ) -> Option<(u16, String)> {
+        let reply = answer(endpoint, check, &Query::parse(Some(query)), failure)?;
+        let text = match reply.body {
             ReplyBody::Whole(bytes) => Some(String::from_utf8(bytes.to_vec()).unwrap()),
             ReplyBody::List(_)
             | ReplyBody::UnencodedObject(_)
             | ReplyBody::UnencodedList(_)
             | ReplyBody::Watch(_) => None,
+        };
+        Some((reply.code, text?))
+    }
+
+    // WAL-4.
+    #[test]
+    fn a_log_that_cannot_be_written_fails_the_checks() {
+        let why = Some("the disk is full");
+        for endpoint in ["livez", "readyz", "healthz"] {
+            let (code, text) = said(endpoint, None, "", why).unwrap();
+            assert_eq!(code, 500);
+            assert!(text.contains("[+]ping ok\n"), "{text}");
+            assert!(
+                text.contains("[-]etcd failed: the disk is full\n"),
+                "{text}"
+            );
+            assert!(
+                text.ends_with(&format!("{endpoint} check failed\n")),
+                "{text}"
+            );
         }
+        assert_eq!(said("livez", Some("etcd"), "", why).unwrap().0, 500);
+        assert_eq!(said("livez", Some("ping"), "", why).unwrap().0, 200);
+        assert_eq!(said("livez", None, "exclude=etcd", why).unwrap().0, 200);
     }
 
     #[test]

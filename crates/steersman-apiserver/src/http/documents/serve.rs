@@ -30,6 +30,8 @@ pub(crate) struct DocumentRequest<'a> {
     pub(crate) if_none_match: Option<&'a str>,
     /// Whether the documents about the issuer of tokens exist.
     pub(crate) has_issuer: bool,
+    /// Why the write-ahead log cannot be written at the moment.
+    pub(crate) log_failure: Option<Arc<str>>,
 }
 
 /// Answers a route of a document. `Objects`, `Metrics`, those of the issuer and `Unknown` get the
@@ -41,9 +43,13 @@ pub(crate) fn answer(
     cache: &mut DocumentCache,
 ) -> Result<Reply, Refusal> {
     match route {
-        Route::Health { endpoint, check } => {
-            health::answer(endpoint, check.as_deref(), ask.query).ok_or(Refusal::PageNotFound)
-        }
+        Route::Health { endpoint, check } => health::answer(
+            endpoint,
+            check.as_deref(),
+            ask.query,
+            ask.log_failure.as_deref(),
+        )
+        .ok_or(Refusal::PageNotFound),
         Route::Root => Ok(paths(resources, ask.has_issuer)),
         // The handlers of OpenAPI ignore the method.
         Route::OpenApiV2 if openapi_v2::is_accepted(ask.accept) => {

@@ -11,10 +11,14 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use steersman_apiserver::WalGroup;
 use tokio::net::{TcpStream, lookup_host};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::interface::{ATTACH, ATTACHMENT, HOLDER, SNAPSHOT};
+use super::interface::{
+    ATTACH, ATTACHMENT, DURABILITY, FIRST, HOLDER, LAST, LOG, SNAPSHOT, STARTS_FILE,
+};
+use crate::program::durability::Durability;
 
 /// Time for an answer. Together with the grace of the listener two of these are less than the 20
 /// seconds after which a test environment kills the process.
@@ -27,8 +31,8 @@ type ClientError = Box<dyn std::error::Error + Send + Sync>;
 /// The outcome of an attempt to attach.
 #[derive(Debug)]
 pub(crate) enum AttachOutcome {
-    /// The etcd keeps the objects of this process, and has this snapshot.
-    Attached(Attachment, Option<Bytes>),
+    /// The etcd keeps the objects of this process, and has this state.
+    Attached(Attachment, Option<EtcdState>),
     /// Another kube-apiserver is attached.
     Held {
         /// The description of the other process.
@@ -43,12 +47,22 @@ pub(crate) enum AttachOutcome {
     Unreachable(io::Error),
 }
 
+/// The state that an etcd has.
+#[derive(Debug)]
+pub(crate) struct EtcdState {
+    /// The text of the snapshot.
+    pub(crate) snapshot: Bytes,
+    /// The transactions after it, one line each.
+    pub(crate) log: Bytes,
+}
+
 /// The attachment to an etcd. Dropping it lets another kube-apiserver attach.
 #[derive(Debug)]
 #[must_use = "dropping it lets another kube-apiserver attach"]
 pub(crate) struct Attachment {
     address: String,
     number: HeaderValue,
+    durability: Durability,
     /// Cancelled when the connection ends.
     ended: CancellationToken,
     _connection: DropGuard,
@@ -99,6 +113,8 @@ async fn attach_over(socket: TcpStream, address: &str) -> Result<AttachOutcome, 
         let why = format!("it answers {} {shown}", status.as_u16());
         return Ok(AttachOutcome::Foreign { why });
     };
+    let durability = answer.headers().get(DURABILITY);
+    let durability = durability.and_then(|value| Durability::named(value.to_str().ok()?));
     let mut body = answer.into_body();
     let (watched, stopped) = (ended.clone(), stop.clone());
     tokio::spawn(async move {
@@ -112,11 +128,24 @@ async fn attach_over(socket: TcpStream, address: &str) -> Result<AttachOutcome, 
     let attachment = Attachment {
         address: address.to_owned(),
         number,
+        // An earlier etcd of this program has no log.
+        durability: durability.unwrap_or(Durability::None),
         ended,
         _connection: stop.drop_guard(),
     };
-    let text = attachment.read().await?;
-    Ok(AttachOutcome::Attached(attachment, text))
+    let state = match attachment.read(SNAPSHOT).await? {
+        Some(snapshot) => Some(EtcdState {
+            log: match attachment.durability {
+                Durability::None => Bytes::new(),
+                Durability::Kernel | Durability::Fsync => {
+                    attachment.read(LOG).await?.unwrap_or_default()
+                }
+            },
+            snapshot,
+        }),
+        None => None,
+    };
+    Ok(AttachOutcome::Attached(attachment, state))
 }
 
 impl Attachment {
@@ -125,8 +154,15 @@ impl Attachment {
         self.ended.is_cancelled()
     }
 
-    async fn read(&self) -> Result<Option<Bytes>, ClientError> {
-        let answer = self.ask(Method::GET, Bytes::new()).await?;
+    /// Returns what the etcd does with a write before it is answered.
+    pub(crate) fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    async fn read(&self, path: &'static str) -> Result<Option<Bytes>, ClientError> {
+        let request = self.request(Method::GET, path).body(Full::default())?;
+        let socket = connect(&self.address).await?;
+        let answer = send(socket, request, CancellationToken::new()).await?;
         let status = answer.status();
         let text = answer.into_body().collect().await?.to_bytes();
         match status {
@@ -136,36 +172,112 @@ impl Attachment {
         }
     }
 
-    /// Replaces the snapshot.
+    /// Replaces the snapshot, which includes the transactions up to a number.
     ///
     /// # Errors
     /// The connection fails, or the etcd cannot save.
-    pub(crate) async fn write(&self, text: Bytes) -> Result<(), ClientError> {
-        let written = async {
-            let answer = self.ask(Method::PUT, text).await?;
-            let status = answer.status();
-            let problem = answer.into_body().collect().await?.to_bytes();
-            if status.is_success() {
-                return Ok(());
-            }
-            Err(ClientError::from(String::from_utf8_lossy(&problem)))
-        };
-        match tokio::time::timeout(PATIENCE, written).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(no_answer().into()),
-        }
+    pub(crate) async fn write(&self, transactions: u64, text: Bytes) -> Result<(), ClientError> {
+        let request = self
+            .request(Method::PUT, SNAPSHOT)
+            .header(LAST, transactions);
+        let request = request.body(Full::new(text))?;
+        in_time(async {
+            let socket = connect(&self.address).await?;
+            done(send(socket, request, CancellationToken::new()).await?).await
+        })
+        .await
     }
 
-    async fn ask(&self, method: Method, text: Bytes) -> Result<Response<Incoming>, ClientError> {
-        let request = Request::builder()
+    /// Appends a group of transactions, on a connection that stays open for the next one.
+    ///
+    /// # Errors
+    /// The connection fails, or the etcd cannot append. The group may be appended again: one that the
+    /// etcd has is not appended twice.
+    pub(crate) async fn append(
+        &self,
+        connection: &mut Option<AppendConnection>,
+        group: &WalGroup,
+        payload: Bytes,
+    ) -> Result<(), ClientError> {
+        let request = self.request(Method::POST, LOG);
+        let mut request = request
+            .header(FIRST, group.first())
+            .header(LAST, group.last());
+        if group.starts_file() {
+            request = request.header(STARTS_FILE, "true");
+        }
+        let request = request.body(Full::new(payload))?;
+        // Taken, so that a connection that fails is not used again.
+        let (mut open, is_used) = match connection.take().filter(|one| one.sender.is_ready()) {
+            Some(open) => (open, true),
+            None => (AppendConnection::open(&self.address).await?, false),
+        };
+        let sent = in_time(open.send(request.clone())).await;
+        // The etcd may close a connection that was idle.
+        let sent = match sent {
+            Err(_) if is_used => {
+                open = AppendConnection::open(&self.address).await?;
+                in_time(open.send(request)).await
+            }
+            sent => sent,
+        };
+        if sent.is_ok() {
+            *connection = Some(open);
+        }
+        sent
+    }
+
+    fn request(&self, method: Method, path: &'static str) -> http::request::Builder {
+        Request::builder()
             .method(method)
-            .uri(SNAPSHOT)
+            .uri(path)
             .header(HOST, &self.address)
             .header(ATTACHMENT, &self.number)
-            .body(Full::new(text))?;
-        let socket = connect(&self.address).await?;
-        send(socket, request, CancellationToken::new()).await
     }
+}
+
+/// The connection for appends.
+pub(crate) struct AppendConnection {
+    sender: http1::SendRequest<Full<Bytes>>,
+    _connection: DropGuard,
+}
+
+impl AppendConnection {
+    async fn open(address: &str) -> Result<Self, ClientError> {
+        in_time(async {
+            let socket = connect(address).await?;
+            // Appends are small, and each waits for the answer to the one before.
+            socket.set_nodelay(true)?;
+            let stop = CancellationToken::new();
+            Ok(Self {
+                sender: open(socket, stop.clone()).await?,
+                _connection: stop.drop_guard(),
+            })
+        })
+        .await
+    }
+
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<(), ClientError> {
+        self.sender.ready().await?;
+        done(self.sender.send_request(request).await?).await
+    }
+}
+
+async fn in_time<T>(work: impl Future<Output = Result<T, ClientError>>) -> Result<T, ClientError> {
+    match tokio::time::timeout(PATIENCE, work).await {
+        Ok(outcome) => outcome,
+        Err(_) => Err(no_answer().into()),
+    }
+}
+
+/// Reads the answer to a change.
+async fn done(answer: Response<Incoming>) -> Result<(), ClientError> {
+    let status = answer.status();
+    let problem = answer.into_body().collect().await?.to_bytes();
+    if status.is_success() {
+        return Ok(());
+    }
+    Err(ClientError::from(String::from_utf8_lossy(&problem)))
 }
 
 async fn connect(address: &str) -> io::Result<TcpStream> {
@@ -191,7 +303,16 @@ async fn send(
     request: Request<Full<Bytes>>,
     stop: CancellationToken,
 ) -> Result<Response<Incoming>, ClientError> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(socket)).await?;
+    let mut sender = open(socket, stop).await?;
+    Ok(sender.send_request(request).await?)
+}
+
+/// Opens a connection, which ends when it is not used, or when the token is cancelled.
+async fn open(
+    socket: TcpStream,
+    stop: CancellationToken,
+) -> Result<http1::SendRequest<Full<Bytes>>, ClientError> {
+    let (sender, connection) = http1::handshake(TokioIo::new(socket)).await?;
     tokio::spawn(async move {
         tokio::select! {
             () = stop.cancelled() => {}
@@ -199,5 +320,5 @@ async fn send(
             _ = connection => {}
         }
     });
-    Ok(sender.send_request(request).await?)
+    Ok(sender)
 }

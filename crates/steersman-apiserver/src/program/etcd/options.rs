@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use http::Uri;
 
 use crate::program::command_line::{CommandLine, FlagProblem, FlagTable};
+use crate::program::durability::Durability;
 
 /// The URL on which etcd listens without the flag.
 const CLIENT_URL: &str = "http://localhost:2379";
@@ -14,6 +15,8 @@ const CLIENT_URL: &str = "http://localhost:2379";
 pub(super) struct EtcdOptions {
     /// The folder of the snapshot; `None` keeps the snapshot in memory.
     pub(super) data_dir: Option<PathBuf>,
+    /// What an answered write survives.
+    pub(super) durability: Durability,
     /// Whether a save waits for the disk.
     pub(super) is_synced: bool,
     /// The URLs with the addresses to listen on.
@@ -46,12 +49,19 @@ impl EtcdOptions {
         if clients.is_empty() {
             clients.push(listen("listen-client-urls", CLIENT_URL)?);
         }
+        let durability = line.last("durability").unwrap_or("kernel");
+        let durability = Durability::named(durability).ok_or_else(|| FlagProblem::Invalid {
+            flag: "durability",
+            value: durability.to_owned(),
+            why: "it is none of kernel, fsync and none".to_owned(),
+        })?;
         Ok(Self {
             data_dir: line
                 .last("data-dir")
                 .filter(|path| !path.is_empty())
                 .map(PathBuf::from),
-            is_synced: !line.asks("unsafe-no-fsync"),
+            durability,
+            is_synced: durability == Durability::Fsync || !line.asks("unsafe-no-fsync"),
             clients,
             peers: urls(line, "listen-peer-urls")?,
         })
@@ -133,7 +143,14 @@ mod tests {
         let envtest = envtest.unwrap();
         assert_eq!(envtest.clients[0].address, "127.0.0.1:1");
         assert_eq!(envtest.peers[0].address, "localhost:2");
-        assert!(!envtest.is_synced);
+        assert!(!envtest.is_synced && envtest.durability == Durability::Kernel);
+        let fsync = options(&["--durability=fsync", "--unsafe-no-fsync=true"]);
+        assert!(fsync.unwrap().is_synced);
+        let problem = options(&["--durability", "disk"]).unwrap_err();
+        assert_eq!(
+            problem.to_string(),
+            "--durability=disk is refused: it is none of kernel, fsync and none"
+        );
 
         let java = options(&[
             "-data-dir",

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::options::{EtcdOptions, ListenUrl, flags};
 use super::service::{EtcdService, accept};
-use crate::program::data::DataDir;
-use crate::program::flag_file::FlagFile;
+use super::snapshot_hold::{HeldGroup, SnapshotHold};
+use crate::program::data::{DataDir, LogWriter};
+use crate::program::durability::Durability;
 use crate::program::problem::Problem;
 use crate::program::process::{say, stopped};
 
@@ -53,11 +53,14 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
         tokio::spawn(close_each(listener));
     }
     let listeners = bind(&options.clients).await?;
-    let (text, data) = match &options.data_dir {
-        Some(folder) => open(folder, options.is_synced)?,
-        None => (None, None),
+    let (hold, kept) = match &options.data_dir {
+        Some(folder) => {
+            let (hold, data, writer) = open(folder, &options)?;
+            (hold, Some((data, writer)))
+        }
+        None => Default::default(),
     };
-    let service = Arc::new(EtcdService::new(text, data));
+    let service = Arc::new(EtcdService::new(hold, options.durability, kept));
     // Dropped, and so cancelled, at the end.
     let accepting = CancellationToken::new();
     let _accepting = accepting.clone().drop_guard();
@@ -96,19 +99,35 @@ async fn bind(urls: &[ListenUrl]) -> Result<Vec<TcpListener>, Problem> {
     Ok(listeners)
 }
 
-fn open(folder: &Path, is_synced: bool) -> Result<(Option<Bytes>, Option<DataDir>), Problem> {
+type OpenedFolder = (SnapshotHold, Arc<DataDir>, Option<LogWriter>);
+
+fn open(folder: &Path, options: &EtcdOptions) -> Result<OpenedFolder, Problem> {
     if folder.join(MEMBER).exists() {
         let path = folder.to_owned();
         return Err(Problem::RealEtcd { path });
     }
     let (data, saved) = DataDir::open(folder)?;
-    let data = if is_synced { data } else { data.without_sync() };
-    let text = saved.map(|snapshot| {
-        let mut text = Vec::new();
-        let written = snapshot.write(&mut text);
-        written.map(|()| Bytes::from(text))
+    for message in saved.iter().flat_map(|saved| saved.messages(folder)) {
+        say(std::io::stderr(), &format!("etcd: {message}"));
+    }
+    let data = Arc::new(match options.is_synced {
+        true => data,
+        false => data.without_sync(),
     });
-    let text = text.transpose();
-    let text = text.map_err(|error| FlagFile::new("--data-dir", folder).problem(error))?;
-    Ok((text, Some(data)))
+    let writer = match options.durability {
+        Durability::None => None,
+        durability => Some(data.log_writer(saved.as_ref(), durability)?),
+    };
+    let hold = saved.map_or_else(SnapshotHold::default, |saved| {
+        let groups = saved.groups.into_iter().map(|group| HeldGroup {
+            last: group.last,
+            payload: group.payload.into(),
+        });
+        SnapshotHold::new(
+            Some(saved.snapshot.into()),
+            saved.in_snapshot,
+            groups.collect(),
+        )
+    });
+    Ok((hold, data, writer))
 }

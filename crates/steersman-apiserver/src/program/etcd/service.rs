@@ -22,9 +22,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::interface::{ATTACH, ATTACHMENT, HOLDER, SNAPSHOT};
-use super::snapshot_hold::SnapshotHold;
-use crate::program::data::DataDir;
+use super::interface::{
+    ATTACH, ATTACHMENT, DURABILITY, FIRST, HOLDER, LAST, LOG, SNAPSHOT, STARTS_FILE,
+};
+use super::snapshot_hold::{HeldGroup, LogPlace, SnapshotHold};
+use crate::program::data::{DataDir, LogWriter};
+use crate::program::durability::Durability;
 use crate::program::problem::chain;
 
 /// Time until the connection of a process that has ended is closed here, too. An attach request
@@ -41,18 +44,28 @@ pub(super) struct EtcdService {
     hold: Mutex<SnapshotHold>,
     /// Marked changed whenever an attachment ends.
     released: watch::Sender<()>,
+    durability: Durability,
     data: Option<Arc<DataDir>>,
     /// Held during a save, also after its client has given up: saves end in the order of their requests.
     saving: Arc<tokio::sync::Mutex<()>>,
+    /// Appends to the log of the data directory, if there is one; locked during an append.
+    writer: Arc<tokio::sync::Mutex<Option<LogWriter>>>,
 }
 
 impl EtcdService {
-    pub(super) fn new(text: Option<Bytes>, data: Option<DataDir>) -> Self {
+    pub(super) fn new(
+        hold: SnapshotHold,
+        durability: Durability,
+        kept: Option<(Arc<DataDir>, Option<LogWriter>)>,
+    ) -> Self {
+        let (data, writer) = kept.unzip();
         Self {
-            hold: Mutex::new(SnapshotHold::new(text)),
+            hold: Mutex::new(hold),
             released: watch::Sender::new(()),
-            data: data.map(Arc::new),
+            durability,
+            data,
             saving: Arc::default(),
+            writer: Arc::new(tokio::sync::Mutex::new(writer.flatten())),
         }
     }
 
@@ -75,7 +88,9 @@ impl EtcdService {
                 json("{\"etcdserver\":\"3.6.0\",\"etcdcluster\":\"3.6.0\"}")
             }
             (&Method::POST, ATTACH) => self.attach(&request).await,
-            (&Method::GET, SNAPSHOT) => self.read(&request),
+            (&Method::GET, SNAPSHOT) => self.read(&request, SnapshotHold::text),
+            (&Method::GET, LOG) => self.read(&request, |hold| Some(hold.log())),
+            (&Method::POST, LOG) => self.append(request).await,
             (&Method::PUT, SNAPSHOT) => self.write(request).await,
             _ => plain(StatusCode::NOT_FOUND, "404 page not found\n"),
         })
@@ -92,6 +107,7 @@ impl EtcdService {
         if let Err(other) = self.hold.lock().attach(number, holder) {
             return plain(StatusCode::CONFLICT, &other);
         }
+        let durability = self.durability;
         let body = OpenBody {
             service: self,
             number,
@@ -99,15 +115,21 @@ impl EtcdService {
         let mut answer = Response::new(UnsyncBoxBody::new(body));
         let headers = answer.headers_mut();
         headers.insert(ATTACHMENT, HeaderValue::from(number));
+        let durability = HeaderValue::from_static(durability.name());
+        headers.insert(DURABILITY, durability);
         answer
     }
 
-    fn read(&self, request: &Request<Incoming>) -> EtcdAnswer {
+    fn read(
+        &self,
+        request: &Request<Incoming>,
+        part: impl Fn(&SnapshotHold) -> Option<Bytes>,
+    ) -> EtcdAnswer {
         let hold = self.hold.lock();
         if !number_of(request).is_some_and(|number| hold.is_current(number)) {
             return stale();
         }
-        match hold.text() {
+        match part(&hold) {
             Some(text) => Response::new(UnsyncBoxBody::new(Full::new(text))),
             None => plain(StatusCode::NO_CONTENT, ""),
         }
@@ -115,6 +137,7 @@ impl EtcdService {
 
     async fn write(&self, request: Request<Incoming>) -> EtcdAnswer {
         let number = number_of(&request);
+        let transactions = header(&request, LAST).unwrap_or_default();
         let Ok(body) = request.into_body().collect().await else {
             return plain(StatusCode::BAD_REQUEST, "the body ended too early");
         };
@@ -128,7 +151,7 @@ impl EtcdService {
             let text = text.clone();
             let saved = tokio::task::spawn_blocking(move || {
                 let _until_saved = saving;
-                data.save_text(&text)
+                data.save_text(transactions, &text)
             });
             let saved = saved.await;
             let problem = match saved {
@@ -144,7 +167,66 @@ impl EtcdService {
         if !is_current(&hold) {
             return stale();
         }
-        hold.replace(text);
+        hold.replace(text, transactions);
+        plain(StatusCode::NO_CONTENT, "")
+    }
+
+    /// Appends transactions, and answers when they are as durable as the etcd was told.
+    async fn append(&self, request: Request<Incoming>) -> EtcdAnswer {
+        let number = number_of(&request);
+        let (first, last) = (header(&request, FIRST), header(&request, LAST));
+        let starts_file = request.headers().contains_key(STARTS_FILE);
+        let (Some(first), Some(last)) = (first, last) else {
+            return plain(StatusCode::BAD_REQUEST, "the numbers are missing");
+        };
+        let Ok(body) = request.into_body().collect().await else {
+            return plain(StatusCode::BAD_REQUEST, "the body ended too early");
+        };
+        let payload = body.to_bytes();
+        let mut writer = Arc::clone(&self.writer).lock_owned().await;
+        {
+            let hold = self.hold.lock();
+            if !number.is_some_and(|number| hold.is_current(number)) {
+                return stale();
+            }
+            match hold.place(first, last) {
+                LogPlace::Next => {}
+                LogPlace::Held => return plain(StatusCode::NO_CONTENT, ""),
+                LogPlace::Gap { held } => {
+                    let text = format!("transaction {first} follows, but the last one is {held}");
+                    return plain(StatusCode::CONFLICT, &text);
+                }
+            }
+        }
+        let content = payload.clone();
+        // Locked until the transactions are held, so that a second attempt finds them there.
+        let append = move || {
+            let appended = writer.as_mut().map_or(Ok(()), |writer| {
+                let appended = writer.append(first, &content, starts_file);
+                appended.map_err(|error| {
+                    format!("cannot append to {}: {error}", writer.path().display())
+                })
+            });
+            (writer, appended)
+        };
+        // A write into the kernel takes less time than another thread takes to begin.
+        let (_writer, appended) = match self.durability {
+            Durability::Fsync => match tokio::task::spawn_blocking(append).await {
+                Ok(done) => done,
+                Err(error) => {
+                    return plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());
+                }
+            },
+            Durability::Kernel | Durability::None => append(),
+        };
+        if let Err(problem) = appended {
+            return plain(StatusCode::INTERNAL_SERVER_ERROR, &problem);
+        }
+        let mut hold = self.hold.lock();
+        // A snapshot that came in the meantime may include them.
+        if hold.place(first, last) == LogPlace::Next {
+            hold.append(HeldGroup { last, payload });
+        }
         plain(StatusCode::NO_CONTENT, "")
     }
 
@@ -208,7 +290,12 @@ async fn serve(socket: TcpStream, service: Arc<EtcdService>) {
 }
 
 fn number_of(request: &Request<Incoming>) -> Option<u64> {
-    let value = request.headers().get(ATTACHMENT)?;
+    header(request, ATTACHMENT)
+}
+
+/// Returns the number in a header.
+fn header(request: &Request<Incoming>, name: &str) -> Option<u64> {
+    let value = request.headers().get(name)?;
     value.to_str().ok()?.parse().ok()
 }
 

@@ -1,12 +1,38 @@
-//! Machine: the snapshot of one kube-apiserver, and the attachment that may read and write it.
+//! Machine: the snapshot of one kube-apiserver, the transactions after it, and the attachment that may
+//! read and write both.
 
 use bytes::Bytes;
 
-/// The snapshot, and the kube-apiserver that is attached.
+/// The snapshot and the transactions after it, and the kube-apiserver that is attached.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotHold {
     text: Option<Bytes>,
+    /// The number of the last transaction in the snapshot.
+    in_snapshot: u64,
+    /// The transactions after the snapshot.
+    log: Vec<HeldGroup>,
     holder: Option<Holder>,
+}
+
+/// Transactions that were appended together.
+#[derive(Debug)]
+pub(super) struct HeldGroup {
+    /// The number of the last one.
+    pub(super) last: u64,
+    pub(super) payload: Bytes,
+}
+
+/// Whether an append continues the transactions that are held.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LogPlace {
+    Next,
+    /// They are held already: the answer to an earlier attempt was lost, or a snapshot includes them.
+    Held,
+    /// Transactions before them are missing.
+    Gap {
+        /// The number of the last transaction that is held.
+        held: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -16,9 +42,14 @@ struct Holder {
 }
 
 impl SnapshotHold {
-    /// Creates a hold with the snapshot of an earlier process.
-    pub(super) fn new(text: Option<Bytes>) -> Self {
-        Self { text, holder: None }
+    /// Creates a hold with the snapshot and the transactions of an earlier process.
+    pub(super) fn new(text: Option<Bytes>, in_snapshot: u64, log: Vec<HeldGroup>) -> Self {
+        Self {
+            text,
+            in_snapshot,
+            log,
+            holder: None,
+        }
     }
 
     /// Attaches a kube-apiserver under a number (SRV-ETCD-1).
@@ -59,9 +90,35 @@ impl SnapshotHold {
         self.text.clone()
     }
 
-    /// Replaces the snapshot.
-    pub(super) fn replace(&mut self, text: Bytes) {
+    /// Returns the transactions after the snapshot, one line each.
+    pub(super) fn log(&self) -> Bytes {
+        let payloads: Vec<&[u8]> = self.log.iter().map(|group| &*group.payload).collect();
+        payloads.concat().into()
+    }
+
+    /// Replaces the snapshot. Transactions that it includes are dropped.
+    pub(super) fn replace(&mut self, text: Bytes, transactions: u64) {
         self.text = Some(text);
+        self.in_snapshot = transactions;
+        self.log.retain(|group| group.last > transactions);
+    }
+
+    /// Returns whether these transactions follow the last one (WAL-2).
+    pub(super) fn place(&self, first: u64, last: u64) -> LogPlace {
+        let held = self.log.last().map_or(self.in_snapshot, |group| group.last);
+        let held = held.max(self.in_snapshot);
+        if self.text.is_some() && last <= held {
+            LogPlace::Held
+        } else if self.text.is_some() && first == held + 1 {
+            LogPlace::Next
+        } else {
+            LogPlace::Gap { held }
+        }
+    }
+
+    /// Adds transactions.
+    pub(super) fn append(&mut self, group: HeldGroup) {
+        self.log.push(group);
     }
 }
 
@@ -69,10 +126,15 @@ impl SnapshotHold {
 mod tests {
     use super::*;
 
+    fn group(last: u64, payload: &'static [u8]) -> HeldGroup {
+        let payload = Bytes::from_static(payload);
+        HeldGroup { last, payload }
+    }
+
     // SRV-ETCD-1.
     #[test]
     fn one_server_at_a_time_is_attached() {
-        let mut hold = SnapshotHold::new(None);
+        let mut hold = SnapshotHold::default();
         assert!(!hold.is_held());
         hold.attach(1, "process 7").unwrap();
         assert_eq!(hold.attach(2, "process 8").unwrap_err(), "process 7");
@@ -88,10 +150,34 @@ mod tests {
 
     #[test]
     fn the_snapshot_outlives_the_attachment() {
-        let mut hold = SnapshotHold::new(Some(Bytes::from_static(b"a")));
+        let mut hold = SnapshotHold::new(Some(Bytes::from_static(b"a")), 0, Vec::new());
         hold.attach(1, "process 7").unwrap();
-        hold.replace(Bytes::from_static(b"b"));
+        hold.replace(Bytes::from_static(b"b"), 0);
         hold.release(1);
         assert_eq!(hold.text().as_deref(), Some(b"b".as_slice()));
+    }
+
+    // WAL-2.
+    #[test]
+    fn transactions_are_held_without_a_gap() {
+        let mut hold = SnapshotHold::default();
+        assert_eq!(hold.place(1, 1), LogPlace::Gap { held: 0 }, "no snapshot");
+        hold.replace(Bytes::from_static(b"a"), 4);
+        assert_eq!(hold.place(6, 6), LogPlace::Gap { held: 4 });
+        assert_eq!(hold.place(3, 4), LogPlace::Held);
+        assert_eq!(hold.place(5, 7), LogPlace::Next);
+        hold.append(group(7, b"5\n6\n7\n"));
+        assert_eq!(hold.place(5, 7), LogPlace::Held);
+        assert_eq!(hold.place(8, 8), LogPlace::Next);
+        hold.append(group(8, b"8\n"));
+        assert_eq!(&*hold.log(), b"5\n6\n7\n8\n");
+
+        hold.replace(Bytes::from_static(b"b"), 7);
+        assert_eq!(&*hold.log(), b"8\n");
+        hold.replace(Bytes::from_static(b"c"), 9);
+        assert_eq!(
+            (&*hold.log(), hold.place(10, 10)),
+            (&b""[..], LogPlace::Next)
+        );
     }
 }

@@ -57,14 +57,18 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     }
     let audit = options.audit.as_ref().map(AuditLog::open).transpose()?;
     let mut stop = Box::pin(stopped()?);
-    let (mut storage, snapshot) = tokio::select! {
+    let (mut storage, recovery) = tokio::select! {
         () = &mut stop => return Ok(()),
         opened = Storage::open(options.etcd.as_deref()) => opened?,
     };
-    let server = match snapshot {
-        Some(snapshot) => builder.restore(snapshot).build(),
-        None => builder.build(),
-    };
+    if let Some(recovery) = recovery {
+        builder = builder.recover(recovery);
+    }
+    if let Some(log) = storage.log() {
+        builder = builder.log_writes(log);
+    }
+    let server = builder.build();
+    storage.begin(&server).await?;
     if let Some(path) = &options.faults {
         seed::faults(&server, FAULTS, path)?;
     }

@@ -1,13 +1,16 @@
 //! Driver: keeps the objects in an etcd of this program, or in memory alone.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use steersman_apiserver::ApiServer;
-use steersman_registry::Snapshot;
-use tokio::time::{Instant, sleep, timeout_at};
+use steersman_apiserver::{ApiServer, WalGroup, WriteAheadLog};
+use steersman_registry::{Recovery, Snapshot};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::program::etcd::{AttachOutcome, Attachment, address_of, attach};
+use super::etcd_link::EtcdLink;
+use crate::program::durability::Durability;
+use crate::program::etcd::{AppendConnection, AttachOutcome, EtcdState, address_of, attach};
 use crate::program::problem::{Problem, chain};
 use crate::program::process::say;
 
@@ -20,34 +23,38 @@ const POLL: Duration = Duration::from_millis(100);
 const REST: u32 = 20;
 /// The longest such pause.
 const LONGEST_REST: Duration = Duration::from_secs(5);
+/// Time for the last appends. A test environment kills the process after 20 seconds.
+const LAST_APPENDS: Duration = Duration::from_secs(12);
 
 /// The place where the objects are kept.
-#[derive(Debug)]
 pub(super) struct Storage {
     etcd: Option<KeptByEtcd>,
 }
 
 /// An etcd of this program.
-#[derive(Debug)]
 struct KeptByEtcd {
-    url: String,
-    address: String,
-    attachment: Option<Attachment>,
+    link: Arc<EtcdLink>,
+    /// The log of the writes; `None` if the etcd keeps snapshots alone.
+    log: Option<WriteAheadLog>,
+    has_state: bool,
     /// The revision of the last save.
     saved: Option<u64>,
     next_save: Instant,
-    /// The message about the problem that lasts, so that it is printed once.
-    problem: Option<String>,
+    problem: LastingProblem,
 }
 
+/// The message about the problem that lasts, so that it is printed once.
+#[derive(Default)]
+struct LastingProblem(Option<String>);
+
 impl Storage {
-    /// Attaches to the etcd at a URL, and returns its snapshot. Without a URL, or if the URL is that
+    /// Attaches to the etcd at a URL, and returns its state. Without a URL, or if the URL is that
     /// of another program, the objects are kept in memory and a warning says so.
     ///
     /// # Errors
-    /// The URL is none, another kube-apiserver is attached, nothing listens, or the snapshot cannot
-    /// be read.
-    pub(super) async fn open(url: Option<&str>) -> Result<(Self, Option<Snapshot>), Problem> {
+    /// The URL is none, another kube-apiserver is attached, nothing listens, or the state cannot be
+    /// read.
+    pub(super) async fn open(url: Option<&str>) -> Result<(Self, Option<Recovery>), Problem> {
         let Some(url) = url else {
             say_memory("there is no --etcd-servers");
             return Ok((Self { etcd: None }, None));
@@ -62,21 +69,18 @@ impl Storage {
             Err(problem) => return Err(problem.into()),
         };
         match attach_when_it_listens(&address).await {
-            AttachOutcome::Attached(attachment, text) => {
-                let snapshot = text.map(|text| Snapshot::read(&text)).transpose();
-                let snapshot = snapshot.map_err(|source| Problem::CorruptEtcd {
-                    url: url.to_owned(),
-                    source,
-                })?;
+            AttachOutcome::Attached(attachment, state) => {
+                let recovery = state.map(|state| recovery(url, &state)).transpose()?;
+                let log = attachment.durability() != Durability::None;
                 let etcd = KeptByEtcd {
-                    url: url.to_owned(),
-                    address,
-                    attachment: Some(attachment),
+                    log: log.then(WriteAheadLog::new),
+                    link: Arc::new(EtcdLink::new(url, address, attachment)),
+                    has_state: recovery.is_some(),
                     saved: None,
                     next_save: Instant::now(),
-                    problem: None,
+                    problem: LastingProblem::default(),
                 };
-                Ok((Self { etcd: Some(etcd) }, snapshot))
+                Ok((Self { etcd: Some(etcd) }, recovery))
             }
             AttachOutcome::Held { by } => Err(Problem::Held {
                 url: url.to_owned(),
@@ -96,96 +100,171 @@ impl Storage {
         }
     }
 
-    /// Saves if there were changes. A problem is printed once, and the next call tries again.
+    /// Returns the log to which the server adds its writes.
+    pub(super) fn log(&self) -> Option<&WriteAheadLog> {
+        self.etcd.as_ref().and_then(|etcd| etcd.log.as_ref())
+    }
+
+    /// Begins to keep the writes of a server. Without a state there is a snapshot now, which the log
+    /// continues.
+    ///
+    /// # Errors
+    /// The etcd is gone, or cannot save.
+    pub(super) async fn begin(&self, server: &ApiServer) -> Result<(), Problem> {
+        let Some(etcd) = &self.etcd else {
+            return Ok(());
+        };
+        if let Some(log) = &etcd.log {
+            if !etcd.has_state {
+                etcd.link.save(server).await?;
+            }
+            let (link, log) = (Arc::clone(&etcd.link), log.clone());
+            tokio::spawn(keep_log(link, log.clone(), server.clone()));
+            let settled = log.settled().await;
+            settled.map_err(|why| Problem::Unwritten { why })?;
+        }
+        Ok(())
+    }
+
+    /// Saves a snapshot if one is due. A problem is printed once, and the next call tries again.
     pub(super) async fn save_changes(&mut self, server: &ApiServer) {
         let Some(etcd) = &mut self.etcd else { return };
         let started = Instant::now();
-        if started < etcd.next_save {
+        if started < etcd.next_save || (etcd.log.is_some() && !etcd.link.is_log_long()) {
             return;
         }
-        let problem = match etcd.save(server).await {
-            Ok(()) => None,
-            Err(problem) => Some(format!("kube-apiserver: {}", chain(&problem))),
+        let saved = match &etcd.log {
+            // The task of the log attaches again.
+            Some(_) => etcd.link.save(server).await,
+            None => etcd.save_if_changed(server).await,
         };
-        let rest = match &problem {
-            None => (started.elapsed() * REST).min(LONGEST_REST),
-            Some(_) => Duration::ZERO,
+        let rest = match &saved {
+            Ok(()) => (started.elapsed() * REST).min(LONGEST_REST),
+            Err(_) => Duration::ZERO,
         };
         etcd.next_save = Instant::now() + rest;
-        match &problem {
-            Some(text) if etcd.problem != problem => say(std::io::stderr(), text),
-            None if etcd.problem.is_some() => {
-                let text = format!("kube-apiserver: saved again to the etcd at {}", etcd.url);
-                say(std::io::stderr(), &text);
-            }
-            Some(_) | None => {}
-        }
-        etcd.problem = problem;
+        etcd.problem.note(saved.as_ref().err(), &etcd.link.url);
     }
 
-    /// Saves at the end.
+    /// Keeps the last writes at the end.
     ///
     /// # Errors
     /// The etcd is gone, or cannot save.
     pub(super) async fn save_last(mut self, server: &ApiServer) -> Result<(), Problem> {
-        match &mut self.etcd {
-            Some(etcd) => {
-                let saved = etcd.save(server).await;
-                saved.map_err(|problem| Problem::Lost {
-                    source: Box::new(problem),
-                })
-            }
-            None => Ok(()),
+        let Some(etcd) = &mut self.etcd else {
+            return Ok(());
+        };
+        if let Some(log) = &etcd.log {
+            let settled = timeout(LAST_APPENDS, log.settled()).await;
+            let settled = settled.unwrap_or_else(|_| Err("the etcd does not answer".into()));
+            return settled.map_err(|why| Problem::Unwritten { why });
         }
+        let saved = etcd.save_if_changed(server).await;
+        saved.map_err(|problem| Problem::Lost {
+            source: Box::new(problem),
+        })
     }
 }
 
 impl KeptByEtcd {
-    async fn save(&mut self, server: &ApiServer) -> Result<(), Problem> {
+    async fn save_if_changed(&mut self, server: &ApiServer) -> Result<(), Problem> {
         let revision = server.revision();
-        let lasting = self.attachment.take().filter(|one| !one.has_ended());
-        let attachment = match lasting {
-            Some(attachment) if self.saved == Some(revision) => {
-                self.attachment = Some(attachment);
-                return Ok(());
-            }
-            Some(attachment) => attachment,
-            // The etcd was started again. Its snapshot is older than the objects here.
-            None => self.attach_again().await?,
-        };
-        let snapshot = server.snapshot();
-        let text = tokio::task::spawn_blocking(move || {
-            let mut text = Vec::new();
-            let written = snapshot.write(&mut text);
-            written.map(|()| Bytes::from(text))
-        });
-        let written = match text.await {
-            Ok(Ok(text)) => attachment.write(text).await,
-            Ok(Err(error)) => Err(error.into()),
-            Err(error) => Err(error.into()),
-        };
-        self.attachment = Some(attachment);
-        written.map_err(|source| self.not_saved(source))?;
-        self.saved = Some(revision);
+        // An etcd that was started again has a state that is older than the objects here.
+        let is_new = self.link.attach_again().await?;
+        if is_new || self.saved != Some(revision) {
+            self.link.save(server).await?;
+            self.saved = Some(revision);
+        }
         Ok(())
     }
+}
 
-    async fn attach_again(&self) -> Result<Attachment, Problem> {
-        match attach(&self.address).await {
-            AttachOutcome::Attached(attachment, _) => Ok(attachment),
-            AttachOutcome::Held { by } => Err(Problem::Held {
-                url: self.url.clone(),
-                holder: by,
-            }),
-            AttachOutcome::Foreign { why } => Err(self.not_saved(why.into())),
-            AttachOutcome::Unreachable(error) => Err(self.not_saved(error.into())),
+/// Appends the writes of a server to the log of its etcd, in their order, for as long as the process
+/// lives.
+async fn keep_log(link: Arc<EtcdLink>, log: WriteAheadLog, server: ApiServer) -> ! {
+    let mut problem = LastingProblem::default();
+    let mut appends = Appends::default();
+    loop {
+        let group = log.next().await;
+        let mut payload = Vec::new();
+        // Writing into memory cannot fail.
+        let _ = group.write(&mut payload);
+        let payload = Bytes::from(payload);
+        loop {
+            let kept = appends.keep(&link, &group, &payload, &server).await;
+            problem.note(kept.as_ref().err(), &link.url);
+            match kept {
+                Ok(()) => break,
+                Err(error) => log.fail(chain(&error)),
+            }
+            sleep(POLL).await;
         }
+        log.keep(group);
     }
+}
 
-    fn not_saved(&self, source: Box<dyn std::error::Error + Send + Sync>) -> Problem {
-        let url = self.url.clone();
-        Problem::NotSaved { url, source }
+/// The appends to the log of an etcd.
+#[derive(Default)]
+struct Appends {
+    connection: Option<AppendConnection>,
+    /// Whether the etcd was started again, and has no snapshot that the next group continues.
+    needs_snapshot: bool,
+}
+
+impl Appends {
+    async fn keep(
+        &mut self,
+        link: &EtcdLink,
+        group: &WalGroup,
+        payload: &Bytes,
+        server: &ApiServer,
+    ) -> Result<(), Problem> {
+        if link.attach_again().await? {
+            self.needs_snapshot = true;
+            self.connection = None;
+        }
+        if self.needs_snapshot {
+            // It includes the group.
+            link.save(server).await?;
+            self.needs_snapshot = false;
+            return Ok(());
+        }
+        link.append(&mut self.connection, group, payload.clone())
+            .await
     }
+}
+
+impl LastingProblem {
+    /// Prints a problem unless it lasts, and its end.
+    fn note(&mut self, problem: Option<&Problem>, url: &str) {
+        let text = problem.map(|problem| format!("kube-apiserver: {}", chain(problem)));
+        match &text {
+            Some(text) if self.0.as_ref() != Some(text) => say(std::io::stderr(), text),
+            None if self.0.is_some() => {
+                let text = format!("kube-apiserver: saved again to the etcd at {url}");
+                say(std::io::stderr(), &text);
+            }
+            Some(_) | None => {}
+        }
+        self.0 = text;
+    }
+}
+
+/// Reads the state of an etcd.
+fn recovery(url: &str, state: &EtcdState) -> Result<Recovery, Problem> {
+    let snapshot = Snapshot::read(&state.snapshot).map_err(|source| Problem::CorruptEtcd {
+        url: url.to_owned(),
+        source: source.into(),
+    })?;
+    let mut recovery = Recovery::from(snapshot);
+    for text in state.log.split_inclusive(|byte| *byte == b'\n') {
+        let added = recovery.add(text);
+        added.map_err(|source| Problem::CorruptEtcd {
+            url: url.to_owned(),
+            source: source.into(),
+        })?;
+    }
+    Ok(recovery)
 }
 
 /// Attaches, and gives an etcd that was started at the same time a moment to listen.

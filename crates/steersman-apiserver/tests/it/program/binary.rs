@@ -29,7 +29,7 @@ fn program(arguments: &[&str]) -> Command {
 pub(crate) struct Running {
     child: Child,
     pub(crate) kubeconfig: PathBuf,
-    client: Client,
+    pub(super) client: Client,
 }
 
 pub(crate) async fn start(arguments: &[&str]) -> Running {
@@ -71,7 +71,12 @@ impl Running {
         self.client.request(request).await.unwrap()
     }
 
-    async fn stop(self, signal: &str) -> Output {
+    /// Kills the program at once (SIGKILL).
+    pub(super) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
+    pub(super) async fn stop(self, signal: &str) -> Output {
         let pid = self.child.id().unwrap().to_string();
         let kill = Command::new("kill").args([signal, &pid]).status();
         assert!(kill.await.unwrap().success());

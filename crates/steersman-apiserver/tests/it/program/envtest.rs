@@ -18,11 +18,11 @@ use serde_json::{Value, json};
 
 use crate::support::{CONFIG_MAPS, WEBSITES, config_map, website, website_crd};
 use crate::webhooks::tls;
-use control_plane::ControlPlane;
+pub(super) use control_plane::ControlPlane;
 pub(super) use programs::Programs;
 
 /// Longer than any step here takes; a wait that reaches it has failed.
-const TOO_LONG: Duration = Duration::from_secs(60);
+pub(super) const TOO_LONG: Duration = Duration::from_secs(60);
 
 type Answer = Result<Value, kube_client::Error>;
 

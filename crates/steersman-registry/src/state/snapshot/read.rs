@@ -54,6 +54,7 @@ pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
         random: counters.counter("random")?,
         addresses: counters.counter("addresses")?,
         node_ports: counters.counter("node_ports")?,
+        transactions: counters.counter("transactions")?,
         key,
         tokens,
         storages: read_objects(Part::of("objects", objects)?, revision)?,

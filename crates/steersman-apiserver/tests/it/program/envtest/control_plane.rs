@@ -28,7 +28,7 @@ const STARTS: usize = 5;
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
 /// A running control plane.
-pub(super) struct ControlPlane {
+pub(in crate::program) struct ControlPlane {
     folder: TempDir,
     etcd: Process,
     etcd_arguments: Vec<String>,
@@ -44,18 +44,31 @@ pub(super) struct ControlPlane {
 
 impl ControlPlane {
     pub(super) async fn start(programs: &Programs, more: &[&str]) -> Self {
+        Self::start_with(programs, more, &[]).await
+    }
+
+    /// Starts both programs with more flags: those of the server, and those of etcd.
+    pub(in crate::program) async fn start_with(
+        programs: &Programs,
+        more: &[&str],
+        etcd: &[&str],
+    ) -> Self {
         for _ in 1..STARTS {
-            if let Ok(plane) = Self::try_start(programs, more).await {
+            if let Ok(plane) = Self::try_start(programs, more, etcd).await {
                 return plane;
             }
         }
-        match Self::try_start(programs, more).await {
+        match Self::try_start(programs, more, etcd).await {
             Ok(plane) => plane,
             Err(log) => panic!("{log}"),
         }
     }
 
-    async fn try_start(programs: &Programs, more: &[&str]) -> Result<Self, String> {
+    async fn try_start(
+        programs: &Programs,
+        more: &[&str],
+        etcd_flags: &[&str],
+    ) -> Result<Self, String> {
         let folder = TempDir::new().unwrap();
         let [client, peer, port] = free_ports();
         let etcd_url = format!("http://127.0.0.1:{client}");
@@ -69,6 +82,7 @@ impl ControlPlane {
         if has_flag(programs, "etcd", "unsafe-no-fsync").await {
             etcd_arguments.push("--unsafe-no-fsync=true".to_owned());
         }
+        etcd_arguments.extend(etcd_flags.iter().copied().map(str::to_owned));
         let etcd = start_etcd(programs, &etcd_arguments, folder.path(), &etcd_url).await?;
 
         let serving = authority();
@@ -122,7 +136,7 @@ impl ControlPlane {
     }
 
     /// Returns the client of a user with a certificate, as `AddUser` of envtest.
-    pub(super) fn user(&self, name: &str, groups: &[&str]) -> Client {
+    pub(in crate::program) fn user(&self, name: &str, groups: &[&str]) -> Client {
         let (certificate, key) = user(&self.users, name, groups);
         self.client(&json!({
             "client-certificate-data": STANDARD.encode(certificate),
@@ -160,7 +174,7 @@ impl ControlPlane {
         programs.refused("kube-apiserver", &arguments).await
     }
 
-    pub(super) async fn kill_server(&mut self) {
+    pub(in crate::program) async fn kill_server(&mut self) {
         self.server.kill().await;
     }
 
@@ -169,7 +183,7 @@ impl ControlPlane {
         assert!(status.success(), "{status}: {}", self.server.log());
     }
 
-    pub(super) async fn start_server(&mut self, programs: &Programs) {
+    pub(in crate::program) async fn start_server(&mut self, programs: &Programs) {
         let log = self.folder.path().join("kube-apiserver.log");
         self.server = programs.start("kube-apiserver", &self.arguments, &log);
         self.await_server().await.unwrap();
@@ -182,13 +196,28 @@ impl ControlPlane {
 
     pub(super) async fn restart_etcd(&mut self, programs: &Programs) {
         assert!(self.etcd.stop().await.success());
+        self.start_etcd(programs).await;
+    }
+
+    pub(in crate::program) async fn kill_etcd(&mut self) {
+        self.etcd.kill().await;
+    }
+
+    /// Waits until the server keeps writes again after its etcd was started again.
+    pub(in crate::program) async fn await_storage(&mut self) {
+        let anonymous = self.anonymous();
+        let ready = healthy(&mut self.server, &anonymous, "/livez").await;
+        ready.unwrap();
+    }
+
+    pub(in crate::program) async fn start_etcd(&mut self, programs: &Programs) {
         let folder = self.folder.path();
         let etcd = start_etcd(programs, &self.etcd_arguments, folder, &self.etcd_url).await;
         self.etcd = etcd.unwrap();
     }
 
     /// Stops both programs, the server first.
-    pub(super) async fn stop(mut self) {
+    pub(in crate::program) async fn stop(mut self) {
         self.stop_server().await;
         assert!(self.etcd.stop().await.success());
     }

@@ -1,0 +1,103 @@
+//! Driver: the operations on a data directory, on disk.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::PathBuf;
+
+/// The operations on a data directory. Tests simulate them, to stop after each.
+pub(crate) trait Folder: std::fmt::Debug + Send + Sync + 'static {
+    /// An open file, to which writes append.
+    type File: OpenFile;
+
+    /// Returns the names of the files.
+    fn names(&self) -> io::Result<Vec<String>>;
+    /// Returns the content of a file, if it exists.
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>>;
+    /// Creates an empty file, in the place of an existing one.
+    fn create(&self, name: &str) -> io::Result<Self::File>;
+    /// Opens an existing file to append to it.
+    fn open(&self, name: &str) -> io::Result<Self::File>;
+    /// Renames a file, in the place of an existing one.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a file.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Waits until the disk has stored the names of the files.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// An open file.
+pub(crate) trait OpenFile: io::Write + std::fmt::Debug + Send + 'static {
+    /// Shortens the file to a length.
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
+    /// Waits until the disk has stored the content.
+    fn sync(&mut self) -> io::Result<()>;
+}
+
+/// A folder on disk.
+#[derive(Debug)]
+pub(crate) struct DiskFolder(pub(super) PathBuf);
+
+impl Folder for DiskFolder {
+    type File = File;
+
+    fn names(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(&self.0)? {
+            // The names of this program are text.
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        match std::fs::read(self.0.join(name)) {
+            Ok(content) => Ok(Some(content)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn create(&self, name: &str) -> io::Result<File> {
+        let path = self.0.join(name);
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        // The file contains Secrets.
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path)?;
+        // A device, such as `/dev/full`, cannot be shortened.
+        if file.metadata()?.is_file() {
+            file.set_len(0)?;
+        }
+        Ok(file)
+    }
+
+    fn open(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new().append(true).open(self.0.join(name))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        std::fs::rename(self.0.join(from), self.0.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        std::fs::remove_file(self.0.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        // Only Unix opens a folder as a file.
+        #[cfg(unix)]
+        File::open(&self.0)?.sync_all()?;
+        Ok(())
+    }
+}
+
+impl OpenFile for File {
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.sync_data()
+    }
+}

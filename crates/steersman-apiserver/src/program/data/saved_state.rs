@@ -1,0 +1,196 @@
+//! Machine: reads the last save and the write-ahead log of a data directory.
+
+use std::path::Path;
+
+use steersman_registry::{Recovery, Snapshot};
+
+use super::folder::Folder;
+use super::frame::{FORMAT, FileEnd, scan};
+use crate::program::flag_file::FlagFile;
+use crate::program::problem::Problem;
+
+/// The file of the last save.
+pub(super) const STATE: &str = "state.json";
+/// The file of the save before that.
+pub(super) const BEFORE: &str = "state.before.json";
+/// The beginning of the names of the log's files; the number of the first transaction follows.
+const LOG: &str = "wal.";
+
+/// The saved state of a server.
+#[derive(Debug)]
+pub(crate) struct SavedState {
+    /// The state after the last transaction.
+    pub(crate) recovery: Recovery,
+    /// The text of the snapshot.
+    pub(crate) snapshot: Vec<u8>,
+    /// The transactions after the snapshot, as they were appended.
+    pub(crate) groups: Vec<SavedGroup>,
+    /// The number of the last transaction in the snapshot.
+    pub(crate) in_snapshot: u64,
+    /// The last file of the log, if there is one.
+    pub(super) last_file: Option<LastFile>,
+}
+
+/// Transactions that were appended together.
+#[derive(Debug)]
+pub(crate) struct SavedGroup {
+    /// The number of the last one.
+    pub(crate) last: u64,
+    pub(crate) payload: Vec<u8>,
+}
+
+/// The file of the log to which transactions are appended.
+#[derive(Debug)]
+pub(super) struct LastFile {
+    pub(super) name: String,
+    /// The bytes of its complete records.
+    pub(super) length: usize,
+    /// The bytes of an incomplete append after them.
+    pub(super) torn: usize,
+}
+
+/// Returns the name of the file of the log that starts with a transaction. Names sort by number.
+pub(super) fn file_name(first: u64) -> String {
+    format!("{LOG}{first:020}")
+}
+
+/// Returns the files of the log with the numbers of their first transactions, in order.
+pub(super) fn log_files<F: Folder>(folder: &F) -> std::io::Result<Vec<(u64, String)>> {
+    let names = folder.names()?.into_iter();
+    let mut files: Vec<(u64, String)> = names
+        .filter_map(|name| Some((name.strip_prefix(LOG)?.parse().ok()?, name)))
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// Returns how many of these files hold only transactions up to this number.
+pub(super) fn count_before(files: &[(u64, String)], number: u64) -> usize {
+    let later = files.iter().skip(1);
+    later
+        .take_while(|(first, _)| *first <= number.saturating_add(1))
+        .count()
+}
+
+/// Reads the last save and the transactions after it; `None` for a folder without both.
+///
+/// # Errors
+/// A file cannot be read, is damaged, or does not continue the ones before it (WAL-2).
+pub(super) fn read<F: Folder>(folder: &F, path: &Path) -> Result<Option<SavedState>, Problem> {
+    let failed = |source: std::io::Error| FlagFile::new("--data-dir", path).problem(source);
+    let files = log_files(folder).map_err(failed)?;
+    // A process that died between the two renames of a save left the state under the other name.
+    let mut found = None;
+    for name in [STATE, BEFORE] {
+        if let Some(text) = folder.read(name).map_err(failed)? {
+            found = Some((name, text));
+            break;
+        }
+    }
+    let Some((name, text)) = found else {
+        return match files.is_empty() {
+            true => Ok(None),
+            false => Err(Problem::NoSnapshot {
+                path: path.to_owned(),
+            }),
+        };
+    };
+    let snapshot = match Snapshot::read(&text) {
+        Ok(snapshot) => snapshot,
+        // SRV-DATA-1: the program ends here, before it could overwrite the file.
+        Err(source) => {
+            let is_state = name == STATE;
+            let has_before = is_state && folder.read(BEFORE).map_err(failed)?.is_some();
+            return Err(Problem::Corrupt {
+                path: path.join(name),
+                before: has_before.then(|| path.join(BEFORE)),
+                source,
+            });
+        }
+    };
+    let mut state = SavedState {
+        in_snapshot: snapshot.transactions(),
+        recovery: snapshot.into(),
+        snapshot: text,
+        groups: Vec::new(),
+        last_file: None,
+    };
+    let needed = count_before(&files, state.in_snapshot);
+    for (at, (_, name)) in files.iter().enumerate().skip(needed) {
+        let bytes = folder.read(name).map_err(failed)?.unwrap_or_default();
+        state.add_file(&path.join(name), &bytes, at + 1 == files.len())?;
+    }
+    Ok(Some(state))
+}
+
+impl SavedState {
+    /// Returns the messages about a start from this state: what is replayed, and what is cut off.
+    pub(crate) fn messages(&self, folder: &Path) -> Vec<String> {
+        let mut messages = Vec::new();
+        let replayed = self.recovery.replayed();
+        if replayed > 0 {
+            messages.push(format!(
+                "replayed {replayed} transactions of the write-ahead log in {}, up to revision {}",
+                folder.display(),
+                self.recovery.revision()
+            ));
+        }
+        if let Some(last) = self.last_file.as_ref().filter(|last| last.torn > 0) {
+            messages.push(format!(
+                "the write-ahead log {} ends with an incomplete record at offset {}; {} bytes of a write that \
+                 was not answered are cut off",
+                folder.join(&last.name).display(),
+                last.length,
+                last.torn
+            ));
+        }
+        messages
+    }
+
+    /// Adds the transactions of the next file of the log.
+    fn add_file(&mut self, path: &Path, bytes: &[u8], is_last: bool) -> Result<(), Problem> {
+        let (frames, end) = scan(bytes);
+        for frame in frames {
+            let payload = &bytes[frame.payload];
+            for text in payload.split_inclusive(|byte| *byte == b'\n') {
+                let added = self.recovery.add(text);
+                added.map_err(|source| Problem::Discontinued {
+                    path: path.to_owned(),
+                    offset: frame.offset,
+                    source,
+                })?;
+            }
+            let last = self.recovery.transactions();
+            if last > self.in_snapshot {
+                self.groups.push(SavedGroup {
+                    last,
+                    payload: payload.to_vec(),
+                });
+            }
+        }
+        let damaged = |offset, why| Problem::Damaged {
+            path: path.to_owned(),
+            offset,
+            why,
+        };
+        let length = match end {
+            FileEnd::Whole => bytes.len(),
+            FileEnd::Torn(length) if is_last => length,
+            // Appends to a file end before the next file is begun.
+            FileEnd::Torn(offset) => {
+                return Err(damaged(
+                    offset,
+                    "its end is missing, but another file follows",
+                ));
+            }
+            FileEnd::Damaged(offset, why) => return Err(damaged(offset, why)),
+        };
+        let name = path.file_name().unwrap_or_default();
+        self.last_file = Some(LastFile {
+            name: name.to_string_lossy().into_owned(),
+            length: if length < FORMAT.len() { 0 } else { length },
+            torn: bytes.len() - length,
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! Driver: the link of a kube-apiserver to its etcd: attaches, saves snapshots and appends to the log.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use steersman_apiserver::{ApiServer, WalGroup};
+
+use crate::program::data::LOG_MIN;
+use crate::program::etcd::{AppendConnection, AttachOutcome, Attachment, attach};
+use crate::program::problem::Problem;
+
+/// The link to an etcd of this program.
+#[derive(Debug)]
+pub(super) struct EtcdLink {
+    pub(super) url: String,
+    address: String,
+    attachment: Mutex<Arc<Attachment>>,
+    /// The size of the last snapshot, in bytes.
+    snapshot_bytes: AtomicU64,
+    /// The bytes of the transactions since it was taken.
+    log_bytes: AtomicU64,
+}
+
+impl EtcdLink {
+    pub(super) fn new(url: &str, address: String, attachment: Attachment) -> Self {
+        Self {
+            url: url.to_owned(),
+            address,
+            attachment: Mutex::new(Arc::new(attachment)),
+            snapshot_bytes: AtomicU64::new(0),
+            log_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the attachment, also after the etcd has ended.
+    pub(super) fn attachment(&self) -> Arc<Attachment> {
+        Arc::clone(&self.attachment.lock())
+    }
+
+    /// Returns whether the transactions since the last snapshot have become longer than the snapshot.
+    pub(super) fn is_log_long(&self) -> bool {
+        let limit = self.snapshot_bytes.load(Ordering::Relaxed).max(LOG_MIN);
+        self.log_bytes.load(Ordering::Relaxed) > limit
+    }
+
+    /// Saves a snapshot.
+    ///
+    /// # Errors
+    /// The etcd is gone, or cannot save.
+    pub(super) async fn save(&self, server: &ApiServer) -> Result<(), Problem> {
+        let snapshot = server.snapshot();
+        let before = self.log_bytes.load(Ordering::Relaxed);
+        let transactions = snapshot.transactions();
+        let text = tokio::task::spawn_blocking(move || {
+            let mut text = Vec::new();
+            let written = snapshot.write(&mut text);
+            written.map(|()| Bytes::from(text))
+        });
+        let text = match text.await {
+            Ok(Ok(text)) => text,
+            Ok(Err(error)) => return Err(self.not_saved(error.into())),
+            Err(error) => return Err(self.not_saved(error.into())),
+        };
+        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+        let written = self.attachment().write(transactions, text).await;
+        written.map_err(|source| self.not_saved(source))?;
+        self.snapshot_bytes.store(bytes, Ordering::Relaxed);
+        self.log_bytes.fetch_sub(before, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Attaches again if the etcd has ended, and returns whether it did. The state of the new etcd is
+    /// older than the objects here.
+    ///
+    /// # Errors
+    /// Nothing listens, or another kube-apiserver is attached.
+    pub(super) async fn attach_again(&self) -> Result<bool, Problem> {
+        if !self.attachment().has_ended() {
+            return Ok(false);
+        }
+        match attach(&self.address).await {
+            AttachOutcome::Attached(attachment, _) => {
+                *self.attachment.lock() = Arc::new(attachment);
+                Ok(true)
+            }
+            AttachOutcome::Held { by } => Err(Problem::Held {
+                url: self.url.clone(),
+                holder: by,
+            }),
+            AttachOutcome::Foreign { why } => Err(self.not_saved(why.into())),
+            AttachOutcome::Unreachable(error) => Err(self.not_saved(error.into())),
+        }
+    }
+
+    /// Appends a group to the log of the etcd.
+    ///
+    /// # Errors
+    /// The etcd is gone, or cannot append.
+    pub(super) async fn append(
+        &self,
+        connection: &mut Option<AppendConnection>,
+        group: &WalGroup,
+        payload: Bytes,
+    ) -> Result<(), Problem> {
+        let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
+        let appended = self.attachment().append(connection, group, payload).await;
+        appended.map_err(|source| self.not_saved(source))?;
+        self.log_bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn not_saved(&self, source: Box<dyn std::error::Error + Send + Sync>) -> Problem {
+        let url = self.url.clone();
+        Problem::NotSaved { url, source }
+    }
+}

@@ -1,0 +1,167 @@
+//! Handle: the write-ahead log of a server, which the server fills and a task of its owner keeps.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+use steersman_registry::Transaction;
+use steersman_schema::resource::StorageKey;
+use tokio::sync::Notify;
+
+use super::queue::{WalGroup, WalQueue};
+
+/// Wakes the watches of storages.
+type WakeWatches = Box<dyn Fn(&[StorageKey]) + Send + Sync>;
+
+/// The write-ahead log of a server ([`ApiServerBuilder::log_writes`]): every change of the state as a
+/// transaction, for a task that keeps the transactions outside this process. Cheap to clone.
+///
+/// The server answers a request, and shows watches a change, once [`keep`](Self::keep) was called for
+/// the group with the change. The task calls [`next`](Self::next), appends the group, and calls `keep`;
+/// or [`fail`](Self::fail), after which the server refuses writes until a later `keep`.
+///
+/// [`ApiServerBuilder::log_writes`]: crate::ApiServerBuilder::log_writes
+#[derive(Clone, Default)]
+pub struct WriteAheadLog {
+    shared: Arc<WalState>,
+}
+
+#[derive(Default)]
+struct WalState {
+    queue: Mutex<WalQueue>,
+    /// The newest revision of which all transactions are in the log.
+    kept_revision: AtomicU64,
+    /// Notified when transactions may be taken.
+    arrived: Notify,
+    /// Notified when a group is kept or has failed.
+    settled: Notify,
+    wake: OnceLock<WakeWatches>,
+}
+
+impl WriteAheadLog {
+    /// Creates the log of one server.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits for transactions, and takes all that wait. The previous group must be kept before.
+    ///
+    /// # Cancel safety
+    /// Safe: a dropped future has taken nothing.
+    pub async fn next(&self) -> WalGroup {
+        loop {
+            let group = self.shared.queue.lock().take();
+            if let Some(group) = group {
+                return group;
+            }
+            // A notification that came since the look is stored.
+            self.shared.arrived.notified().await;
+        }
+    }
+
+    /// Records that a group, and so every group before it, is in the log: requests that wait for it are
+    /// answered, and watches see its changes.
+    pub fn keep(&self, group: WalGroup) {
+        let revision = group.revision();
+        let changed = self.shared.queue.lock().keep(group);
+        self.shared
+            .kept_revision
+            .fetch_max(revision, Ordering::AcqRel);
+        self.shared.settled.notify_waiters();
+        if let Some(wake) = self.shared.wake.get() {
+            wake(&changed);
+        }
+    }
+
+    /// Records why the log cannot be written. Requests that wait are refused, and so are writes until the
+    /// next [`keep`](Self::keep). The changes of the group remain in the memory of the server, unseen,
+    /// so the group must be appended before any later one (WAL-4).
+    pub fn fail(&self, why: impl Into<Arc<str>>) {
+        self.shared.queue.lock().fail(why.into());
+        self.shared.settled.notify_waiters();
+    }
+
+    /// Returns why the log cannot be written at the moment.
+    #[must_use]
+    pub fn failure(&self) -> Option<Arc<str>> {
+        self.shared.queue.lock().failure().cloned()
+    }
+
+    /// Waits until all transactions so far are in the log.
+    ///
+    /// # Errors
+    /// The reason why the log cannot be written.
+    ///
+    /// # Cancel safety
+    /// Safe: it only waits.
+    pub async fn settled(&self) -> Result<(), Arc<str>> {
+        let upto = self.shared.queue.lock().added();
+        self.wait(upto, |failure| failure.map(Arc::clone)).await
+    }
+
+    /// Waits until all transactions so far are in the log, also while it cannot be written.
+    pub(crate) async fn caught_up(&self) {
+        let upto = self.shared.queue.lock().added();
+        // Without a reason to end there is no error.
+        let _: Result<(), ()> = self.wait(upto, |_| None).await;
+    }
+
+    /// Waits until a transaction is in the log, or until `ends` returns the error.
+    async fn wait<E>(
+        &self,
+        upto: u64,
+        ends: impl Fn(Option<&Arc<str>>) -> Option<E>,
+    ) -> Result<(), E> {
+        loop {
+            let mut settled = std::pin::pin!(self.shared.settled.notified());
+            // Registered before the look, so that no notification is missed.
+            settled.as_mut().enable();
+            {
+                let queue = self.shared.queue.lock();
+                if queue.kept() >= upto {
+                    return Ok(());
+                }
+                if let Some(error) = ends(queue.failure()) {
+                    return Err(error);
+                }
+            }
+            settled.await;
+        }
+    }
+
+    /// Adds the transaction of a turn of the registry's lock. Call it under that lock, so that the order is
+    /// that of the revisions.
+    pub(crate) fn add(&self, transaction: Transaction, changed: Vec<StorageKey>) {
+        self.shared.queue.lock().add(transaction, changed);
+    }
+
+    /// Notifies the task that keeps the transactions. Call it after unlocking the registry.
+    pub(crate) fn announce(&self) {
+        self.shared.arrived.notify_one();
+    }
+
+    /// Marks that a snapshot was taken. Call it under the lock of the registry.
+    pub(crate) fn cut(&self) {
+        self.shared.queue.lock().cut();
+    }
+
+    /// Starts at the revision of the state that the server starts with.
+    pub(crate) fn begin(&self, revision: u64, wake: WakeWatches) {
+        self.shared.kept_revision.store(revision, Ordering::Release);
+        // A log belongs to one server, so it is set once.
+        let _ = self.shared.wake.set(wake);
+    }
+
+    /// Returns the newest revision that clients may see.
+    pub(crate) fn kept_revision(&self) -> u64 {
+        self.shared.kept_revision.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for WriteAheadLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WriteAheadLog").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,209 @@
+//! Machine: the transactions that are not in the log yet, in their order.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use steersman_registry::Transaction;
+use steersman_schema::resource::StorageKey;
+
+/// Maximum number of transactions in one group.
+const GROUP_MAX: usize = 1024;
+
+/// The transactions that are not in the log yet.
+#[derive(Debug, Default)]
+pub(super) struct WalQueue {
+    waiting: VecDeque<WaitingTransaction>,
+    /// The number of the last transaction that was added.
+    added: u64,
+    /// The number of the last transaction in the log.
+    kept: u64,
+    /// Whether the next transaction that is added starts a file.
+    cuts: bool,
+    /// Why the log cannot be written at the moment.
+    failure: Option<Arc<str>>,
+}
+
+/// A transaction that is not in the log yet.
+#[derive(Debug)]
+struct WaitingTransaction {
+    transaction: Transaction,
+    /// The storages with watches to wake once it is in the log.
+    changed: Vec<StorageKey>,
+    starts_file: bool,
+}
+
+/// Transactions in their order, which are appended to the log together.
+#[derive(Debug)]
+#[must_use = "pass it to `keep` once it is in the log"]
+pub struct WalGroup {
+    /// Never empty.
+    transactions: Vec<WaitingTransaction>,
+}
+
+impl WalGroup {
+    /// Returns the number of the first transaction.
+    #[must_use]
+    pub fn first(&self) -> u64 {
+        self.transactions
+            .first()
+            .map_or(0, |one| one.transaction.number())
+    }
+
+    /// Returns the number of the last transaction.
+    #[must_use]
+    pub fn last(&self) -> u64 {
+        self.transactions
+            .last()
+            .map_or(0, |one| one.transaction.number())
+    }
+
+    /// Returns whether the group begins a new file of the log: the snapshot that was taken before it
+    /// includes all earlier transactions.
+    #[must_use]
+    pub fn starts_file(&self) -> bool {
+        self.transactions.first().is_some_and(|one| one.starts_file)
+    }
+
+    /// Returns the revision after the last transaction.
+    pub(super) fn revision(&self) -> u64 {
+        self.transactions
+            .last()
+            .map_or(0, |one| one.transaction.revision())
+    }
+
+    /// Writes the transactions, one line each.
+    ///
+    /// # Errors
+    /// Returns the errors of `out`.
+    pub fn write(&self, mut out: impl io::Write) -> io::Result<()> {
+        for one in &self.transactions {
+            one.transaction.write(&mut out)?;
+        }
+        Ok(())
+    }
+}
+
+impl WalQueue {
+    /// Adds the next transaction.
+    pub(super) fn add(&mut self, transaction: Transaction, changed: Vec<StorageKey>) {
+        self.added = transaction.number();
+        self.waiting.push_back(WaitingTransaction {
+            transaction,
+            changed,
+            starts_file: std::mem::take(&mut self.cuts),
+        });
+    }
+
+    /// Marks that a snapshot was taken: the next transaction starts a file.
+    pub(super) fn cut(&mut self) {
+        self.cuts = true;
+    }
+
+    /// Takes the transactions that wait, at most up to the start of a file.
+    pub(super) fn take(&mut self) -> Option<WalGroup> {
+        let waiting = self.waiting.iter().take(GROUP_MAX);
+        let count = waiting
+            .enumerate()
+            .take_while(|(at, one)| *at == 0 || !one.starts_file)
+            .count();
+        let transactions: Vec<_> = self.waiting.drain(..count).collect();
+        (!transactions.is_empty()).then_some(WalGroup { transactions })
+    }
+
+    /// Records that a group is in the log. Returns the storages with watches to wake.
+    pub(super) fn keep(&mut self, group: WalGroup) -> Vec<StorageKey> {
+        self.kept = self.kept.max(group.last());
+        self.failure = None;
+        let mut changed: Vec<StorageKey> = Vec::new();
+        for one in group.transactions {
+            for storage in one.changed {
+                if !changed.contains(&storage) {
+                    changed.push(storage);
+                }
+            }
+        }
+        changed
+    }
+
+    /// Records why the log cannot be written.
+    pub(super) fn fail(&mut self, why: Arc<str>) {
+        self.failure = Some(why);
+    }
+
+    /// Returns the number of the last transaction that was added.
+    pub(super) fn added(&self) -> u64 {
+        self.added
+    }
+
+    /// Returns the number of the last transaction in the log.
+    pub(super) fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// Returns why the log cannot be written at the moment.
+    pub(super) fn failure(&self) -> Option<&Arc<str>> {
+        self.failure.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use steersman_registry::{Registry, RegistryOptions};
+
+    use super::*;
+
+    /// Returns a queue with this number of transactions. A snapshot is taken before those in `cuts`.
+    fn queue(count: u64, cuts: &[u64]) -> WalQueue {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        let mut registry = Registry::new(RegistryOptions::default(), now);
+        registry.record_transactions();
+        let mut queue = WalQueue::default();
+        for number in 1..=count {
+            if cuts.contains(&number) {
+                queue.cut();
+            }
+            let name = format!("sites-{number}.example.com");
+            let crd = json!({
+                "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": name},
+                "spec": {"group": "example.com", "scope": "Namespaced",
+                    "names": {"plural": format!("sites-{number}"), "kind": "Site"},
+                    "versions": [{"name": "v1", "served": true, "storage": true,
+                        "schema": {"openAPIV3Schema": {"type": "object"}}}]},
+            });
+            registry.install_crd(crd, now).unwrap();
+            let changed = registry.take_changed();
+            queue.add(registry.take_transaction().unwrap(), changed);
+        }
+        queue
+    }
+
+    #[test]
+    fn a_group_holds_the_waiting_transactions_up_to_a_new_file() {
+        let mut queue = queue(5, &[1, 3, 4]);
+        let mut groups = Vec::new();
+        while let Some(group) = queue.take() {
+            groups.push((group.first(), group.last(), group.starts_file()));
+            let mut text = Vec::new();
+            group.write(&mut text).unwrap();
+            let lines = text.iter().filter(|byte| **byte == b'\n').count();
+            assert_eq!(lines as u64, group.last() + 1 - group.first());
+            assert_eq!(queue.keep(group).len(), 1, "each storage is woken once");
+        }
+        assert_eq!(groups, [(1, 2, true), (3, 3, true), (4, 5, true)]);
+        assert_eq!(queue.kept(), queue.added());
+    }
+
+    #[test]
+    fn a_failure_lasts_until_a_group_is_in_the_log() {
+        let mut queue = queue(1, &[]);
+        queue.fail("the disk is full".into());
+        assert_eq!(queue.kept(), 0);
+        let group = queue.take().unwrap();
+        assert!(queue.failure().is_some());
+        queue.keep(group);
+        assert!(queue.failure().is_none());
+    }
+}

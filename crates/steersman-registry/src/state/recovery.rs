@@ -1,0 +1,123 @@
+//! Machine: a snapshot and the logged transactions after it, from which a server starts.
+
+use super::registry::Registry;
+use super::snapshot::Snapshot;
+use super::transaction::{LoggedTransaction, TransactionError};
+use crate::requests::rng::Rng;
+
+/// A snapshot and the transactions after it.
+///
+/// A server that starts from it holds the state after the last transaction, and resumes watches from
+/// the revision of the snapshot on (WAL-3).
+#[derive(Debug, Clone)]
+pub struct Recovery {
+    snapshot: Snapshot,
+    later: Vec<LoggedTransaction>,
+}
+
+impl From<Snapshot> for Recovery {
+    fn from(snapshot: Snapshot) -> Self {
+        let later = Vec::new();
+        Self { snapshot, later }
+    }
+}
+
+impl Recovery {
+    /// Adds the text of the next transaction. One that the snapshot includes is left out.
+    ///
+    /// # Errors
+    /// The text is not the next transaction: a log from which transactions are missing is never
+    /// replayed (WAL-2).
+    pub fn add(&mut self, text: &[u8]) -> Result<(), TransactionError> {
+        let next = LoggedTransaction::read(text)?;
+        if next.number <= self.snapshot.transactions() {
+            return Ok(());
+        }
+        let expected = self.transactions() + 1;
+        if next.number != expected {
+            return Err(TransactionError::Gap {
+                found: next.number,
+                expected,
+            });
+        }
+        let changes = next.changes.len();
+        let count = u64::try_from(changes).unwrap_or(u64::MAX);
+        let end = self.revision().checked_add(count);
+
+        if end != Some(next.revision) {
+            return Err(TransactionError::Revision {
+                number: next.number,
+                found: next.revision,
+                changes,
+                before: self.revision(),
+            });
+        }
+        self.later.push(next);
+        Ok(())
+    }
+
+    /// Returns the revision after the last transaction.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        let last = self.later.last();
+        last.map_or(self.snapshot.revision(), |last| last.revision)
+    }
+
+    /// Returns the number of the last transaction.
+    #[must_use]
+    pub fn transactions(&self) -> u64 {
+        let last = self.later.last();
+        last.map_or(self.snapshot.transactions(), |last| last.number)
+    }
+
+    /// Returns the number of transactions after the snapshot.
+    #[must_use]
+    pub fn replayed(&self) -> usize {
+        self.later.len()
+    }
+}
+
+impl Registry {
+    /// Replaces the whole state by that of the recovery. Its CRDs are served when this returns.
+    pub fn recover(&mut self, recovery: &Recovery) {
+        self.restore_objects(&recovery.snapshot);
+        for transaction in &recovery.later {
+            self.replay(transaction);
+        }
+        self.store.take_after_writes().finish();
+        self.serve_definitions();
+    }
+
+    /// Makes the changes of a transaction once more. Their consequences are changes of their own in the
+    /// log, so no controller acts here.
+    fn replay(&mut self, transaction: &LoggedTransaction) {
+        for change in &transaction.changes {
+            let (storage, namespace, name) = (&change.storage, &change.namespace, &change.name);
+            if let Some(old) = self.store.get(storage, namespace, name).cloned() {
+                self.unlink(storage, &old);
+            }
+            match &change.object {
+                Some(object) => {
+                    let stored = self.store.put(storage, namespace, name, object.clone());
+                    self.link(storage, &stored);
+                }
+                None => drop(self.store.delete(storage, namespace, name)),
+            }
+            self.touch(storage);
+        }
+        self.rng = Rng::new(transaction.counters.random);
+        self.last_address = transaction.counters.addresses;
+        self.last_node_port = transaction.counters.node_ports;
+        if let Some(tokens) = &transaction.tokens {
+            self.tokens = tokens.clone();
+        }
+        if let Some(forgotten) = transaction.forgotten {
+            self.store.compact(forgotten);
+            self.forgotten = forgotten;
+        }
+        self.transactions = transaction.number;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! Machine: the changes of one turn of the registry's lock, for a write-ahead log.
+
+use std::io;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use steersman_schema::resource::StorageKey;
+
+use super::recorder::{Counters, Recorder};
+use super::registry::Registry;
+use crate::auth::Tokens;
+use crate::store::Change;
+
+/// All changes that one turn of the registry's lock made, with the counters after it.
+///
+/// Its number is that of the previous transaction plus one, and its changes have the revisions after
+/// those of the previous transaction, without a gap (WAL-2).
+#[derive(Debug)]
+pub struct Transaction {
+    number: u64,
+    revision: u64,
+    counters: Counters,
+    /// The revision before which no watch may start, if this transaction compacted the log.
+    forgotten: Option<u64>,
+    /// All registered tokens that are kept, if they changed.
+    tokens: Option<Tokens>,
+    changes: Vec<(StorageKey, Change)>,
+}
+
+/// A transaction as it was read from a log.
+#[derive(Debug, Clone)]
+pub(super) struct LoggedTransaction {
+    pub(super) number: u64,
+    pub(super) revision: u64,
+    pub(super) counters: Counters,
+    pub(super) forgotten: Option<u64>,
+    pub(super) tokens: Option<Tokens>,
+    pub(super) changes: Vec<LoggedChange>,
+}
+
+/// One change of a transaction that was read from a log.
+#[derive(Debug, Clone)]
+pub(super) struct LoggedChange {
+    pub(super) storage: StorageKey,
+    pub(super) namespace: Arc<str>,
+    pub(super) name: Arc<str>,
+    /// The stored object; `None` for a deletion.
+    pub(super) object: Option<Value>,
+}
+
+/// The members of a transaction's text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TransactionText {
+    number: u64,
+    revision: u64,
+    counters: Counters,
+    forgotten: Option<u64>,
+    tokens: Option<Map<String, Value>>,
+    changes: Vec<ChangeText>,
+}
+
+/// The members of a change: a stored object, or the namespace and name of a deleted one.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChangeText {
+    storage: String,
+    object: Option<Value>,
+    namespace: Option<String>,
+    name: Option<String>,
+}
+
+/// The reason why a text is not the next transaction.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TransactionError {
+    /// It is no JSON of the right shape.
+    #[error("the text is no transaction")]
+    Text(#[from] serde_json::Error),
+    /// Transactions before it are missing.
+    #[error("transaction {found} follows, but the next one is {expected}")]
+    Gap {
+        /// The number of the transaction.
+        found: u64,
+        /// The number of the next transaction.
+        expected: u64,
+    },
+    /// Its changes do not continue the revisions before it.
+    #[error(
+        "transaction {number} ends at revision {found} after {changes} changes, but the revision before it \
+         is {before}"
+    )]
+    Revision {
+        /// The number of the transaction.
+        number: u64,
+        /// The revision at its end.
+        found: u64,
+        /// The number of its changes.
+        changes: usize,
+        /// The revision before it.
+        before: u64,
+    },
+    /// A part of it cannot be stored.
+    #[error("transaction {number}: {place}: {problem}")]
+    Part {
+        /// The number of the transaction.
+        number: u64,
+        /// The path in the JSON.
+        place: String,
+        /// A description of the problem.
+        problem: &'static str,
+    },
+}
+
+// === impl Transaction ===
+
+impl Transaction {
+    /// Returns the number of the transaction.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns the newest revision of the store after the transaction.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Writes the transaction as one line of JSON. Serialises its objects if nothing has (SRV-STORE-10).
+    /// Secrets and tokens are in plain text.
+    ///
+    /// # Errors
+    /// Returns the errors of `out`.
+    pub fn write(&self, mut out: impl io::Write) -> io::Result<()> {
+        let Counters {
+            random,
+            addresses,
+            node_ports,
+        } = self.counters;
+        write!(
+            out,
+            "{{\"number\":{},\"revision\":{},\"counters\":{{\"random\":{random},\"addresses\":{addresses},\
+             \"node_ports\":{node_ports}}}",
+            self.number, self.revision
+        )?;
+        if let Some(forgotten) = self.forgotten {
+            write!(out, ",\"forgotten\":{forgotten}")?;
+        }
+        if let Some(tokens) = &self.tokens {
+            write!(out, ",\"tokens\":{}", tokens.to_json())?;
+        }
+        out.write_all(b",\"changes\":[")?;
+        for (at, (storage, change)) in self.changes.iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            write!(out, "{comma}{{\"storage\":{}", json!(storage.as_str()))?;
+            if change.deleted {
+                let (namespace, name) = (json!(&*change.new.namespace), json!(&*change.new.name));
+                write!(out, ",\"namespace\":{namespace},\"name\":{name}}}")?;
+            } else {
+                out.write_all(b",\"object\":")?;
+                out.write_all(change.new.bytes())?;
+                out.write_all(b"}")?;
+            }
+        }
+        out.write_all(b"]}\n")
+    }
+}
+
+// === impl LoggedTransaction ===
+
+impl LoggedTransaction {
+    /// Parses the output of [`Transaction::write`] completely: nothing of it is skipped.
+    pub(super) fn read(text: &[u8]) -> Result<Self, TransactionError> {
+        let text: TransactionText = serde_json::from_slice(text)?;
+        let (number, revision) = (text.number, text.revision);
+        let wrong = |place: String, problem| TransactionError::Part {
+            number,
+            place,
+            problem,
+        };
+        let tokens = text.tokens.as_ref().map(Tokens::from_json).transpose();
+        let tokens = tokens.map_err(|(at, why)| wrong(format!("token {at} (from 0)"), why))?;
+        let count = u64::try_from(text.changes.len()).unwrap_or(u64::MAX);
+        let first = revision.saturating_sub(count).saturating_add(1);
+        let changes = text.changes.into_iter().zip(first..).enumerate();
+        let changes = changes.map(|(at, (change, revision))| {
+            let place = || format!("change {at} (from 0) of {}", change.storage);
+            LoggedChange::of(&change, revision).map_err(|why| wrong(place(), why))
+        });
+        Ok(Self {
+            number,
+            revision,
+            counters: text.counters,
+            forgotten: text.forgotten,
+            tokens,
+            changes: changes.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl LoggedChange {
+    fn of(change: &ChangeText, revision: u64) -> Result<Self, &'static str> {
+        let storage = StorageKey::parse(&change.storage);
+        let member = |metadata: &Value, name: &str| -> Option<Arc<str>> {
+            metadata[name].as_str().map(Into::into)
+        };
+        let (namespace, name) = match (&change.object, &change.namespace, &change.name) {
+            (Some(object), None, None) => {
+                let metadata = &object["metadata"];
+                let own = revision.to_string();
+                if member(metadata, "resourceVersion").as_deref() != Some(own.as_str()) {
+                    return Err("its resource version is not the revision of the change");
+                }
+                (
+                    member(metadata, "namespace").unwrap_or_default(),
+                    member(metadata, "name").unwrap_or_default(),
+                )
+            }
+            (None, Some(namespace), Some(name)) => {
+                (namespace.as_str().into(), name.as_str().into())
+            }
+            _ => return Err("it has neither an object alone nor the namespace and name of one"),
+        };
+        if name.is_empty() {
+            return Err("the object has no name");
+        }
+        Ok(Self {
+            storage,
+            namespace,
+            name,
+            object: change.object.clone(),
+        })
+    }
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// Begins to record transactions for [`take_transaction`](Self::take_transaction).
+    pub fn record_transactions(&mut self) {
+        self.recorder = Some(Recorder {
+            counters: self.counters(),
+            forgotten: self.forgotten,
+            has_new_token: false,
+        });
+        self.store.record_changes();
+    }
+
+    /// Takes the changes since the last call, if transactions are recorded and there are any. Call it
+    /// at the end of every turn of the lock.
+    pub fn take_transaction(&mut self) -> Option<Transaction> {
+        let counters = self.counters();
+        let recorder = self.recorder.as_mut()?;
+        let changes = self.store.take_changes();
+        let is_same = counters == recorder.counters && self.forgotten == recorder.forgotten;
+        if changes.is_empty() && is_same && !recorder.has_new_token {
+            return None;
+        }
+        let has_new_token = std::mem::take(&mut recorder.has_new_token);
+        let forgotten = (self.forgotten != recorder.forgotten).then_some(self.forgotten);
+        recorder.counters = counters;
+        recorder.forgotten = self.forgotten;
+        self.transactions += 1;
+        Some(Transaction {
+            number: self.transactions,
+            revision: self.store.revision(),
+            counters,
+            forgotten,
+            tokens: has_new_token.then(|| self.tokens.kept()),
+            changes,
+        })
+    }
+
+    /// Shows watches no revision above this one, until the next call (WAL-1). Without a call they see
+    /// all revisions.
+    pub fn show_until(&mut self, revision: u64) {
+        self.visible = revision;
+    }
+
+    /// Returns the newest revision that watches may see.
+    pub(crate) fn visible_revision(&self) -> u64 {
+        self.store.revision().min(self.visible)
+    }
+
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
+            random: self.rng.state(),
+            addresses: self.last_address,
+            node_ports: self.last_node_port,
+        }
+    }
+}
