@@ -190,7 +190,11 @@ mod tests {
             group.write(&mut text).unwrap();
             let lines = text.iter().filter(|byte| **byte == b'\n').count();
             assert_eq!(lines as u64, group.last() + 1 - group.first());
-            assert_eq!(queue.keep(group).len(), 1, "each storage is woken once");
+            let mut changed = queue.keep(group);
+            let count = changed.len();
+            changed.sort();
+            changed.dedup();
+            assert_eq!(changed.len(), count, "each storage is woken once");
         }
         assert_eq!(groups, [(1, 2, true), (3, 3, true), (4, 5, true)]);
         assert_eq!(queue.kept(), queue.added());
