@@ -55,7 +55,7 @@ class Server:
         :param play: ``"workloads"`` plays controllers, scheduler and kubelets, ``"controllers"`` the garbage collector
             and the namespace controller, which is the default, ``"nothing"`` neither.
         :param rbac: whether Roles and bindings decide. The user of the kubeconfig may do everything.
-        :param data_dir: a folder to load objects from, and to save them to.
+        :param data_dir: a folder to load objects from. It has every write before the write is answered.
         :param arguments: further flags of the program.
         :param program: another program than the one in this package.
         :param start_timeout: the time in which the server must listen, in seconds.

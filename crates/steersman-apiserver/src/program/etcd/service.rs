@@ -46,8 +46,8 @@ pub(super) struct EtcdService {
     released: watch::Sender<()>,
     durability: Durability,
     data: Option<Arc<DataDir>>,
-    /// Held during a save, also after its client has given up: saves end in the order of their requests.
-    saving: Arc<tokio::sync::Mutex<()>>,
+    /// Locked during a save.
+    saving: tokio::sync::Mutex<()>,
     /// Appends to the log of the data directory, if there is one; locked during an append.
     writer: Arc<tokio::sync::Mutex<Option<LogWriter>>>,
 }
@@ -64,7 +64,7 @@ impl EtcdService {
             released: watch::Sender::new(()),
             durability,
             data,
-            saving: Arc::default(),
+            saving: tokio::sync::Mutex::default(),
             writer: Arc::new(tokio::sync::Mutex::new(writer.flatten())),
         }
     }
@@ -104,12 +104,15 @@ impl EtcdService {
         let _ = tokio::time::timeout(CLOSING, self.freed()).await;
         // Random, so that another process cannot guess the number.
         let number = RandomState::new().build_hasher().finish();
+        // A save or an append of an earlier attachment ends before the state is read.
+        let _saved = self.saving.lock().await;
+        let _appended = self.writer.lock().await;
         if let Err(other) = self.hold.lock().attach(number, holder) {
             return plain(StatusCode::CONFLICT, &other);
         }
         let durability = self.durability;
         let body = OpenBody {
-            service: self,
+            service: Arc::clone(&self),
             number,
         };
         let mut answer = Response::new(UnsyncBoxBody::new(body));
@@ -135,25 +138,33 @@ impl EtcdService {
         }
     }
 
-    async fn write(&self, request: Request<Incoming>) -> EtcdAnswer {
+    async fn write(self: Arc<Self>, request: Request<Incoming>) -> EtcdAnswer {
         let number = number_of(&request);
         let transactions = header(&request, LAST).unwrap_or_default();
         let Ok(body) = request.into_body().collect().await else {
             return plain(StatusCode::BAD_REQUEST, "the body ended too early");
         };
         let text = body.to_bytes();
-        let is_current = |hold: &SnapshotHold| number.is_some_and(|number| hold.is_current(number));
-        let saving = Arc::clone(&self.saving).lock_owned().await;
-        if !is_current(&self.hold.lock()) {
-            return stale();
+        to_its_end(async move { self.save(number, transactions, text).await }).await
+    }
+
+    async fn save(&self, number: Option<u64>, transactions: u64, text: Bytes) -> EtcdAnswer {
+        // Held to the end: the file and the text that is held are the same.
+        let _saving = self.saving.lock().await;
+        {
+            let hold = self.hold.lock();
+            if !number.is_some_and(|number| hold.is_current(number)) {
+                return stale();
+            }
+            // Taken before the one that is held, and overtaken by it.
+            if hold.is_newer_than(transactions) {
+                return plain(StatusCode::NO_CONTENT, "");
+            }
         }
         if let Some(data) = self.data.clone() {
             let text = text.clone();
-            let saved = tokio::task::spawn_blocking(move || {
-                let _until_saved = saving;
-                data.save_text(transactions, &text)
-            });
-            let saved = saved.await;
+            let save = move || data.save_text(transactions, &text);
+            let saved = tokio::task::spawn_blocking(save).await;
             let problem = match saved {
                 Ok(Ok(())) => None,
                 Ok(Err(problem)) => Some(chain(&problem)),
@@ -163,16 +174,12 @@ impl EtcdService {
                 return plain(StatusCode::INTERNAL_SERVER_ERROR, &problem);
             }
         }
-        let mut hold = self.hold.lock();
-        if !is_current(&hold) {
-            return stale();
-        }
-        hold.replace(text, transactions);
+        self.hold.lock().replace(text, transactions);
         plain(StatusCode::NO_CONTENT, "")
     }
 
     /// Appends transactions, and answers when they are as durable as the etcd was told.
-    async fn append(&self, request: Request<Incoming>) -> EtcdAnswer {
+    async fn append(self: Arc<Self>, request: Request<Incoming>) -> EtcdAnswer {
         let number = number_of(&request);
         let (first, last) = (header(&request, FIRST), header(&request, LAST));
         let starts_file = request.headers().contains_key(STARTS_FILE);
@@ -183,6 +190,16 @@ impl EtcdService {
             return plain(StatusCode::BAD_REQUEST, "the body ended too early");
         };
         let payload = body.to_bytes();
+        let group = (first, last, starts_file);
+        to_its_end(async move { self.append_group(number, group, payload).await }).await
+    }
+
+    async fn append_group(
+        &self,
+        number: Option<u64>,
+        (first, last, starts_file): (u64, u64, bool),
+        payload: Bytes,
+    ) -> EtcdAnswer {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         {
             let hold = self.hold.lock();
@@ -233,6 +250,15 @@ impl EtcdService {
     fn release(&self, number: u64) {
         self.hold.lock().release(number);
         self.released.send_replace(());
+    }
+}
+
+/// Runs work to its end, also if its client is killed in the meantime: what is in a file is held
+/// (WAL-2).
+async fn to_its_end(work: impl Future<Output = EtcdAnswer> + Send + 'static) -> EtcdAnswer {
+    match tokio::spawn(work).await {
+        Ok(answer) => answer,
+        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()),
     }
 }
 

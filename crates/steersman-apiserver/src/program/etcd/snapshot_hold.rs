@@ -103,6 +103,11 @@ impl SnapshotHold {
         self.log.retain(|group| group.last > transactions);
     }
 
+    /// Returns whether the snapshot includes transactions after this one.
+    pub(super) fn is_newer_than(&self, transactions: u64) -> bool {
+        self.text.is_some() && self.in_snapshot > transactions
+    }
+
     /// Returns whether these transactions follow the last one (WAL-2).
     pub(super) fn place(&self, first: u64, last: u64) -> LogPlace {
         let held = self.log.last().map_or(self.in_snapshot, |group| group.last);
@@ -174,6 +179,7 @@ mod tests {
 
         hold.replace(Bytes::from_static(b"b"), 7);
         assert_eq!(&*hold.log(), b"8\n");
+        assert!(hold.is_newer_than(6) && !hold.is_newer_than(7));
         hold.replace(Bytes::from_static(b"c"), 9);
         assert_eq!(
             (&*hold.log(), hold.place(10, 10)),
