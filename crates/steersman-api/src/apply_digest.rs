@@ -26,7 +26,7 @@ impl ApplyDigest {
     /// Returns the digest of an apply of a document.
     #[must_use]
     pub fn of(manager: &str, gvk: &Gvk, document: &Value) -> Self {
-        let mut hashed = Hashed::begin(manager, &gvk.api_version());
+        let mut hashed = Hashed::begin(manager, gvk);
         let members = document.as_object();
         let mut fields: Vec<(&str, &Value)> = members
             .into_iter()
@@ -67,45 +67,59 @@ impl ApplyDigest {
     }
 }
 
-/// The members that hold quantities by resource, as in `resources.limits`.
-const AMOUNTS: [&str; 2] = ["limits", "requests"];
+/// The member of a container or a claim with what it needs.
+const RESOURCES: &str = "resources";
+/// The members of [`RESOURCES`] that hold quantities by resource.
+const QUANTITIES: [&str; 2] = ["limits", "requests"];
 
 /// The hash of a document: equal for equal values, in whatever order the members of objects stand.
-struct Hashed(Context);
+struct Hashed {
+    context: Context,
+    /// Whether the server writes quantities in its own form: it keeps those of custom resources as they are.
+    has_quantities: bool,
+}
 
 impl Hashed {
-    fn begin(manager: &str, api_version: &str) -> Self {
-        let mut hashed = Self(Context::new(&SHA256));
+    fn begin(manager: &str, gvk: &Gvk) -> Self {
+        let mut hashed = Self {
+            context: Context::new(&SHA256),
+            has_quantities: !gvk.group().contains('.') || gvk.group().ends_with(".k8s.io"),
+        };
         hashed.text(manager);
-        hashed.text(api_version);
+        hashed.text(&gvk.api_version());
         hashed
     }
 
     fn members(&mut self, mut members: Vec<(&str, &Value)>) {
         members.sort_unstable_by_key(|(name, _)| *name);
-        self.0.update(b"{");
+        self.context.update(b"{");
         for (name, value) in members {
             self.text(name);
             match value {
-                Value::Object(amounts) if AMOUNTS.contains(&name) => self.amounts(amounts),
+                Value::Object(parts) if name == RESOURCES && self.has_quantities => {
+                    self.resources(parts);
+                }
                 value => self.value(value),
             }
         }
-        self.0.update(b"}");
+        self.context.update(b"}");
     }
 
-    /// Adds quantities by their amount, because the server writes `1000m` as `1`.
-    fn amounts(&mut self, amounts: &Map<String, Value>) {
-        let amounts: Map<String, Value> = amounts
-            .iter()
-            .map(|(name, value)| {
-                let amount = value.as_str().and_then(amount);
-                let value =
-                    amount.map_or_else(|| value.clone(), |amount| amount.to_string().into());
-                (name.clone(), value)
-            })
-            .collect();
-        self.value(&Value::Object(amounts));
+    /// Adds the member `resources` with its quantities by their amount, because the server writes `1000m` as `1`.
+    fn resources(&mut self, parts: &Map<String, Value>) {
+        let by_amount = |value: &Value| {
+            let amount = value.as_str().and_then(amount);
+            amount.map_or_else(|| value.clone(), |amount| amount.to_string().into())
+        };
+        let mut parts = parts.clone();
+        for part in QUANTITIES {
+            if let Some(Value::Object(quantities)) = parts.get_mut(part) {
+                quantities
+                    .values_mut()
+                    .for_each(|value| *value = by_amount(value));
+            }
+        }
+        self.value(&Value::Object(parts));
     }
 
     fn value(&mut self, value: &Value) {
@@ -115,25 +129,25 @@ impl Hashed {
                 self.members(members.collect());
             }
             Value::Array(items) => {
-                self.0.update(b"[");
+                self.context.update(b"[");
                 items.iter().for_each(|item| self.value(item));
-                self.0.update(b"]");
+                self.context.update(b"]");
             }
             Value::String(text) => self.text(text),
             // Numbers, booleans and null: no text begins like one of them.
-            other => self.0.update(format!("{other},").as_bytes()),
+            other => self.context.update(format!("{other},").as_bytes()),
         }
     }
 
     /// Adds a text with its length, so that no two sequences of texts are alike.
     fn text(&mut self, text: &str) {
-        self.0.update(format!("\"{}:", text.len()).as_bytes());
-        self.0.update(text.as_bytes());
+        self.context.update(format!("\"{}:", text.len()).as_bytes());
+        self.context.update(text.as_bytes());
     }
 
     fn finish(self) -> ApplyDigest {
         let mut half = [0; 16];
-        for (to, from) in half.iter_mut().zip(self.0.finish().as_ref()) {
+        for (to, from) in half.iter_mut().zip(self.context.finish().as_ref()) {
             *to = *from;
         }
         ApplyDigest(half)

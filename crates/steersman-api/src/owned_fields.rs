@@ -19,6 +19,13 @@ pub struct OwnedFields<'a> {
     item_keys: ItemKeys,
 }
 
+/// The part of a path that names an item of a list.
+enum ItemPath {
+    Keys(Map<String, Value>),
+    Value(Value),
+    Index(usize),
+}
+
 impl<'a> OwnedFields<'a> {
     /// Reads the `managedFields` of an object; `None` if the object has none.
     #[must_use]
@@ -95,21 +102,24 @@ impl<'a> OwnedFields<'a> {
 
     /// Returns the items of a list that `set` names, in the order of the list.
     fn items(&self, set: &Map<String, Value>, list: &[Value], all: &[&Value]) -> Vec<Value> {
+        // Parsed once: a list of a thousand items has a thousand paths.
+        let paths: Vec<_> = set
+            .iter()
+            .filter_map(|(path, fields)| Some((path, ItemPath::of(path)?, fields)))
+            .collect();
         let mut out = Vec::new();
         for (at, item) in list.iter().enumerate() {
-            for (path, fields) in set {
-                let found = match path.split_once(':') {
-                    Some(("k", key)) => keyed(key, item).map(|keys| {
+            for (path, wanted, fields) in &paths {
+                let found = match wanted {
+                    ItemPath::Keys(keys) if has_keys(item, keys) => {
                         let owned = self.owned(fields, item, &below(all, path));
-                        match self.item_keys {
-                            ItemKeys::Added => with_keys(owned, keys),
+                        Some(match self.item_keys {
+                            ItemKeys::Added => with_keys(owned, keys.clone()),
                             ItemKeys::AsOwned => owned,
-                        }
-                    }),
-                    Some(("v", value)) => {
-                        (parse(value).as_ref() == Some(item)).then(|| item.clone())
+                        })
                     }
-                    Some(("i", index)) => (index.parse() == Ok(at)).then(|| item.clone()),
+                    ItemPath::Value(value) if value == item => Some(item.clone()),
+                    ItemPath::Index(index) if *index == at => Some(item.clone()),
                     _ => None,
                 };
                 out.extend(found);
@@ -119,15 +129,24 @@ impl<'a> OwnedFields<'a> {
     }
 }
 
-/// Returns the keys of an item, if it has all of them.
-fn keyed(key: &str, item: &Value) -> Option<Map<String, Value>> {
-    let Some(Value::Object(keys)) = parse(key) else {
-        return None;
-    };
-    let fits = keys
-        .iter()
-        .all(|(name, value)| item.get(name) == Some(value));
-    fits.then_some(keys)
+impl ItemPath {
+    fn of(path: &str) -> Option<Self> {
+        match path.split_once(':')? {
+            ("k", keys) => match parse(keys)? {
+                Value::Object(keys) => Some(Self::Keys(keys)),
+                _ => None,
+            },
+            ("v", value) => parse(value).map(Self::Value),
+            ("i", index) => index.parse().ok().map(Self::Index),
+            _ => None,
+        }
+    }
+}
+
+/// Returns whether an item has all of these keys.
+fn has_keys(item: &Value, keys: &Map<String, Value>) -> bool {
+    keys.iter()
+        .all(|(name, value)| item.get(name) == Some(value))
 }
 
 /// Adds the keys to an item, because it cannot be found again without them.

@@ -1,5 +1,6 @@
 //! Room: functions on single objects: versions, scales, managed fields, addresses of Services.
 
+pub(crate) mod nesting;
 pub(crate) mod scale;
 pub(crate) mod managed;
 pub(crate) mod field_owners;

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use steersman_apiserver::WriteAheadLog;
 use tokio::runtime::Handle;
-use tokio::time::sleep;
 
 use super::data::LogWriter;
 use super::process::say;
@@ -54,12 +53,15 @@ fn keep(program: &str, log: &WriteAheadLog, mut writer: LogWriter, runtime: &Han
             let path = writer.path();
             let why = format!("cannot append to {}: {error}", path.display());
             if !has_failed {
-                let text = format!("{program}: {why}; writes are refused until it succeeds");
+                let text = format!(
+                    "{program}: {why}; writes and reads of objects are refused until it succeeds"
+                );
                 say(std::io::stderr(), &text);
             }
             has_failed = true;
             log.fail(why);
-            runtime.block_on(sleep(RETRY));
+            // No timer of the runtime, which may have ended: the log is tried until the process ends.
+            thread::park_timeout(RETRY);
         }
         if has_failed {
             let path = writer.path();

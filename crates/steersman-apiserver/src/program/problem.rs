@@ -175,8 +175,8 @@ fn way_back(before: Option<&Path>) -> String {
 /// Returns the ways out of a log that cannot be read from an offset on.
 fn way_past(path: &Path, offset: usize) -> String {
     format!(
-        "restore the data directory from a copy, or give up all later writes with `truncate -s {offset} {}` \
-         and without the files wal.* that follow it, or choose another --data-dir",
+        "restore the data directory from a copy, or give up all later writes: run `truncate -s {offset} '{}'` \
+         and remove the files wal.* that follow it; or choose another --data-dir",
         path.display()
     )
 }

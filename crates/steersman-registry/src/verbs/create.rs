@@ -9,6 +9,7 @@ use steersman_text::status::{Cause, Details, Status};
 use crate::admission::attributes::Admission;
 use crate::admission::mutation_progress::MutationProgress;
 use crate::objects::managed::{self, Ownership};
+use crate::objects::nesting::check_nesting;
 use crate::plugins::signing;
 use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
 use crate::requests::metadata;
@@ -283,6 +284,7 @@ impl Registry {
             });
         }
         let value = self.to_storage(resource, object)?;
+        check_nesting(&value)?;
         let foreseen = self.foresee(resource, &value)?;
         let draft = Draft::new(value, managed);
         let stored = self.put(&resource.storage, namespace, &name, draft);

@@ -19,6 +19,7 @@ use super::read::parse_version;
 use crate::admission::attributes::Admission;
 use crate::objects::field_owners::finish_status;
 use crate::objects::managed::{self, Ownership};
+use crate::objects::nesting::check_nesting;
 use crate::objects::scale;
 use crate::plugins::signing;
 use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
@@ -329,6 +330,7 @@ impl Registry {
             scale::scale_of(resource, &merged)?;
         }
         let value = self.to_storage(resource, merged)?;
+        check_nesting(&value)?;
         let foreseen = self.foresee(resource, &value)?;
         let object = self.commit(write, Draft::new(value, managed));
         let object = match write.subresource {

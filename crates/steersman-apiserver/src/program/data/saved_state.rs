@@ -137,8 +137,9 @@ impl SavedState {
         }
         if let Some(last) = self.last_file.as_ref().filter(|last| last.torn > 0) {
             messages.push(format!(
-                "the write-ahead log {} ends with an incomplete record at offset {}; {} bytes of a write that \
-                 was not answered are cut off",
+                "the write-ahead log {} ends with an incomplete record at offset {}; its last {} \
+                 bytes are cut off: they are of a write that was not answered, or, without --durability=fsync, of one before \
+                 a power cut",
                 folder.join(&last.name).display(),
                 last.length,
                 last.torn

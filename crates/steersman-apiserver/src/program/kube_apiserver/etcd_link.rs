@@ -67,7 +67,10 @@ impl EtcdLink {
         let written = self.attachment().write(transactions, text).await;
         written.map_err(|source| self.not_saved(source))?;
         self.snapshot_bytes.store(bytes, Ordering::Relaxed);
-        self.log_bytes.fetch_sub(before, Ordering::Relaxed);
+        // Two saves may overlap, and both count the same bytes.
+        let rest = |bytes: u64| Some(bytes.saturating_sub(before));
+        let order = Ordering::Relaxed;
+        let _ = self.log_bytes.fetch_update(order, order, rest);
         Ok(())
     }
 
