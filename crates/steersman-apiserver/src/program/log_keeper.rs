@@ -1,12 +1,15 @@
-//! Driver: the thread that appends the writes of a server to the log of its data directory.
+//! Driver: appends the writes of a server to the log of its data directory.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use steersman_apiserver::WriteAheadLog;
+use parking_lot::Mutex;
+use steersman_apiserver::{WalGroup, WriteAheadLog};
 use tokio::runtime::Handle;
 
 use super::data::LogWriter;
+use super::durability::Durability;
 use super::process::say;
 
 /// Time after which an append that failed is repeated.
@@ -22,8 +25,8 @@ impl Drop for FailAtEnd {
     }
 }
 
-/// Starts the thread, which runs until the process ends. An append may wait for the disk, so it is on
-/// no thread of the runtime.
+/// Starts to append. With `fsync` a thread appends, because the disk may take long. Into the kernel the
+/// threads of the requests append themselves, and the thread repeats what failed.
 ///
 /// # Errors
 /// The operating system starts no thread.
@@ -31,27 +34,51 @@ pub(super) fn start(
     program: &'static str,
     log: WriteAheadLog,
     writer: LogWriter,
+    durability: Durability,
 ) -> std::io::Result<()> {
     let runtime = Handle::current();
+    let mut appends = Appends {
+        writer: Arc::new(Mutex::new(writer)),
+        payload: Vec::new(),
+    };
+    if durability != Durability::Fsync {
+        let mut now = Appends {
+            writer: Arc::clone(&appends.writer),
+            payload: Vec::new(),
+        };
+        log.append_at_once(move |group| now.append(group));
+    }
     let thread = thread::Builder::new().name("write-ahead-log".to_owned());
-    let thread = thread.spawn(move || keep(program, &log, writer, &runtime));
+    let thread = thread.spawn(move || keep(program, &log, &mut appends, &runtime));
     thread.map(drop)
 }
 
-fn keep(program: &str, log: &WriteAheadLog, mut writer: LogWriter, runtime: &Handle) -> ! {
+/// Appends groups to the log of a data directory.
+struct Appends {
+    writer: Arc<Mutex<LogWriter>>,
+    /// A buffer that is used again.
+    payload: Vec<u8>,
+}
+
+impl Appends {
+    fn append(&mut self, group: &WalGroup) -> Result<(), String> {
+        self.payload.clear();
+        // Writing into memory cannot fail.
+        let _ = group.write(&mut self.payload);
+        let mut writer = self.writer.lock();
+        let appended = writer.append(group.first(), &self.payload, group.starts_file());
+        appended.map_err(|error| format!("cannot append to {}: {error}", writer.path().display()))
+    }
+}
+
+fn keep(program: &str, log: &WriteAheadLog, appends: &mut Appends, runtime: &Handle) -> ! {
     let _guard = FailAtEnd(log.clone());
     // Watches are woken within the runtime.
     let _entered = runtime.enter();
-    let mut payload = Vec::new();
     loop {
         let group = runtime.block_on(log.next());
-        payload.clear();
-        // Writing into memory cannot fail.
-        let _ = group.write(&mut payload);
         let mut has_failed = false;
-        while let Err(error) = writer.append(group.first(), &payload, group.starts_file()) {
-            let path = writer.path();
-            let why = format!("cannot append to {}: {error}", path.display());
+        while let Err(why) = appends.append(&group) {
             if !has_failed {
                 let text = format!(
                     "{program}: {why}; writes and reads of objects are refused until it succeeds"
@@ -64,7 +91,7 @@ fn keep(program: &str, log: &WriteAheadLog, mut writer: LogWriter, runtime: &Han
             thread::park_timeout(RETRY);
         }
         if has_failed {
-            let path = writer.path();
+            let path = appends.writer.lock().path();
             let text = format!("{program}: appends to {} again", path.display());
             say(std::io::stderr(), &text);
         }

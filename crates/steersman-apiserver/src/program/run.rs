@@ -179,7 +179,8 @@ impl KeptState {
             self.data.save(&server.snapshot())?;
         }
         let writer = self.data.log_writer(saved, durability)?;
-        let started = log_keeper::start("steersman-apiserver", self.log.clone(), writer);
+        let started =
+            log_keeper::start("steersman-apiserver", self.log.clone(), writer, durability);
         started.map_err(|source| Problem::Runtime { source })
     }
 

@@ -111,6 +111,13 @@ impl WalQueue {
         (!transactions.is_empty()).then_some(WalGroup { transactions })
     }
 
+    /// Puts a group back that could not be appended, before all others.
+    pub(super) fn put_back(&mut self, group: WalGroup) {
+        for one in group.transactions.into_iter().rev() {
+            self.waiting.push_front(one);
+        }
+    }
+
     /// Records that a group is in the log. Returns the storages with watches to wake.
     pub(super) fn keep(&mut self, group: WalGroup) -> Vec<StorageKey> {
         self.kept = self.kept.max(group.last());
@@ -129,6 +136,11 @@ impl WalQueue {
     /// Records why the log cannot be written.
     pub(super) fn fail(&mut self, why: Arc<str>) {
         self.failure = Some(why);
+    }
+
+    /// Returns whether no transaction waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// Returns the number of the last transaction that was added.
@@ -206,7 +218,10 @@ mod tests {
         queue.fail("the disk is full".into());
         assert_eq!(queue.kept(), 0);
         let group = queue.take().unwrap();
-        assert!(queue.failure().is_some());
+        queue.put_back(group);
+        let group = queue.take().unwrap();
+        assert_eq!((group.first(), group.last()), (1, 1));
+        assert!(queue.failure().is_some() && queue.take().is_none());
         queue.keep(group);
         assert!(queue.failure().is_none());
     }

@@ -1,5 +1,8 @@
 //! Tests of servers with a write-ahead log that the test keeps: what clients see, and when.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
 use futures::{FutureExt as _, poll};
 use serde_json::json;
 use steersman_apiserver::play::{Played, Speed};
@@ -178,6 +181,45 @@ async fn reads_go_on_while_no_write_is_in_doubt() {
     Watch::open(&server, &format!("{CONFIG_MAPS}?watch=1")).await;
     let compact = ask(&server, "POST", "/steersman/compact", &[], "").await;
     compact.expect(500);
+}
+
+// WAL-1, WAL-4: with appends on the threads of the requests.
+#[tokio::test(start_paused = true)]
+async fn requests_append_at_once_unless_the_log_cannot_be_written() {
+    let (server, log) = logged();
+    let (is_full, appended) = <(Arc<AtomicBool>, Arc<AtomicU64>)>::default();
+    let (full, last) = (Arc::clone(&is_full), Arc::clone(&appended));
+    log.append_at_once(move |group| {
+        if full.load(Ordering::Relaxed) {
+            return Err("the disk is full".to_owned());
+        }
+        assert_eq!(
+            last.swap(group.last(), Ordering::Relaxed) + 1,
+            group.first()
+        );
+        Ok(())
+    });
+    create_config_maps(&server, &["a", "b"]).await;
+    assert!(take(&log).is_none());
+
+    is_full.store(true, Ordering::Relaxed);
+    post(&server, CONFIG_MAPS, &config_map("c"))
+        .await
+        .expect(500);
+    post(&server, CONFIG_MAPS, &config_map("d"))
+        .await
+        .expect(503);
+    is_full.store(false, Ordering::Relaxed);
+    // A write inside the server waits behind the one that failed.
+    server.create(config_map("e")).unwrap();
+    let failed = appended.load(Ordering::Relaxed) + 1;
+    let group = take(&log).unwrap();
+    assert_eq!((group.first(), group.last()), (failed, failed + 1));
+    appended.store(group.last(), Ordering::Relaxed);
+    log.keep(group);
+    create_config_maps(&server, &["f"]).await;
+    let list = get(&server, CONFIG_MAPS).await.expect(200);
+    assert_eq!(list["items"].as_array().unwrap().len(), 5);
 }
 
 // WAL-5.
