@@ -74,6 +74,11 @@ async fn a_write_is_seen_when_it_is_in_the_log() {
 #[tokio::test(start_paused = true)]
 async fn writes_are_answered_in_the_order_of_the_log() {
     let (server, log) = logged();
+    let path = format!(
+        "{CONFIG_MAPS}?watch=1&resourceVersion={}",
+        server.revision()
+    );
+    let mut watch = Watch::open(&server, &path).await;
     let (first, second) = (config_map("a"), config_map("b"));
     let mut first = Box::pin(post(&server, CONFIG_MAPS, &first));
     assert!(poll!(&mut first).is_pending());
@@ -83,8 +88,13 @@ async fn writes_are_answered_in_the_order_of_the_log() {
     log.keep(before);
     assert!(poll!(&mut first).is_ready());
     assert!(poll!(&mut second).is_pending());
+    // The watch is awake now, and the second write is in memory.
+    assert_eq!(watch.next_short().await.unwrap(), "ADDED a");
+    let mut event = Box::pin(watch.next_short());
+    assert!(poll!(&mut event).is_pending());
     keep_all(&log);
     second.await.expect(201);
+    assert_eq!(event.await.unwrap(), "ADDED b");
 }
 
 // WAL-1: a webhook is a client, too.
