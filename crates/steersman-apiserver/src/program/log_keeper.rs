@@ -37,30 +37,30 @@ pub(super) fn start(
     durability: Durability,
 ) -> std::io::Result<()> {
     let runtime = Handle::current();
-    let mut appends = Appends {
+    let mut appender = GroupAppender {
         writer: Arc::new(Mutex::new(writer)),
         payload: Vec::new(),
     };
     if durability != Durability::Fsync {
-        let mut now = Appends {
-            writer: Arc::clone(&appends.writer),
+        let mut now = GroupAppender {
+            writer: Arc::clone(&appender.writer),
             payload: Vec::new(),
         };
         log.append_at_once(move |group| now.append(group));
     }
     let thread = thread::Builder::new().name("write-ahead-log".to_owned());
-    let thread = thread.spawn(move || keep(program, &log, &mut appends, &runtime));
+    let thread = thread.spawn(move || keep(program, &log, &mut appender, &runtime));
     thread.map(drop)
 }
 
 /// Appends groups to the log of a data directory.
-struct Appends {
+struct GroupAppender {
     writer: Arc<Mutex<LogWriter>>,
     /// A buffer that is used again.
     payload: Vec<u8>,
 }
 
-impl Appends {
+impl GroupAppender {
     fn append(&mut self, group: &WalGroup) -> Result<(), String> {
         self.payload.clear();
         // Writing into memory cannot fail.
@@ -71,14 +71,14 @@ impl Appends {
     }
 }
 
-fn keep(program: &str, log: &WriteAheadLog, appends: &mut Appends, runtime: &Handle) -> ! {
+fn keep(program: &str, log: &WriteAheadLog, appender: &mut GroupAppender, runtime: &Handle) -> ! {
     let _guard = FailAtEnd(log.clone());
     // Watches are woken within the runtime.
     let _entered = runtime.enter();
     loop {
         let group = runtime.block_on(log.next());
         let mut has_failed = false;
-        while let Err(why) = appends.append(&group) {
+        while let Err(why) = appender.append(&group) {
             if !has_failed {
                 let text = format!(
                     "{program}: {why}; writes and reads of objects are refused until it succeeds"
@@ -91,7 +91,7 @@ fn keep(program: &str, log: &WriteAheadLog, appends: &mut Appends, runtime: &Han
             thread::park_timeout(RETRY);
         }
         if has_failed {
-            let path = appends.writer.lock().path();
+            let path = appender.writer.lock().path();
             let text = format!("{program}: appends to {} again", path.display());
             say(std::io::stderr(), &text);
         }

@@ -179,11 +179,11 @@ impl KeptByEtcd {
     }
 }
 
-/// Appends the writes of a server to the log of its etcd, in their order, for as long as the process
+/// EtcdAppender the writes of a server to the log of its etcd, in their order, for as long as the process
 /// lives.
 async fn keep_log(link: Arc<EtcdLink>, log: WriteAheadLog, server: ApiServer) -> ! {
     let mut problem = LastingProblem::default();
-    let mut appends = Appends::default();
+    let mut appends = EtcdAppender::default();
     loop {
         let group = log.next().await;
         let mut payload = Vec::new();
@@ -205,13 +205,13 @@ async fn keep_log(link: Arc<EtcdLink>, log: WriteAheadLog, server: ApiServer) ->
 
 /// The appends to the log of an etcd.
 #[derive(Default)]
-struct Appends {
+struct EtcdAppender {
     connection: Option<AppendConnection>,
     /// Whether the etcd was started again, and has no snapshot that the next group continues.
     needs_snapshot: bool,
 }
 
-impl Appends {
+impl EtcdAppender {
     async fn keep(
         &mut self,
         link: &EtcdLink,
