@@ -134,7 +134,8 @@ pub(crate) fn plain_object(prepared: Prepared<'_>) -> Result<RawObject, Cow<'_, 
     match metadata.and_then(Head::of_json) {
         Some(head) => {
             let json = prepared.json.into_owned();
-            Ok(RawObject::of_parts(head, json, prepared.conformity))
+            let object = RawObject::of_parts(head, json, prepared.conformity);
+            Ok(object.with_applies(prepared.applies))
         }
         None => Err(prepared.json),
     }
