@@ -19,6 +19,8 @@ use crate::owned_fields::{ItemKeys, OwnedFields};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ApplyDigest([u8; 16]);
 
+/// The members that say what an object is; its metadata are hashed apart.
+const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// The metadata by which an apply names its object. No manager owns these fields.
 const NAMING: [&str; 2] = ["name", "namespace"];
 
@@ -27,22 +29,17 @@ impl ApplyDigest {
     #[must_use]
     pub fn of(manager: &str, gvk: &Gvk, document: &Value) -> Self {
         let mut hashed = Hashed::begin(manager, gvk);
-        let members = document.as_object();
-        let mut fields: Vec<(&str, &Value)> = members
-            .into_iter()
-            .flatten()
-            .map(|(name, value)| (&**name, value))
-            .filter(|(name, _)| !["apiVersion", "kind"].contains(name))
-            .collect();
         let metadata = document["metadata"].as_object().map(|metadata| {
             let mut metadata = metadata.clone();
             metadata.retain(|name, _| !NAMING.contains(&name.as_str()));
             Value::Object(metadata)
         });
-        fields.retain(|(name, _)| *name != "metadata");
-        if let Some(metadata) = metadata.as_ref().filter(|metadata| !is_empty(metadata)) {
-            fields.push(("metadata", metadata));
-        }
+        let metadata = metadata.filter(|metadata| !is_empty(metadata));
+        let members = document.as_object().into_iter().flatten();
+        let fields = members.map(|(name, value)| (&**name, value));
+        let fields = fields.filter(|(name, _)| !HEAD.contains(name));
+        let metadata = metadata.iter().map(|metadata| ("metadata", metadata));
+        let fields = fields.chain(metadata).collect();
         hashed.members(fields);
         hashed.finish()
     }

@@ -3,18 +3,20 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, Hash, RandomState};
 
-use serde_json::Value;
+use steersman_api::ApplyDigest;
 use steersman_object::{Gvk, ObjectKey, ResourceVersion, Uid};
 
 /// The smallest number of remembered applies at which outdated ones are swept.
 const SWEEP_AT_LEAST: usize = 1024;
 
-/// Identifies an apply by its field manager and, as a hash of 128 bits, by everything that decides its effect on one
-/// object: the manager, the options and the document.
+/// Identifies an apply by its field manager and by everything that decides its effect on one object: the options and the
+/// fields with their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Intent {
     manager: u64,
-    hash: [u64; 2],
+    options: u64,
+    /// Identifies the fields, also in an object that the cache holds (CLIENT-12).
+    pub(crate) digest: ApplyDigest,
 }
 
 /// An object at one version: the state that an apply left.
@@ -64,18 +66,17 @@ pub(crate) struct AppliedIntents {
     sweep_at: usize,
 }
 
-/// The keys of the two hashes of an intent; random, so that no document can be made to collide with another.
+/// The key of the hashes of managers and options.
 #[derive(Debug, Default)]
-pub(crate) struct IntentKeys([RandomState; 2]);
+pub(crate) struct IntentKey(RandomState);
 
-impl IntentKeys {
+impl IntentKey {
     /// Returns the intent of an apply. `options` are those that decide what the server does with the document.
-    pub(crate) fn intent(&self, manager: &str, options: impl Hash, document: &Value) -> Intent {
-        let [first, second] = &self.0;
-        let effect = (manager, options, document.to_string());
+    pub(crate) fn intent(&self, manager: &str, options: impl Hash, digest: ApplyDigest) -> Intent {
         Intent {
-            manager: first.hash_one(manager),
-            hash: [first.hash_one(&effect), second.hash_one(&effect)],
+            manager: self.0.hash_one(manager),
+            options: self.0.hash_one(options),
+            digest,
         }
     }
 }
@@ -237,7 +238,7 @@ impl ObjectRequests {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
-    use serde_json::json;
+    use serde_json::{Value, json};
     use steersman_object::Kind;
 
     use super::*;
@@ -257,6 +258,10 @@ mod tests {
         }
     }
 
+    fn digest(document: &Value) -> ApplyDigest {
+        ApplyDigest::of("m", &gvk(), document)
+    }
+
     fn never(_: &Gvk, _: &ObjectKey, _: Option<&AppliedState>) -> bool {
         false
     }
@@ -274,9 +279,9 @@ mod tests {
     /// CLIENT-10
     #[test]
     fn an_intent_is_known_by_manager_options_and_document() {
-        let (mut applied, keys) = (AppliedIntents::default(), IntentKeys::default());
+        let (mut applied, keys) = (AppliedIntents::default(), IntentKey::default());
         let document = json!({"data": {"k": "1"}});
-        let intent = keys.intent("m", true, &document);
+        let intent = keys.intent("m", true, digest(&document));
         assert_eq!(last(&applied, "a", intent), LastApply::Unsent);
         apply(&mut applied, &key("a"), intent, state("u", "7"));
         assert_eq!(
@@ -284,23 +289,23 @@ mod tests {
             LastApply::Equal(state("u", "7"))
         );
         assert_eq!(last(&applied, "b", intent), LastApply::Unsent);
-        assert_eq!(keys.intent("m", true, &document), intent);
+        assert_eq!(keys.intent("m", true, digest(&document)), intent);
         for other in [
-            keys.intent("m", false, &document),
-            keys.intent("m", true, &json!({"data": {"k": "2"}})),
+            keys.intent("m", false, digest(&document)),
+            keys.intent("m", true, digest(&json!({"data": {"k": "2"}}))),
         ] {
             assert_eq!(last(&applied, "a", other), LastApply::Other);
         }
-        let theirs = keys.intent("n", true, &document);
+        let theirs = keys.intent("n", true, digest(&document));
         assert_eq!(last(&applied, "a", theirs), LastApply::Unsent);
     }
 
     /// CLIENT-10
     #[test]
     fn an_apply_without_an_answer_and_a_deleted_object_have_no_known_state() {
-        let (mut applied, keys) = (AppliedIntents::default(), IntentKeys::default());
+        let (mut applied, keys) = (AppliedIntents::default(), IntentKey::default());
         let [ours, next, theirs] = [("m", 1), ("m", 2), ("n", 1)]
-            .map(|(manager, options)| keys.intent(manager, options, &json!({})));
+            .map(|(manager, options)| keys.intent(manager, options, digest(&json!({}))));
         apply(&mut applied, &key("a"), ours, state("u", "1"));
         apply(&mut applied, &key("a"), theirs, state("u", "2"));
         applied.begin(&gvk(), &key("a"), next, never);
@@ -326,8 +331,9 @@ mod tests {
 
     #[test]
     fn the_objects_of_a_namespace_or_of_a_kind_are_deleted_together() {
-        let (mut applied, keys) = (AppliedIntents::default(), IntentKeys::default());
-        let [first, second] = ["m", "n"].map(|manager| keys.intent(manager, (), &json!({})));
+        let (mut applied, keys) = (AppliedIntents::default(), IntentKey::default());
+        let [first, second] =
+            ["m", "n"].map(|manager| keys.intent(manager, (), digest(&json!({}))));
         let elsewhere = ObjectKey::namespaced("b", "x");
         let fill = |applied: &mut AppliedIntents| {
             for key in [&key("x"), &key("y"), &elsewhere] {
@@ -359,7 +365,7 @@ mod tests {
     #[test]
     fn an_answer_without_uid_or_version_leaves_no_state() {
         let mut applied = AppliedIntents::default();
-        let intent = IntentKeys::default().intent("m", (), &json!({}));
+        let intent = IntentKey::default().intent("m", (), digest(&json!({})));
         for left in [state("", "1"), state("u", ""), state("u", "0")] {
             apply(&mut applied, &key("a"), intent, left);
             assert_eq!(last(&applied, "a", intent), LastApply::Other);
@@ -369,7 +375,7 @@ mod tests {
     #[test]
     fn outdated_entries_are_dropped_when_their_number_has_doubled() {
         let mut applied = AppliedIntents::default();
-        let intent = IntentKeys::default().intent("m", (), &json!({}));
+        let intent = IntentKey::default().intent("m", (), digest(&json!({})));
         // Every second object is gone.
         let is_outdated = |_: &Gvk, key: &ObjectKey, _: Option<&AppliedState>| {
             key.name().ends_with(['0', '2', '4', '6', '8'])

@@ -12,7 +12,7 @@ use steersman_cache::internal::CacheInternals as _;
 use steersman_object::{Kind, Object, ObjectKey, Selection};
 use tokio::sync::OnceCell;
 
-use crate::applied::{AppliedIntents, IntentKeys};
+use crate::applied::{AppliedIntents, IntentKey};
 use crate::ensure::{Ensured, Plan};
 use crate::error::Error;
 use crate::field_manager;
@@ -37,8 +37,8 @@ struct Inner {
     transport: OnceCell<kube_client::Client>,
     /// The last apply of each field manager to each object.
     applied: Mutex<AppliedIntents>,
-    /// Beside the lock: a large document takes a while to hash.
-    intent_keys: IntentKeys,
+    /// The key by which applies of different managers and options are told apart.
+    intent_key: IntentKey,
 }
 
 impl Shared {
@@ -56,7 +56,7 @@ impl Shared {
             connection,
             transport: OnceCell::new(),
             applied: Mutex::default(),
-            intent_keys: IntentKeys::default(),
+            intent_key: IntentKey::default(),
         };
         let options = Arc::new(options);
         Self {

@@ -128,12 +128,7 @@ impl Definitions {
         service: &ObjectKey,
         authorities: watch::Receiver<Option<String>>,
     ) -> Self {
-        for definition in &mut self.list {
-            let is_converted = kinds.iter().any(|kind| definition.defines(kind));
-            if is_converted && !definition.has_conversion() {
-                *definition = definition.clone().converted_by(service);
-            }
-        }
+        self = self.converted_behind(kinds, service, None);
         self.authorities = Some(authorities);
         self
     }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::definition::priority;
 use crate::progress::StoredObjects;
 use crate::schema_narrowing::{Narrowing, compare, names};
+use crate::version_difference::{name, schema, versions};
 
 /// The difference between two definitions of one kind.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -79,19 +80,6 @@ fn narrowing(path: &str, problem: &str) -> Narrowing {
         problem: problem.to_owned(),
         is_stored_version: false,
     }
-}
-
-fn versions(definition: &Value) -> Vec<&Value> {
-    let versions = definition["spec"]["versions"].as_array();
-    versions.into_iter().flatten().collect()
-}
-
-fn name(version: &Value) -> &str {
-    version["name"].as_str().unwrap_or_default()
-}
-
-fn schema(version: &Value) -> &Value {
-    &version["schema"]["openAPIV3Schema"]
 }
 
 #[cfg(test)]

@@ -20,8 +20,7 @@ pub fn check_versions(definition: &Value) -> Result<(), Error> {
     if is_converted(definition) {
         return Ok(());
     }
-    let versions = definition["spec"]["versions"].as_array();
-    let versions: Vec<&Value> = versions.into_iter().flatten().collect();
+    let versions = versions(definition);
     let Some(stored) = versions.iter().find(|version| version["storage"] == true) else {
         return Ok(());
     };
@@ -59,11 +58,19 @@ pub(crate) fn is_converted(definition: &Value) -> bool {
     definition["spec"]["conversion"]["strategy"] == "Webhook"
 }
 
-fn name(version: &Value) -> &str {
+/// Returns the versions of a definition.
+pub(crate) fn versions(definition: &Value) -> Vec<&Value> {
+    let versions = definition["spec"]["versions"].as_array();
+    versions.into_iter().flatten().collect()
+}
+
+/// Returns the name of a version.
+pub(crate) fn name(version: &Value) -> &str {
     version["name"].as_str().unwrap_or_default()
 }
 
-fn schema(version: &Value) -> &Value {
+/// Returns the schema of a version.
+pub(crate) fn schema(version: &Value) -> &Value {
     &version["schema"]["openAPIV3Schema"]
 }
 

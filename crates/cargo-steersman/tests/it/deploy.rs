@@ -20,6 +20,14 @@ fn operator(here: &Path) -> impl Fn(&[&str]) -> Command {
     }
 }
 
+/// Lets a command describe the program of the example, and talk to the cluster of a kubeconfig.
+fn in_cluster(mut command: Command, kubeconfig: &Path) -> Command {
+    command.arg("--program").arg(example_program());
+    command.env("KUBECONFIG", kubeconfig);
+    command.env("HOME", kubeconfig.parent().unwrap());
+    command
+}
+
 fn has_kubectl() -> bool {
     let mut kubectl = Command::new("kubectl");
     kubectl.args(["version", "--client"]).output().is_ok()
@@ -121,14 +129,7 @@ async fn a_namespace_of_another_name_must_exist_and_is_not_changed() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let kubeconfig = here.path().join("kubeconfig");
     serving.write_kubeconfig(&kubeconfig).unwrap();
-    let program = example_program();
-    let program = ["--program", program.to_str().unwrap()];
-    let run = |words: &[&str]| {
-        let mut command = run(words);
-        command.args(program).env("KUBECONFIG", &kubeconfig);
-        command.env("HOME", here.path());
-        command
-    };
+    let run = |words: &[&str]| in_cluster(run(words), &kubeconfig);
     let mut deploy = run(&["deploy", "--namespace", "shop"]);
     let error = tokio::task::spawn_blocking(move || fails(&mut deploy));
     let error = error.await.unwrap();
@@ -172,15 +173,7 @@ async fn definitions_by_which_objects_would_lose_fields_are_not_written() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let kubeconfig = here.path().join("kubeconfig");
     serving.write_kubeconfig(&kubeconfig).unwrap();
-    let program = example_program();
-    let run = |words: &[&str]| {
-        let mut command = run(words);
-        command.args(["--program", program.to_str().unwrap()]);
-        command
-            .env("KUBECONFIG", &kubeconfig)
-            .env("HOME", here.path());
-        command
-    };
+    let run = |words: &[&str]| in_cluster(run(words), &kubeconfig);
     let wait = |mut command: Command, passes: bool| async move {
         let run = move || match passes {
             true => succeeds(&mut command),

@@ -40,7 +40,7 @@ impl Shared {
         let document = in_namespace(document, &key);
         let intent = match self.options().dry_run {
             true => None,
-            false => Some(self.intent(&document)),
+            false => Some(self.intent(kind, &document)),
         };
         Ok(Apply {
             key,
@@ -50,11 +50,12 @@ impl Shared {
         })
     }
 
-    fn intent(&self, document: &Value) -> Intent {
+    fn intent(&self, kind: &Kind, document: &Value) -> Intent {
         let validation = self.options().field_validation.as_ref();
         let options = (self.options().force, validation.map(discriminant));
-        let keys = &self.inner.intent_keys;
-        keys.intent(&self.manager(), options, document)
+        let manager = self.manager();
+        let digest = ApplyDigest::of(&manager, kind.gvk(), document);
+        self.inner.intent_key.intent(&manager, options, digest)
     }
 
     /// Returns what is known of the last apply; `None` if the apply has to be sent, because the cache cannot tell the state
@@ -72,11 +73,9 @@ impl Shared {
     /// CLIENT-12: returns whether the server would change nothing for an apply to this version of the object: the field
     /// manager owns exactly the fields of the document, and they have its values.
     pub(crate) fn is_applied(&self, kind: &Kind, apply: &Apply, version: &ResourceVersion) -> bool {
-        let Some(mirror) = self.cache().mirror_of(kind.gvk(), &apply.key) else {
-            return false;
-        };
-        let digest = ApplyDigest::of(&self.manager(), kind.gvk(), &apply.document);
-        mirror.is_applied(&apply.key, version, &digest)
+        let mirror = self.cache().mirror_of(kind.gvk(), &apply.key);
+        let known = mirror.zip(apply.intent);
+        known.is_some_and(|(mirror, intent)| mirror.is_applied(&apply.key, version, &intent.digest))
     }
 
     /// Counts an apply that is not sent.
