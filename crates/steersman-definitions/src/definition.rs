@@ -34,7 +34,7 @@ pub struct Definition {
 }
 
 /// The annotation that names the `Certificate` with the authority that cert-manager injects.
-pub(crate) const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
+pub const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
 
 /// The end of the field manager's name in the writes of definitions, after the name of the program.
 pub(crate) const MANAGER_SUFFIX: &str = "/definitions";

@@ -58,7 +58,7 @@ mod migration;
 mod installer;
 pub mod definitions;
 
-pub use definition::Definition;
+pub use definition::{Definition, INJECT_CA_FROM};
 pub use definitions::Definitions;
 pub use difference::DefinitionDifference;
 pub use error::Error;

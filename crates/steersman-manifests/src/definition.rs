@@ -1,14 +1,12 @@
 //! Machine: reads what a definition defines, and prepares it for API servers.
 
 use serde_json::{Value, json};
+use steersman_definitions::INJECT_CA_FROM;
 
 use crate::error::Error;
 
 #[cfg(test)]
 mod tests;
-
-/// The annotation that names the `Certificate` with the authority that cert-manager injects.
-pub(crate) const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
 
 /// A kind of the program's own, with its definition.
 #[derive(Clone, Debug)]

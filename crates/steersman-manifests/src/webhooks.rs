@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use steersman_cli::description::DescribedWebhook;
+use steersman_definitions::INJECT_CA_FROM;
 
 use crate::crds::kustomization;
-use crate::definition::INJECT_CA_FROM;
 use crate::files::{FROM_PROGRAM, Files, header};
 use crate::operator::Operator;
 use crate::template::fill;
