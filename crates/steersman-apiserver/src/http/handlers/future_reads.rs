@@ -34,7 +34,9 @@ pub(crate) async fn run(
     loop {
         // SRV-2: after the subscription, so that no change is missed.
         let again = context.asking(&mut verb).await;
-        if !is_ahead(&again) || timeout_at(limit, changes.changed()).await.is_err() {
+        // The clock is asked, too: changes that never pause would outrun the time limit of a wait for the next one.
+        let is_over = Instant::now() >= limit;
+        if !is_ahead(&again) || is_over || timeout_at(limit, changes.changed()).await.is_err() {
             return again;
         }
     }
