@@ -18,16 +18,21 @@ use tokio::sync::{mpsc, oneshot};
 use crate::missing_kinds::Website;
 use crate::world::{Tell, add, config_map, manager_of, soon, start};
 
-/// Adds a runnable that starts after the servers listen. The result waits for it.
+/// Adds a runnable that starts after the HTTP servers listen. The result waits for it.
 pub(crate) fn listening(manager: &Manager) -> oneshot::Receiver<()> {
-    let (told, listens) = oneshot::channel();
-    let after = runnable::from_fn("after the servers", Group::Webhooks, |context| async move {
+    reached(manager, Group::Webhooks)
+}
+
+/// Adds a runnable to a group, which starts after all earlier groups. The result waits for it.
+pub(crate) fn reached(manager: &Manager, group: Group) -> oneshot::Receiver<()> {
+    let (told, starts) = oneshot::channel();
+    let first = runnable::from_fn("told", group, |context| async move {
         told.send(()).unwrap();
         context.cancelled().await;
         Ok(())
     });
-    manager.add(after).unwrap();
-    listens
+    manager.add(first).unwrap();
+    starts
 }
 
 /// Sends a GET, and returns the status and the body.

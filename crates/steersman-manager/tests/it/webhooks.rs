@@ -15,7 +15,7 @@ use steersman_webhook::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::missing_kinds::Website;
-use crate::probes::{get, listening};
+use crate::probes::{get, listening, reached};
 use crate::world::{Tell, add, manager_of, soon, start};
 
 struct Nothing;
@@ -62,13 +62,7 @@ async fn a_manager_is_ready_only_while_its_webhooks_answer_a_handshake() {
         Ok(())
     });
     manager.add(first.saying_when_ready()).unwrap();
-    let (told, listens) = oneshot::channel();
-    let after = runnable::from_fn("after", Group::Caches, |context| async move {
-        told.send(()).unwrap();
-        context.cancelled().await;
-        Ok(())
-    });
-    manager.add(after).unwrap();
+    let listens = reached(&manager, Group::Caches);
     let started = start(&manager);
     soon(before).await.unwrap();
     let health = loop {
@@ -109,7 +103,8 @@ async fn a_manager_with_an_expired_certificate_of_its_webhooks_is_not_ready() {
         .webhooks(webhooks(TlsOptions::directory(directory.path())))
         .build()
         .unwrap();
-    let listens = listening(&manager);
+    // The server of the webhooks is in the group before.
+    let listens = reached(&manager, Group::Caches);
     let started = start(&manager);
     soon(listens).await.unwrap();
     let health = manager.health_address().unwrap();
@@ -117,7 +112,8 @@ async fn a_manager_with_an_expired_certificate_of_its_webhooks_is_not_ready() {
     assert_eq!(status, 500, "{text}");
     assert!(text.contains("[-]webhook failed"), "{text}");
     write(2400);
-    assert_eq!(get(health, "/readyz/webhook").await.0, 200);
+    let (status, text) = get(health, "/readyz/webhook").await;
+    assert_eq!(status, 200, "{text}");
     started.stop().await.unwrap();
 }
 
