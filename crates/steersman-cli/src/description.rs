@@ -22,6 +22,9 @@ pub struct Description {
     pub definitions: Vec<Value>,
     /// The kinds that the cache holds, each once, ordered by group, version and kind.
     pub kinds: Vec<DescribedKind>,
+    /// The kinds that the cache holds only in some namespaces, ordered by group and plural name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limited_kinds: Vec<LimitedKind>,
     /// The controllers, ordered by name.
     pub controllers: Vec<DescribedController>,
     /// The defaulters and validators.
@@ -75,6 +78,18 @@ pub struct DescribedKind {
     pub plural: String,
     /// Whether its objects are in namespaces.
     pub namespaced: bool,
+}
+
+/// A kind that the cache holds only in some namespaces.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitedKind {
+    /// The group; empty for the core group.
+    pub group: String,
+    /// The plural name, such as `secrets`.
+    pub plural: String,
+    /// The namespaces in alphabetical order, at least one.
+    pub namespaces: Vec<String>,
 }
 
 /// A defaulter or a validator.

@@ -1,5 +1,6 @@
 //! Handle: the whole `main` of an operator.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fmt;
 use std::io::Write as _;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 use steersman_api::{Connection, kube_client};
+use steersman_cache::InformerReport;
 use steersman_definitions::{Definitions, Error as DefinitionError};
 use steersman_manager::{
     Error as ManagerError, Manager, ManagerBuilder, Shutdown, shutdown_signal,
@@ -19,7 +21,7 @@ use steersman_webhook::{BuiltInCertificates, WebhookServer};
 use crate::args::{NoSettings, OperatorArgs};
 use crate::config::{Config, OwnValues};
 use crate::description::{
-    ConvertedKind, DescribedController, DescribedKind, DescribedWebhook, Description,
+    ConvertedKind, DescribedController, DescribedKind, DescribedWebhook, Description, LimitedKind,
 };
 use crate::error::ProgramError;
 use crate::settings::OperatorSettings;
@@ -338,6 +340,7 @@ impl<T: OperatorSettings> Program<T> {
             .collect();
         description.kinds.sort();
         description.kinds.dedup();
+        description.limited_kinds = limited_kinds(&informers);
         let controllers = manager.controller_declarations();
         description.controllers = controllers.iter().map(DescribedController::from).collect();
         description.describe_webhooks(&webhooks);
@@ -410,6 +413,27 @@ fn with_built_in_certificates(webhooks: WebhookServer, service: &ObjectKey) -> W
         certificates = certificates.inject_into_validating(name);
     }
     webhooks.certificates(certificates)
+}
+
+/// Returns the kinds of which every informer has a namespace.
+fn limited_kinds(informers: &[InformerReport]) -> Vec<LimitedKind> {
+    let mut scopes: BTreeMap<(&str, &str), BTreeSet<Option<&str>>> = BTreeMap::new();
+    for informer in informers {
+        let kind = &informer.kind;
+        let scope = scopes
+            .entry((kind.gvk().group(), kind.plural()))
+            .or_default();
+        scope.insert(informer.namespace.as_deref());
+    }
+    let limited = scopes.into_iter().filter_map(|((group, plural), scope)| {
+        let namespaces: Option<Vec<&str>> = scope.into_iter().collect();
+        Some(LimitedKind {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+            namespaces: namespaces?.into_iter().map(str::to_owned).collect(),
+        })
+    });
+    limited.collect()
 }
 
 impl Description {

@@ -19,7 +19,7 @@ const RECORD: &[&str] = &["create", "patch"];
 
 const DEFINITIONS: &str = "apiextensions.k8s.io";
 const WEBHOOKS: &str = "admissionregistration.k8s.io";
-const EVENTS: &str = "events.k8s.io";
+pub(crate) const EVENTS: &str = "events.k8s.io";
 
 /// Returns the rules of the caches and controllers. (MANIFEST-3)
 pub(crate) fn work(operator: &Operator) -> RuleSet {
@@ -127,9 +127,12 @@ pub(crate) fn definitions(operator: &Operator) -> RuleSet {
     rules.add_for(&migrations, Some(&migrates));
     // Stored objects are migrated in all namespaces. A definition with one version has none to migrate; one that loses
     // its last old version keeps it as not served until the objects are migrated.
-    let is_limited = !operator.options.namespaces.is_empty();
+    let is_limited = |own: &OwnKind| {
+        let namespaces = operator.namespaces_of(&own.group, &own.plural);
+        !operator.options.namespaces.is_empty() || !namespaces.is_empty()
+    };
     let own = operator.own.iter();
-    for own in own.filter(|own| !is_limited || !own.is_namespaced || own.has_versions) {
+    for own in own.filter(|own| !is_limited(own) || !own.is_namespaced || own.has_versions) {
         let objects = PolicyRule::new(&own.group, &[&own.plural], &["list", "patch"]);
         rules.add_for(&objects, Some(&migrates));
     }

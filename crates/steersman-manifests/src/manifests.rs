@@ -9,7 +9,7 @@ use crate::operator::Operator;
 use crate::options::Options;
 use crate::role_grant::{RoleGrant, grants};
 use crate::rule_list::RuleList;
-use crate::{crds, helm, install, rbac, webhooks, workload};
+use crate::{crds, helm, install, rbac, role_grant, webhooks, workload};
 
 /// The manifests of one operator, as files.
 ///
@@ -46,6 +46,21 @@ impl Manifests {
     pub fn required_namespace(&self) -> Option<&str> {
         let operator = &self.operator;
         (!operator.owns_namespace()).then_some(&operator.namespace)
+    }
+
+    /// Returns the manifests of the same operator in another namespace.
+    #[must_use]
+    pub fn in_namespace(&self, namespace: &str) -> Self {
+        Self {
+            operator: self.operator.in_namespace(namespace),
+            rules: self.rules.clone(),
+        }
+    }
+
+    /// Returns the name of the role of the leader election. Its rules are needed in the namespace of the Lease.
+    #[must_use]
+    pub fn election_role(&self) -> String {
+        role_grant::of_election(&self.operator).role
     }
 
     /// Returns the namespace of the operator.

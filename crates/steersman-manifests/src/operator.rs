@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use steersman_cli::Description;
-use steersman_cli::description::{DescribedController, DescribedKind, DescribedWebhook};
+use steersman_cli::description::{
+    DescribedController, DescribedKind, DescribedWebhook, LimitedKind,
+};
 use steersman_definitions::check_versions;
 use steersman_text::names::{self, NameRule};
 
@@ -26,6 +28,8 @@ pub(crate) struct Operator {
     pub(crate) options: Options,
     /// The kinds that the cache holds.
     pub(crate) kinds: Vec<DescribedKind>,
+    /// The kinds that the cache holds only in some namespaces.
+    pub(crate) limited: Vec<LimitedKind>,
     /// The kinds that the program defines.
     pub(crate) own: Vec<OwnKind>,
     pub(crate) webhooks: Vec<DescribedWebhook>,
@@ -45,6 +49,13 @@ impl Operator {
         let mut known = BTreeSet::new();
         for watched in &options.namespaces {
             check_name("a watched namespace", watched, 63)?;
+        }
+        for limited in description
+            .limited_kinds
+            .iter()
+            .flat_map(|kind| &kind.namespaces)
+        {
+            check_name("a namespace of the cache", limited, 63)?;
         }
         // A namespace that is named twice gets one role.
         options
@@ -83,6 +94,7 @@ impl Operator {
             image,
             options,
             kinds: description.kinds.clone(),
+            limited: description.limited_kinds.clone(),
             own,
             webhooks,
             converts: !description.converted.is_empty(),
@@ -120,6 +132,27 @@ impl Operator {
     pub(crate) fn own_kind(&self, group: &str, plural: &str) -> Option<&OwnKind> {
         let mut own = self.own.iter();
         own.find(|own| own.group == group && own.plural == plural)
+    }
+
+    /// Returns the namespaces outside of which the cache holds no object of a kind; none if it holds the objects of all.
+    pub(crate) fn namespaces_of(&self, group: &str, plural: &str) -> &[String] {
+        let mut limited = self.limited.iter();
+        let limited = limited.find(|kind| (&*kind.group, &*kind.plural) == (group, plural));
+        limited.map_or(&[], |kind| &kind.namespaces)
+    }
+
+    /// Returns the namespaces of the objects that the controllers reconcile, if every controller is limited to some.
+    pub(crate) fn namespaces_of_primaries(&self) -> Option<BTreeSet<String>> {
+        let mut all = BTreeSet::new();
+        for controller in &self.controllers {
+            let primary = controller.primary.as_ref()?;
+            let namespaces = self.namespaces_of(&primary.group, &primary.plural);
+            if namespaces.is_empty() {
+                return None;
+            }
+            all.extend(namespaces.iter().cloned());
+        }
+        Some(all)
     }
 
     /// Returns whether the program answers requests of the API server.

@@ -69,16 +69,21 @@ const DEFAULT: &str = "default";
 pub(crate) struct Permissions {
     /// Those in all namespaces, and on objects without one.
     pub(crate) everywhere: RuleSet,
-    /// Those in each namespace with a role, by its name. Empty if the operator watches all namespaces.
+    /// Those in each namespace with a role, by its name. Empty if the operator watches every kind in all namespaces.
     pub(crate) by_namespace: Vec<(String, RuleSet)>,
 }
 
 impl Permissions {
     /// Unites the rules that the declarations imply, those that the code declares, and those of files. (MANIFEST-1)
     pub(crate) fn of(operator: &Operator, files: &RuleSet) -> Self {
-        let mut work = implied::work(operator);
+        let (implied, limited) = limited(operator, implied::work(operator));
+        let mut work = implied;
         work.merge(&declared(operator));
-        work.merge(files);
+        let mut of_files = files.clone();
+        for (_, rules) in &limited {
+            of_files.remove_observed(rules);
+        }
+        work.merge(&of_files);
         let mut parts = implied::definitions(operator);
         parts.merge(&implied::webhook_configurations(operator));
         let namespaces = &operator.options.namespaces;
@@ -86,7 +91,7 @@ impl Permissions {
             work.merge(&parts);
             return Self {
                 everywhere: work,
-                by_namespace: Vec::new(),
+                by_namespace: limited,
             };
         }
         let (watched, mut everywhere) =
@@ -98,16 +103,56 @@ impl Permissions {
         let mut by_namespace: Vec<(String, RuleSet)> = roles.collect();
         let events = implied::cluster_events(operator);
         if !events.is_empty() {
-            match by_namespace.iter_mut().find(|(name, _)| name == DEFAULT) {
-                Some((_, rules)) => rules.merge(&events),
-                None => by_namespace.push((DEFAULT.to_owned(), events)),
-            }
+            add_in(&mut by_namespace, DEFAULT, &events);
+        }
+        for (name, rules) in &limited {
+            add_in(&mut by_namespace, name, rules);
         }
         Self {
             everywhere,
             by_namespace,
         }
     }
+}
+
+/// MANIFEST-4: divides rules into those for all namespaces, and those for the namespaces outside of which the cache holds no object of
+/// their kind.
+fn limited(operator: &Operator, rules: RuleSet) -> (RuleSet, Vec<(String, RuleSet)>) {
+    let mut by_namespace = Vec::new();
+    let mut rest = rules;
+    let mut take = |group: &str, plural: &str, namespaces: &[String]| {
+        let is_of_kind = |of: &str, resource: &str| of == group && plural_of(resource) == plural;
+        let (chosen, others) = std::mem::take(&mut rest).partition(is_of_kind);
+        rest = others;
+        if !chosen.is_empty() {
+            for name in namespaces {
+                add_in(&mut by_namespace, name, &chosen);
+            }
+        }
+    };
+    for kind in &operator.limited {
+        take(&kind.group, &kind.plural, &kind.namespaces);
+    }
+    // A controller records its Events where the objects are that it reconciles.
+    if let Some(namespaces) = operator.namespaces_of_primaries() {
+        let namespaces: Vec<String> = namespaces.into_iter().collect();
+        take(implied::EVENTS, "events", &namespaces);
+    }
+    by_namespace.sort_by(|(a, _), (b, _)| a.cmp(b));
+    (rest, by_namespace)
+}
+
+/// Grants rules in a namespace.
+fn add_in(by_namespace: &mut Vec<(String, RuleSet)>, namespace: &str, rules: &RuleSet) {
+    match by_namespace.iter_mut().find(|(name, _)| name == namespace) {
+        Some((_, present)) => present.merge(rules),
+        None => by_namespace.push((namespace.to_owned(), rules.clone())),
+    }
+}
+
+/// Returns the plural name of a resource without its subresource.
+fn plural_of(resource: &str) -> &str {
+    resource.split('/').next().unwrap_or_default()
 }
 
 /// Returns the rules that the code of the controllers declares.
@@ -124,7 +169,7 @@ fn declared(operator: &Operator) -> RuleSet {
 
 /// Returns whether the objects of a resource are in namespaces. A resource of an unknown kind is taken as one of them.
 fn is_namespaced(operator: &Operator, group: &str, resource: &str) -> bool {
-    let plural = resource.split('/').next().unwrap_or_default();
+    let plural = plural_of(resource);
     let mut kinds = operator.kinds.iter();
     if let Some(kind) = kinds.find(|kind| kind.group == group && kind.plural == plural) {
         return kind.namespaced;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use steersman_object::PolicyRule;
 use steersman_text::verbs::position;
 
-use crate::rule_reason::RuleReason;
+use crate::rule_reason::{RuleOrigin, RuleReason};
 
 #[cfg(test)]
 mod tests;
@@ -100,6 +100,20 @@ impl RuleSet {
                 all.extend(reasons.iter().cloned());
             }
         }
+    }
+
+    /// Removes the permissions for which only tests speak, and which another set grants.
+    pub(crate) fn remove_observed(&mut self, other: &Self) {
+        let is_observed = |reasons: &BTreeSet<RuleReason>| {
+            let mut reasons = reasons.iter();
+            reasons.all(|reason| reason.origin == RuleOrigin::Observed)
+        };
+        for (target, verbs) in &mut self.granted {
+            if let Some(granted) = other.granted.get(target) {
+                verbs.retain(|verb, reasons| !(granted.contains_key(verb) && is_observed(reasons)));
+            }
+        }
+        self.granted.retain(|_, verbs| !verbs.is_empty());
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use steersman_api::{Connection, WriteOptions};
 use steersman_cli::Description;
 use steersman_testenv::apiserver::faults::RequestRecord;
@@ -127,6 +127,7 @@ impl DevCluster {
         write_private(kubeconfig, &text)?;
         for (path, text) in dev_objects(project, description)? {
             for object in documents(&path, &text)? {
+                self.ensure_namespace(&object["metadata"]["namespace"])?;
                 let applied = self.server.apply(&object, AGENT);
                 applied.map_err(|status| Error::Refused {
                     object: path.clone(),
@@ -135,6 +136,23 @@ impl DevCluster {
             }
         }
         Ok(())
+    }
+
+    /// Creates a namespace that a role of the program is in, if it is missing.
+    fn ensure_namespace(&self, name: &Value) -> Result<(), Error> {
+        let Some(name) = name.as_str() else {
+            return Ok(());
+        };
+        if self.server.get("namespaces", "", name).is_some() {
+            return Ok(());
+        }
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        let created = self.server.create(namespace);
+        created.map(drop).map_err(|status| Error::Refused {
+            object: format!("the namespace {name}"),
+            problem: status.message,
+        })
     }
 
     /// Applies samples, also over what the operator has changed, and returns how many there are.

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::CustomResourceExt as _;
 use serde_json::{Value, json};
+use steersman_cache::ByObject;
+use steersman_cli::Program;
 use steersman_definitions::Definition;
-use steersman_manifests::{Manifests, Options, RuleList};
+use steersman_manifests::{Manifests, Options, RoleGrant, RuleList, RuleTarget};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::{TestEnv, eventually_within};
 
 use crate::install::{apply, documents, enforcing, refused, start};
-use crate::sites::{program, v1alpha1};
+use crate::sites::{Site, program, v1alpha1};
 
 const SITES: &str = "sites.example.com";
 const MAPS: &str = "configmaps";
@@ -41,8 +44,8 @@ fn has_event(server: &ApiServer, namespace: &str, object: &str) -> bool {
         .any(|event| event["regarding"]["name"] == object)
 }
 
-/// Runs the program in an API server, from an object of its former release to the deletion of all.
-async fn works(options: Options) {
+/// Runs the program in an API server, from an object of its former release to the deletion of all. Returns its roles.
+async fn works(options: Options, program: impl Fn() -> Program) -> Vec<RoleGrant> {
     let env = TestEnv::https(enforcing()).await.unwrap();
     let server = env.server().unwrap();
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}});
@@ -104,20 +107,52 @@ async fn works(options: Options) {
     .await;
     running.stop().await;
     assert!(refused(server).is_empty(), "{:?}", refused(server));
+    manifests.grants()
 }
 
 // MANIFEST-3
 #[tokio::test]
 async fn the_implied_rules_are_enough_in_all_namespaces() {
-    works(Options::default()).await;
+    works(Options::default(), program).await;
 }
 
 // MANIFEST-3
 #[tokio::test]
 async fn the_implied_rules_are_enough_in_one_namespace() {
-    works(Options {
+    let options = Options {
         namespaces: vec!["web".to_owned()],
         ..Options::default()
-    })
-    .await;
+    };
+    works(options, program).await;
+}
+
+// MANIFEST-3, MANIFEST-4
+#[tokio::test]
+async fn a_kind_that_the_cache_holds_in_some_namespaces_has_its_rules_in_these_alone() {
+    let limited = || {
+        program().options(|builder, config| {
+            let web = || ByObject::new().namespaces(["web"]);
+            let options = config.cache_options().by_object::<Site>(web());
+            builder.cache(options.by_object::<ConfigMap>(web()))
+        })
+    };
+    let grants = works(Options::default(), limited).await;
+    let granted = |namespace: Option<&str>, resource: &str| -> Vec<String> {
+        let of_work = grants
+            .iter()
+            .find(|grant| grant.role == "sites" && grant.namespace.as_deref() == namespace);
+        let permissions = of_work.unwrap().permissions().into_iter();
+        let of_resource = permissions.filter(|permission| {
+            matches!(&permission.target, RuleTarget::Resource { resource: of, .. } if of == resource)
+        });
+        of_resource.map(|permission| permission.verb).collect()
+    };
+    let owned = ["get", "list", "watch", "create", "patch", "delete"];
+    assert_eq!(granted(Some("web"), "configmaps"), owned);
+    assert_eq!(granted(None, "configmaps"), [""; 0]);
+    assert_eq!(granted(Some("web"), "sites/status"), ["update", "patch"]);
+    assert_eq!(granted(None, "sites/status"), [""; 0]);
+    // Stored objects are migrated in all namespaces.
+    assert_eq!(granted(None, "sites"), ["list", "patch"]);
+    assert_eq!(granted(None, "regions"), ["get", "list", "watch", "patch"]);
 }
