@@ -234,6 +234,7 @@ impl ManagerBuilder {
         let events = EventPublisher::with_limits(connection.clone(), clock, Some(metrics), limits);
         let cluster = Cluster::with_client_options(connection, cache, client)?;
         let cluster = cluster.preflight(self.preflight);
+        let cluster = cluster.installing(definitions.kinds());
         let definitions = with_definition_metrics(definitions, &self.options.registry)?;
         let cache = cluster.cache().clone();
         let conditions = LeaderConditions::new(definitions, self.servers.webhooks(), cache);

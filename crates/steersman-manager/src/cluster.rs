@@ -9,7 +9,7 @@ use steersman_api::{Connection, ConnectionMetrics};
 use steersman_cache::{Cache, CacheMetrics, CacheOptions, StartedCache};
 use steersman_client::{Client, ClientMetrics, ClientOptions};
 use steersman_controller::ClusterName;
-use steersman_object::report;
+use steersman_object::{Gvk, report};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
@@ -34,6 +34,8 @@ pub struct Cluster {
     cache: Cache,
     client: Client,
     preflight: bool,
+    /// The kinds whose definitions the leader of this operator installs.
+    installed: Vec<Gvk>,
     /// The name among the clusters that were added to a manager.
     name: Option<ClusterName>,
     /// The start of the cache; only in the clone that a manager runs.
@@ -47,6 +49,7 @@ impl Clone for Cluster {
             cache: self.cache.clone(),
             client: self.client.clone(),
             preflight: self.preflight,
+            installed: self.installed.clone(),
             name: self.name.clone(),
             begun: None,
         }
@@ -80,6 +83,7 @@ impl Cluster {
             cache,
             client,
             preflight: false,
+            installed: Vec::new(),
             name: None,
             begun: None,
         })
@@ -90,6 +94,12 @@ impl Cluster {
     /// Off by default.
     pub fn preflight(mut self, on: bool) -> Self {
         self.preflight = on;
+        self
+    }
+
+    /// Names the kinds whose definitions the leader installs: the preflight does not miss them.
+    pub(crate) fn installing(mut self, kinds: Vec<Gvk>) -> Self {
+        self.installed = kinds;
         self
     }
 
@@ -142,9 +152,16 @@ fn log_unsettled(cache: &Cache) {
     );
 }
 
-/// Asks the server what the cache may read, and logs the rules that are missing.
-async fn preflight(cache: &Cache, connection: &Connection) {
-    match cache.preflight(connection).await {
+/// Asks the server what the cache may read, and logs the rules that are missing. A kind that is not served yet, because the
+/// leader installs its definition meanwhile, is not missing.
+async fn preflight(cache: &Cache, connection: &Connection, installed: &[Gvk]) {
+    let mut found = cache.preflight(connection).await;
+    if let Ok(found) = &mut found {
+        found
+            .not_served
+            .retain(|(kind, _)| !installed.contains(kind.gvk()));
+    }
+    match found {
         Ok(found) if found.is_ready() => info!("{found}"),
         Ok(found) => warn!("the cache may not read every kind that it watches\n{found}"),
         // The informers get the same error and retry.
@@ -183,7 +200,7 @@ impl Runnable for Cluster {
         let asking = async {
             // The preflight runs in parallel to the start of the cache, which does not wait for it.
             if self.preflight {
-                preflight(&self.cache, &self.connection).await;
+                preflight(&self.cache, &self.connection, &self.installed).await;
             }
             pending::<Infallible>().await
         };

@@ -1,13 +1,16 @@
 //! What a manager logs about the permissions of its cache.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use kube_core::CustomResourceExt as _;
 use serde_json::json;
 use steersman_api::Connection;
 use steersman_apiserver::{ApiServer, Authorization, User};
+use steersman_definitions::Definitions;
 use steersman_manager::Manager;
 use steersman_testenv::log::{CapturedLog, capture};
 
-use crate::world::start;
+use crate::missing_kinds::Website;
+use crate::world::{manager_of, soon, start};
 
 const REVIEWS: &str = "selfsubjectaccessreviews.authorization.k8s.io";
 
@@ -79,4 +82,22 @@ async fn without_a_preflight_the_manager_asks_for_no_rules() {
     let log = log_of(&server, false, true).await.text();
     assert!(!log.contains("not allowed: get"), "{log}");
     assert_eq!(server.requests().count(|r| r.is_for(REVIEWS)), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_the_operator_installs_itself_is_not_missing() {
+    let log = capture();
+    let server = ApiServer::new();
+    let definitions = Definitions::new().with(Website::crd());
+    let manager = manager_of(&server).preflight(true).definitions(definitions);
+    let manager = manager.build().unwrap();
+    manager.cache().informer::<Website>().unwrap();
+    let started = start(&manager);
+    soon(manager.definitions().installed()).await;
+    manager.cache().settled().await;
+    tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    started.stop().await.unwrap();
+    let log = log.text();
+    assert!(log.contains("the cache has all permissions"), "{log}");
+    assert!(!log.contains("may not read every kind"), "{log}");
 }
