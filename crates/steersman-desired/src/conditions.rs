@@ -328,5 +328,7 @@ mod tests {
             "{text}"
         );
         assert!(outcome(vec![in_progress("a")]).into_result().is_ok());
+        let kept = outcome(vec![in_progress("a")]).without_failures().unwrap();
+        assert_eq!(kept.children.len(), 1);
     }
 }

@@ -125,22 +125,32 @@ impl SetOutcome {
     ///
     /// [`Error::Child`].
     pub fn into_result(self) -> Result<(), Error> {
+        self.without_failures().map(drop)
+    }
+
+    /// Returns the outcome if no child failed, for a reconciler that leaves the report of a failure to its controller:
+    /// `report_failures` and [`set_conditions`](Self::set_conditions) would both write `Ready` for one failure.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Child`] of the first child that failed.
+    pub fn without_failures(self) -> Result<Self, Error> {
         let others = self.failures().count().saturating_sub(1);
-        let first = self.children.into_iter().find_map(|child| match child {
-            ChildOutcome {
-                kind,
-                key,
-                state: ChildState::Failed(source),
-                ..
-            } => Some(Error::Child {
-                kind,
-                key,
-                others,
-                source,
-            }),
-            _ => None,
-        });
-        first.map_or(Ok(()), Err)
+        let mut children = Vec::with_capacity(self.children.len());
+        for child in self.children {
+            match child.state {
+                ChildState::Failed(source) => {
+                    return Err(Error::Child {
+                        kind: child.kind,
+                        key: child.key,
+                        others,
+                        source,
+                    });
+                }
+                state => children.push(ChildOutcome { state, ..child }),
+            }
+        }
+        Ok(Self { children, ..self })
     }
 }
 
