@@ -13,9 +13,13 @@ mod own_certificates;
 mod target;
 mod gather;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::jiff::Timestamp;
+use steersman_manifests::Manifests;
+use steersman_object::{Kind, ObjectKey};
 
 use crate::command_line::{DoctorArgs, ManifestArgs};
 use crate::doctor::finding::Level;
@@ -40,6 +44,10 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Error> {
             program: args.program.clone(),
         },
     )?;
+    let manifests = match args.namespace {
+        Some(_) => manifests,
+        None => where_deployed(&cluster, &description.name, manifests).await,
+    };
     let examination = Examination {
         cluster: &cluster,
         description: &description,
@@ -56,5 +64,28 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Error> {
             program: description.name.clone(),
             problems,
         }),
+    }
+}
+
+/// Returns the manifests for the namespace of the operator's Deployment, if it is not where the manifests have it and one other
+/// namespace has it.
+async fn where_deployed(cluster: &TargetCluster, name: &str, manifests: Manifests) -> Manifests {
+    let kind = Kind::of::<Deployment>();
+    let key = ObjectKey::namespaced(manifests.namespace(), name);
+    if !matches!(cluster.get(kind.clone(), &key).await, Ok(None)) {
+        return manifests;
+    }
+    let labels = BTreeMap::from([("app.kubernetes.io/name".to_owned(), name.to_owned())]);
+    let mut found = cluster
+        .labelled(kind, None, &labels)
+        .await
+        .unwrap_or_default();
+    found.retain(|deployment| deployment["metadata"]["name"] == name);
+    match &*found {
+        [deployment] => {
+            let namespace = deployment["metadata"]["namespace"].as_str();
+            manifests.in_namespace(namespace.unwrap_or_default())
+        }
+        _ => manifests,
     }
 }

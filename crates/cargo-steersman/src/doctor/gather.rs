@@ -14,7 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use steersman_cli::Description;
-use steersman_manifests::Manifests;
+use steersman_manifests::{Manifests, RoleGrant};
 use steersman_object::{FieldSelector, Gvk, Kind, ObjectKey, Scope, Selection};
 use steersman_testenv::apiserver::definition_check::ObjectCheck;
 use steersman_webhook::certificates::CertificateReport;
@@ -71,11 +71,12 @@ impl Examination<'_> {
         sections.push(section("kinds", kinds));
         let definitions = pairs().flat_map(|(wanted, present)| check_definition(wanted, present));
         sections.push(section("definitions", definitions.collect()));
-        sections.push(section("permissions", self.permissions().await));
         let deployment = self
             .cluster
             .get(Kind::of::<Deployment>(), &self.own_key())
             .await;
+        let permissions = self.permissions(&deployment).await;
+        sections.push(section("permissions", permissions));
         sections.push(section(
             "webhooks",
             self.webhooks(&present, &deployment).await,
@@ -152,9 +153,22 @@ impl Examination<'_> {
         (findings, true)
     }
 
+    /// Returns the roles that the operator's account should have. That of the leader election is in the namespace of the
+    /// Lease.
+    fn grants(&self, deployment: &Seen<Option<Value>>) -> Vec<RoleGrant> {
+        let mut grants = self.manifests.grants();
+        let of_election = self.manifests.election_role();
+        let mut election = grants.iter_mut();
+        if let Some(election) = election.find(|grant| grant.role == of_election) {
+            let lease = self.lease_key(deployment);
+            election.namespace = lease.namespace().map(str::to_owned);
+        }
+        grants
+    }
+
     /// Asks for each rule of the roles whether the operator's account has it.
-    async fn permissions(&self) -> Vec<Finding> {
-        let grants = self.manifests.grants();
+    async fn permissions(&self, deployment: &Seen<Option<Value>>) -> Vec<Finding> {
+        let grants = self.grants(deployment);
         let key = self.own_key();
         let account = (self.manifests.namespace(), self.description.name.as_str());
         let mut findings = Vec::new();
@@ -225,7 +239,7 @@ impl Examination<'_> {
             service: self.cluster.get(Kind::of::<Service>(), &key).await,
             slices: self
                 .cluster
-                .labelled(slices, self.manifests.namespace(), &of_service)
+                .labelled(slices, Some(self.manifests.namespace()), &of_service)
                 .await,
             secret_name: secret_key.to_string(),
             certificates: secret.map(|secret| {
@@ -271,7 +285,7 @@ impl Examination<'_> {
         let mut pods = Vec::new();
         for pod in self
             .cluster
-            .labelled(Kind::of::<Pod>(), namespace, &labels)
+            .labelled(Kind::of::<Pod>(), Some(namespace), &labels)
             .await?
         {
             let readiness = match is_ready(&pod) {

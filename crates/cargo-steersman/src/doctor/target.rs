@@ -130,11 +130,11 @@ impl TargetCluster {
         }
     }
 
-    /// Reads the objects with these labels in a namespace.
+    /// Reads the objects with these labels in a namespace; without one in all namespaces.
     pub(crate) async fn labelled(
         &self,
         kind: Kind,
-        namespace: &str,
+        namespace: Option<&str>,
         labels: &BTreeMap<String, String>,
     ) -> Seen<Vec<Value>> {
         let text: Vec<String> = labels
@@ -145,7 +145,10 @@ impl TargetCluster {
             problem: format!("the labels {labels:?} cannot be selected: {problem}"),
             cause: UnseenCause::Other,
         })?;
-        let selection = Selection::new().namespace(namespace).labels(selector);
+        let mut selection = Selection::new().labels(selector);
+        if let Some(namespace) = namespace {
+            selection = selection.namespace(namespace);
+        }
         let mut found = Vec::new();
         let add = |object| {
             if let ListedObject::Good(object) = object {

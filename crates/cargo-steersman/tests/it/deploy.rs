@@ -20,15 +20,15 @@ fn operator(here: &Path) -> impl Fn(&[&str]) -> Command {
     }
 }
 
-/// Lets a command describe the program of the example, and talk to the cluster of a kubeconfig.
-fn in_cluster(mut command: Command, kubeconfig: &Path) -> Command {
-    command.arg("--program").arg(example_program());
+/// Lets a command describe a program, and talk to the cluster of a kubeconfig.
+pub(crate) fn in_cluster(mut command: Command, program: &Path, kubeconfig: &Path) -> Command {
+    command.arg("--program").arg(program);
     command.env("KUBECONFIG", kubeconfig);
     command.env("HOME", kubeconfig.parent().unwrap());
     command
 }
 
-fn has_kubectl() -> bool {
+pub(crate) fn has_kubectl() -> bool {
     let mut kubectl = Command::new("kubectl");
     kubectl.args(["version", "--client"]).output().is_ok()
 }
@@ -129,7 +129,8 @@ async fn a_namespace_of_another_name_must_exist_and_is_not_changed() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let kubeconfig = here.path().join("kubeconfig");
     serving.write_kubeconfig(&kubeconfig).unwrap();
-    let run = |words: &[&str]| in_cluster(run(words), &kubeconfig);
+    let program = example_program();
+    let run = |words: &[&str]| in_cluster(run(words), &program, &kubeconfig);
     let mut deploy = run(&["deploy", "--namespace", "shop"]);
     let error = tokio::task::spawn_blocking(move || fails(&mut deploy));
     let error = error.await.unwrap();
@@ -173,7 +174,8 @@ async fn definitions_by_which_objects_would_lose_fields_are_not_written() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let kubeconfig = here.path().join("kubeconfig");
     serving.write_kubeconfig(&kubeconfig).unwrap();
-    let run = |words: &[&str]| in_cluster(run(words), &kubeconfig);
+    let program = example_program();
+    let run = |words: &[&str]| in_cluster(run(words), &program, &kubeconfig);
     let wait = |mut command: Command, passes: bool| async move {
         let run = move || match passes {
             true => succeeds(&mut command),

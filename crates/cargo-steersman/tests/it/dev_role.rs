@@ -44,7 +44,7 @@ async fn a_write_that_no_declaration_implies_is_refused_in_dev() {
     };
     let mut running = RunningDev::of(dev(), &without_owned_kinds(&folder));
     running
-        .read_until("greeter: create configmaps in default: refused with 403")
+        .read_until("greeter: patch configmaps default/greeting-sample: refused with 403")
         .await;
     let account = folder.join("target/steersman/operator.kubeconfig");
     assert!(account.exists());

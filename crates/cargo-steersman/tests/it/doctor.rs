@@ -14,23 +14,26 @@ use steersman_webhook::BuiltInCertificates;
 use tokio_util::sync::CancellationToken;
 
 use crate::cargo::{example_program, steersman, succeeds};
+use crate::deploy::{has_kubectl, in_cluster};
 use crate::scaffold::NEW;
 
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const LEASES: &str = "leases.coordination.k8s.io";
+const NAMESPACE: &str = "greeter-system";
 const ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
 
-/// An operator with its manifests in a cluster.
-struct Examined {
-    folder: PathBuf,
-    program: PathBuf,
-    server: ApiServer,
-    serving: Serving,
-    _here: tempfile::TempDir,
+/// An operator with its manifests in a cluster that enforces RBAC.
+pub(crate) struct Examined {
+    pub(crate) folder: PathBuf,
+    pub(crate) program: PathBuf,
+    pub(crate) server: ApiServer,
+    pub(crate) serving: Serving,
+    /// The folder of a new operator, of which no replica runs.
+    here: Option<tempfile::TempDir>,
 }
 
 impl Examined {
-    /// Generates the manifests of a program, and applies them.
+    /// Makes a new operator, generates the manifests of a program, and applies them.
     async fn deployed(program: impl FnOnce(&Path) -> PathBuf) -> Self {
         let here = tempfile::tempdir().unwrap();
         succeeds(steersman(here.path()).args(NEW));
@@ -41,25 +44,52 @@ impl Examined {
                 .args(["generate", "--program"])
                 .arg(&program),
         );
+        let mut examined = Self::of(&folder, &program).await;
+        examined.here = Some(here);
+        examined.renew(0);
+        examined
+    }
+
+    /// Deploys an operator that has its manifests.
+    pub(crate) async fn of(folder: &Path, program: &Path) -> Self {
+        let examined = Self::starting(folder, program).await;
+        examined.deploy().await;
+        examined.are_available().await;
+        examined
+    }
+
+    /// Starts a cluster without the operator.
+    async fn starting(folder: &Path, program: &Path) -> Self {
         let server = ApiServer::builder()
             .authorization(Authorization::Rbac)
             .play(Played::everything().speed(Speed::instant()))
             .build();
         let serving = server.serve("127.0.0.1:0").await.unwrap();
-        for manifest in manifests::read(folder.join("dist/install.yaml")).unwrap() {
-            let applied = server.apply(&manifest.object, "test");
-            applied.unwrap_or_else(|refused| panic!("{manifest}: {refused:?}"));
-        }
-        let examined = Self {
-            folder,
-            program,
+        Self {
+            folder: folder.to_owned(),
+            program: program.to_owned(),
             server,
             serving,
-            _here: here,
-        };
-        examined.renew(0);
-        examined.are_available().await;
-        examined
+            here: None,
+        }
+    }
+
+    /// Runs `deploy`, or without kubectl applies what it applies.
+    async fn deploy(&self) {
+        if !has_kubectl() {
+            for manifest in manifests::read(self.folder.join("dist/install.yaml")).unwrap() {
+                let applied = self.server.apply(&manifest.object, "test");
+                applied.unwrap_or_else(|refused| panic!("{manifest}: {refused:?}"));
+            }
+            return;
+        }
+        let kubeconfig = self.folder.join("kubeconfig");
+        self.serving.write_kubeconfig(&kubeconfig).unwrap();
+        let mut deploy = steersman(&self.folder);
+        deploy.arg("deploy");
+        let mut deploy = in_cluster(deploy, &self.program, &kubeconfig);
+        let deployed = tokio::task::spawn_blocking(move || succeeds(&mut deploy));
+        deployed.await.unwrap();
     }
 
     async fn are_available(&self) {
@@ -93,7 +123,7 @@ impl Examined {
     }
 
     /// Examines the operator as a user, and returns what was printed and whether there was no problem.
-    fn doctor(&self, user: Option<&str>) -> (String, bool) {
+    pub(crate) fn doctor(&self, user: Option<&str>) -> (String, bool) {
         let kubeconfig = match user {
             Some(user) => self.serving.kubeconfig_for(User::new(user)),
             None => self.serving.kubeconfig(),
@@ -133,12 +163,74 @@ impl Examined {
         let mut lacking = role.clone();
         lacking["rules"].as_array_mut().unwrap().remove(rule);
         let lacking = self.server.update(resource, lacking).unwrap();
-        self.renew(0);
+        if self.here.is_some() {
+            self.renew(0);
+        }
         let (report, _) = self.doctor(None);
         let mut whole = role;
         whole["metadata"]["resourceVersion"] = lacking["metadata"]["resourceVersion"].clone();
         self.server.update(resource, whole).unwrap();
         report
+    }
+
+    /// Checks that the doctor names exactly the rule that a role of the operator lacks, for each rule alone, and returns the
+    /// number of rules.
+    pub(crate) fn names_each_lacking_rule(&self) -> usize {
+        let mut removed = 0;
+        for key in OWN_ROLES {
+            let Some(role) = self.server.get(key.0, key.1, key.2) else {
+                continue;
+            };
+            for (index, rule) in role["rules"].as_array().unwrap().iter().enumerate() {
+                removed += 1;
+                let report = self.doctor_without(key, index);
+                // The ClusterRole grants it, too.
+                if key.2 == "greeter-leader-election" && rule["resources"] == json!(["events"]) {
+                    assert_has(&report, &["\n0 problems, 0 unknown, "]);
+                } else {
+                    assert_names(&report, rule);
+                }
+            }
+        }
+        removed
+    }
+}
+
+/// The roles of the operator's account.
+const OWN_ROLES: [RoleKey; 4] = [
+    (ROLES, "", "greeter"),
+    (ROLES, "", "greeter-metrics-auth"),
+    (
+        "roles.rbac.authorization.k8s.io",
+        NAMESPACE,
+        "greeter-leader-election",
+    ),
+    (
+        "roles.rbac.authorization.k8s.io",
+        NAMESPACE,
+        "greeter-certificates",
+    ),
+];
+
+/// Checks that a report has one problem, and names a rule with its reason.
+fn assert_names(report: &str, rule: &Value) {
+    assert_has(report, &["\n1 problem, 0 unknown, "]);
+    let list =
+        |field: &str| -> Vec<String> { serde_json::from_value(rule[field].clone()).unwrap() };
+    let group = list("apiGroups").remove(0);
+    for resource in list("resources") {
+        let qualified = match (&*group, resource.split_once('/')) {
+            ("", _) => resource.clone(),
+            (group, Some((plural, part))) => format!("{plural}.{group}/{part}"),
+            (group, None) => format!("{resource}.{group}"),
+        };
+        for verb in list("verbs") {
+            assert!(
+                is_named(report, &verb, &qualified),
+                "{verb} {qualified}:\n{report}"
+            );
+        }
+        assert_has(report, &[&format!("resources: [{}", list("resources")[0])]);
     }
 }
 
@@ -269,6 +361,7 @@ async fn a_healthy_operator_has_no_problem_and_each_defect_is_found() {
         serving,
         folder,
         program,
+        here: _here,
         ..
     } = cluster;
     serving.stop().await;
@@ -277,6 +370,48 @@ async fn a_healthy_operator_has_no_problem_and_each_defect_is_found() {
         &report,
         &["does not answer: ", "\n1 problem, 0 unknown, 0 ok"],
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_is_examined_where_its_deployment_and_its_lease_are() {
+    let here = tempfile::tempdir().unwrap();
+    succeeds(steersman(here.path()).args(NEW));
+    let folder = here.path().join("greeter");
+    let program = example_program();
+    let mut generate = steersman(&folder);
+    generate.args(["generate", "--namespace", "shop", "--program"]);
+    succeeds(generate.arg(&program));
+    let cluster = Examined::starting(&folder, &program).await;
+    let server = &cluster.server;
+    for name in ["shop", "leases"] {
+        let namespace =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+        server.create(namespace).unwrap();
+    }
+    let elsewhere = "--leader-election-namespace=leases";
+    for manifest in manifests::read(folder.join("dist/install.yaml")).unwrap() {
+        let mut object = manifest.object;
+        if object["kind"] == "Deployment" {
+            let args = &mut object["spec"]["template"]["spec"]["containers"][0]["args"];
+            args.as_array_mut().unwrap().push(json!(elsewhere));
+        }
+        server.apply(&object, "test").unwrap();
+    }
+    let (report, _) = cluster.doctor(None);
+    assert_has(
+        &report,
+        &[
+            "Deployment shop/greeter has ",
+            "Lease leases/greeter does not exist",
+            "the account shop/greeter lacks rules of the Role greeter-leader-election in leases\n",
+        ],
+    );
+    // The ClusterRole has the other rules.
+    assert!(
+        !report.contains("lacks rules of the ClusterRole"),
+        "{report}"
+    );
+    cluster.serving.stop().await;
 }
 
 #[cfg(unix)]
@@ -348,7 +483,6 @@ async fn webhooks_are_called_after_the_leader_has_injected_its_authority() {
 }
 
 /// Returns whether a line of the report names the verb and the resource, with a reason.
-#[cfg(unix)]
 fn is_named(report: &str, verb: &str, resource: &str) -> bool {
     let lines = report
         .lines()
@@ -367,53 +501,7 @@ fn is_named(report: &str, verb: &str, resource: &str) -> bool {
 async fn each_rule_that_a_role_lacks_is_named_with_its_reason() {
     let cluster = Examined::deployed(with_webhooks).await;
     cluster.inject_authority().await;
-    let roles: [RoleKey; 4] = [
-        (ROLES, "", "greeter"),
-        (ROLES, "", "greeter-metrics-auth"),
-        (
-            "roles.rbac.authorization.k8s.io",
-            "greeter-system",
-            "greeter-leader-election",
-        ),
-        (
-            "roles.rbac.authorization.k8s.io",
-            "greeter-system",
-            "greeter-certificates",
-        ),
-    ];
-    let mut removed = 0;
-    for key in roles {
-        let role = cluster.server.get(key.0, key.1, key.2).unwrap();
-        for (index, rule) in role["rules"].as_array().unwrap().iter().enumerate() {
-            let report = cluster.doctor_without(key, index);
-            removed += 1;
-            let list = |field: &str| -> Vec<String> {
-                serde_json::from_value(rule[field].clone()).unwrap()
-            };
-            // The ClusterRole grants it, too.
-            if key.2 == "greeter-leader-election" && list("resources") == ["events"] {
-                assert_has(&report, &["\n0 problems, 0 unknown, "]);
-                continue;
-            }
-            assert_has(&report, &["\n1 problem, 0 unknown, "]);
-            let group = list("apiGroups").remove(0);
-            for resource in list("resources") {
-                let qualified = match (&*group, resource.split_once('/')) {
-                    ("", _) => resource.clone(),
-                    (group, Some((plural, part))) => format!("{plural}.{group}/{part}"),
-                    (group, None) => format!("{resource}.{group}"),
-                };
-                for verb in list("verbs") {
-                    assert!(
-                        is_named(&report, &verb, &qualified),
-                        "{verb} {qualified}:\n{report}"
-                    );
-                }
-                assert_has(&report, &[&format!("resources: [{}", list("resources")[0])]);
-            }
-        }
-    }
-    assert_eq!(removed, 17);
+    assert_eq!(cluster.names_each_lacking_rule(), 17);
     cluster.serving.stop().await;
 }
 

@@ -127,7 +127,7 @@ fn a_kind_is_added_once_and_nothing_is_overwritten() {
     assert!(!folder.join("src/api/hello.rs").exists());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn an_operator_runs_and_works_under_its_generated_role() {
     let here = tempfile::tempdir().unwrap();
     let folder = here.path().join("greeter");
@@ -137,7 +137,7 @@ async fn an_operator_runs_and_works_under_its_generated_role() {
     works_under_its_role(&folder, &program).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_new_operator_compiles_without_warnings_outside_of_the_workspace() {
     let here = tempfile::tempdir().unwrap();
     let folder = here.path().join("greeter");
@@ -180,8 +180,8 @@ async fn a_new_operator_compiles_without_warnings_outside_of_the_workspace() {
 fn works(folder: &Path, build: &[&str]) {
     let shown = succeeds(steersman(folder).args(["dev", "--once"]).args(build));
     for line in [
-        "greeter: create configmaps default/greeting-sample",
-        "greeting-sample is ready: Published",
+        "greeter: patch configmaps default/greeting-sample",
+        "greeting-sample is ready: ChildrenReady",
         "all samples are ready",
     ] {
         assert!(shown.contains(line), "{line}: {shown}");

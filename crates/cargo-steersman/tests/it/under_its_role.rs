@@ -10,36 +10,33 @@ use serde_json::{Value, json};
 use steersman_api::{Api, Connection, Mapper, Patch, WriteOptions};
 use steersman_object::{Gvk, ObjectKey};
 use steersman_testenv::apiserver::auth::User;
-use steersman_testenv::apiserver::{ApiServer, Authorization, Serving, manifests};
+use steersman_testenv::apiserver::{ApiServer, Serving, manifests};
 use steersman_testenv::eventually;
 use tokio::process::{Child, Command};
+
+use crate::doctor::Examined;
 
 const NAMESPACE: &str = "greeter-system";
 const ACCOUNT: &str = "system:serviceaccount:greeter-system:greeter";
 
-/// Runs the operator under the role of `dist/install.yaml`, and then under the role without a rule.
+/// What the log of an operator says of an event or a write that is gone.
+const LOST: [&str; 4] = ["is lost", "was dropped", "forbidden", "403"];
+
+/// Runs the operator under its own roles in the cluster that it was deployed to, and then examines it under the roles without
+/// each of their rules.
 pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
-    let server = ApiServer::builder()
-        .authorization(Authorization::Rbac)
-        .build();
-    let serving = server.serve("127.0.0.1:0").await.unwrap();
+    let cluster = Examined::of(folder, program).await;
+    let server = &cluster.server;
     let external = folder.join("config/external");
     if external.exists() {
         for definition in manifests::read(external).unwrap() {
             server.install_crd(definition.object).unwrap();
         }
     }
-    let mut webhooks = None;
-    for manifest in manifests::read(folder.join("dist/install.yaml")).unwrap() {
-        if manifest.object["kind"] == "Service" && manifest.object["metadata"]["name"] == "greeter"
-        {
-            webhooks = Some(free_address());
-        }
-        let applied = server.apply(&manifest.object, "test");
-        applied.unwrap_or_else(|refused| panic!("{manifest}: {refused:?}"));
-    }
-    let kubeconfig = folder.join("kubeconfig");
-    write_kubeconfig(&server, &serving, &kubeconfig);
+    let has_webhooks = server.get("services", NAMESPACE, "greeter").is_some();
+    let webhooks = has_webhooks.then(free_address);
+    let kubeconfig = folder.join("operator.kubeconfig");
+    write_kubeconfig(server, &cluster.serving, &kubeconfig);
     if let Some(address) = webhooks {
         server.route_service(NAMESPACE, "greeter", 443, &format!("https://{address}"));
     }
@@ -47,7 +44,7 @@ pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
     let log = || std::fs::read_to_string(kubeconfig.with_extension("log")).unwrap();
     for sample in manifests::read(folder.join("config/samples")).unwrap() {
         eventually("the server accepts the sample", || async {
-            let applied = apply(&server, &sample.object).await;
+            let applied = apply(server, &sample.object).await;
             applied.map_err(|problem| format!("{sample}: {problem}\n{}", log()))
         })
         .await
@@ -63,13 +60,39 @@ pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
     })
     .await
     .unwrap();
+    // MANIFEST-3
+    eventually("the doctor finds nothing", || async {
+        let (report, is_healthy) = cluster.doctor(None);
+        match is_healthy && report.contains("\n0 problems, 0 unknown, ") {
+            true => Ok(()),
+            false => Err(report),
+        }
+    })
+    .await
+    .unwrap();
     let refused = server
         .requests()
         .matching(|request| request.user == ACCOUNT && request.status == Some(403));
     assert!(refused.is_empty(), "{refused:?}");
+    let log_text = log();
+    let lost = log_text
+        .lines()
+        .filter(|line| LOST.iter().any(|part| line.contains(part)));
+    assert_eq!(lost.collect::<Vec<_>>(), [""; 0], "{log_text}");
+    // The operator goes on: doctor reads objects that its webhook converts.
+    assert!(cluster.names_each_lacking_rule() > 10);
     drop(operator);
+    the_preflight_names_a_lacking_rule(&cluster, &kubeconfig, webhooks).await;
+    cluster.serving.stop().await;
+}
 
-    // Without the rule for ConfigMaps the preflight names it.
+/// Starts the operator without the rule for ConfigMaps.
+async fn the_preflight_names_a_lacking_rule(
+    cluster: &Examined,
+    kubeconfig: &Path,
+    webhooks: Option<SocketAddr>,
+) {
+    let server = &cluster.server;
     let mut role = server
         .get("clusterroles.rbac.authorization.k8s.io", "", "greeter")
         .unwrap();
@@ -80,9 +103,9 @@ pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
     server
         .update("clusterroles.rbac.authorization.k8s.io", role)
         .unwrap();
-    let operator = start(program, &kubeconfig, webhooks);
+    let operator = start(&cluster.program, kubeconfig, webhooks);
     eventually("the preflight names the rule", || async {
-        let log = log();
+        let log = std::fs::read_to_string(kubeconfig.with_extension("log")).unwrap();
         match log.contains("get, list, watch configmaps") {
             true => Ok(()),
             false => Err(log),
@@ -91,7 +114,6 @@ pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
     .await
     .unwrap();
     drop(operator);
-    serving.stop().await;
 }
 
 /// Writes a kubeconfig for the service account of the operator, in its namespace.
@@ -136,9 +158,6 @@ fn start(program: &Path, kubeconfig: &Path, webhooks: Option<SocketAddr>) -> Chi
         "--leader-elect",
         "--leader-election-namespace",
         NAMESPACE,
-        "--leader-election-lease-duration=3s",
-        "--leader-election-renew-deadline=2s",
-        "--leader-election-retry-period=500ms",
         "--preflight",
     ]);
     for server in ["health-probe", "metrics"] {

@@ -2,14 +2,25 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman::cli::BoxError;
-use steersman::status_conditions::{self, READY, TRUE};
-use steersman::{Action, Context, Controller, Error, Manager, Reconciler, Request, predicate};
+use steersman::desired::{Child, DesiredSet};
+use steersman::{
+    Action, Context, Controller, Error, Manager, OwnedKinds, Reconciler, Request, predicate,
+};
 
 use crate::api::greeting::Greeting;
+
+/// The label of the children of a Greeting. It must not change: children with another label are not found.
+const CHILDREN: &str = "example.com/children";
 
 /// Reconciles greetings.
 #[derive(Debug)]
 struct GreetingReconciler;
+
+/// Declares the kinds of the children, once for the controller and once for the set. A kind stays here as long as children
+/// of it may exist.
+fn children<T: OwnedKinds>(declaration: T) -> T {
+    declaration.owns::<ConfigMap>()
+}
 
 /// Adds the controller to the manager.
 ///
@@ -17,11 +28,10 @@ struct GreetingReconciler;
 ///
 /// The reason why the controller cannot be declared.
 pub fn add(manager: &Manager) -> Result<(), BoxError> {
-    let controller = Controller::builder::<Greeting>()
+    // A child that another writer changes or deletes is put right.
+    let controller = children(Controller::builder::<Greeting>())
         // A change of the status alone needs no reconcile.
         .for_filter(predicate::generation_changed())
-        // A ConfigMap that is changed or deleted by others is put right.
-        .owns::<ConfigMap>()
         // A failure that lasts makes `Ready` false, with the error as its message, and is an Event.
         .report_failures()
         .build(GreetingReconciler)?;
@@ -32,29 +42,26 @@ impl Reconciler for GreetingReconciler {
     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
         let client = ctx.client();
         let Some(object) = client.get_opt::<Greeting>(&request.key).await? else {
-            // Deleted: its ConfigMap is deleted with it.
+            // Deleted: its children are deleted with it.
             return Ok(Action::done());
         };
 
-        // Creates the ConfigMap, or sends what differs. If nothing differs, nothing is sent.
-        let config = ConfigMap {
+        // What is in the set is created or changed, and children that are no longer in it are deleted. If nothing differs,
+        // nothing is sent.
+        let mut set = children(DesiredSet::new(&*object, CHILDREN));
+        set.add(Child::of(&ConfigMap {
             metadata: request.key.to_meta(),
+            data: Some([("message".to_owned(), object.spec.message.clone())].into()),
             ..ConfigMap::default()
-        };
-        let message = object.spec.message.clone();
-        let publish = |config: &mut ConfigMap| {
-            let data = config.data.get_or_insert_default();
-            data.insert("message".to_owned(), message.clone());
-        };
-        client.ensure_owned(&*object, config, publish).await?;
+        }));
+        let outcome = set.apply(client).await?.without_failures()?;
 
-        let (reason, text) = ("Published", "the ConfigMap has the message");
-        let ready = status_conditions::condition(&*object, READY, TRUE, reason, text, ctx.now());
+        // `Ready` follows from the children.
         let report = |object: &mut Greeting| {
             let generation = object.metadata.generation;
             let status = object.status.get_or_insert_default();
             status.observed_generation = generation;
-            status_conditions::set(&mut status.conditions, ready.clone());
+            outcome.set_conditions(&mut status.conditions, generation, ctx.now());
         };
         client.status().modify(&*object, report).await?;
         Ok(Action::done())
