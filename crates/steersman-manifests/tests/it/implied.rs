@@ -172,3 +172,30 @@ fn the_roles_for_users_have_the_scale_of_kinds_that_have_it() {
     assert_eq!(verbs_on(&rules, "websites/scale"), None);
     assert_eq!(verbs_on(&rules, "websites/status"), None);
 }
+
+// MANIFEST-4
+#[test]
+fn rules_that_name_no_namespace_stay_in_the_cluster_role() {
+    let mut description = everything();
+    description.limited_kinds = serde_json::from_value(json!([
+        {"group": "apps", "plural": "deployments", "namespaces": ["shop", "web"]},
+    ]))
+    .unwrap();
+    let text = "rules:\n- apiGroups: [apps]\n  resources: [deployments]\n  verbs: [list, update]\n";
+    let mut rules = RuleList::parse("rbac.observed.yaml", text).unwrap();
+    let text = "rules:\n- apiGroups: [apps]\n  resources: [deployments]\n  verbs: [get]\n";
+    rules.merge(&RuleList::parse("rbac.extra.yaml", text).unwrap());
+    let manifests = manifests(&description, &rules, &Options::default());
+    // The cache lists them in two namespaces; where the code updates and reads them besides is unknown.
+    let expected = [
+        ("get".to_owned(), RuleOrigin::ByHand),
+        ("update".to_owned(), RuleOrigin::Observed),
+    ];
+    assert_eq!(verbs(&manifests, "deployments"), expected);
+    let grants = manifests.grants();
+    let places = grants
+        .iter()
+        .filter(|grant| grant.role == "website-operator");
+    let places: Vec<_> = places.map(|grant| grant.namespace.as_deref()).collect();
+    assert_eq!(places, [None, Some("shop"), Some("web")]);
+}
