@@ -31,6 +31,7 @@
 //! - [`log`] has [`LogLevel`].
 //! - `level_route` shows and changes the level over HTTP.
 //! - [`config`] has [`Config`], and [`args`] the command line.
+//! - `dev_session` ends a program with `cargo steersman dev`.
 //! - [`program`] has [`Program`], a whole `main`.
 
 pub mod settings;
@@ -49,6 +50,7 @@ pub mod log;
 mod level_route;
 pub mod config;
 pub mod args;
+mod dev_session;
 pub mod program;
 
 pub use args::{Args, NoSettings, OperatorArgs};

@@ -23,6 +23,7 @@ use crate::config::{Config, OwnValues};
 use crate::description::{
     ConvertedKind, DescribedController, DescribedKind, DescribedWebhook, Description, LimitedKind,
 };
+use crate::dev_session::stop_with_session;
 use crate::error::ProgramError;
 use crate::settings::OperatorSettings;
 
@@ -228,6 +229,9 @@ impl<T: OperatorSettings> Program<T> {
     pub async fn run(self) -> ExitCode {
         match self.parse(std::env::args_os()) {
             Ok(args) => {
+                if args.command.is_none() {
+                    stop_with_session();
+                }
                 let operator = args.operator.clone();
                 operator.exit_code(self.run_parsed(args, shutdown_signal()).await)
             }

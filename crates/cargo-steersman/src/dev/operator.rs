@@ -6,7 +6,7 @@ use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use steersman_cli::Description;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
 use super::endpoint::Endpoint;
@@ -19,6 +19,8 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct RunningOperator {
     child: Child,
+    /// The end of the operator's standard input. When this process ends, however it ends, the operator stops.
+    _session: Option<ChildStdin>,
     name: String,
     probes: SocketAddr,
     /// The diagnostics, if they were asked for.
@@ -74,7 +76,8 @@ impl RunningOperator {
         };
         command
             .args(start.more)
-            .stdin(Stdio::null())
+            .env("CARGO_STEERSMAN_STOP_WITH_INPUT", "1")
+            .stdin(Stdio::piped())
             .stdout(output.stdio())
             .stderr(output.stdio())
             .kill_on_drop(true);
@@ -86,8 +89,11 @@ impl RunningOperator {
             source,
         })?;
         output.follow(&mut child, ViewEvent::LogLine);
+        // Taken, because a wait for the child closes what it still has.
+        let session = child.stdin.take();
         Ok(Self {
             child,
+            _session: session,
             name: description.name.clone(),
             probes,
             endpoint,

@@ -114,6 +114,11 @@ impl RunningDev {
         assert!(found, "no line with {part:?}: {read:#?}");
     }
 
+    /// Kills the command, which cannot stop its operator then.
+    pub(crate) async fn kill(mut self) {
+        self.child.kill().await.unwrap();
+    }
+
     /// Sends ctrl-c, and returns the lines until the end, which must be a success.
     pub(crate) async fn interrupt(mut self) -> String {
         let id = self.child.id().unwrap().cast_signed();
