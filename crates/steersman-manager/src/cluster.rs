@@ -34,7 +34,7 @@ pub struct Cluster {
     cache: Cache,
     client: Client,
     preflight: bool,
-    /// The kinds whose definitions the leader of this operator installs.
+    /// The kinds of the definitions that the leader of this operator installs.
     installed: Vec<Gvk>,
     /// The name among the clusters that were added to a manager.
     name: Option<ClusterName>,
@@ -97,7 +97,7 @@ impl Cluster {
         self
     }
 
-    /// Names the kinds whose definitions the leader installs: the preflight does not miss them.
+    /// Sets the kinds of the definitions that the leader installs: the preflight does not miss these kinds.
     pub(crate) fn installing(mut self, kinds: Vec<Gvk>) -> Self {
         self.installed = kinds;
         self

@@ -8,6 +8,7 @@ mod additions;
 mod cargo;
 mod deploy;
 mod doctor;
+mod examined;
 mod help;
 mod real;
 #[cfg(unix)]

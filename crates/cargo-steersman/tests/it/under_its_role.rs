@@ -14,7 +14,7 @@ use steersman_testenv::apiserver::{ApiServer, Serving, manifests};
 use steersman_testenv::eventually;
 use tokio::process::{Child, Command};
 
-use crate::doctor::Examined;
+use crate::examined::Examined;
 
 const NAMESPACE: &str = "greeter-system";
 const ACCOUNT: &str = "system:serviceaccount:greeter-system:greeter";
