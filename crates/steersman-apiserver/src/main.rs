@@ -57,5 +57,8 @@ fn wait(
 ) -> Result<(), Problem> {
     let runtime = builder.enable_all().build();
     let runtime: Runtime = runtime.map_err(|source| Problem::Runtime { source })?;
-    runtime.block_on(program)
+    let outcome = runtime.block_on(program);
+    // What must be kept is kept: no thread that still saves, and no task, holds up the end.
+    runtime.shutdown_background();
+    outcome
 }

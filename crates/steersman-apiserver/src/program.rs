@@ -11,6 +11,7 @@ mod problem;
 mod process;
 mod request_news;
 mod flag_file;
+mod credentials;
 mod data;
 mod log_keeper;
 mod seed;

@@ -55,6 +55,7 @@ pub struct ApiServer {
     #[cfg(feature = "player")]
     player: Player,
     pem: Arc<Pem>,
+    admin_token: Option<Arc<str>>,
     http2_streams: u32,
     stop: CancellationToken,
 }
@@ -97,6 +98,7 @@ impl ApiServerBuilder {
             #[cfg(feature = "player")]
             player: Player::new(&self.played, seed),
             pem: Arc::new(self.pem),
+            admin_token: self.admin_token.map(Arc::from),
             http2_streams: self.http2_streams,
             stop: CancellationToken::new(),
         };
@@ -152,7 +154,10 @@ impl ApiServer {
 
     /// Registers a token, which is part of snapshots if it is `kept`; a listener's own is not.
     fn add_token(&self, user: User, kept: bool) -> String {
-        let token = secret();
+        self.add_known_token(secret(), user, kept)
+    }
+
+    fn add_known_token(&self, token: String, user: User, kept: bool) -> String {
         let known = token.clone();
         self.context
             .with_registry(|registry| registry.add_token(known, user, kept));
@@ -197,10 +202,7 @@ impl ApiServer {
     where
         A: ToSocketAddrs + fmt::Debug,
     {
-        self.drive();
-        let described = format!("{address:?}");
-        let stop = self.stop.child_token();
-        Serving::start(self.clone(), stop, address, described, others).await
+        self.serve_listener(serving::bind(address, others).await?)
     }
 
     /// Stops every listener, ends every watch, and refuses later requests with 503.

@@ -18,6 +18,8 @@ pub(crate) enum WatchMode {
     Silent,
     /// Ends as if the server had closed it.
     Cut,
+    /// Sends the events so far and a last bookmark, and ends, because its listener stops.
+    Stopped,
     /// Ends with an `ERROR` event of 410.
     Expired,
     /// Ends with an error in the middle of the stream.
@@ -75,7 +77,7 @@ impl OpenWatches {
         let mut open = self.open.lock();
         // If `stop` was cancelled in the meantime, `end_stopped` did not see this entry.
         if entry.stop.is_cancelled() {
-            entry.switch.turn(WatchMode::Cut);
+            entry.switch.stop();
         }
         open.insert(record.sequence, entry);
         WatchTap {
@@ -116,7 +118,7 @@ impl OpenWatches {
     pub(crate) fn end_stopped(&self) {
         for entry in self.open.lock().values() {
             if entry.stop.is_cancelled() {
-                entry.switch.turn(WatchMode::Cut);
+                entry.switch.stop();
             }
         }
     }
@@ -126,6 +128,16 @@ impl Switch {
     fn turn(&self, mode: WatchMode) {
         *self.mode.lock() = mode;
         self.waker.wake();
+    }
+
+    /// Ends the watch because its listener stops. A silent watch ends without its events.
+    fn stop(&self) {
+        let mode = *self.mode.lock();
+        match mode {
+            WatchMode::Live => self.turn(WatchMode::Stopped),
+            WatchMode::Silent => self.turn(WatchMode::Cut),
+            WatchMode::Cut | WatchMode::Stopped | WatchMode::Expired | WatchMode::Broken => {}
+        }
     }
 }
 

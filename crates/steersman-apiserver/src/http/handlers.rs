@@ -5,3 +5,4 @@ pub(crate) mod verbs;
 pub(crate) mod admin;
 pub(crate) mod watch;
 pub(crate) mod future_reads;
+pub(crate) mod stop;

@@ -24,6 +24,7 @@ use crate::http::documents::metrics;
 use crate::http::documents::serve::{self, DocumentRequest};
 use crate::http::handlers::admin;
 use crate::http::handlers::future_reads;
+use crate::http::handlers::stop;
 use crate::http::handlers::verbs::{self, RequestBody};
 use crate::http::handlers::watch;
 use crate::http::requests::auth::{AuthOutcome, Caller};
@@ -182,8 +183,7 @@ impl ApiService {
         asked: Option<(&Query, &RequestRecord)>,
     ) -> Option<Refusal> {
         if self.stop.is_cancelled() {
-            let why = "the server is shutting down";
-            return Some(Status::failure(503, "ServiceUnavailable", why).into());
+            return Some(stop::refusal().into());
         }
         let asked = asked.filter(|(_, record)| !runs_long(record));
         let late = asked.and_then(|(query, _)| deadline::of(query).err());
@@ -280,7 +280,9 @@ impl ApiService {
         // is run again with the answer.
         let perform = |registry: &mut Registry| verbs::perform(registry, &call, &mut body, now);
         let asking = async {
-            let (outcome, warnings) = future_reads::run(&self.context, perform).await;
+            let verb = future_reads::run(&self.context, perform);
+            let done = stop::before_end(&self.stop, verb).await;
+            let (outcome, warnings) = done.unwrap_or_else(|why| (Err(why.into()), Vec::new()));
             let kept = self.context.kept(reads).await;
             (kept.map_err(Refusal::from).and(outcome), warnings)
         };

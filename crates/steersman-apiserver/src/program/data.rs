@@ -17,7 +17,7 @@ use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use steersman_registry::Snapshot;
@@ -52,6 +52,8 @@ pub(crate) struct DataDir<F: Folder = DiskFolder> {
     save_bytes: AtomicU64,
     /// The size of the log's last file, in bytes.
     log_bytes: AtomicU64,
+    /// Whether the last save failed. It has begun a file of the log all the same.
+    has_failed: AtomicBool,
     // Held for the lifetime of this value; the operating system releases it when the process ends.
     _lock: Option<File>,
 }
@@ -95,6 +97,7 @@ impl<F: Folder> DataDir<F> {
             saved: Mutex::new(saved.as_ref().map(|saved| saved.in_snapshot)),
             save_bytes: AtomicU64::new(save_bytes as u64),
             log_bytes: AtomicU64::new(log_bytes.map_or(0, |last| last.length as u64)),
+            has_failed: AtomicBool::new(false),
             _lock: None,
         };
         Ok((data, saved))
@@ -125,8 +128,11 @@ impl<F: Folder> DataDir<F> {
         self.replace(transactions, |out| out.write_all(text))
     }
 
-    /// Returns whether the log's last file is larger than the last save, so that a new save is due.
-    pub(crate) fn is_log_long(&self) -> bool {
+    /// Returns whether a new save is due, because the last one failed or the log's last file is larger than it.
+    pub(crate) fn is_save_due(&self) -> bool {
+        if self.has_failed.load(Ordering::Relaxed) {
+            return true;
+        }
         let limit = self.save_bytes.load(Ordering::Relaxed).max(LOG_MIN);
         self.log_bytes.load(Ordering::Relaxed) > limit
     }
@@ -137,6 +143,16 @@ impl<F: Folder> DataDir<F> {
     }
 
     fn replace(
+        &self,
+        transactions: u64,
+        content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), Problem> {
+        let replaced = self.try_replace(transactions, content);
+        self.has_failed.store(replaced.is_err(), Ordering::Relaxed);
+        replaced
+    }
+
+    fn try_replace(
         &self,
         transactions: u64,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -286,6 +302,30 @@ mod tests {
         assert!(text.contains("No space left"), "{text}");
         assert!(next.symlink_metadata().is_err());
         data.save(&snapshot).unwrap();
+    }
+
+    #[test]
+    fn a_save_that_failed_is_due_until_it_succeeds() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (data, _) = DataDir::open(folder.path()).unwrap();
+        let data = Arc::new(data);
+        let mut log = data.log_writer(None, Durability::Kernel).unwrap();
+        let long = vec![b' '; LOG_MIN as usize];
+        log.append(1, &long, true).unwrap();
+        assert!(data.is_save_due());
+
+        // Nothing can be created under the name of a folder.
+        let next = folder.path().join(NEXT);
+        std::fs::create_dir(&next).unwrap();
+        let snapshot = ApiServer::new().snapshot();
+        data.save(&snapshot).unwrap_err();
+        // The snapshot has begun a file of the log, which is short.
+        log.append(2, b"{}", true).unwrap();
+        assert!(data.is_save_due());
+
+        std::fs::remove_dir(&next).unwrap();
+        data.save(&snapshot).unwrap();
+        assert!(!data.is_save_due());
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Driver: files and folders that flags and variables of the environment name.
 
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
@@ -89,6 +91,20 @@ impl<'a> FlagFile<'a> {
             source: why.into(),
         }
     }
+}
+
+/// Writes a file under another name and renames it, so that no other process reads a part. The mode is that
+/// of Unix.
+pub(crate) fn write_file(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let next = path.with_extension(format!("{}.next", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    options.open(&next)?.write_all(text.as_bytes())?;
+    std::fs::rename(&next, path)
 }
 
 #[cfg(test)]

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_apiserver::{ApiServer, Serving, WriteAheadLog};
+use steersman_apiserver::{ApiServer, Error, Serving, WriteAheadLog};
 use steersman_registry::auth::Authorization;
+use tokio::net::TcpListener;
 
+use super::credentials::Credentials;
 use super::data::{DataDir, SavedState};
 use super::durability::Durability;
 use super::flag_file::FlagFile;
@@ -25,6 +27,8 @@ const REMEMBERED: usize = 10_000;
 
 /// Serves until a signal asks to stop.
 pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
+    // SRV-STOP-4: clients that connect while the state is read wait.
+    let listener = bind(&flags).await?;
     let mut builder = ApiServer::builder().log_capacity(REMEMBERED);
     if flags.rbac {
         builder = builder.authorization(Authorization::Rbac);
@@ -48,6 +52,9 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     let mut kept = None;
     if let Some(folder) = &flags.data_dir {
         let (data, saved) = DataDir::open(folder)?;
+        let credentials = Credentials::of(folder)?;
+        builder = builder.authority_key(credentials.authority_key);
+        builder = builder.admin_token(credentials.token);
         let (data, log) = (Arc::new(data), WriteAheadLog::new());
         if flags.durability != Durability::None {
             builder = builder.log_writes(&log);
@@ -78,12 +85,7 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     if let Some(kept) = &kept {
         kept.settled().await?;
     }
-    let address = SocketAddr::new(flags.bind, flags.port);
-    let serving = if flags.insecure_let_others_in {
-        server.serve_others(address).await?
-    } else {
-        server.serve(address).await?
-    };
+    let serving = server.serve_listener(listener)?;
     let (kubeconfig, temporary) = kubeconfig_path(&flags, &serving);
     serving.write_kubeconfig(&kubeconfig)?;
     let outcome = serve(&flags, &server, &serving, kept.as_ref(), &kubeconfig).await;
@@ -100,6 +102,17 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
         let _ = std::fs::remove_file(&kubeconfig);
     }
     outcome
+}
+
+/// Binds the address of the listener.
+async fn bind(flags: &Flags) -> Result<TcpListener, Problem> {
+    let address = SocketAddr::new(flags.bind, flags.port);
+    if !flags.bind.is_loopback() && !flags.insecure_let_others_in {
+        return Err(Error::NotLoopback { address }.into());
+    }
+    let listener = TcpListener::bind(address).await;
+    let address = address.to_string();
+    listener.map_err(|source| Error::Listen { address, source }.into())
 }
 
 /// Returns the path of the kubeconfig, and whether to delete the file at the end.
@@ -141,12 +154,17 @@ async fn serve(
                 let revision = server.revision();
                 let is_due = |kept: &&KeptState| {
                     saved != Some(revision)
-                        && (flags.durability == Durability::None || kept.data.is_log_long())
+                        && (flags.durability == Durability::None || kept.data.is_save_due())
                 };
                 if let Some(kept) = kept.filter(is_due) {
-                    match save(server, Arc::clone(&kept.data)).await {
+                    let outcome = tokio::select! {
+                        // The thread that saves is abandoned. Without a log there is a save at the end.
+                        () = &mut stop => return Ok(()),
+                        outcome = save(server, Arc::clone(&kept.data)) => outcome,
+                    };
+                    match outcome {
                         Ok(()) => saved = Some(revision),
-                        // The disk may have space again by the next save; stopping tries once more.
+                        // The disk may have space again at the next tick.
                         Err(problem) => {
                             let text = format!("steersman-apiserver: not saved: {}", chain(&problem));
                             say(std::io::stderr(), &text);

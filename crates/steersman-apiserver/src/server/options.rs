@@ -32,6 +32,7 @@ pub struct ApiServerBuilder {
     pub(super) wal: Option<WriteAheadLog>,
     pub(super) pem: Pem,
     pub(super) static_tokens: Vec<(String, User)>,
+    pub(super) admin_token: Option<String>,
     pub(super) http2_streams: u32,
 }
 
@@ -52,6 +53,7 @@ impl Default for ApiServerBuilder {
             wal: None,
             pem: Pem::default(),
             static_tokens: Vec::new(),
+            admin_token: None,
             http2_streams: 1000,
         }
     }
@@ -93,6 +95,21 @@ impl ApiServerBuilder {
     /// certificate belongs after the server's own.
     pub fn certificate(mut self, certificates: impl Into<String>, key: impl Into<String>) -> Self {
         self.pem.own = Some((certificates.into(), key.into()));
+        self
+    }
+
+    /// Sets the key of the authority that signs the generated certificates of the listeners, in PEM (PKCS#8).
+    /// Servers with the same key are trusted by the kubeconfigs of each other, such as one before and one after
+    /// a restart. Default: a new key for each listener.
+    pub fn authority_key(mut self, key: impl Into<String>) -> Self {
+        self.pem.authority_key = Some(key.into());
+        self
+    }
+
+    /// Sets the token in the kubeconfigs of the listeners, which is one of [`User::admin`], instead of a new one
+    /// for each listener.
+    pub fn admin_token(mut self, token: impl Into<String>) -> Self {
+        self.admin_token = Some(token.into());
         self
     }
 

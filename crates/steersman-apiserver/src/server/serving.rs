@@ -1,12 +1,12 @@
 //! Driver: the HTTPS listener and its connections.
 
-use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
+use std::{fmt, io};
 
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
@@ -30,16 +30,19 @@ use crate::http::{ApiService, Caller};
 use crate::kubeconfig;
 use crate::tls::{ClientAuthorities, Identity};
 
-use super::ApiServer;
 use super::socket::Socket;
+use super::{ApiServer, secret};
 
 /// Maximum duration of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// The answer to a client that speaks HTTP without TLS, as by Go's servers.
 const NO_TLS: &[u8] =
     b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n";
-/// Time for requests in flight to finish when the listener stops. Watches end at once.
+/// Time for the connections to send their last answers when the listener stops. Watches end at once, and
+/// requests that wait are refused after a shorter time.
 const GRACE: Duration = Duration::from_secs(5);
+/// Time after which such a connection is closed if its client takes nothing (SRV-STOP-3).
+const STALLED: Duration = Duration::from_secs(1);
 /// Time for a server that goes away to finish the answers it has begun, such as the answer to the
 /// request for the restart.
 const LAST_ANSWER: Duration = Duration::from_millis(100);
@@ -61,34 +64,55 @@ pub struct Serving {
     accepted: Arc<AtomicUsize>,
 }
 
+impl ApiServer {
+    /// Serves HTTPS like [`serve_others`](Self::serve_others) on a socket that listens already. Clients that
+    /// connected before wait for the handshake: a program that binds its address before it reads its state
+    /// refuses none of them, and clients do not wait longer and longer between their attempts.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for an option that cannot be used, [`Error::Certificates`] if no certificates could
+    /// be generated.
+    pub fn serve_listener(&self, listener: TcpListener) -> Result<Serving, Error> {
+        self.drive();
+        Serving::start(self.clone(), self.stop.child_token(), listener)
+    }
+}
+
+/// Binds a socket to an address, which other machines may reach only if `others` is set.
+pub(super) async fn bind<A>(address: A, others: bool) -> Result<TcpListener, Error>
+where
+    A: ToSocketAddrs + fmt::Debug,
+{
+    let described = format!("{address:?}");
+    let listen = |source| Error::Listen {
+        address: described.clone(),
+        source,
+    };
+    let resolved = tokio::net::lookup_host(address).await.map_err(listen)?;
+    let resolved: Vec<SocketAddr> = resolved.collect();
+    let mut reachable = resolved
+        .iter()
+        .filter(|address| !address.ip().is_loopback());
+    if let Some(address) = reachable.next().filter(|_| !others) {
+        return Err(Error::NotLoopback { address: *address });
+    }
+    TcpListener::bind(resolved.as_slice()).await.map_err(listen)
+}
+
 impl Serving {
-    pub(super) async fn start(
+    fn start(
         server: ApiServer,
         stop: CancellationToken,
-        address: impl ToSocketAddrs,
-        described: String,
-        others: bool,
+        listener: TcpListener,
     ) -> Result<Self, Error> {
         let problem = |registry: &mut Registry| registry.option_problem().cloned();
         if let Some(source) = server.context.with_registry(problem) {
             return Err(Error::Option { source });
         }
-        let listen = |source| Error::Listen {
-            address: described.clone(),
+        let address = listener.local_addr().map_err(|source| Error::Listen {
+            address: "a socket that is bound".to_owned(),
             source,
-        };
-        let resolved = tokio::net::lookup_host(address).await.map_err(listen)?;
-        let resolved: Vec<SocketAddr> = resolved.collect();
-        let mut reachable = resolved
-            .iter()
-            .filter(|address| !address.ip().is_loopback());
-        if let Some(address) = reachable.next().filter(|_| !others) {
-            return Err(Error::NotLoopback { address: *address });
-        }
-        let listener = TcpListener::bind(resolved.as_slice())
-            .await
-            .map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
+        })?;
         let identity = Identity::new(&server.pem, address.ip())?;
         let acceptor = TlsAcceptor::from(Arc::clone(&identity.config));
         let (tasks, accepted) = (TaskTracker::new(), Arc::new(AtomicUsize::new(0)));
@@ -106,7 +130,8 @@ impl Serving {
         server.context.with_registry(|registry| {
             registry.write_startup_objects((address, &identity.ca_pem), now)
         });
-        let token = server.add_token(User::admin(), false);
+        let token = server.admin_token.as_deref().map(str::to_owned);
+        let token = server.add_known_token(token.unwrap_or_else(secret), User::admin(), false);
         Ok(Self {
             server,
             address,
@@ -179,8 +204,10 @@ impl Serving {
         })
     }
 
-    /// Stops listening, ends watches, gives requests in flight five seconds to finish, and returns
-    /// when the last connection is closed.
+    /// Stops listening, and returns when the last connection is closed. Watches end at once, those with
+    /// bookmarks with a last one; idle connections are closed. A request in flight that waits for longer
+    /// than half a second, such as for a webhook, changes nothing and is answered 503 with `Retry-After`.
+    /// A client has five seconds to read its last answers, and one if it reads nothing.
     ///
     /// # Cancel safety
     /// Safe: the listener stops all the same.
@@ -305,7 +332,7 @@ async fn shake_hands(
     let mut first = [0];
     // A TLS record begins with a byte below 32, an HTTP request with its method.
     if socket.peek(&mut first).await? == 0 || !first[0].is_ascii_uppercase() {
-        return acceptor.accept(Socket(socket)).await.map(Some);
+        return acceptor.accept(Socket::new(socket)).await.map(Some);
     }
     // Closing a socket with unread data resets the connection, and the answer would be lost.
     let mut head = [0; 4096];
@@ -355,7 +382,8 @@ async fn serve(
             Ok(_) | Err(_) => return,
         },
     };
-    let (_, session) = stream.get_ref();
+    let (socket, session) = stream.get_ref();
+    let sent = socket.sent();
     let caller = caller(
         session.peer_certificates(),
         clients.as_deref(),
@@ -394,5 +422,23 @@ async fn serve(
     let is_away = server.context.faults.away_for().is_some();
     let grace = if is_away { LAST_ANSWER } else { GRACE };
     connection.as_mut().graceful_shutdown();
-    let _ = tokio::time::timeout(grace, connection).await;
+    tokio::select! {
+        _ = connection => {}
+        () = tokio::time::sleep(grace) => {}
+        () = stalled(&sent) => {}
+    }
+}
+
+/// Waits until a connection sends nothing for some time.
+async fn stalled(sent: &AtomicU64) {
+    let mut before = None;
+    loop {
+        // Relaxed: the counter orders no other memory access.
+        let now = Some(sent.load(Ordering::Relaxed));
+        if before == now {
+            return;
+        }
+        before = now;
+        tokio::time::sleep(STALLED).await;
+    }
 }

@@ -1,8 +1,10 @@
-//! Driver: the socket of a connection, which sends a single slice with `send`.
+//! Driver: the socket of a connection, which sends a single slice with `send` and counts what it sends.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -10,7 +12,31 @@ use tokio::net::TcpStream;
 /// A socket under TLS. TLS records arrive as lists of usually one slice. The vectored write
 /// (`writev`) of a single slice is slower than `send`.
 #[derive(Debug)]
-pub(super) struct Socket(pub(super) TcpStream);
+pub(super) struct Socket {
+    stream: TcpStream,
+    /// The number of bytes that the operating system has taken.
+    sent: Arc<AtomicU64>,
+}
+
+impl Socket {
+    pub(super) fn new(stream: TcpStream) -> Self {
+        let sent = Arc::default();
+        Self { stream, sent }
+    }
+
+    /// Returns the counter of the bytes that were sent.
+    pub(super) fn sent(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.sent)
+    }
+
+    fn count(&self, written: io::Result<usize>) -> Poll<io::Result<usize>> {
+        if let Ok(bytes) = written {
+            // Relaxed: the counter orders no other memory access.
+            self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
+        }
+        Poll::Ready(written)
+    }
+}
 
 impl AsyncRead for Socket {
     fn poll_read(
@@ -18,7 +44,7 @@ impl AsyncRead for Socket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
+        Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }
 
@@ -28,7 +54,8 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
+        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes));
+        self.count(written)
     }
 
     fn poll_write_vectored(
@@ -36,21 +63,23 @@ impl AsyncWrite for Socket {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match slices {
-            [one] => Pin::new(&mut self.0).poll_write(context, one),
-            _ => Pin::new(&mut self.0).poll_write_vectored(context, slices),
-        }
+        let stream = Pin::new(&mut self.stream);
+        let written = match slices {
+            [one] => stream.poll_write(context, one),
+            _ => stream.poll_write_vectored(context, slices),
+        };
+        self.count(ready!(written))
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
+        Pin::new(&mut self.stream).poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }

@@ -24,6 +24,8 @@ type TlsError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) struct Pem {
     /// The listener's certificate chain and its key.
     pub(crate) own: Option<(String, String)>,
+    /// The key of the authority that signs the listener's certificate if `own` is none.
+    pub(crate) authority_key: Option<String>,
     /// The authorities of client certificates.
     pub(crate) clients: Option<String>,
 }
@@ -50,7 +52,7 @@ impl Identity {
 fn build(pem: &Pem, address: IpAddr) -> Result<Identity, TlsError> {
     let (ca_pem, chain, key) = match &pem.own {
         Some((chain, key)) => (chain.clone(), certificates(chain)?, private_key(key)?),
-        None => generate(address)?,
+        None => generate(address, pem.authority_key.as_deref())?,
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(Arc::clone(&provider))
@@ -88,10 +90,14 @@ fn private_key(pem: &str) -> Result<PrivateKeyDer<'static>, TlsError> {
     Ok(PrivateKeyDer::from_pem_slice(pem.as_bytes())?)
 }
 
-/// Generates an authority and a certificate, and returns the authority in PEM, the certificate, and
-/// its key.
+/// Generates an authority, with the given key if there is one, and a certificate, and returns the authority in PEM, the
+/// certificate, and its key.
+///
+/// A certificate of the authority is trusted by its name and its key: clients with an earlier one for the
+/// same key accept the new certificates.
 fn generate(
     address: IpAddr,
+    authority_key: Option<&str>,
 ) -> Result<(String, Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
     let mut ca = CertificateParams::new(Vec::new())?;
     ca.distinguished_name
@@ -101,7 +107,11 @@ fn generate(
         KeyUsagePurpose::KeyCertSign,
         KeyUsagePurpose::DigitalSignature,
     ];
-    let ca = CertifiedIssuer::self_signed(ca, KeyPair::generate()?)?;
+    let ca_key = match authority_key {
+        Some(pem) => KeyPair::from_pem(pem)?,
+        None => KeyPair::generate()?,
+    };
+    let ca = CertifiedIssuer::self_signed(ca, ca_key)?;
 
     let mut names = NAMES.map(str::to_owned).to_vec();
     if !address.is_loopback() && !address.is_unspecified() {

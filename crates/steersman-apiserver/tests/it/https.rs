@@ -1,5 +1,7 @@
 //! Tests over HTTPS, with kube-client as a real client, and with raw sockets.
 
+mod stops;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +26,7 @@ use steersman_testenv::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::support::{config_map, website, website_crd};
+use crate::support::{CONFIG_MAPS, config_map, website, website_crd};
 
 /// Longer than any step here takes; a wait that reaches it has failed.
 const TOO_LONG: Duration = Duration::from_secs(60);
@@ -171,10 +173,9 @@ async fn stopping_ends_watches_and_connections() {
     tokio::time::timeout(TOO_LONG, serving.stop())
         .await
         .unwrap();
-    let end = tokio::time::timeout(TOO_LONG, watch.try_next())
-        .await
-        .unwrap();
-    assert!(matches!(end, Ok(None)), "{end:?}");
+    let last = tokio::time::timeout(TOO_LONG, watch.try_collect::<Vec<_>>());
+    let last = last.await.unwrap().unwrap();
+    assert!(matches!(last[..], [WatchEvent::Bookmark(_)]), "{last:?}");
     TcpStream::connect(address).await.unwrap_err();
     // The server itself still runs, and can be served again.
     let serving = server.serve("127.0.0.1:0").await.unwrap();
@@ -331,10 +332,7 @@ async fn one_http2_connection_carries_a_watch_and_requests_beside_it() {
             .unwrap();
     let connection = tokio::spawn(connection);
     let ask = |method: &str, query: &str, body: String| {
-        let url = format!(
-            "{}/api/v1/namespaces/default/configmaps{query}",
-            serving.url()
-        );
+        let url = format!("{}{CONFIG_MAPS}{query}", serving.url());
         let request = http::Request::builder().method(method).uri(url);
         let request = request
             .body(http_body_util::Full::new(Bytes::from(body)))

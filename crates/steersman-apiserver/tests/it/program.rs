@@ -3,4 +3,5 @@
 mod binary;
 mod envtest;
 mod kills;
+mod restarts;
 mod stand_in;

@@ -1,5 +1,7 @@
 //! Machine: a snapshot and the logged transactions after it, from which a server starts.
 
+use serde_json::Value;
+
 use super::registry::Registry;
 use super::snapshot::Snapshot;
 use super::transaction::{LoggedTransaction, TransactionError};
@@ -98,7 +100,9 @@ impl Registry {
             }
             match &change.object {
                 Some(object) => {
-                    let stored = self.store.put(storage, namespace, name, object.clone());
+                    let stored = self
+                        .store
+                        .put(storage, namespace, name, Value::clone(object));
                     self.link(storage, &stored);
                 }
                 None => drop(self.store.delete(storage, namespace, name)),

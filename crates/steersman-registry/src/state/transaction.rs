@@ -45,8 +45,8 @@ pub(super) struct LoggedChange {
     pub(super) storage: StorageKey,
     pub(super) namespace: Arc<str>,
     pub(super) name: Arc<str>,
-    /// The stored object; `None` for a deletion.
-    pub(super) object: Option<Value>,
+    /// The stored object, which clones of a recovery share; `None` for a deletion.
+    pub(super) object: Option<Arc<Value>>,
 }
 
 /// The members of a transaction's text.
@@ -186,8 +186,8 @@ impl LoggedTransaction {
         let first = revision.saturating_sub(count).saturating_add(1);
         let changes = text.changes.into_iter().zip(first..).enumerate();
         let changes = changes.map(|(at, (change, revision))| {
-            let place = || format!("change {at} (from 0) of {}", change.storage);
-            LoggedChange::of(&change, revision).map_err(|why| wrong(place(), why))
+            let place = format!("change {at} (from 0) of {}", change.storage);
+            LoggedChange::of(change, revision).map_err(|why| wrong(place, why))
         });
         Ok(Self {
             number,
@@ -201,7 +201,7 @@ impl LoggedTransaction {
 }
 
 impl LoggedChange {
-    fn of(change: &ChangeText, revision: u64) -> Result<Self, &'static str> {
+    fn of(change: ChangeText, revision: u64) -> Result<Self, &'static str> {
         let storage = StorageKey::parse(&change.storage);
         let member = |metadata: &Value, name: &str| -> Option<Arc<str>> {
             metadata[name].as_str().map(Into::into)
@@ -230,7 +230,7 @@ impl LoggedChange {
             storage,
             namespace,
             name,
-            object: change.object.clone(),
+            object: change.object.map(Arc::new),
         })
     }
 }

@@ -40,6 +40,8 @@ struct OpenWatch {
     tap: WatchTap,
     faults: WatchFaults,
     ends: Instant,
+    /// Whether the client takes bookmarks.
+    bookmarks: bool,
     /// Fires at the next bookmark or at the end, whichever comes first.
     timer: Pin<Box<Sleep>>,
     /// Whether the registry may have more events.
@@ -93,6 +95,7 @@ pub(crate) fn stream(
         tap,
         faults,
         ends,
+        bookmarks: body.bookmarks,
         timer: Box::pin(sleep_until(ends)),
         stale: true,
         ready: VecDeque::new(),
@@ -100,7 +103,7 @@ pub(crate) fn stream(
         asking: None,
         context,
     };
-    if body.bookmarks {
+    if open.bookmarks {
         open.schedule_bookmark(now);
     }
     Lines(Some(open)).boxed()
@@ -132,6 +135,9 @@ impl Stream for Lines {
 impl OpenWatch {
     fn poll(&mut self, context: &mut task::Context<'_>) -> Poll<StepOutcome> {
         loop {
+            if self.asking.is_some() && self.is_to_end(context) {
+                self.asking = None;
+            }
             if let Some(asking) = &mut self.asking {
                 self.attempt = ready!(asking.poll_unpin(context));
                 self.asking = None;
@@ -155,6 +161,7 @@ impl OpenWatch {
             WatchMode::Live => {}
             WatchMode::Silent => return Next::WaitSilently,
             WatchMode::Cut => return Next::Say(StepOutcome::End),
+            WatchMode::Stopped => return self.next_of_stopped(),
             WatchMode::Expired => {
                 let why = Status::too_old(
                     self.cursor.position(),
@@ -184,6 +191,29 @@ impl OpenWatch {
         } else {
             Next::Wait
         }
+    }
+
+    /// Returns the next step of a watch at the end of its listener: the events so far, then a bookmark, from
+    /// which the client resumes although the history before it may be lost, then the end (SRV-STOP-1).
+    fn next_of_stopped(&mut self) -> Next {
+        if self.encoder.is_over() {
+            return Next::Say(StepOutcome::End);
+        }
+        // No webhook is called any more.
+        if self.ready.is_empty() && self.stale && self.take().is_err() {
+            return Next::Say(StepOutcome::End);
+        }
+        if !self.ready.is_empty() {
+            return Next::Say(StepOutcome::Line(self.piece()));
+        }
+        let last = self.bookmarks.then(|| self.bookmark()).flatten();
+        Next::Say(last.map_or(StepOutcome::End, StepOutcome::LastLine))
+    }
+
+    /// Registers for a change of the mode, and returns whether the watch does not wait for a webhook any more.
+    fn is_to_end(&mut self, context: &task::Context<'_>) -> bool {
+        while self.poll_waker(context).is_ready() {}
+        !matches!(self.tap.mode(), WatchMode::Live | WatchMode::Silent)
     }
 
     /// Takes new events from the registry.

@@ -1,8 +1,8 @@
 //! Driver: the certificate of the listener: named files, those of the certificate folder, or a
 //! generated one.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use rcgen::{
 };
 
 use super::options::KubeApiserverOptions;
-use crate::program::flag_file::FlagFile;
+use crate::program::flag_file::{FlagFile, write_file};
 use crate::program::problem::Problem;
 
 /// The file in the folder that is locked while the pair is generated.
@@ -57,8 +57,8 @@ pub(super) fn pair(options: &KubeApiserverOptions) -> Result<Option<(String, Str
             (false, false) => {
                 let (certificate_pem, key_pem) = generate(options.address.ip())
                     .map_err(|source| Problem::Certificate { source })?;
-                write(&key, &key_pem, 0o600).map_err(failed(&key))?;
-                write(&certificate, &certificate_pem, 0o644).map_err(failed(&certificate))?;
+                write_file(&key, &key_pem, 0o600).map_err(failed(&key))?;
+                write_file(&certificate, &certificate_pem, 0o644).map_err(failed(&certificate))?;
             }
             (has_certificate, _) => {
                 let (existing, missing) = if has_certificate {
@@ -107,19 +107,6 @@ fn generate(address: IpAddr) -> Result<(String, String), rcgen::Error> {
     let own = own.signed_by(&key, &authority)?;
     let chain = format!("{}{}", own.pem(), authority.pem());
     Ok((chain, key.serialize_pem()))
-}
-
-/// Writes a file under another name and renames it, so that no other process reads a part.
-fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let next = path.with_extension(format!("{}.next", std::process::id()));
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
-    #[cfg(not(unix))]
-    let _ = mode;
-    options.open(&next)?.write_all(text.as_bytes())?;
-    std::fs::rename(&next, path)
 }
 
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> Problem {

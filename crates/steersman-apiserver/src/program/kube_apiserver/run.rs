@@ -1,7 +1,7 @@
 //! Driver: kube-apiserver from its arguments to the last save.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io;
 use std::time::Duration;
 
 use http::Request;
@@ -9,6 +9,7 @@ use http_body_util::{BodyExt as _, Empty};
 use serde_json::Value;
 use steersman_apiserver::{ApiServer, ApiServerBuilder, Error};
 use steersman_registry::auth::Authorization;
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
@@ -37,24 +38,24 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     let table = flags();
     let line = table.parse(arguments)?;
     if line.asks("help") {
-        say(std::io::stdout(), &table.help(INTRODUCTION));
+        say(io::stdout(), &table.help(INTRODUCTION));
         return Ok(());
     }
     if line.last("version").is_some_and(|value| value != "false") {
-        say(
-            std::io::stdout(),
-            &format!("Kubernetes {}", version().await),
-        );
+        say(io::stdout(), &format!("Kubernetes {}", version().await));
         return Ok(());
     }
     let options = KubeApiserverOptions::of(&line, |name| std::env::var(name).ok())?;
     for warning in &options.warnings {
-        say(std::io::stderr(), &format!("kube-apiserver: {warning}"));
+        say(io::stderr(), &format!("kube-apiserver: {warning}"));
     }
     let mut builder = configured(&options)?;
     for (token, user) in users(&options)? {
         builder = builder.static_token(token, user);
     }
+    // SRV-STOP-4: clients that connect while the state is read wait.
+    let listener = TcpListener::bind(options.address).await;
+    let listener = listener.map_err(|source| unbound(source, &options))?;
     let audit = options.audit.as_ref().map(AuditLog::open).transpose()?;
     let mut stop = Box::pin(stopped()?);
     let (mut storage, recovery) = tokio::select! {
@@ -72,10 +73,10 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     if let Some(path) = &options.faults {
         seed::faults(&server, FAULTS, path)?;
     }
-    let serving = server.serve_others(options.address).await;
+    let serving = server.serve_listener(listener);
     let serving = serving.map_err(|error| unserved(error, &options))?;
     let url = serving.url();
-    say(std::io::stderr(), &format!("kube-apiserver: serves {url}"));
+    say(io::stderr(), &format!("kube-apiserver: serves {url}"));
     let auditing = CancellationToken::new();
     let audit = audit.map(|log| tokio::spawn(log.run(server.clone(), auditing.clone())));
     let mut saves = every(SAVE);
@@ -95,17 +96,21 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
     storage.save_last(&server).await
 }
 
+/// Names the flag that the error of an address is about.
+fn unbound(source: io::Error, options: &KubeApiserverOptions) -> Problem {
+    Problem::Listen {
+        flag: match source.kind() {
+            io::ErrorKind::AddrNotAvailable => "bind-address",
+            _ => "secure-port",
+        },
+        url: options.address.to_string(),
+        source,
+    }
+}
+
 /// Names the flags that an error of the listener is about.
 fn unserved(error: Error, options: &KubeApiserverOptions) -> Problem {
     match error {
-        Error::Listen { source, .. } => Problem::Listen {
-            flag: match source.kind() {
-                ErrorKind::AddrNotAvailable => "bind-address",
-                _ => "secure-port",
-            },
-            url: options.address.to_string(),
-            source,
-        },
         Error::Certificates { .. } => match certificates::paths(options) {
             Some((certificate, key)) => Problem::Pair {
                 certificate,

@@ -12,12 +12,16 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
 /// Long enough for a busy machine; only a failing test waits this long.
-const TOO_LONG: Duration = Duration::from_secs(60);
+pub(super) const TOO_LONG: Duration = Duration::from_secs(60);
 
 fn program(arguments: &[&str]) -> Command {
+    program_at(0, arguments)
+}
+
+fn program_at(port: u16, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_steersman-apiserver"));
     command
-        .args(["--port", "0"])
+        .args(["--port", &port.to_string()])
         .args(arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -33,7 +37,19 @@ pub(crate) struct Running {
 }
 
 pub(crate) async fn start(arguments: &[&str]) -> Running {
-    let mut child = program(arguments).spawn().unwrap();
+    started(program(arguments)).await
+}
+
+pub(super) async fn start_at(port: u16, arguments: &[&str]) -> Running {
+    started(program_at(port, arguments)).await
+}
+
+pub(super) fn spawn_at(port: u16, arguments: &[&str]) -> Child {
+    program_at(port, arguments).spawn().unwrap()
+}
+
+async fn started(mut program: Command) -> Running {
+    let mut child = program.spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let path = loop {
         let line = tokio::time::timeout(TOO_LONG, lines.next_line());
@@ -57,12 +73,12 @@ pub(crate) async fn start(arguments: &[&str]) -> Running {
 }
 
 impl Running {
-    async fn get(&self, path: &str) -> Result<Value, kube_client::Error> {
+    pub(super) async fn get(&self, path: &str) -> Result<Value, kube_client::Error> {
         let request = http::Request::get(path).body(Vec::new()).unwrap();
         self.client.request(request).await
     }
 
-    async fn create_config_map(&self, name: &str) -> Value {
+    pub(super) async fn create_config_map(&self, name: &str) -> Value {
         let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
         let request = http::Request::post("/api/v1/namespaces/default/configmaps")
             .header("content-type", "application/json")

@@ -158,6 +158,30 @@ async fn a_watch_is_converted_too() {
     assert!(watch.next().await.is_none());
 }
 
+/// SRV-STOP-1: a webhook that does not answer holds up no watch that is to end.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_waits_for_its_conversion_ends_with_the_server() {
+    let server = server();
+    server.install_crd(definition()).unwrap();
+    server.create(website("a")).unwrap();
+    let never = tower::service_fn(|_: Request<Full<Bytes>>| {
+        std::future::pending::<Result<Response<Full<Bytes>>, Infallible>>()
+    });
+    server.route_service_to("hooks", "converter", never);
+    let from = server.revision() - 1;
+    let path = format!("{BETA}?watch=true&allowWatchBookmarks=true&resourceVersion={from}");
+    let mut watch = Watch::open(&server, &path).await;
+    assert!(futures::poll!(std::pin::pin!(watch.next())).is_pending());
+    let began = tokio::time::Instant::now();
+    server.shut_down();
+    assert!(watch.next().await.is_none());
+    assert_eq!(
+        began.elapsed(),
+        std::time::Duration::ZERO,
+        "the webhook's timeout"
+    );
+}
+
 /// SRV-WATCH-4: as in the first run of an operator: the definition gets its conversion after
 /// clients have begun to watch.
 #[tokio::test(start_paused = true)]
