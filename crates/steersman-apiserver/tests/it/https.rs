@@ -169,7 +169,7 @@ async fn stopping_ends_watches_and_connections() {
         .watch(&WatchParams::default(), &server.revision().to_string())
         .await
         .unwrap();
-    let mut watch = Box::pin(watch);
+    let watch = Box::pin(watch);
     tokio::time::timeout(TOO_LONG, serving.stop())
         .await
         .unwrap();
