@@ -125,7 +125,9 @@ impl Registry {
         for resource in &mut resources {
             resource.defaults_on_read = revised;
         }
-        self.catalogue.install(&storage, edition, resources);
+        let compacted = self.store.compacted();
+        self.catalogue
+            .install(&storage, edition, resources, compacted);
         self.pending.versions = true;
         self.touch(&storage);
     }
@@ -227,7 +229,8 @@ impl Registry {
         }
         self.remove(&definitions, &found);
         let end = self.store.revision();
-        self.catalogue.install(storage, end, Vec::new());
+        let compacted = self.store.compacted();
+        self.catalogue.install(storage, end, Vec::new(), compacted);
         self.pending.versions = true;
         self.touch(storage);
         self.judge_waiting(&found.value["spec"]["group"], now);

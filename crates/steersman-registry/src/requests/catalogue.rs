@@ -13,7 +13,8 @@ pub(crate) struct Catalogue {
     by_path: HashMap<(String, String, String), usize>,
     version: u64,
     converts: bool,
-    /// The ends of the earlier editions of definitions: the revisions of the changes.
+    /// The ends of the earlier editions of definitions: the revisions of the changes. Holds only ends
+    /// that were not compacted when a definition changed last (SRV-WATCH-5).
     ended: HashMap<(StorageKey, u64), u64>,
 }
 
@@ -117,8 +118,15 @@ impl Catalogue {
     }
 
     /// Replaces the resources that a CRD serves by those of the edition that began with this
-    /// revision, which may be the present one.
-    pub(crate) fn install(&mut self, storage: &StorageKey, edition: u64, resources: Vec<Resource>) {
+    /// revision, which may be the present one. Forgets the ends of editions up to `compacted`.
+    pub(crate) fn install(
+        &mut self,
+        storage: &StorageKey,
+        edition: u64,
+        resources: Vec<Resource>,
+        compacted: u64,
+    ) {
+        self.ended.retain(|_, end| *end > compacted);
         let before = self.of_storage(storage).map(|served| served.edition);
         if let Some(before) = before.filter(|before| *before != edition) {
             self.ended.insert((storage.clone(), before), edition);
@@ -131,9 +139,22 @@ impl Catalogue {
 
     /// Returns the revision of the change that ended the edition of a custom resource; `None` while
     /// that edition is the present one, and for built-in kinds.
+    ///
+    /// SRV-WATCH-5: the end is 0 if it was forgotten. A watch of that edition has either seen the
+    /// changes before the end, or can read none of them any more.
     pub(crate) fn end_of_edition(&self, resource: &Resource) -> Option<u64> {
+        let served = self.of_storage(&resource.storage);
+        if resource.built_in || served.is_some_and(|served| served.edition == resource.edition) {
+            return None;
+        }
         let of = (resource.storage.clone(), resource.edition);
-        self.ended.get(&of).copied()
+        Some(self.ended.get(&of).copied().unwrap_or(0))
+    }
+
+    /// Returns the number of ended editions whose ends are known.
+    #[cfg(test)]
+    pub(crate) fn ended(&self) -> usize {
+        self.ended.len()
     }
 
     fn index(&mut self) {

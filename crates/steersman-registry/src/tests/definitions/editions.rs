@@ -121,6 +121,44 @@ fn a_watch_ends_at_the_first_of_several_changes() {
     assert!(cursor.is_over());
 }
 
+/// SRV-WATCH-5
+#[test]
+fn the_ends_of_editions_are_forgotten_with_the_changes_that_made_them() {
+    let mut server = installed();
+    let name = |server: &mut Server, number: u32| {
+        let names = json!({"spec": {"names": {"shortNames": [format!("web{number}")]}}});
+        server.merge(DEFINITIONS, DEFINITION, names).unwrap();
+    };
+    let mut slow = watch_from_now(&server, "v1");
+    let of = server.registry.resource("example.com", "v1", "websites");
+    let ahead = WatchOptions {
+        resource_version: Some("1000000".to_owned()),
+        ..WatchOptions::default()
+    };
+    let mut waiting = server.registry.watch(&of.unwrap(), None, &ahead).unwrap();
+    server.create("websites", website("before")).unwrap();
+    for number in 0..10 {
+        name(&mut server, number);
+    }
+    assert_eq!(server.registry.catalogue.ended(), 10);
+    let mut at_end = watch_from_now(&server, "v1");
+    name(&mut server, 10);
+    for number in 11..100 {
+        server.registry.compact();
+        name(&mut server, number);
+        assert_eq!(server.registry.catalogue.ended(), 1);
+    }
+    for (what, cursor) in [
+        ("behind the compaction", &mut slow),
+        ("with nothing unseen", &mut at_end),
+        ("from the future", &mut waiting),
+    ] {
+        assert!(server.registry.bookmark(cursor).is_none(), "{what}");
+        assert!(server.poll(cursor).is_empty(), "{what}");
+        assert!(cursor.is_over(), "{what}");
+    }
+}
+
 /// SRV-WATCH-4
 #[test]
 fn a_change_beside_the_spec_of_a_definition_ends_no_watch() {
