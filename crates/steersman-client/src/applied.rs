@@ -1,6 +1,6 @@
 //! Machine: remembers the last applies and deletes of a client, and the states that the applies left.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hash, RandomState};
 
 use steersman_api::ApplyDigest;
@@ -49,19 +49,36 @@ struct AppliedIntent {
 #[derive(Debug, Default)]
 struct ObjectRequests {
     last: Vec<AppliedIntent>,
-    /// Whether a delete was sent after the last apply.
-    is_deleted: bool,
+    /// Set if a delete was sent after the last apply.
+    deleted: Option<DeletedAfter>,
+}
+
+/// The newest version that applies are known to have left before a delete; `None` if no such version is known. A cache
+/// that is older may still show the object for the first time.
+pub(crate) type DeletedAfter = Option<ResourceVersion>;
+
+/// An entry about which the cache decides whether it is outdated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Remembered<'a> {
+    /// The state that an apply left; `None` if its outcome is unknown.
+    Applied(&'a ObjectKey, Option<&'a AppliedState>),
+    /// An object was deleted.
+    Deleted(&'a ObjectKey, &'a DeletedAfter),
+    /// Objects in a namespace, or of all namespaces (`None`), may have been deleted.
+    DeletedIn(Option<&'a str>, &'a DeletedAfter),
 }
 
 /// The applies of all clients that were made from one another, the last of each field manager to each object.
 ///
-/// An entry is useful only while the cache shows the object. Other entries are swept whenever the number of entries has
-/// doubled, so the number is at most twice that of the cached objects that were applied, or [`SWEEP_AT_LEAST`].
+/// An entry is useful only while the cache shows the object, or for a namespace, while the cache shows an object in it.
+/// Other entries are swept whenever the number of entries has doubled, so the number is at most twice that of the cached
+/// objects that were applied and of their namespaces, or [`SWEEP_AT_LEAST`] (CLIENT-13).
 #[derive(Debug, Default)]
 pub(crate) struct AppliedIntents {
     of: HashMap<Gvk, HashMap<ObjectKey, ObjectRequests>>,
     /// The namespaces in which all objects of a kind may have been deleted; `None` stands for all namespaces.
-    emptied: HashMap<Gvk, HashSet<Option<String>>>,
+    emptied: HashMap<Gvk, HashMap<Option<String>, DeletedAfter>>,
+    /// The number of entries, with the namespaces.
     len: usize,
     sweep_at: usize,
 }
@@ -92,7 +109,7 @@ impl AppliedIntents {
                 left: Some(left),
             }) if *sent == intent => LastApply::Equal(left.clone()),
             Some(_) => LastApply::Other,
-            None if requests.is_some_and(|requests| requests.is_deleted) => LastApply::Other,
+            None if requests.is_some_and(|requests| requests.deleted.is_some()) => LastApply::Other,
             None if self.is_emptied(gvk, key) => LastApply::Other,
             None => LastApply::Unsent,
         }
@@ -105,7 +122,7 @@ impl AppliedIntents {
         gvk: &Gvk,
         key: &ObjectKey,
         intent: Intent,
-        is_outdated: impl FnMut(&Gvk, &ObjectKey, Option<&AppliedState>) -> bool,
+        is_outdated: impl FnMut(&Gvk, Remembered<'_>) -> bool,
     ) {
         self.make_room(is_outdated);
         let requests = self.requests(gvk, key);
@@ -131,17 +148,22 @@ impl AppliedIntents {
         if left.uid.is_empty() || !left.version.is_exact() {
             return;
         }
-        let requests = self
-            .of
-            .get_mut(gvk)
-            .and_then(|of_kind| of_kind.get_mut(key));
-        let Some(requests) = requests else {
-            return;
-        };
-        let mut last = requests.last.iter_mut();
+        let of_kind = self.of.get_mut(gvk);
+        let mut requests = of_kind.and_then(|of_kind| of_kind.get_mut(key));
+        let mut last = requests.iter_mut().flat_map(|requests| &mut requests.last);
         if let Some(known) = last.find(|known| known.intent == intent) {
             known.left = Some(left);
-            self.len -= usize::from(std::mem::take(&mut requests.is_deleted));
+            let deleted = requests.and_then(|requests| requests.deleted.take());
+            self.len -= usize::from(deleted.is_some());
+            return;
+        }
+        // A delete was sent meanwhile, and the cache may show the object at this version later.
+        let deleted = requests.and_then(|requests| requests.deleted.as_mut());
+        let emptied = self.emptied.get_mut(gvk).into_iter().flatten();
+        let emptied = emptied.filter(|(namespace, _)| covers(namespace.as_deref(), key));
+        let emptied = emptied.map(|(_, after)| after);
+        for after in deleted.into_iter().chain(emptied) {
+            raise(after, Some(&left.version));
         }
     }
 
@@ -151,35 +173,47 @@ impl AppliedIntents {
         &mut self,
         gvk: &Gvk,
         key: &ObjectKey,
-        is_outdated: impl FnMut(&Gvk, &ObjectKey, Option<&AppliedState>) -> bool,
+        is_outdated: impl FnMut(&Gvk, Remembered<'_>) -> bool,
     ) {
         self.make_room(is_outdated);
         let requests = self.requests(gvk, key);
         let before = requests.len();
-        requests.last.clear();
-        requests.is_deleted = true;
+        let mut after = requests.deleted.take().flatten();
+        for known in requests.last.drain(..) {
+            raise(&mut after, known.left.as_ref().map(|left| &left.version));
+        }
+        requests.deleted = Some(after);
         self.len = self.len + 1 - before;
     }
 
-    /// Notes that objects of a kind in a namespace, or in all namespaces (`None`), may have been deleted.
-    pub(crate) fn deleted_in(&mut self, gvk: &Gvk, namespace: Option<&str>) {
+    /// Notes that objects of a kind in a namespace, or in all namespaces (`None`), may have been deleted. If there
+    /// are many entries, drops those that `is_outdated`.
+    pub(crate) fn deleted_in(
+        &mut self,
+        gvk: &Gvk,
+        namespace: Option<&str>,
+        is_outdated: impl FnMut(&Gvk, Remembered<'_>) -> bool,
+    ) {
+        self.make_room(is_outdated);
         let emptied = self.emptied.entry(gvk.clone()).or_default();
-        emptied.insert(namespace.map(str::to_owned));
-        let Some(of_kind) = self.of.get_mut(gvk) else {
-            return;
-        };
+        let before = emptied.len();
+        let after = emptied.entry(namespace.map(str::to_owned)).or_default();
         let mut dropped = 0;
-        of_kind.retain(|key, requests| {
-            let stays = namespace.is_some() && key.namespace() != namespace;
-            if !stays {
-                dropped += requests.len();
+        if let Some(of_kind) = self.of.get_mut(gvk) {
+            of_kind.retain(|key, requests| {
+                let is_deleted = covers(namespace, key);
+                if is_deleted {
+                    dropped += requests.len();
+                    requests.raise_to(after);
+                }
+                !is_deleted
+            });
+            if of_kind.is_empty() {
+                self.of.remove(gvk);
             }
-            stays
-        });
-        self.len -= dropped;
-        if of_kind.is_empty() {
-            self.of.remove(gvk);
         }
+        let after = emptied.len();
+        self.len = self.len + after - before - dropped;
     }
 
     /// Returns the number of entries.
@@ -194,30 +228,38 @@ impl AppliedIntents {
     }
 
     fn is_emptied(&self, gvk: &Gvk, key: &ObjectKey) -> bool {
-        let namespace = key.namespace().map(str::to_owned);
         let emptied = self.emptied.get(gvk);
-        emptied.is_some_and(|emptied| emptied.contains(&None) || emptied.contains(&namespace))
+        emptied.is_some_and(|emptied| {
+            emptied.contains_key(&None) || emptied.contains_key(&key.namespace().map(str::to_owned))
+        })
     }
 
-    fn make_room(
-        &mut self,
-        mut is_outdated: impl FnMut(&Gvk, &ObjectKey, Option<&AppliedState>) -> bool,
-    ) {
+    fn make_room(&mut self, mut is_outdated: impl FnMut(&Gvk, Remembered<'_>) -> bool) {
         if self.len < self.sweep_at.max(SWEEP_AT_LEAST) {
             return;
         }
         let mut left = 0;
         self.of.retain(|gvk, of_kind| {
             of_kind.retain(|key, requests| {
+                requests.last.retain(|known| {
+                    !is_outdated(gvk, Remembered::Applied(key, known.left.as_ref()))
+                });
                 requests
-                    .last
-                    .retain(|known| !is_outdated(gvk, key, known.left.as_ref()));
-                requests.is_deleted = requests.is_deleted && !is_outdated(gvk, key, None);
+                    .deleted
+                    .take_if(|after| is_outdated(gvk, Remembered::Deleted(key, after)));
                 left += requests.len();
                 requests.len() > 0
             });
             of_kind.shrink_to(of_kind.len() * 2);
             !of_kind.is_empty()
+        });
+        self.emptied.retain(|gvk, emptied| {
+            emptied.retain(|namespace, after| {
+                !is_outdated(gvk, Remembered::DeletedIn(namespace.as_deref(), after))
+            });
+            emptied.shrink_to(emptied.len() * 2);
+            left += emptied.len();
+            !emptied.is_empty()
         });
         self.len = left;
         self.sweep_at = left * 2;
@@ -231,177 +273,33 @@ impl ObjectRequests {
     }
 
     fn len(&self) -> usize {
-        self.last.len() + usize::from(self.is_deleted)
+        self.last.len() + usize::from(self.deleted.is_some())
+    }
+
+    /// Raises `after` to the newest known version of the object.
+    fn raise_to(&self, after: &mut DeletedAfter) {
+        raise(after, self.deleted.iter().flatten().next());
+        for known in &self.last {
+            raise(after, known.left.as_ref().map(|left| &left.version));
+        }
+    }
+}
+
+/// Returns whether objects of a key are in a namespace; `None` stands for all.
+fn covers(namespace: Option<&str>, key: &ObjectKey) -> bool {
+    namespace.is_none() || key.namespace() == namespace
+}
+
+/// Raises a version to a newer one.
+fn raise(after: &mut DeletedAfter, version: Option<&ResourceVersion>) {
+    if let Some(version) = version
+        && after
+            .as_ref()
+            .is_none_or(|after| version.is_at_least(after))
+    {
+        *after = Some(version.clone());
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use serde_json::{Value, json};
-    use steersman_object::Kind;
-
-    use super::*;
-
-    fn gvk() -> Gvk {
-        Kind::of::<ConfigMap>().gvk().clone()
-    }
-
-    fn key(name: &str) -> ObjectKey {
-        ObjectKey::namespaced("a", name)
-    }
-
-    fn state(uid: &str, version: &str) -> AppliedState {
-        AppliedState {
-            uid: Uid::new(uid),
-            version: ResourceVersion::new(version),
-        }
-    }
-
-    fn digest(document: &Value) -> ApplyDigest {
-        ApplyDigest::of("m", &gvk(), document)
-    }
-
-    fn never(_: &Gvk, _: &ObjectKey, _: Option<&AppliedState>) -> bool {
-        false
-    }
-
-    /// Applies, with this state in the answer.
-    fn apply(applied: &mut AppliedIntents, key: &ObjectKey, intent: Intent, left: AppliedState) {
-        applied.begin(&gvk(), key, intent, never);
-        applied.answered(&gvk(), key, intent, left);
-    }
-
-    fn last(applied: &AppliedIntents, name: &str, intent: Intent) -> LastApply {
-        applied.last(&gvk(), &key(name), intent)
-    }
-
-    /// CLIENT-10
-    #[test]
-    fn an_intent_is_known_by_manager_options_and_document() {
-        let (mut applied, keys) = (AppliedIntents::default(), IntentKey::default());
-        let document = json!({"data": {"k": "1"}});
-        let intent = keys.intent("m", true, digest(&document));
-        assert_eq!(last(&applied, "a", intent), LastApply::Unsent);
-        apply(&mut applied, &key("a"), intent, state("u", "7"));
-        assert_eq!(
-            last(&applied, "a", intent),
-            LastApply::Equal(state("u", "7"))
-        );
-        assert_eq!(last(&applied, "b", intent), LastApply::Unsent);
-        assert_eq!(keys.intent("m", true, digest(&document)), intent);
-        for other in [
-            keys.intent("m", false, digest(&document)),
-            keys.intent("m", true, digest(&json!({"data": {"k": "2"}}))),
-        ] {
-            assert_eq!(last(&applied, "a", other), LastApply::Other);
-        }
-        let theirs = keys.intent("n", true, digest(&document));
-        assert_eq!(last(&applied, "a", theirs), LastApply::Unsent);
-    }
-
-    /// CLIENT-10
-    #[test]
-    fn an_apply_without_an_answer_and_a_deleted_object_have_no_known_state() {
-        let (mut applied, keys) = (AppliedIntents::default(), IntentKey::default());
-        let [ours, next, theirs] = [("m", 1), ("m", 2), ("n", 1)]
-            .map(|(manager, options)| keys.intent(manager, options, digest(&json!({}))));
-        apply(&mut applied, &key("a"), ours, state("u", "1"));
-        apply(&mut applied, &key("a"), theirs, state("u", "2"));
-        applied.begin(&gvk(), &key("a"), next, never);
-        assert_eq!(last(&applied, "a", ours), LastApply::Other);
-        assert_eq!(last(&applied, "a", next), LastApply::Other);
-        assert_eq!(
-            last(&applied, "a", theirs),
-            LastApply::Equal(state("u", "2"))
-        );
-        applied.answered(&gvk(), &key("a"), next, state("u", "3"));
-        assert_eq!(last(&applied, "a", next), LastApply::Equal(state("u", "3")));
-        assert_eq!(applied.len(), 2);
-        applied.deleted(&gvk(), &key("a"), never);
-        for intent in [ours, next, theirs] {
-            assert_eq!(last(&applied, "a", intent), LastApply::Other);
-        }
-        assert_eq!(applied.len(), 1);
-        apply(&mut applied, &key("a"), ours, state("v", "5"));
-        assert_eq!(last(&applied, "a", ours), LastApply::Equal(state("v", "5")));
-        assert_eq!(last(&applied, "a", theirs), LastApply::Unsent);
-        assert_eq!(applied.len(), 1);
-    }
-
-    #[test]
-    fn the_objects_of_a_namespace_or_of_a_kind_are_deleted_together() {
-        let (mut applied, keys) = (AppliedIntents::default(), IntentKey::default());
-        let [first, second] =
-            ["m", "n"].map(|manager| keys.intent(manager, (), digest(&json!({}))));
-        let elsewhere = ObjectKey::namespaced("b", "x");
-        let fill = |applied: &mut AppliedIntents| {
-            for key in [&key("x"), &key("y"), &elsewhere] {
-                for intent in [first, second] {
-                    apply(applied, key, intent, state("u", "1"));
-                }
-            }
-        };
-        fill(&mut applied);
-        applied.deleted_in(&gvk(), Some("a"));
-        assert_eq!(applied.len(), 2);
-        // Also an object that was never applied.
-        for name in ["x", "z"] {
-            assert_eq!(last(&applied, name, first), LastApply::Other);
-        }
-        let left = applied.last(&gvk(), &elsewhere, first);
-        assert_eq!(left, LastApply::Equal(state("u", "1")));
-        fill(&mut applied);
-        assert_eq!(
-            last(&applied, "x", first),
-            LastApply::Equal(state("u", "1"))
-        );
-        assert_eq!(applied.len(), 6);
-        applied.deleted_in(&gvk(), None);
-        assert_eq!(applied.len(), 0);
-        assert_eq!(applied.last(&gvk(), &elsewhere, first), LastApply::Other);
-    }
-
-    #[test]
-    fn an_answer_without_uid_or_version_leaves_no_state() {
-        let mut applied = AppliedIntents::default();
-        let intent = IntentKey::default().intent("m", (), digest(&json!({})));
-        for left in [state("", "1"), state("u", ""), state("u", "0")] {
-            apply(&mut applied, &key("a"), intent, left);
-            assert_eq!(last(&applied, "a", intent), LastApply::Other);
-        }
-    }
-
-    #[test]
-    fn outdated_entries_are_dropped_when_their_number_has_doubled() {
-        let mut applied = AppliedIntents::default();
-        let intent = IntentKey::default().intent("m", (), digest(&json!({})));
-        // Every second object is gone.
-        let is_outdated = |_: &Gvk, key: &ObjectKey, _: Option<&AppliedState>| {
-            key.name().ends_with(['0', '2', '4', '6', '8'])
-        };
-        let mut most = 0;
-        for number in 0..10_000 {
-            let key = key(&format!("object-{}", number % 3000));
-            match number % 3 {
-                0 => applied.deleted(&gvk(), &key, is_outdated),
-                _ => {
-                    applied.begin(&gvk(), &key, intent, is_outdated);
-                    applied.answered(&gvk(), &key, intent, state("u", "1"));
-                }
-            }
-            most = most.max(applied.len());
-        }
-        assert!(most > SWEEP_AT_LEAST && most <= 3000, "{most}");
-        applied.sweep_at = 0;
-        while applied.len() < SWEEP_AT_LEAST {
-            let key = key(&format!("filler-{}", applied.len()));
-            applied.deleted(&gvk(), &key, never);
-        }
-        applied.deleted(&gvk(), &key("last"), is_outdated);
-        let of_kind = &applied.of[&gvk()];
-        assert!(of_kind.keys().all(|key| !is_outdated(&gvk(), key, None)));
-        let entries = of_kind.values().map(ObjectRequests::len);
-        assert_eq!(applied.len(), entries.sum::<usize>());
-    }
-}
+mod tests;

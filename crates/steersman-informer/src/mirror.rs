@@ -109,6 +109,12 @@ impl Mirror {
         self.core.key_state(key)
     }
 
+    /// Returns whether the store holds no object in a namespace, or none at all.
+    #[must_use]
+    pub fn is_empty_in(&self, namespace: Option<&str>) -> bool {
+        self.core.is_empty_in(namespace)
+    }
+
     /// Returns whether the store holds this version of an object, and an apply with this digest would change nothing in
     /// it (CLIENT-12). Only applies of the managers that the list and the watch recognise are known.
     #[must_use]

@@ -187,6 +187,12 @@ impl Core {
         }
     }
 
+    /// Returns whether the store holds no object in a namespace, or none at all.
+    pub(crate) fn is_empty_in(&self, namespace: Option<&str>) -> bool {
+        let indexer = self.shared.indexer.read();
+        indexer.entries(namespace).next().is_none()
+    }
+
     /// Returns whether the store holds this version, and an apply with this digest would change nothing in it.
     pub(crate) fn is_applied(
         &self,

@@ -13,7 +13,7 @@ use steersman_cache::internal::CacheInternals as _;
 use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, Uid};
 
 use super::{Shared, without_status};
-use crate::applied::{AppliedState, Intent, LastApply};
+use crate::applied::{AppliedState, DeletedAfter, Intent, LastApply, Remembered};
 use crate::ensure::Ensured;
 use crate::error::Error;
 use crate::patch::change::{Part, is_of_another};
@@ -88,8 +88,8 @@ impl Shared {
     /// Forgets the applies to an object that a delete names.
     pub(crate) fn forget_applied(&self, kind: &Kind, key: &ObjectKey) {
         let mut applied = self.inner.applied.lock();
-        applied.deleted(kind.gvk(), key, |gvk, key, left| {
-            is_outdated(self.cache(), gvk, key, left)
+        applied.deleted(kind.gvk(), key, |gvk, known| {
+            is_outdated(self.cache(), gvk, known)
         });
     }
 
@@ -97,7 +97,9 @@ impl Shared {
     pub(crate) fn forget_applied_in(&self, kind: &Kind, namespace: Option<&str>) {
         let namespace = namespace.filter(|_| kind.is_namespaced());
         let mut applied = self.inner.applied.lock();
-        applied.deleted_in(kind.gvk(), namespace);
+        applied.deleted_in(kind.gvk(), namespace, |gvk, known| {
+            is_outdated(self.cache(), gvk, known)
+        });
     }
 
     /// Sends an apply, and remembers the state that it leaves.
@@ -117,8 +119,8 @@ impl Shared {
         let request = api.patch_request(&key, &Patch::Apply(document), &self.applying())?;
         if let Some(intent) = intent {
             let mut applied = self.inner.applied.lock();
-            applied.begin(kind.gvk(), &key, intent, |gvk, key, left| {
-                is_outdated(self.cache(), gvk, key, left)
+            applied.begin(kind.gvk(), &key, intent, |gvk, known| {
+                is_outdated(self.cache(), gvk, known)
             });
         }
         let answer = self.sender.answer(kind, request, None).await;
@@ -202,18 +204,35 @@ fn not_as_found(refused: Error, kind: &Kind, key: &ObjectKey, to: &ApplyTo) -> E
     }
 }
 
-/// Returns whether the cache shows another state of the object than the one that an apply left, or no informer covers the
-/// object. Without such a state, returns whether the cache shows no object.
-fn is_outdated(cache: &Cache, gvk: &Gvk, key: &ObjectKey, left: Option<&AppliedState>) -> bool {
-    let Some(mirror) = cache.mirror_of(gvk, key) else {
-        return true;
+/// CLIENT-13: returns whether the cache shows that an entry is of no use any more, or no informer covers the objects.
+fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
+    let has_seen = |applied: &ResourceVersion, after: &DeletedAfter| {
+        after
+            .as_ref()
+            .is_none_or(|after| applied.is_at_least(after))
     };
-    let state = mirror.key_state(key);
-    match (&state.stored, left) {
-        (stored, None) => stored.is_none(),
-        // A later version of the same object is compared with the digest of the apply.
-        (Some(stored), Some(left)) => Uid::new(&stored.uid) != left.uid,
-        // The answer to an apply may arrive before its event.
-        (None, Some(left)) => state.applied.is_at_least(&left.version),
+    match known {
+        Remembered::Applied(key, left) => cache.mirror_of(gvk, key).is_none_or(|mirror| {
+            let state = mirror.key_state(key);
+            match (&state.stored, left) {
+                (stored, None) => stored.is_none(),
+                // A later version of the same object is compared with the digest of the apply.
+                (Some(stored), Some(left)) => Uid::new(&stored.uid) != left.uid,
+                // The answer to an apply may arrive before its event.
+                (None, Some(left)) => state.applied.is_at_least(&left.version),
+            }
+        }),
+        Remembered::Deleted(key, after) => cache.mirror_of(gvk, key).is_none_or(|mirror| {
+            let state = mirror.key_state(key);
+            state.stored.is_none() && has_seen(&state.applied, after)
+        }),
+        Remembered::DeletedIn(namespace, after) => {
+            let anywhere = ObjectKey::namespaced(namespace.unwrap_or_default(), "");
+            cache.mirror_of(gvk, &anywhere).is_none_or(|mirror| {
+                // In this order: what the informer applies in between is newer than `after`, too.
+                has_seen(&mirror.key_state(&anywhere).applied, after)
+                    && mirror.is_empty_in(namespace)
+            })
+        }
     }
 }

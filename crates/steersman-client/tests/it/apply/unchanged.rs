@@ -307,6 +307,35 @@ async fn after_a_delete_with_an_unknown_outcome_the_apply_is_sent() {
     }
 }
 
+/// CLIENT-13: many later deletes make the client forget those that the cache has seen, and no other.
+#[tokio::test(start_paused = true)]
+async fn a_delete_that_the_cache_has_not_seen_is_remembered() {
+    for way in 0..2 {
+        let world = World::new();
+        let mut events = world.cached::<ConfigMap>().await;
+        until_at(&mut events, ensured(&world.client, "1").await.object()).await;
+        world.server.faults().silence_watches_of("configmaps");
+        let client = &world.client;
+        match way {
+            0 => client.delete_key::<ConfigMap>(&key("a")).await.unwrap(),
+            _ => {
+                let all = Selection::new().namespace("default");
+                let options = DeleteOptions::new();
+                let deleted = client.delete_all::<ConfigMap>(&all, &options).await;
+                assert_eq!(deleted.unwrap(), [key("a")]);
+            }
+        }
+        for number in 0..1200 {
+            let absent = key(&format!("absent-{number}"));
+            let error = client.delete_key::<ConfigMap>(&absent).await.unwrap_err();
+            assert!(error.is_not_found(), "{error}");
+        }
+        assert!(client.cache().get::<ConfigMap>(&key("a")).await.is_ok());
+        let created = ensured(client, "1").await;
+        assert!(matches!(created, Ensured::Created(_)), "{way}: {created:?}");
+    }
+}
+
 /// A dry run deletes nothing, so the apply is still known.
 #[tokio::test(start_paused = true)]
 async fn after_the_dry_run_of_a_delete_the_apply_is_not_sent() {
