@@ -145,7 +145,8 @@ impl<T> PollResults<T> {
     /// and keeps nothing, if the object has no state (`SRC-7`).
     ///
     /// A reconciler that has changed what the poll asks for calls this with the new state. Otherwise its own change
-    /// requests the object once more, and a change back to the state of the last call would not be noticed.
+    /// requests the object once more, and a change back to the state of the last call would not be noticed. The state
+    /// of a call that began before is dropped.
     pub fn set(&self, key: &ObjectKey, state: T) -> bool {
         let mut states = self.states.lock();
         let replaced = states
@@ -177,11 +178,16 @@ impl<T> PollResults<T> {
 }
 
 impl<T: PartialEq> PollResults<T> {
-    /// Replaces the state of an object. Returns whether it differs from the one before.
-    fn put(&self, key: &ObjectKey, state: T) -> bool {
-        // Compared without the lock, because the comparison is code of the user.
-        if self.get(key).is_some_and(|before| *before == state) {
-            return false;
+    /// Replaces the state of an object by the state that a call returned, which began with the state `before`.
+    /// Returns whether the two differ.
+    fn put(&self, key: &ObjectKey, before: Option<&Arc<T>>, state: T) -> bool {
+        if let Some(current) = self.get(key) {
+            // SRC-7: the reconciler has set a state after the call began, and the call may have read the one before.
+            let is_set_since = before.is_some_and(|before| !Arc::ptr_eq(before, &current));
+            // Compared without the lock, because the comparison is code of the user.
+            if is_set_since || *current == state {
+                return false;
+            }
         }
         let replaced = self.states.lock().insert(key.clone(), Arc::new(state));
         drop(replaced);

@@ -48,8 +48,14 @@ enum PollDelivery<K: Object> {
     Ended(NamespacedInformer<K>),
 }
 
-/// A call that ended, with the state of its object; `None` if the object does not exist any more.
-type Returned<T> = (Call, Result<Option<T>, Error>);
+/// A call that ended.
+struct Returned<T> {
+    call: Call,
+    /// The state of the object when the call began.
+    before: Option<Arc<T>>,
+    /// The state that the function returned; `None` if the object does not exist any more.
+    state: Result<Option<T>, Error>,
+}
 
 impl<K, T, R> AnySource<R> for Poll<K, T>
 where
@@ -97,7 +103,7 @@ where
                     PollDelivery::Delivery(_) => {}
                     PollDelivery::Ended(informer) => is_stopped = !self.leave(&informer),
                 },
-                Some((call, state)) = calls.next(), if !calls.is_empty() => self.end(&call, state),
+                Some(returned) = calls.next(), if !calls.is_empty() => self.end(returned),
                 () = at(self.schedule.next_due()) => {}
                 // CTRL-42
                 _ = changes.changed() => is_stopped = !self.subscribe(),
@@ -160,6 +166,7 @@ where
         let (cache, limit) = (self.cache.clone(), self.limit);
         let (function, key) = (Arc::clone(&self.function), call.key.clone());
         let informer = self.informer_of(&key);
+        let before = self.results.get(&key);
         let state = async move {
             match cache.get_opt::<K>(&key).await {
                 Ok(Some(object)) => function(object).await.map(Some),
@@ -178,7 +185,12 @@ where
             ))),
             Err(payload) => Err(panicked(&*payload)),
         });
-        ended.map(move |state| (call, state)).boxed()
+        let returned = move |state| Returned {
+            call,
+            before,
+            state,
+        };
+        ended.map(returned).boxed()
     }
 
     /// Returns the informer that holds the object of a key.
@@ -188,12 +200,17 @@ where
         informer.or_else(|| self.informers.get(&None)).cloned()
     }
 
-    fn end(&mut self, call: &Call, state: Result<Option<T>, Error>) {
-        let end = self.schedule.ended(call, state.is_ok(), now());
+    fn end(&mut self, returned: Returned<T>) {
+        let Returned {
+            call,
+            before,
+            state,
+        } = returned;
+        let end = self.schedule.ended(&call, state.is_ok(), now());
         let changed = match (end, state) {
             (CallEnd::Forgotten, _) => return,
             (_, Ok(None)) => return self.forget(&call.key),
-            (_, Ok(Some(state))) => self.put(&call.key, state),
+            (_, Ok(Some(state))) => self.put(&call.key, before.as_ref(), state),
             (_, Err(error)) => Err(error),
         };
         match (changed, end) {
@@ -213,8 +230,8 @@ where
 
     /// Stores a state, and requests the object if the state differs from the one before. Returns whether it
     /// does; an error if the comparison of the user's type panics.
-    fn put(&self, key: &ObjectKey, state: T) -> Result<bool, Error> {
-        let put = || self.results.put(key, state);
+    fn put(&self, key: &ObjectKey, before: Option<&Arc<T>>, state: T) -> Result<bool, Error> {
+        let put = || self.results.put(key, before, state);
         let is_changed =
             catch_unwind(AssertUnwindSafe(put)).map_err(|payload| panicked(&*payload))?;
         // After the state is stored, so that the reconciler finds it.

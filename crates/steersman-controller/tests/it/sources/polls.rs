@@ -115,6 +115,36 @@ async fn a_state_that_the_reconciler_sets_is_what_the_next_call_is_compared_with
     assert!(results.is_empty());
 }
 
+// SRC-7
+#[tokio::test(start_paused = true)]
+async fn a_call_that_began_before_the_reconciler_set_the_state_is_ignored() {
+    let mut world = World::new();
+    let outside = Outside::default();
+    world.deploy("a");
+    outside.set("a", "wanted");
+    let (note, mut runs) = record();
+    let poll = outside.poll(EVERY);
+    let results = poll.results();
+    let controller = Controller::builder::<Deployment>()
+        .polls(poll)
+        .build(note.reconciler())
+        .unwrap();
+    world.start(controller);
+    runs.rest().await;
+    outside.set("a", "drifted");
+    outside.calls("a");
+    while outside.calls("a") == 0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    // The call has read the state, and returns it in a second.
+    outside.set("a", "wanted");
+    assert!(results.set(&key("a"), "wanted".to_owned()));
+    assert!(runs.rest().await.is_empty());
+    // Later calls are compared with the state that was set.
+    outside.set("a", "drifted");
+    assert_eq!(runs.rest().await, ["a"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_object_is_requested_when_the_state_outside_changes_and_not_before() {
     let mut world = World::new();
