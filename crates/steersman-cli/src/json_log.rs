@@ -4,6 +4,8 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::cell::Cell;
 use std::io::Write as _;
 use std::panic::PanicHookInfo;
+use std::path::Path;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use tracing::span::{Attributes, Id, Record};
@@ -22,6 +24,8 @@ thread_local! {
 
 /// The target of the lines about panics.
 const PANIC: &str = "panic";
+/// The target of the line about the error that ends the process. Its `logger` is the name of the program.
+const LAST_ERROR: &str = "program";
 
 /// A layer that writes each event as one line.
 pub(crate) struct JsonLog<W> {
@@ -110,9 +114,9 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
 
 /// Writes the error that ends the process.
 pub(crate) fn log_last_error(error: &str) {
-    let say = || tracing::error!(error, "the program ends with an error");
+    let say = || tracing::error!(target: LAST_ERROR, error, "the program ends with an error");
     let message = "the program ends with an error";
-    say_or_write(say, module_path!(), message, &[("error", error)]);
+    say_or_write(say, LAST_ERROR, message, &[("error", error)]);
 }
 
 /// LOG-2: logs an event, which has the fields of its spans. If no line was written (before the log is set up, or because
@@ -133,7 +137,25 @@ fn say_or_write(say: impl FnOnce(), target: &str, message: &str, fields: &[(&'st
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
+/// Returns the name of the program's file, without its extension.
+fn program() -> &'static str {
+    static PROGRAM: LazyLock<String> = LazyLock::new(|| {
+        let program = std::env::args_os().next();
+        let program = program.as_deref().map(Path::new).and_then(Path::file_stem);
+        program.map_or_else(
+            || LAST_ERROR.to_owned(),
+            |name| name.to_string_lossy().into_owned(),
+        )
+    });
+    &PROGRAM
+}
+
 fn head(level: Level, target: &str) -> LineHead<'_> {
+    let target = if target == LAST_ERROR {
+        program()
+    } else {
+        target
+    };
     LineHead {
         level: match level {
             Level::ERROR => "error",

@@ -157,6 +157,8 @@ fn the_error_that_ends_the_process_is_the_last_line() {
         };
         assert_eq!(text(line, "level"), "error");
         assert_eq!(text(line, "msg"), "the program ends with an error");
+        // The file of this program has a hash behind its name.
+        assert!(text(line, "logger").starts_with("it-"), "{line:?}");
         assert_eq!(
             text(line, "error"),
             "cannot write: an error occurred when formatting an argument"
