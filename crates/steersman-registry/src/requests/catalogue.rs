@@ -151,7 +151,7 @@ impl Catalogue {
         Some(self.ended.get(&of).copied().unwrap_or(0))
     }
 
-    /// Returns the number of ended editions whose ends are known.
+    /// Returns the number of known ends of editions.
     #[cfg(test)]
     pub(crate) fn ended(&self) -> usize {
         self.ended.len()
