@@ -26,6 +26,7 @@
 //! - `json` appends values to JSON text.
 //! - `findings` has [`Keep`], which parts of an object are decoded, and [`Findings`].
 //! - `tree` decodes a message into a tree of JSON, whatever the order of its fields.
+//! - `complete` adds the members to a tree of JSON that Go always writes.
 //! - [`transcode`] turns a message into JSON text without a tree.
 //! - [`mod@encode`] encodes JSON: `values` writes single values, `visitors` visits the JSON.
 //! - [`envelope`] has the envelope of an object, and the events of a watch.
@@ -38,6 +39,7 @@ mod parts;
 mod json;
 mod findings;
 mod tree;
+mod complete;
 pub mod transcode;
 pub mod encode;
 pub mod envelope;
@@ -45,6 +47,7 @@ pub mod stream;
 #[cfg(any(test, feature = "random"))]
 pub mod random;
 
+pub use complete::complete_object;
 pub use encode::{EncodeError, Encoded, encode, encode_text};
 pub use envelope::{Envelope, Event, MEDIA_TYPE, encode_object, frame, seal, seal_list};
 pub use findings::{Findings, Keep, Unknown};

@@ -83,13 +83,9 @@ fn members(message: &'static Message, dice: &mut Dice, depth: u64) -> Map<String
         let is_absent = dice.below(depth + 2) > 0;
         let value = match (field.shape, field.presence) {
             (Cardinality::One, Presence::Always) => one(field, dice, depth),
-            (Cardinality::One, Presence::Pointer) if !is_absent => Some(one(field, dice, depth))
-                .filter(|value| !value.is_null())
-                .unwrap_or_default(),
-            (Cardinality::One, Presence::Omitted) if !is_absent => one(field, dice, depth),
-            (Cardinality::One, _) => continue,
-            (_, Presence::Always) if is_absent => Value::Null,
+            (_, Presence::Always | Presence::Nullable) if is_absent => Value::Null,
             _ if is_absent => continue,
+            (Cardinality::One, _) => one(field, dice, depth),
             (Cardinality::List, _) => (0..=dice.below(2))
                 .map(|_| one(field, dice, depth + 1))
                 .collect(),

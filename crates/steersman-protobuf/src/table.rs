@@ -4,7 +4,8 @@
 //! `number:name=kind`, in the order of their numbers.
 //!
 //! - A mark after the name of a field says how Go's JSON and Go's protobuf treat an empty value ([`Presence`]): `*` for
-//!   a pointer, `!` for a value that is always written, none for a value that JSON leaves out.
+//!   a pointer, `?` for a pointer that is always written, `!` for a value that is always written, none for a value that
+//!   JSON leaves out.
 //! - A field without a name is an embedded message: its fields are members of the owner.
 //! - A kind that contains a dot is a message. `[]` before the kind makes the field a list, `{}` a map with string keys.
 
@@ -50,6 +51,8 @@ pub(crate) enum Presence {
     Omitted,
     /// A pointer: an absent value is absent in both, and a zero is a zero in both.
     Pointer,
+    /// A pointer without `omitempty`: an absent value is absent in protobuf, and `null` in JSON.
+    Nullable,
     /// A value that is in both. An empty list or map is absent in protobuf, and `null` in JSON.
     Always,
 }
@@ -141,18 +144,8 @@ impl Message {
     /// Returns whether the zero of a field differs from an absent field; `false` for an unknown field.
     #[must_use]
     pub fn keeps_zero(&'static self, field: &str) -> bool {
-        self.presence(field)
-            .is_some_and(|found| found != Presence::Omitted)
-    }
-
-    /// Returns whether a field is a pointer in Go; `false` for an unknown field.
-    #[must_use]
-    pub fn is_pointer(&'static self, field: &str) -> bool {
-        self.presence(field) == Some(Presence::Pointer)
-    }
-
-    fn presence(&'static self, field: &str) -> Option<Presence> {
-        self.member(field).map(|found| found.presence)
+        let found = self.member(field);
+        found.is_some_and(|found| found.presence != Presence::Omitted)
     }
 
     /// Returns all fields in the order of their numbers.
@@ -225,7 +218,8 @@ fn message(line: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) ->
     for (index, field) in fields.iter().enumerate() {
         by_number[field.number as usize] = u8::try_from(index + 1).unwrap_or_default();
         // The fields of an embedded message belong to its owner, which may have some of them always.
-        if field.presence == Presence::Always || field.name.is_empty() {
+        let is_written = matches!(field.presence, Presence::Always | Presence::Nullable);
+        if is_written || field.name.is_empty() {
             always |= 1 << index;
         }
     }
@@ -270,6 +264,8 @@ fn field(word: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) -> O
     };
     let (name, presence) = if let Some(name) = name.strip_suffix('*') {
         (name, Presence::Pointer)
+    } else if let Some(name) = name.strip_suffix('?') {
+        (name, Presence::Nullable)
     } else if let Some(name) = name.strip_suffix('!') {
         (name, Presence::Always)
     } else {

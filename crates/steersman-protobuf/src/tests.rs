@@ -83,7 +83,7 @@ fn zeros_are_kept_where_go_has_a_pointer() {
         found,
         json!({
             "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {}, "status": {},
-            "spec": { "replicas": 0, "strategy": {}, "template": template },
+            "spec": { "replicas": 0, "selector": null, "strategy": {}, "template": template },
         })
     );
     // PersistentVolumeClaimSpec: no class is another wish than none.

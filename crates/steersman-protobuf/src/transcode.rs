@@ -215,11 +215,11 @@ impl JsonWriter<'_> {
                 self.null(field.name);
                 Ok(())
             }
-            (Cardinality::One, kind) => {
+            (Cardinality::One, kind) if field.presence != Presence::Nullable => {
                 self.member(field, empty);
                 self.value(field, Content::nothing(kind), depth)
             }
-            (Cardinality::List | Cardinality::Map, _) => {
+            _ => {
                 self.member(field, empty);
                 self.null(field.name);
                 Ok(())

@@ -105,6 +105,7 @@ impl Decoder {
                 return self.read(part.message(), &[], into, depth + 1);
             }
             (Cardinality::One, FieldKind::Bytes) => Value::Null,
+            (Cardinality::One, _) if field.presence == Presence::Nullable => Value::Null,
             (Cardinality::One, kind) => self.value(field, Content::nothing(kind), depth)?,
             (Cardinality::List | Cardinality::Map, _) => Value::Null,
         };

@@ -3,6 +3,7 @@
 
 mod table;
 mod go;
+mod base64;
 mod decode;
 mod zeros;
 mod openapi;
@@ -17,7 +18,7 @@ pub use decode::{decode, decode_metadata};
 pub use go::type_word;
 pub use openapi::{describe, describe_metadata, describe_named};
 use table::{Node, Type};
-pub use zeros::{drop_zeros, write_required};
+pub use zeros::{drop_zeros, has_empty, write_always};
 
 /// The type of one value in an object. It borrows the schema and is cheap to copy.
 #[derive(Debug, Clone, Copy)]
@@ -25,8 +26,8 @@ pub struct TypeRef<'a>(View<'a>);
 
 #[derive(Debug, Clone, Copy)]
 enum View<'a> {
-    /// A built-in struct.
-    Struct(&'static Type),
+    /// A built-in struct, and whether it has one owner.
+    Struct(&'static Type, bool),
     /// A scalar, list or map in a built-in struct.
     Node(&'static Node),
     /// A value that a custom schema describes. `root` marks the object itself or an embedded
@@ -111,13 +112,13 @@ impl<'a> TypeRef<'a> {
             return Self(View::Custom { schema, root: true });
         }
         let found = table::kind(&resource.api_version(), &resource.kind);
-        found.map_or(Self::untyped(), |found| Self(View::Struct(found)))
+        found.map_or(Self::untyped(), Self::built_in_struct)
     }
 
     /// Returns the type of a built-in kind, for instance `autoscaling/v1` and `Scale`.
     #[must_use]
     pub fn built_in(api_version: &str, kind: &str) -> Option<TypeRef<'static>> {
-        table::kind(api_version, kind).map(|found| TypeRef(View::Struct(found)))
+        table::kind(api_version, kind).map(TypeRef::built_in_struct)
     }
 
     /// Returns the type that a custom schema describes. `root` marks the object itself or an
@@ -138,7 +139,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         match self.0 {
-            View::Struct(found) => found.name.rsplit('.').next(),
+            View::Struct(found, _) => found.name.rsplit('.').next(),
             _ => None,
         }
     }
@@ -154,7 +155,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn shape(self) -> Shape {
         match self.0 {
-            View::Struct(_) => Shape::Struct,
+            View::Struct(..) => Shape::Struct,
             View::Node(Node::Scalar(scalar)) => Shape::Scalar(*scalar),
             View::Node(Node::Int32) => Shape::Scalar(Scalar::Integer),
             View::Node(Node::List { .. }) => Shape::List,
@@ -169,7 +170,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn field(self, name: &str) -> Option<Self> {
         match self.0 {
-            View::Struct(found) => found.fields.get(name).map(Self::node),
+            View::Struct(found, _) => found.fields.get(name).map(Self::node),
             View::Node(Node::Map { values, .. }) => Some(Self::node(values)),
             View::Node(Node::Any) => Some(self),
             View::Any { .. } => Some(self),
@@ -182,7 +183,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn declares(self, name: &str) -> bool {
         match self.0 {
-            View::Struct(found) => found.fields.contains_key(name),
+            View::Struct(found, _) => found.fields.contains_key(name),
             View::Custom { schema, root } => {
                 schema.properties.contains_key(name)
                     || (root && matches!(name, "apiVersion" | "kind" | "metadata"))
@@ -222,7 +223,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn map_kind(self) -> MapKind {
         let atomic = match self.0 {
-            View::Struct(found) => found.atomic,
+            View::Struct(_, atomic) => atomic,
             View::Node(Node::Map { atomic, .. }) => *atomic,
             View::Node(_) => true,
             View::Any { granular } => !granular,
@@ -259,10 +260,14 @@ impl<'a> TypeRef<'a> {
         }
     }
 
+    fn built_in_struct(found: &'static Type) -> Self {
+        Self(View::Struct(found, found.atomic))
+    }
+
     fn node(node: &'static Node) -> Self {
         match node {
             Node::Ref(named) => match named.ty() {
-                Some(found) => Self(View::Struct(found)),
+                Some(found) => Self(View::Struct(found, found.atomic && !named.granular)),
                 None => Self(View::Any { granular: false }),
             },
             Node::Any => Self(View::Any { granular: false }),
@@ -314,7 +319,7 @@ fn custom_field<'a>(schema: &'a Structural, root: bool, name: &str) -> Option<Ty
 impl TypeRef<'_> {
     /// Returns the type of `metadata`, which is the same for all objects.
     fn metadata() -> Option<Self> {
-        table::named("meta.v1.ObjectMeta").map(|found| Self(View::Struct(found)))
+        table::named("meta.v1.ObjectMeta").map(Self::built_in_struct)
     }
 }
 

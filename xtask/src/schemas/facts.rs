@@ -40,6 +40,9 @@ pub(super) const ATOMIC: &[&str] = &[
     "rbac.v1.Subject",
 ];
 
+/// Fields whose members each have their own owner although their type has one owner: `+structType=granular`.
+pub(super) const GRANULAR: &[(&str, &str)] = &[("core.v1.PersistentVolumeSpec", "claimRef")];
+
 /// Lists with other rules than the merge code has: the type, the JSON name of the field, and the
 /// content of the brackets in the table.
 pub(super) const LISTS: &[(&str, &str, &str)] = &[

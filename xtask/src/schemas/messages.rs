@@ -90,7 +90,8 @@ pub(super) fn write(types: &str, go: &GoTypes) -> Result<String, String> {
     Ok(format!("{HEADER}{}\n", lines.join("\n")))
 }
 
-/// Returns the mark of a field: `*` for a pointer, and `!` for a value that Go's JSON always has.
+/// Returns the mark of a field: `*` for a pointer, `?` for a pointer that Go's JSON always has, and `!` for another value
+/// that Go's JSON always has.
 fn mark(field: &GoField, kind: &str) -> &'static str {
     // `omitempty` has no effect on structs.
     let is_struct = kind.contains('.')
@@ -102,7 +103,8 @@ fn mark(field: &GoField, kind: &str) -> &'static str {
     let omits = field.omitzero || (field.omitempty && (!is_struct || repeated));
     match () {
         () if field.json.is_empty() => "",
-        () if field.ty.starts_with('*') => "*",
+        () if field.ty.starts_with('*') && (field.omitempty || field.omitzero) => "*",
+        () if field.ty.starts_with('*') => "?",
         () if omits => "",
         () => "!",
     }
@@ -167,6 +169,7 @@ mod tests {
         let go = GoTypes::default();
         for (ty, omitempty, omitzero, wanted) in [
             ("*string", true, false, "*"),
+            ("*string", false, false, "?"),
             ("string", true, false, ""),
             ("string", false, false, "!"),
             ("[]string", false, false, "!"),

@@ -56,7 +56,9 @@ fn is_root(found: &Struct) -> bool {
 
 /// Checks that the types and fields in facts.rs exist.
 fn check_facts(lines: &BTreeMap<String, String>) -> Result<(), String> {
-    for (name, field, _) in facts::LISTS {
+    let lists = facts::LISTS.iter().map(|(name, field, _)| (name, field));
+    let granular = facts::GRANULAR.iter().map(|(name, field)| (name, field));
+    for (name, field) in lists.chain(granular) {
         let line = lines.get(*name).map(String::as_str).unwrap_or_default();
         if !line.contains(&format!(" {field}:")) {
             return Err(format!("facts.rs: {name} has no field {field}"));
@@ -97,6 +99,12 @@ fn line<'a>(structs: &'a Structs, found: &'a Struct) -> Result<(String, Vec<&'a 
             None => (field.kind.as_str(), field.name != "metadata"),
         };
         let kind = kind_of(structs, &name, json, field, kind, &mut named)?;
+        let is_granular = facts::GRANULAR.contains(&(name.as_str(), json.as_str()));
+        let kind = if is_granular {
+            format!("~{kind}")
+        } else {
+            kind
+        };
         let mark = if required { "!" } else { "" };
         fields.insert(format!("{json}{mark}"), kind);
     }

@@ -12,11 +12,11 @@ type Written = Result<(), String>;
 
 /// Writes an absent member: nothing for a pointer, a list or a map, and else the zero of its type.
 pub(super) fn zero(field: &'static Field, out: &mut FieldWriter<'_>, depth: usize) -> Written {
-    if field.presence == Presence::Pointer || field.shape != Cardinality::One {
-        return Ok(());
-    }
-    // An unset slice is absent.
-    if field.kind == FieldKind::Bytes {
+    // An unset slice of bytes is absent, too.
+    let is_absent = matches!(field.presence, Presence::Pointer | Presence::Nullable)
+        || field.shape != Cardinality::One
+        || field.kind == FieldKind::Bytes;
+    if is_absent {
         return Ok(());
     }
     zero_value(field, field.number, out, depth)

@@ -1,13 +1,15 @@
 //! Machine: decodes a built-in object as Go does: refuses values of a wrong JSON type, drops
 //! unknown fields.
 
-use base64::Engine as _;
+use ::base64::Engine as _;
+use ::base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use steersman_text::quantity::Quantity;
 use steersman_text::times;
 
 use super::Scalar;
+use super::base64;
 use super::go;
 use super::table::{self, Node, Type};
 
@@ -252,8 +254,9 @@ impl Decoder {
             }
             Scalar::Bytes if value.is_string() => {
                 let text = value.as_str().unwrap_or_default();
-                if let Some(why) = not_base64(text) {
-                    self.fail(why);
+                match base64::decode(text) {
+                    Ok(bytes) => *value = Value::String(STANDARD.encode(bytes)),
+                    Err(at) => self.fail(format!("illegal base64 data at input byte {at}")),
                 }
             }
             Scalar::Time => self.time(value, at),
@@ -349,22 +352,6 @@ fn fits(node: &Node, value: &Value) -> bool {
         Node::Int32 => number.is_some_and(|number| i32::try_from(number).is_ok()),
         _ => number.is_some(),
     }
-}
-
-fn not_base64(text: &str) -> Option<String> {
-    // Go skips line breaks before it decodes base64.
-    let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
-    let error = base64::engine::general_purpose::STANDARD
-        .decode(&text)
-        .err()?;
-    let at = match error {
-        base64::DecodeError::InvalidByte(at, _) | base64::DecodeError::InvalidLastSymbol(at, _) => {
-            at
-        }
-        // Go reports the offset of the incomplete group of four characters.
-        _ => text.len() - text.len() % 4,
-    };
-    Some(format!("illegal base64 data at input byte {at}"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! `field:type`. The name of a required field ends in `!`. A type is one of:
 //!
 //! - a scalar, for instance `string`,
-//! - the name of another type, which contains a dot,
+//! - the name of another type, which contains a dot, after `~` if each field of the value has its own owner although
+//!   the type has one owner,
 //! - `[…]type`, a list. The brackets hold nothing (atomic), `set`, or `map:` and the keys, with a
 //!   default as `key=default`. If a strategic merge patch does not follow from that, `|` and one of
 //!   `replace`, `union` and `by:` with the merge key come next.
@@ -54,6 +55,8 @@ pub(super) enum Node {
 #[derive(Debug)]
 pub(super) struct Named {
     pub(super) name: &'static str,
+    /// Whether each field has its own owner, whatever the type says.
+    pub(super) granular: bool,
     found: OnceLock<Option<&'static Type>>,
 }
 
@@ -84,9 +87,10 @@ pub(super) struct Table {
 }
 
 impl Named {
-    fn new(name: &'static str) -> Self {
+    fn new(text: &'static str) -> Self {
         Self {
-            name,
+            name: text.trim_start_matches('~'),
+            granular: text.starts_with('~'),
             found: OnceLock::new(),
         }
     }

@@ -1,8 +1,8 @@
 //! Machine: drops and adds members of an object as Go's encoder does. Go omits zeros that it cannot
-//! distinguish from absent members, and always writes required members.
+//! distinguish from absent members, and writes members without `omitempty` always.
 
-use serde_json::{Map, Value, json};
-use steersman_protobuf::Message;
+use serde_json::{Map, Value};
+use steersman_protobuf::{Message, complete_object};
 
 use super::Scalar;
 use super::table::{self, Node, Type};
@@ -13,53 +13,71 @@ pub fn drop_zeros(api_version: &str, kind: &str, object: &mut Value) {
     if let (Some(ty), Some(members)) = (table::kind(api_version, kind), object.as_object_mut()) {
         for (name, value) in members.iter_mut() {
             if name != "metadata" {
-                walk(ty.fields.get(name.as_str()), value, retain);
+                walk(ty.fields.get(name.as_str()), value);
             }
         }
         retain(ty, members);
     }
 }
 
-/// Adds the absent required members of an object and of its structs, with Go's zero of their types.
-/// Leaves `metadata` unchanged.
-pub fn write_required(api_version: &str, kind: &str, object: &mut Value) {
-    if let (Some(ty), Some(members)) = (table::kind(api_version, kind), object.as_object_mut()) {
-        for (name, value) in members.iter_mut() {
-            if name != "metadata" {
-                walk(ty.fields.get(name.as_str()), value, write_in);
-            }
+/// Returns whether an object has an empty list or map outside `metadata`. Go distinguishes them from absent ones until
+/// the object is stored.
+#[must_use]
+pub fn has_empty(api_version: &str, kind: &str, object: &Value) -> bool {
+    let (Some(ty), Some(members)) = (table::kind(api_version, kind), object.as_object()) else {
+        return false;
+    };
+    let mut members = members.iter().filter(|(name, _)| *name != "metadata");
+    members.any(|(name, value)| is_or_has_empty(ty.fields.get(name.as_str()), value))
+}
+
+fn is_or_has_empty(node: Option<&'static Node>, value: &Value) -> bool {
+    match (node, value) {
+        (Some(Node::Ref(named)), Value::Object(members)) => named.ty().is_some_and(|ty| {
+            let mut members = members.iter();
+            members.any(|(name, value)| is_or_has_empty(ty.fields.get(name.as_str()), value))
+        }),
+        (Some(Node::List { items, .. }), Value::Array(list)) => {
+            list.is_empty() || list.iter().any(|item| is_or_has_empty(Some(items), item))
         }
-        for name in &ty.required {
-            if *name != "metadata" {
-                write_member(ty, name, members);
-            }
+        (Some(Node::Map { values, .. }), Value::Object(members)) => {
+            let mut inside = members.values();
+            members.is_empty() || inside.any(|value| is_or_has_empty(Some(values), value))
         }
+        _ => false,
     }
 }
 
-/// A function that changes the members of one struct of the given type.
-type Each = fn(&'static Type, &mut Map<String, Value>);
+/// Adds the absent members of an object and of its parts that Go writes even if they are not set, with the zero of
+/// their types (SRV-KIND-3). Leaves `metadata` unchanged.
+pub fn write_always(api_version: &str, kind: &str, object: &mut Value) {
+    if let (Some(message), Some(members)) =
+        (Message::of_kind(api_version, kind), object.as_object_mut())
+    {
+        complete_object(message, members);
+    }
+}
 
-/// Calls `each` for every struct in a value, outer structs first.
-fn walk(node: Option<&'static Node>, value: &mut Value, each: Each) {
+/// Drops the zeros of every struct in a value, outer structs first.
+fn walk(node: Option<&'static Node>, value: &mut Value) {
     match (node, value) {
         (Some(Node::Ref(named)), Value::Object(members)) => {
             let Some(ty) = named.ty() else {
                 return;
             };
-            each(ty, members);
+            retain(ty, members);
             for (name, value) in members.iter_mut() {
-                walk(ty.fields.get(name.as_str()), value, each);
+                walk(ty.fields.get(name.as_str()), value);
             }
         }
         (Some(Node::List { items, .. }), Value::Array(list)) => {
             for item in list {
-                walk(Some(items), item, each);
+                walk(Some(items), item);
             }
         }
         (Some(Node::Map { values, .. }), Value::Object(members)) => {
             for value in members.values_mut() {
-                walk(Some(values), value, each);
+                walk(Some(values), value);
             }
         }
         _ => {}
@@ -76,12 +94,9 @@ fn retain(ty: &'static Type, members: &mut Map<String, Value>) {
         if let (Node::List { .. }, Value::Array(list)) = (node, &*value) {
             return !list.is_empty();
         }
-        if ty.required.contains(&name.as_str()) {
-            return true;
-        }
         let zero = match (node, &*value) {
             (Node::Map { .. }, Value::Object(members)) => return !members.is_empty(),
-            (Node::Scalar(Scalar::String), Value::String(text)) => text.is_empty(),
+            (Node::Scalar(Scalar::String | Scalar::Bytes), Value::String(text)) => text.is_empty(),
             (Node::Scalar(Scalar::Boolean), Value::Bool(on)) => !on,
             (Node::Int32 | Node::Scalar(Scalar::Integer), Value::Number(number)) => {
                 number.as_i64() == Some(0)
@@ -92,36 +107,10 @@ fn retain(ty: &'static Type, members: &mut Map<String, Value>) {
     });
 }
 
-fn write_in(ty: &'static Type, members: &mut Map<String, Value>) {
-    for name in &ty.required {
-        write_member(ty, name, members);
-    }
-}
-
-fn write_member(ty: &'static Type, name: &str, members: &mut Map<String, Value>) {
-    // An absent pointer differs from an empty value.
-    let is_pointer = Message::named(ty.name).is_some_and(|message| message.is_pointer(name));
-    if members.contains_key(name) || is_pointer {
-        return;
-    }
-    let zero = match ty.fields.get(name) {
-        Some(Node::Scalar(Scalar::String)) => json!(""),
-        Some(Node::Scalar(Scalar::Boolean)) => json!(false),
-        Some(Node::Int32 | Node::Scalar(Scalar::Integer | Scalar::IntOrString)) => json!(0),
-        Some(Node::Scalar(Scalar::Quantity)) => json!("0"),
-        Some(Node::List { .. } | Node::Scalar(Scalar::Time)) => Value::Null,
-        Some(Node::Ref(_)) => {
-            let mut made = json!({});
-            walk(ty.fields.get(name), &mut made, write_in);
-            made
-        }
-        _ => return,
-    };
-    members.insert(name.to_owned(), zero);
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -146,16 +135,23 @@ mod tests {
     }
 
     #[test]
-    fn absent_required_members_are_added() {
+    fn members_that_go_always_writes_are_added() {
         let mut binding = json!({"subjects": [{"kind": "User"}]});
-        write_required("rbac.authorization.k8s.io/v1", "RoleBinding", &mut binding);
+        write_always("rbac.authorization.k8s.io/v1", "RoleBinding", &mut binding);
         assert_eq!(
             binding,
-            json!({"roleRef": {"kind": "", "name": ""},
+            json!({"roleRef": {"apiGroup": "", "kind": "", "name": ""},
                 "subjects": [{"kind": "User", "name": ""}]})
         );
+        let mut claim = json!({"spec": {"dataSource": {"kind": "K", "name": "n"}}});
+        write_always("v1", "PersistentVolumeClaim", &mut claim);
+        assert_eq!(
+            claim,
+            json!({"spec": {"dataSource": {"apiGroup": null, "kind": "K", "name": "n"}, "resources": {}},
+                "status": {}})
+        );
         let mut node = json!({"spec": {}});
-        write_required("storage.k8s.io/v1", "CSINode", &mut node);
+        write_always("storage.k8s.io/v1", "CSINode", &mut node);
         assert_eq!(node, json!({"spec": {"drivers": null}}));
     }
 }
