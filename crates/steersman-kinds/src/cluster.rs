@@ -120,6 +120,10 @@ fn node_defaults(object: &mut Value) {
             put(spec, "podCIDR", first);
         }
     }
+    let capacity = object["status"]["capacity"].clone();
+    if let (true, Some(status)) = (capacity.is_object(), given(object, "status")) {
+        set(status, "allocatable", capacity);
+    }
 }
 
 fn node(object: &Value, old: Option<&Value>) -> Errors {

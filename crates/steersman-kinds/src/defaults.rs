@@ -1,31 +1,15 @@
 //! Machine: fills in the defaults of built-in objects, and brings the objects into their stored
 //! form.
 
-mod absent;
-
-use serde_json::{Value, json};
+use serde_json::Value;
 use steersman_schema::resource::Resource;
 use steersman_schema::{events, types};
 
 use crate as kinds;
-use crate::fields::fill::set;
 
 /// Fills in a built-in object's defaults and brings the object into its stored form. Applies to
 /// creates and updates. Fields that depend on the server's state are set by the registry.
 pub fn apply(resource: &Resource, object: &mut Value) {
-    for part in ["data", "binaryData"] {
-        // A null in a map of strings becomes the empty string, not an absent member.
-        for value in object
-            .get_mut(part)
-            .and_then(Value::as_object_mut)
-            .into_iter()
-            .flatten()
-        {
-            if value.1.is_null() {
-                *value.1 = json!("");
-            }
-        }
-    }
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("apiextensions.k8s.io", _) => {
             drop_nulls(object);
@@ -33,28 +17,18 @@ pub fn apply(resource: &Resource, object: &mut Value) {
         }
         ("", "Event") => events::complete_core(object),
         ("events.k8s.io", "Event") => events::complete_newer(object),
-        _ => drop_nulls(object),
+        _ => {}
     }
     let is_event = resource.kind == "Event";
     let version = resource.api_version();
     if !is_event {
         types::drop_zeros(&version, &resource.kind, object);
     }
-    absent::lists(resource, object);
     if let Some(kind) = kinds::of(resource) {
         (kind.defaults)(object);
     }
-    match (resource.group.as_str(), resource.kind.as_str()) {
-        ("", "Pod") => absent::container_statuses(object),
-        ("", "Node") => absent::node(object),
-        _ => {}
-    }
-    if resource.status {
-        set(object, "status", json!({}));
-    }
-    absent::times_of_conditions(resource, object);
     if !is_event {
-        types::write_required(&version, &resource.kind, object);
+        types::write_always(&version, &resource.kind, object);
     }
 }
 
@@ -73,6 +47,8 @@ fn drop_nulls(value: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use steersman_schema::builtin::built_in;
 
@@ -88,7 +64,7 @@ mod tests {
             "Deployment",
             json!({"metadata": {"name": "d"}, "spec": {
                 "selector": {"matchLabels": {"app": "d"}},
-                "template": {"metadata": {"creationTimestamp": null, "labels": {"app": "d"}},
+                "template": {"metadata": {"labels": {"app": "d"}},
                     "spec": {"containers": [{"name": "a", "image": "img:1"}]}}}}),
         );
         assert_eq!(

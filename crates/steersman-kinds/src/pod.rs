@@ -11,6 +11,7 @@ mod containers;
 mod spec;
 mod update;
 mod resize;
+mod image;
 mod defaults;
 mod status;
 mod overlaps;

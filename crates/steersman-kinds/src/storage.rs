@@ -57,9 +57,9 @@ pub(super) const ATTRIBUTES_CLASS: Kind = Kind {
 pub(super) const DRIVER: Kind = Kind {
     defaults: driver_defaults,
     prepare: |object, old| {
-        // The generation of a new object is one. A change of a mutable field raises the generation.
+        // A new object has no generation. A change of a mutable field raises the generation.
         let raised = match old {
-            None => 1,
+            None => return,
             Some(old) if old["spec"] == object["spec"] => return,
             Some(old) => {
                 let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();

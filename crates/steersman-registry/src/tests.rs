@@ -22,6 +22,7 @@ mod field_owners;
 mod garbage_collector;
 mod hostile;
 mod kinds;
+mod stored_forms;
 mod mistakes;
 mod ownership;
 mod policy_parameters;

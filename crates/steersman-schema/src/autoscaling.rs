@@ -375,7 +375,13 @@ pub fn to_v2(shown: &Value) -> Value {
             status.remove("currentReplicas");
         }
     }
-    if let Some(metadata) = stored.get_mut("metadata").and_then(Value::as_object_mut)
+    drop_annotations(&mut stored);
+    stored
+}
+
+/// Removes the four annotations, which an object of the stored version never has.
+pub fn drop_annotations(autoscaler: &mut Value) {
+    if let Some(metadata) = members(autoscaler, "metadata")
         && let Some(annotations) = metadata
             .get_mut("annotations")
             .and_then(Value::as_object_mut)
@@ -387,7 +393,6 @@ pub fn to_v2(shown: &Value) -> Value {
             metadata.remove("annotations");
         }
     }
-    stored
 }
 
 /// Returns the v2 metric for a target CPU utilization, in per cent.

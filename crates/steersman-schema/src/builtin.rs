@@ -154,10 +154,11 @@ fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
         conversion: None,
         terminating: false,
         built_in: true,
-        generation: match (has('g'), has('G')) {
-            (true, _) => Generation::Spec,
-            (_, true) => Generation::OutsideMetadata,
-            _ => Generation::Unmanaged,
+        generation: match () {
+            () if has('g') => Generation::Spec,
+            () if has('G') => Generation::OutsideMetadata,
+            () if has('L') => Generation::OutsideMetadataOrLabels,
+            () => Generation::Unmanaged,
         },
         delete_returns_object: has('o'),
         create_on_update: has('u'),

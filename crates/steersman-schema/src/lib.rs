@@ -22,4 +22,5 @@ pub mod subresources;
 pub mod events;
 pub mod autoscaling;
 pub mod signing_request;
+pub mod key_pair;
 pub mod authorities;

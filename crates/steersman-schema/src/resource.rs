@@ -160,6 +160,8 @@ pub enum Generation {
     /// Starts at 1 and grows with every change outside `metadata` and, where the kind has a
     /// status subresource, `status`.
     OutsideMetadata,
+    /// As [`Self::OutsideMetadata`], and grows with every change of the labels.
+    OutsideMetadataOrLabels,
 }
 
 /// The message format for an unknown field label, which depends on the group version.

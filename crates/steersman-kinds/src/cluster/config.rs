@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
+use steersman_schema::key_pair;
 use steersman_text::json::parse as parse_json;
 
 use crate::Kind;
@@ -24,8 +25,22 @@ pub(crate) const CONFIG_MAP: Kind = Kind {
 pub(crate) const SECRET: Kind = Kind {
     defaults: secret_defaults,
     validate: secret,
+    warnings: |new, _| secret_warnings(new),
     ..Kind::PLAIN
 };
+
+/// Warns of a TLS Secret whose certificate and key do not belong together. Upstream: `warningsForSecret`.
+fn secret_warnings(new: &Value) -> Vec<String> {
+    if new["type"] != "kubernetes.io/tls" {
+        return Vec::new();
+    }
+    let bytes = |key: &str| {
+        let text = new["data"][key].as_str().unwrap_or_default();
+        STANDARD.decode(text).unwrap_or_default()
+    };
+    let checked = key_pair::check(&bytes("tls.crt"), &bytes("tls.key"));
+    checked.err().into_iter().collect()
+}
 
 pub(crate) const SERVICE_ACCOUNT: Kind = Kind {
     prepare: |account, _| {

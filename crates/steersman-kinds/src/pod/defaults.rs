@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::image;
 use crate::fields::fill::{list, part, set};
 use crate::storage::claim;
 
@@ -218,12 +219,14 @@ fn request_limits_of_pod(pod: &mut Value) {
     }
 }
 
-/// Returns the default pull policy of an image: `Always` with the tag `latest` or without a tag,
-/// unless the image has a digest.
-fn pull_policy(image: &str) -> &'static str {
-    let name = image.rsplit('/').next().unwrap_or_default();
-    let moving = !image.contains('@') && (!name.contains(':') || name.ends_with(":latest"));
-    if moving { "Always" } else { "IfNotPresent" }
+/// Returns the default pull policy of an image: `Always` with the tag `latest`, which is also the
+/// default tag. Upstream: `SetDefaults_Container`.
+fn pull_policy(name: &str) -> &'static str {
+    if image::tag(name) == "latest" {
+        "Always"
+    } else {
+        "IfNotPresent"
+    }
 }
 
 fn container(container: &mut Value) {

@@ -71,6 +71,10 @@ fn defaults(object: &mut Value) {
             }
         }
     } else {
+        autoscaling::drop_annotations(object);
+        let Some(spec) = given(object, "spec") else {
+            return;
+        };
         if lacks(spec, "metrics") {
             put(spec, "metrics", json!([autoscaling::processor(&json!(80))]));
         }

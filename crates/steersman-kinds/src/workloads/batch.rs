@@ -11,7 +11,7 @@ use steersman_text::names;
 use crate::Kind;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
-use crate::fields::fill::{part, put, set};
+use crate::fields::fill::{lacks, part, put, set};
 use crate::fields::reference;
 use crate::fields::selector;
 use crate::pod;
@@ -70,12 +70,6 @@ fn job_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
 }
 
 fn job_defaults(object: &mut Value) {
-    let labels = object.pointer("/spec/template/metadata/labels").cloned();
-    if let Some(labels) = labels
-        && let Some(metadata) = part(object, "metadata")
-    {
-        set(metadata, "labels", labels);
-    }
     let Some(spec) = part(object, "spec") else {
         return;
     };
@@ -138,11 +132,22 @@ fn prepare_job(new: &mut Value, old: Option<&Value>) {
         if let Some(spec) = new.get_mut("spec") {
             set(spec, "selector", old["spec"]["selector"].clone());
         }
-        return;
+    } else if new["spec"]["manualSelector"] != true {
+        select_own_pods(new);
     }
-    if new["spec"]["manualSelector"] == true {
-        return;
+    // A Job without labels has the labels of its template, with those of the selector.
+    let labels = new["spec"]["template"]["metadata"]["labels"].clone();
+    if lacks(&new["metadata"], "labels")
+        && labels.is_object()
+        && let Some(metadata) = part(new, "metadata")
+    {
+        put(metadata, "labels", labels);
     }
+}
+
+/// Labels the template of a Job with the Job's uid and name, and selects Pods by the uid. Upstream:
+/// `generateSelector`.
+fn select_own_pods(new: &mut Value) {
     let uid = new["metadata"]["uid"]
         .as_str()
         .unwrap_or_default()
@@ -167,11 +172,6 @@ fn prepare_job(new: &mut Value, old: Option<&Value>) {
         for (label, by_uid) in LABELS {
             set(labels, label, json!(if by_uid { &uid } else { &name }));
         }
-    }
-    // A Job without labels has the labels of its template.
-    let labels = new["spec"]["template"]["metadata"]["labels"].clone();
-    if let Some(metadata) = new.get_mut("metadata") {
-        set(metadata, "labels", labels);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fields::fill::{list, part, set};
+use crate::fields::fill::{given, lacks, list, part, set};
 use crate::pod;
 use crate::storage::claim;
 
@@ -71,9 +71,13 @@ pub(super) fn stateful_set(object: &mut Value) {
             set(policy, "whenScaled", json!("Retain"));
         }
         if let Some(strategy) = part(spec, "updateStrategy") {
-            set(strategy, "type", json!("RollingUpdate"));
+            // A strategy with a type has no default for the struct of the type.
+            if lacks(strategy, "type") {
+                set(strategy, "type", json!("RollingUpdate"));
+                part(strategy, "rollingUpdate");
+            }
             if strategy["type"] == "RollingUpdate"
-                && let Some(rolling) = part(strategy, "rollingUpdate")
+                && let Some(rolling) = given(strategy, "rollingUpdate")
             {
                 set(rolling, "partition", json!(0));
             }

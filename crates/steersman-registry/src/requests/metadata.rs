@@ -175,25 +175,56 @@ fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<Fiel
     errors
 }
 
+/// Kinds whose strategies compare with `reflect.DeepEqual`, which distinguishes an empty list from the absent list that
+/// is stored: a write with an empty list or map raises the generation. The other strategies compare with
+/// `Semantic.DeepEqual`.
+const COUNTING_EMPTY: [(&str, &str); 3] = [
+    ("networking.k8s.io", "NetworkPolicy"),
+    (
+        "admissionregistration.k8s.io",
+        "MutatingWebhookConfiguration",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "ValidatingWebhookConfiguration",
+    ),
+];
+
+/// Returns whether an update with this object, as it was sent, raises the generation because of an empty list or map.
+pub(crate) fn counts_empty(resource: &Resource, sent: &Value) -> bool {
+    let is_counting = |(group, kind): &(&str, &str)| resource.built_in && resource.is(group, kind);
+    COUNTING_EMPTY.iter().any(is_counting)
+        && types::has_empty(&resource.api_version(), &resource.kind, sent)
+}
+
 /// Raises the generation if the desired state changed, and only then (SRV-REG-3).
-pub(crate) fn raise_generation(resource: &Resource, new: &mut Value, old: &Value) {
-    let changed = match resource.generation {
-        Generation::Unmanaged => false,
-        Generation::Spec => new["spec"] != old["spec"],
-        Generation::OutsideMetadata => {
-            let empty = Map::new();
-            let ignored = |name: &str| {
-                matches!(name, "metadata" | "apiVersion" | "kind")
-                    || (name == "status" && resource.status)
-            };
-            let outside = |object: &Value| {
-                let members = object.as_object().unwrap_or(&empty).clone();
-                let kept = members.into_iter().filter(|(name, _)| !ignored(name));
-                kept.collect::<Map<String, Value>>()
-            };
-            outside(new) != outside(old)
-        }
-    };
+pub(crate) fn raise_generation(
+    resource: &Resource,
+    new: &mut Value,
+    old: &Value,
+    sends_empty: bool,
+) {
+    let changed = sends_empty
+        || match resource.generation {
+            Generation::Unmanaged => false,
+            Generation::Spec => new["spec"] != old["spec"],
+            Generation::OutsideMetadata | Generation::OutsideMetadataOrLabels => {
+                let empty = Map::new();
+                let ignored = |name: &str| {
+                    matches!(name, "metadata" | "apiVersion" | "kind")
+                        || (name == "status" && resource.status)
+                };
+                let outside = |object: &Value| {
+                    let members = object.as_object().unwrap_or(&empty).clone();
+                    let kept = members.into_iter().filter(|(name, _)| !ignored(name));
+                    kept.collect::<Map<String, Value>>()
+                };
+                let labels = |object: &Value| object["metadata"]["labels"].clone();
+                outside(new) != outside(old)
+                    || (resource.generation == Generation::OutsideMetadataOrLabels
+                        && labels(new) != labels(old))
+            }
+        };
     if changed {
         let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
         let generation = json!(generation.saturating_add(1));

@@ -383,6 +383,9 @@ impl Registry {
         match (resource.group.as_str(), resource.kind.as_str()) {
             ("", "PersistentVolumeClaim") => self.protect(object, "kubernetes.io/pvc-protection"),
             ("", "PersistentVolume") => self.protect(object, "kubernetes.io/pv-protection"),
+            ("storage.k8s.io", "VolumeAttributesClass") => {
+                self.protect(object, "kubernetes.io/vac-protection");
+            }
             ("", "Node") => taint(object),
             ("", "Service") => self.address_service(object, None)?,
             _ => {}

@@ -286,6 +286,7 @@ impl Registry {
         let shown = self.present(resource, stored)?;
         let old = shown.lean();
         let named = managed::named_beside(resource, write.subresource, &new);
+        let sends_empty = metadata::counts_empty(resource, &new);
         let mut merged = subresource_fields::complete(resource, write.subresource, new, old);
         self.prepare(write, &mut merged, old)?;
         let face = (*resource, write.subresource);
@@ -315,7 +316,7 @@ impl Registry {
         self.note_warnings(warnings);
         // A write of the status never changes the spec.
         if write.subresource != Subresource::Status {
-            metadata::raise_generation(resource, &mut merged, old);
+            metadata::raise_generation(resource, &mut merged, old, sends_empty);
         }
         self.admit_limits(&write.admission, &merged, Some(old))?;
         self.admit_changed(write, &merged, &shown)?;
