@@ -222,10 +222,8 @@ impl TurnContext<'_> {
         };
         if self.is_due(key, facts, duration) {
             let pods = Arc::clone(self.kinds.of(Kind::Pod));
-            let held = pod.lean()["metadata"]["finalizers"].as_array();
-            let over = matches!(text(&pod.lean()["status"], "phase"), "Succeeded" | "Failed");
-            if held.is_some_and(|held| !held.is_empty()) && !over {
-                // The clients that hold the Pod by finalizers see how it ended.
+            if !matches!(text(&pod.lean()["status"], "phase"), "Succeeded" | "Failed") {
+                // A kubelet reports how a Pod ended before it deletes the Pod (PLAY-9).
                 self.report_containers(pod, ContainersState::Killed);
             }
             self.delete(&pods, pod, Some(0));

@@ -155,6 +155,9 @@ pub(crate) fn choose(
     )))
 }
 
+/// The architecture of all nodes, as Go names it.
+const ARCHITECTURE: &str = "amd64";
+
 /// Builds a node of the player.
 pub(crate) fn new_node(name: &str) -> Value {
     json!({
@@ -163,7 +166,7 @@ pub(crate) fn new_node(name: &str) -> Value {
         "metadata": {
             "name": name,
             "labels": {
-                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/arch": ARCHITECTURE,
                 "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
             },
@@ -180,6 +183,7 @@ pub(crate) fn node_status(number: u32, now: &str) -> Value {
             "lastHeartbeatTime": now, "lastTransitionTime": now,
         })
     };
+    let machine = format!("00000000-0000-4000-8000-{number:012x}");
     let room = json!({"cpu": "64", "memory": "256Gi", "pods": "1000000"});
     json!({
         "capacity": room,
@@ -197,6 +201,19 @@ pub(crate) fn node_status(number: u32, now: &str) -> Value {
                 "kubelet has sufficient PID available"),
             condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
         ],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "nodeInfo": {
+            "machineID": machine.replace('-', ""),
+            "systemUUID": machine,
+            "bootID": machine,
+            "kernelVersion": "6.12.0",
+            "osImage": "Played by steersman-apiserver",
+            "containerRuntimeVersion": "containerd://2.2.0",
+            "kubeletVersion": "v1.36.0",
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
+            "architecture": ARCHITECTURE,
+        },
     })
 }
 

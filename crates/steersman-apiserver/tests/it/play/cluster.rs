@@ -6,6 +6,8 @@ use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::play::{Speed, Trouble};
 
+use crate::support::Watch;
+
 use super::{complete, condition, deployment, names, pod_spec, server, status, until, workload};
 
 fn budget(spec: &Value) -> Value {
@@ -179,4 +181,62 @@ async fn a_stateful_set_runs_on_bound_claims() {
     assert_eq!(names(&server.list("persistentvolumes", "")).len(), 2);
     server.create(deployment("web", 1)).unwrap();
     until(&server, "complete", |server| complete(server, "web", 1)).await;
+}
+
+/// PLAY-9
+#[tokio::test(start_paused = true)]
+async fn a_stopped_pod_is_reported_as_ended_before_it_is_gone() {
+    let server = server(Speed::brisk());
+    let pod = json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": pod_spec("web:1"),
+    });
+    server.create(pod).unwrap();
+    until(&server, "running", |server| {
+        status(server, "pods", "p")["phase"] == "Running"
+    })
+    .await;
+    let since = server.revision();
+    let path = format!("/api/v1/namespaces/default/pods?watch=1&resourceVersion={since}");
+    let mut watch = Watch::open(&server, &path).await;
+    server.delete("pods", "default", "p").unwrap();
+    let mut seen: Vec<String> = Vec::new();
+    while seen.last().is_none_or(|last| !last.starts_with("DELETED")) {
+        let event = watch.next().await.unwrap();
+        let status = &event["object"]["status"];
+        let ready = &condition(status, "Ready")["status"];
+        let [kind, phase, ready] = [&event["type"], &status["phase"], ready]
+            .map(|value| value.as_str().unwrap_or_default());
+        seen.push(format!("{kind} {phase} {ready}"));
+    }
+    seen.dedup();
+    let wanted = [
+        "MODIFIED Running True",
+        "MODIFIED Failed False",
+        "DELETED Failed False",
+    ];
+    assert_eq!(seen, wanted);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_played_node_says_what_it_runs() {
+    let server = server(Speed::brisk());
+    until(&server, "a node", |server| {
+        server.get("nodes", "", "node-1").is_some()
+    })
+    .await;
+    let node = server.get("nodes", "", "node-1").unwrap();
+    let (labels, info) = (&node["metadata"]["labels"], &node["status"]["nodeInfo"]);
+    assert_eq!(info["operatingSystem"], labels["kubernetes.io/os"]);
+    assert_eq!(info["architecture"], labels["kubernetes.io/arch"]);
+    for field in [
+        "machineID",
+        "systemUUID",
+        "bootID",
+        "kernelVersion",
+        "osImage",
+    ] {
+        assert_ne!(info[field], "", "{field}");
+    }
+    assert_eq!(info["kubeletVersion"], "v1.36.0");
+    assert_eq!(info["containerRuntimeVersion"], "containerd://2.2.0");
 }
