@@ -98,15 +98,25 @@ pub fn unknown_formats(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     each(schema, "", &mut |node, _| {
         let format = node["format"].as_str().unwrap_or_default();
-        let known =
-            FORMATS.contains(&format.replace('-', "").as_str()) || FORMATS.contains(&format);
-        if node["type"] == "string" && !format.is_empty() && !known {
+        if !format.is_empty() && !is_known(node["type"].as_str().unwrap_or_default(), format) {
             found.push(format.to_owned());
         }
     });
     found.sort();
     found.dedup();
     found
+}
+
+/// Returns whether the server checks a format of values of a type. Upstream: `GetUnrecognizedFormats`.
+fn is_known(kind: &str, format: &str) -> bool {
+    match kind {
+        "" | "string" => {
+            FORMATS.contains(&format.replace('-', "").as_str()) || FORMATS.contains(&format)
+        }
+        "integer" => matches!(format, "int32" | "int64"),
+        "number" => matches!(format, "float" | "double"),
+        _ => false,
+    }
 }
 
 /// Visits a schema and all schemas inside it.

@@ -267,8 +267,14 @@ fn a_protected_group_needs_an_approval() {
 fn unknown_formats_are_listed() {
     let schema = spec(&json!({"type": "object", "properties": {
         "a": {"type": "string", "format": "date-time"}, "b": {"type": "string", "format": "own"},
-        "c": {"type": "integer", "format": "int32"}}}));
-    assert_eq!(unknown_formats(&schema), ["own"]);
+        "c": {"type": "integer", "format": "int32"}, "d": {"type": "integer", "format": "uint32"},
+        "e": {"type": "number", "format": "double"}, "f": {"type": "number", "format": "decimal"},
+        "g": {"x-kubernetes-int-or-string": true, "format": "uri"},
+        "h": {"type": "boolean", "format": "uri"}}}));
+    assert_eq!(
+        unknown_formats(&schema),
+        ["decimal", "own", "uint32", "uri"]
+    );
 }
 
 #[test]

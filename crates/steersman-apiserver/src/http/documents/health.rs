@@ -7,21 +7,51 @@ use crate::http::responses::reply::{Reply, TEXT};
 /// The check of the storage.
 const STORAGE: &str = "etcd";
 
-/// Returns the checks of a kube-apiserver that exist here too, in its order.
-fn checks(endpoint: &str) -> &'static [&'static str] {
-    const READY: [&str; 6] = [
-        "ping",
-        "log",
-        "etcd",
-        "etcd-readiness",
-        "informer-sync",
-        "shutdown",
-    ];
-    if endpoint == "readyz" {
-        &READY
-    } else {
-        &READY[..3]
-    }
+/// The hooks that a kube-apiserver 1.36 runs after its start, in its order. The server is ready when it listens, so none
+/// of them is ever pending; tools wait for single ones by name.
+const HOOKS: [&str; 30] = [
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-filter",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    "poststarthook/storage-readiness",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/aggregator-reload-proxy-client-cert",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/kube-apiserver-autoregistration",
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+];
+
+/// Returns the checks of a kube-apiserver, in its order.
+fn checks(endpoint: &str) -> impl Iterator<Item = &'static str> {
+    let is_ready = endpoint == "readyz";
+    let only_ready = move |names: &'static [&'static str]| names.iter().filter(move |_| is_ready);
+    ["ping", "log", STORAGE]
+        .iter()
+        .chain(only_ready(&["etcd-readiness", "informer-sync"]))
+        .chain(&HOOKS)
+        .chain(only_ready(&["shutdown"]))
+        .copied()
 }
 
 /// Answers `/healthz`, `/livez` or `/readyz`, or one check below them; `None` for an unknown check.
@@ -34,10 +64,10 @@ pub(crate) fn answer(
     query: &Query,
     log_failure: Option<&str>,
 ) -> Option<Reply> {
-    let checks = checks(endpoint);
     if let Some(check) = check {
         let failure = log_failure.filter(|_| check == STORAGE);
-        return checks.contains(&check).then(|| match failure {
+        let is_known = checks(endpoint).any(|known| known == check);
+        return is_known.then(|| match failure {
             Some(why) => Reply::new(500, TEXT, format!("internal server error: {why}\n")),
             None => Reply::text(200, "ok"),
         });
@@ -51,12 +81,12 @@ pub(crate) fn answer(
     excluded.sort();
     excluded.dedup();
     let mut text = String::new();
-    for check in checks {
+    for check in checks(endpoint) {
         let named = excluded.iter().position(|name| name == check);
         if let Some(place) = named {
             excluded.remove(place);
         }
-        text.push_str(&match failure.filter(|_| *check == STORAGE) {
+        text.push_str(&match failure.filter(|_| check == STORAGE) {
             Some(why) => format!("[-]{check} failed: {why}\n"),
             None if named.is_some() => format!("[+]{check} excluded: ok\n"),
             None => format!("[+]{check} ok\n"),
@@ -130,13 +160,20 @@ mod tests {
     #[test]
     fn health_checks_can_be_listed_and_excluded() {
         assert_eq!(text("livez", None, "exclude=etcd").as_deref(), Some("ok"));
-        assert_eq!(
-            text("livez", None, "verbose&exclude=etcd&exclude=x&exclude=etcd").as_deref(),
-            Some(
-                "[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\nwarn: some health checks cannot be \
-                 excluded: no matches for \"x\"\nlivez check passed\n"
-            )
+        let listed = text("livez", None, "verbose&exclude=etcd&exclude=x&exclude=etcd").unwrap();
+        assert!(
+            listed.starts_with("[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n[+]poststarthook/"),
+            "{listed}"
         );
+        assert!(
+            listed.ends_with(
+                "-openapiv3-controller ok\nwarn: some health checks cannot be excluded: no matches \
+                 for \"x\"\nlivez check passed\n"
+            ),
+            "{listed}"
+        );
+        let hook = Some("poststarthook/rbac/bootstrap-roles");
+        assert_eq!(text("healthz", hook, "").as_deref(), Some("ok"));
         assert_eq!(text("readyz", Some("shutdown"), "").as_deref(), Some("ok"));
         assert_eq!(text("livez", Some("shutdown"), ""), None);
     }

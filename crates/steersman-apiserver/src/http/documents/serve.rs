@@ -92,7 +92,7 @@ pub(crate) fn answer(
         _ if ask.method != "GET" => Err(Status::method_not_allowed().into()),
         Route::Version => {
             negotiate::routed(ask.accept, &[JSON])?;
-            Ok(Reply::document(200, &version(), Format::Json))
+            Ok(Reply::new(200, JSON, version()))
         }
         Route::CoreVersions => root(ask, resources, Reader::Route, cache),
     }
@@ -253,22 +253,28 @@ fn tagged(document: Document, ask: &DocumentRequest<'_>) -> Reply {
     reply
 }
 
-fn version() -> Value {
-    json!({
-        "major": "1",
-        "minor": MINOR,
-        "emulationMajor": "1",
-        "emulationMinor": MINOR,
-        "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "35",
-        "gitVersion": format!("v1.{MINOR}.0"),
-        "gitCommit": "",
-        "gitTreeState": "",
-        "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "",
-        "compiler": "rustc",
-        "platform": format!("{}/{}", std::env::consts::OS, architecture()),
-    })
+/// Returns `/version`, which a kube-apiserver indents.
+fn version() -> String {
+    let platform = format!("{}/{}", std::env::consts::OS, architecture());
+    let git_version = format!("v1.{MINOR}.0");
+    let members = [
+        ("major", "1"),
+        ("minor", MINOR),
+        ("emulationMajor", "1"),
+        ("emulationMinor", MINOR),
+        ("minCompatibilityMajor", "1"),
+        ("minCompatibilityMinor", "35"),
+        ("gitVersion", &git_version),
+        ("gitCommit", ""),
+        ("gitTreeState", ""),
+        ("buildDate", "1970-01-01T00:00:00Z"),
+        // The version of Go that builds a kube-apiserver of this version.
+        ("goVersion", "go1.26"),
+        ("compiler", "rustc"),
+        ("platform", &platform),
+    ];
+    let lines = members.map(|(name, value)| format!("  \"{name}\": \"{value}\""));
+    format!("{{\n{}\n}}", lines.join(",\n"))
 }
 
 /// Returns the processor architecture as Go, and so every Kubernetes client, spells it.
