@@ -144,6 +144,18 @@ fn a_log_needs_the_name_of_one_container() {
         refused.message,
         "a container name must be specified for pod p, choose one of: [a b]"
     );
+    // An exec and an attach choose their container in the same way.
+    let exec = |name: &str, container: &str| {
+        let registry = &server.registry;
+        registry.no_connection("pods", "default", name, Some(container))
+    };
+    assert_eq!(exec("p", "").message, refused.message);
+    let unknown = "container x is not valid for pod p";
+    assert_eq!(
+        (exec("p", "x").code, &*exec("p", "x").message),
+        (400, unknown)
+    );
+    assert_eq!(exec("p", "b").code, 500);
 }
 
 /// A container that was not restarted has no previous log.
@@ -192,8 +204,12 @@ fn every_connection_is_refused() {
     let mut server = Server::new();
     server.pod("p", &json!({"nodeName": "n"}));
     server.pod("waiting", &json!({}));
-    let code =
-        |plural: &str, name: &str| server.registry.no_connection(plural, "default", name).code;
+    let code = |plural: &str, name: &str| {
+        server
+            .registry
+            .no_connection(plural, "default", name, None)
+            .code
+    };
     assert_eq!(code("pods", "p"), 500);
     assert_eq!(code("pods", "https:p:443"), 500);
     assert_eq!(code("pods", "waiting"), 400);

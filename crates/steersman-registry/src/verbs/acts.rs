@@ -90,42 +90,10 @@ impl Registry {
         (container, previous): (&str, bool),
     ) -> Result<Option<String>, Status> {
         let pod = self.pod(namespace, name)?;
-        let names = |field: &str| -> Vec<&str> {
-            let containers = pod.lean()["spec"][field].as_array().into_iter().flatten();
-            containers.filter_map(|one| one["name"].as_str()).collect()
-        };
-        let (own, init) = (names("containers"), names("initContainers"));
-        let refusal = if container.is_empty() {
-            let choose = format!("a container name must be specified for pod {name}");
-            match own.len() {
-                1 => None,
-                0 => Some(choose),
-                _ if init.is_empty() => {
-                    Some(format!("{choose}, choose one of: [{}]", own.join(" ")))
-                }
-                _ => Some(format!(
-                    "{choose}, choose one of: [{}] or one of the init containers: [{}]",
-                    own.join(" "),
-                    init.join(" ")
-                )),
-            }
-        } else {
-            let known = own.contains(&container)
-                || init.contains(&container)
-                || names("ephemeralContainers").contains(&container);
-            (!known).then(|| format!("container {container} is not valid for pod {name}"))
-        };
-        if let Some(message) = refusal {
-            return Err(Status::bad_request(message));
-        }
+        let container = chosen_container(pod.lean(), name, container)?;
         if node_of(pod.lean()).is_empty() {
             return Ok(None);
         }
-        let container = if container.is_empty() {
-            own.first().copied().unwrap_or_default()
-        } else {
-            container
-        };
         if previous && !has_ended_before(&pod.lean()["status"], container) {
             // The message of the kubelet (`validateContainerLogStatus`).
             let message = format!(
@@ -136,9 +104,16 @@ impl Registry {
         Ok(Some(String::new()))
     }
 
-    /// Builds the refusal of a connection: there are no kubelets and no endpoints to connect to.
+    /// Builds the refusal of a connection: there are no kubelets and no endpoints to connect to. `container` is the
+    /// container that an exec or attach names, empty for the only one; `None` for other connections.
     #[must_use]
-    pub fn no_connection(&self, plural: &str, namespace: &str, name: &str) -> Status {
+    pub fn no_connection(
+        &self,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+        container: Option<&str>,
+    ) -> Status {
         // The scheme stands before the name and the port after it: `https:name:443`.
         let mut parts = name.split(':');
         let (first, second) = (parts.next().unwrap_or_default(), parts.next());
@@ -156,6 +131,10 @@ impl Registry {
         if plural == "services" {
             let message = format!("no endpoints available for service \"{bare}\"");
             return Status::failure(503, "ServiceUnavailable", message);
+        }
+        let chosen = container.map(|container| chosen_container(found.lean(), bare, container));
+        if let Some(Err(refusal)) = chosen {
+            return refusal;
         }
         let node = if plural == "nodes" {
             bare
@@ -249,6 +228,39 @@ impl Registry {
         pods::set_condition(value, scheduled);
         self.put(&StorageKey::new("", "pods"), namespace, name, draft);
         Ok(())
+    }
+}
+
+/// Returns the container of a Pod that a request names, or the only one.
+///
+/// # Errors
+/// 400 for a container that the Pod does not have, or that must be named.
+fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Result<&'a str, Status> {
+    let names = |field: &str| -> Vec<&'a str> {
+        let containers = pod["spec"][field].as_array().into_iter().flatten();
+        containers.filter_map(|one| one["name"].as_str()).collect()
+    };
+    let (own, init) = (names("containers"), names("initContainers"));
+    let refuse = |message: String| Err(Status::bad_request(message));
+    if !container.is_empty() {
+        let known = own.contains(&container)
+            || init.contains(&container)
+            || names("ephemeralContainers").contains(&container);
+        return match known {
+            true => Ok(container),
+            false => refuse(format!("container {container} is not valid for pod {name}")),
+        };
+    }
+    let choose = format!("a container name must be specified for pod {name}");
+    match own[..] {
+        [only] => Ok(only),
+        [] => refuse(choose),
+        _ if init.is_empty() => refuse(format!("{choose}, choose one of: [{}]", own.join(" "))),
+        _ => refuse(format!(
+            "{choose}, choose one of: [{}] or one of the init containers: [{}]",
+            own.join(" "),
+            init.join(" ")
+        )),
     }
 }
 

@@ -50,6 +50,7 @@ pub(crate) fn perform(
         Act::Log => {
             negotiate::routed(call.accept, &LOGS)?;
             negotiate::objects(call.accept, Reader::Handler, true)?;
+            call.query.check_log_options(name)?;
             let container = call.query.get("container").unwrap_or_default();
             let previous = call.query.switch("previous").unwrap_or(false);
             return Ok(
@@ -63,7 +64,9 @@ pub(crate) fn perform(
             let target = Target::object(resource, call.path.namespace.as_deref(), name);
             let part = call.path.subresource.as_deref().unwrap_or_default();
             registry.admit_connection(target, part, call.query.pairs(), &call.write_options())?;
-            return Err(registry.no_connection(&resource.plural, namespace, name));
+            let container = matches!(part, "exec" | "attach")
+                .then(|| call.query.get("container").unwrap_or_default());
+            return Err(registry.no_connection(&resource.plural, namespace, name, container));
         }
         Act::Bind => "Binding",
         Act::Evict => "Eviction",

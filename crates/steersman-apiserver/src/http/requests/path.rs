@@ -91,12 +91,11 @@ impl Route {
         let words: Vec<&str> = segments.iter().map(String::as_str).collect();
         match words.as_slice() {
             [] => Self::Root,
-            [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] if check.len() < 2 => {
-                Self::Health {
-                    endpoint: (*endpoint).to_owned(),
-                    check: check.first().map(|check| (*check).to_owned()),
-                }
-            }
+            [endpoint @ ("healthz" | "livez" | "readyz"), check @ ..] => Self::Health {
+                endpoint: (*endpoint).to_owned(),
+                // The names of some checks contain slashes.
+                check: (!check.is_empty()).then(|| check.join("/")),
+            },
             ["version"] => Self::Version,
             ["metrics"] => Self::Metrics,
             ["api"] => Self::CoreVersions,
@@ -283,6 +282,13 @@ mod tests {
             Route::Health {
                 endpoint: "readyz".to_owned(),
                 check: None
+            }
+        );
+        assert_eq!(
+            Route::parse("/livez/poststarthook/rbac/bootstrap-roles"),
+            Route::Health {
+                endpoint: "livez".to_owned(),
+                check: Some("poststarthook/rbac/bootstrap-roles".to_owned())
             }
         );
         assert_eq!(Route::parse("/"), Route::Root);

@@ -4,7 +4,7 @@ use std::num::IntErrorKind;
 
 use steersman_registry::{DeleteOptions, GetOptions, ListOptions, WatchOptions, WriteOptions};
 use steersman_text::go;
-use steersman_text::status::Status;
+use steersman_text::status::{FieldError, Status, Subject};
 
 use crate::http::requests::path::percent_decode;
 
@@ -143,6 +143,39 @@ impl Query {
             .filter(|seconds| *seconds > 0))
     }
 
+    /// Checks the options of the log of a Pod. Upstream: `ValidatePodLogOptions`.
+    ///
+    /// # Errors
+    /// 400 for a text that is no number, 422 for a number that is out of range.
+    pub(crate) fn check_log_options(&self, pod: &str) -> Result<(), Status> {
+        let at_least = |field: &str, least: i64, detail: &str| -> Result<Option<_>, Status> {
+            let found = self.integer(field)?.filter(|found| *found < least);
+            Ok(found.map(|found| FieldError::invalid(field, &found.to_string(), detail)))
+        };
+        let since = at_least("sinceSeconds", 1, "must be greater than 0")?;
+        let since = match (self.get("sinceSeconds"), self.get("sinceTime")) {
+            (Some(_), Some(_)) => {
+                let detail = "at most one of `sinceTime` or `sinceSeconds` may be specified";
+                Some(FieldError::forbidden("", detail))
+            }
+            _ => since,
+        };
+        let errors = [
+            at_least("tailLines", 0, "must be greater than or equal to 0")?,
+            at_least("limitBytes", 1, "must be greater than 0")?,
+            since,
+        ];
+        let errors: Vec<FieldError> = errors.into_iter().flatten().collect();
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(Status::invalid(
+                Subject::new("", "PodLogOptions"),
+                pod,
+                &errors,
+            )),
+        }
+    }
+
     /// Returns the options of a GET.
     pub(crate) fn get_options(&self) -> GetOptions {
         GetOptions {
@@ -249,6 +282,29 @@ mod tests {
             );
         }
         assert!(!Query::parse(None).is_watch());
+    }
+
+    #[test]
+    fn options_of_a_log_are_checked() {
+        let why = |query: &str| {
+            let checked = Query::parse(Some(query)).check_log_options("p");
+            checked.map_err(|refused| (refused.code, refused.message))
+        };
+        assert_eq!(why("tailLines=0&limitBytes=1&sinceSeconds=1"), Ok(()));
+        let invalid = |text: &str| Err((422, format!("PodLogOptions \"p\" is invalid: {text}")));
+        assert_eq!(
+            why("tailLines=-1&limitBytes=0"),
+            invalid(
+                "[tailLines: Invalid value: -1: must be greater than or equal to 0, limitBytes: \
+                 Invalid value: 0: must be greater than 0]"
+            )
+        );
+        assert_eq!(
+            why("sinceSeconds=1&sinceTime=2026-01-02T03:04:05Z"),
+            invalid(": Forbidden: at most one of `sinceTime` or `sinceSeconds` may be specified")
+        );
+        let text = "strconv.ParseInt: parsing \"x\": invalid syntax".to_owned();
+        assert_eq!(why("tailLines=x"), Err((400, text)));
     }
 
     #[test]
