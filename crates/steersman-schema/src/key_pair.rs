@@ -32,6 +32,35 @@ enum PrivateKey {
     Ed25519,
 }
 
+/// One value of DER, and the bytes after it.
+struct Element<'a> {
+    tag: u8,
+    content: &'a [u8],
+    rest: &'a [u8],
+}
+
+impl<'a> Element<'a> {
+    fn read(der: &'a [u8]) -> Option<Self> {
+        let (&tag, rest) = der.split_first()?;
+        let (&first, rest) = rest.split_first()?;
+        let (length, rest) = if first < 0x80 {
+            (usize::from(first), rest)
+        } else {
+            let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+            if bytes.len() > 4 {
+                return None;
+            }
+            let bytes = bytes.iter();
+            (
+                bytes.fold(0, |sum, byte| sum << 8 | usize::from(*byte)),
+                rest,
+            )
+        };
+        let (content, rest) = rest.split_at_checked(length)?;
+        Some(Self { tag, content, rest })
+    }
+}
+
 /// Checks that a certificate and a private key, both in PEM, belong together. An Ed25519 key is not compared.
 ///
 /// # Errors
@@ -143,13 +172,13 @@ fn elliptic(der: &[u8]) -> Option<PrivateKey> {
     let (_, rest) = value(INTEGER, key)?;
     let (_, mut rest) = value(OCTETS, rest)?;
     let mut point = None;
-    while let Some((tag, content, after)) = next(rest) {
-        if tag == PUBLIC_KEY {
+    while let Some(next) = Element::read(rest) {
+        if next.tag == PUBLIC_KEY {
             // The first byte counts unused bits.
-            let (bits, _) = value(BITS, content)?;
+            let (bits, _) = value(BITS, next.content)?;
             point = bits.get(1..).map(<[u8]>::to_vec);
         }
-        rest = after;
+        rest = next.rest;
     }
     Some(PrivateKey::Elliptic(point))
 }
@@ -167,28 +196,8 @@ fn only(tag: u8, der: &[u8]) -> Option<&[u8]> {
 
 /// Returns the content of the next value, which must have this tag, and the bytes after it.
 fn value(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (found, content, rest) = next(der)?;
-    (found == tag).then_some((content, rest))
-}
-
-/// Returns tag and content of the next value of DER, and the bytes after it.
-fn next(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let (&tag, rest) = der.split_first()?;
-    let (&first, rest) = rest.split_first()?;
-    let (length, rest) = if first < 0x80 {
-        (usize::from(first), rest)
-    } else {
-        let (bytes, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
-        if bytes.len() > 4 {
-            return None;
-        }
-        let length = bytes
-            .iter()
-            .fold(0, |sum, byte| sum << 8 | usize::from(*byte));
-        (length, rest)
-    };
-    let (content, rest) = rest.split_at_checked(length)?;
-    Some((tag, content, rest))
+    let next = Element::read(der)?;
+    (next.tag == tag).then_some((next.content, next.rest))
 }
 
 #[cfg(test)]
