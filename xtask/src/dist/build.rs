@@ -30,7 +30,7 @@ pub(super) fn build(root: &Path, platform: &Platform) -> Result<PathBuf, String>
     command
         .args(["build", "--locked", "--offline", "--profile", PROFILE])
         .args(["--target", target, "--package", PROGRAM])
-        .args(["--bin", PROGRAM, "--features", "binary"])
+        .args(["--bin", PROGRAM])
         // Compilers of C write the time of the build into the allocator, unless this names another one. The same for
         // each commit, because cargo does not compile C again for it.
         .env("SOURCE_DATE_EPOCH", "0")
