@@ -40,7 +40,7 @@ pub(super) const ATOMIC: &[&str] = &[
     "rbac.v1.Subject",
 ];
 
-/// Fields whose members each have their own owner although their type has one owner: `+structType=granular`.
+/// Fields with one owner for each member although their type has one owner: `+structType=granular`.
 pub(super) const GRANULAR: &[(&str, &str)] = &[("core.v1.PersistentVolumeSpec", "claimRef")];
 
 /// Lists with other rules than the merge code has: the type, the JSON name of the field, and the

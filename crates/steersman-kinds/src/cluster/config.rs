@@ -29,7 +29,7 @@ pub(crate) const SECRET: Kind = Kind {
     ..Kind::PLAIN
 };
 
-/// Warns of a TLS Secret whose certificate and key do not belong together. Upstream: `warningsForSecret`.
+/// Warns of a TLS Secret if its certificate and key do not belong together. Upstream: `warningsForSecret`.
 fn secret_warnings(new: &Value) -> Vec<String> {
     if new["type"] != "kubernetes.io/tls" {
         return Vec::new();

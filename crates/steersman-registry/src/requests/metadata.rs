@@ -175,7 +175,7 @@ fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<Fiel
     errors
 }
 
-/// Kinds whose strategies compare with `reflect.DeepEqual`, which distinguishes an empty list from the absent list that
+/// Kinds with strategies that compare with `reflect.DeepEqual`, which distinguishes an empty list from the absent list that
 /// is stored: a write with an empty list or map raises the generation. The other strategies compare with
 /// `Semantic.DeepEqual`.
 const COUNTING_EMPTY: [(&str, &str); 3] = [
