@@ -1,6 +1,7 @@
 //! Room: the controllers that act within requests, the storage version migrator, and the objects
 //! written at the start.
 
+mod bootstrap_policy;
 mod service_accounts;
 mod roles;
 mod garbage_collector;

@@ -16,6 +16,7 @@ mod mutating_policies;
 mod classes;
 mod definitions;
 mod deletes;
+mod bootstrap_policy;
 mod startup_objects;
 mod storage_migrations;
 mod field_owners;

@@ -70,7 +70,7 @@ impl<'a> Authorizer<'a> {
             match self.role(grant.binding) {
                 Err(problem) => problems.push(problem),
                 Ok(role) => {
-                    if Rule::all(&role.value).any(|rule| rule.allows(asked)) {
+                    if Rule::all(role.lean()).any(|rule| rule.allows(asked)) {
                         return Decision {
                             allowed: true,
                             reason: format!("RBAC: allowed by {}", grant.describe()),
@@ -95,7 +95,7 @@ impl<'a> Authorizer<'a> {
         let (mut rules, mut problems) = (Vec::new(), Vec::new());
         for grant in self.grants(user, namespace) {
             match self.role(grant.binding) {
-                Ok(role) => rules.extend(Rule::all(&role.value)),
+                Ok(role) => rules.extend(Rule::all(role.lean())),
                 Err(problem) => problems.push(problem),
             }
         }
@@ -115,7 +115,7 @@ impl<'a> Authorizer<'a> {
             .store
             .get(&StorageKey::new(GROUP, plural), namespace, name)
         {
-            Some(role) => Ok(Rule::all(&role.value).collect()),
+            Some(role) => Ok(Rule::all(role.lean()).collect()),
             None => Err(Status::not_found(Subject::new(GROUP, plural), name)),
         }
     }
@@ -132,7 +132,7 @@ impl<'a> Authorizer<'a> {
             let storage = StorageKey::new(GROUP, plural);
             let within = namespace.unwrap_or_default();
             for binding in self.store.list(&storage, namespace) {
-                let subjects = binding.value["subjects"].as_array();
+                let subjects = binding.lean()["subjects"].as_array();
                 let mut subjects = subjects.into_iter().flatten();
                 let subject = subjects.find(|subject| applies(subject, user, within));
                 found.extend(subject.map(|subject| Grant { binding, subject }));
@@ -146,7 +146,7 @@ impl<'a> Authorizer<'a> {
     }
 
     fn role(&self, binding: &Stored) -> Result<&'a Stored, String> {
-        let reference = &binding.value["roleRef"];
+        let reference = &binding.lean()["roleRef"];
         let (kind, name) = (text(reference, "kind"), text(reference, "name"));
         let Some((plural, namespace)) = place(kind, &binding.namespace) else {
             return Err(unsupported(kind));
@@ -177,7 +177,7 @@ impl Grant<'_> {
                 format!("{}/{}", binding.name, binding.namespace),
             )
         };
-        let reference = &binding.value["roleRef"];
+        let reference = &binding.lean()["roleRef"];
         let mut subject = text(self.subject, "name").to_owned();
         let whom = text(self.subject, "kind");
         if whom == "ServiceAccount" {

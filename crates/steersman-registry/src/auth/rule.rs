@@ -147,6 +147,21 @@ impl<'a> Rule<'a> {
                 .all(|url| self.urls.iter().any(|own| url_covers(own, url)))
     }
 
+    /// Returns the rule as one of a role's `rules`, without its empty lists.
+    pub(super) fn to_value(&self) -> Value {
+        let lists = [
+            ("verbs", &self.verbs),
+            ("apiGroups", &self.groups),
+            ("resources", &self.resources),
+            ("resourceNames", &self.names),
+            ("nonResourceURLs", &self.urls),
+        ];
+        let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
+        lists
+            .map(|(name, list)| (name.to_owned(), Value::from(list.clone())))
+            .collect()
+    }
+
     /// Formats the rule as refusals write it.
     fn describe(&self) -> String {
         let lists = [
@@ -180,13 +195,21 @@ fn url_covers(own: &str, path: &str) -> bool {
     own == "*" || own == path || (own.ends_with('*') && path.starts_with(own.trim_end_matches('*')))
 }
 
+/// Returns the wanted permissions that the held rules do not cover, each as a rule of its own
+/// (`validation.Covers`).
+pub(super) fn uncovered<'a>(held: &[Rule<'a>], wanted: &[Rule<'a>]) -> Vec<Rule<'a>> {
+    let parts = wanted.iter().flat_map(Rule::parts);
+    parts
+        .filter(|part| !held.iter().any(|own| own.covers(part)))
+        .collect()
+}
+
 /// Returns the wanted permissions that the held rules do not cover, one line per resource as
 /// `ConfirmNoEscalation` lists them. Empty if all are covered.
 pub(super) fn missing<'a>(held: &[Rule<'a>], wanted: &[Rule<'a>]) -> Vec<String> {
-    let parts = wanted.iter().flat_map(Rule::parts);
     let mut simple: BTreeMap<(&str, &str), Rule<'a>> = BTreeMap::new();
     let mut lines = Vec::new();
-    for part in parts.filter(|part| !held.iter().any(|own| own.covers(part))) {
+    for part in uncovered(held, wanted) {
         match (part.groups.as_slice(), part.resources.as_slice()) {
             ([group], [resource]) if part.names.is_empty() => {
                 let known = simple.entry((*group, *resource));

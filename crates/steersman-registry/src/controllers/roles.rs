@@ -4,9 +4,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_kinds::selects;
 use steersman_text::status::Status;
 
-use crate::auth::{Escalation, User, aggregated};
+use crate::auth::{Escalation, User};
 use crate::requests::options::Target;
 use crate::state::registry::{Registry, cluster_roles};
 use crate::store::Stored;
@@ -50,19 +51,19 @@ impl Registry {
         let storage = cluster_roles();
         for _ in 0..ROUNDS {
             let all: Vec<Arc<Stored>> = self.store.list(&storage, None).cloned().collect();
-            let others: Vec<&Value> = all.iter().map(|other| &*other.value).collect();
             let mut changed = false;
-            for role in &all {
-                let Some(rules) = aggregated(&role.value, &others) else {
+            for role in all.iter().filter(|role| may_aggregate(role)) {
+                let stored = role.look();
+                let Some(rules) = aggregated(role, &stored, &all) else {
                     continue;
                 };
-                let kept = role.value["rules"].as_array();
+                let kept = stored["rules"].as_array();
                 if *kept.unwrap_or(&Vec::new()) == rules {
                     continue;
                 }
-                let mut value = (*role.value).clone();
-                value["rules"] = Value::from(rules);
-                self.put(&storage, "", &role.name, value);
+                let mut draft = role.draft();
+                draft.value["rules"] = Value::from(rules);
+                self.put(&storage, "", &role.name, draft);
                 changed = true;
             }
             if !changed {
@@ -70,4 +71,43 @@ impl Registry {
             }
         }
     }
+}
+
+/// Returns whether a ClusterRole may have an aggregation rule, without decoding it: nearly all roles
+/// have none.
+fn may_aggregate(role: &Stored) -> bool {
+    if !role.is_serialised() {
+        return role.lean().get("aggregationRule").is_some();
+    }
+    let text = std::str::from_utf8(role.bytes());
+    text.is_ok_and(|text| text.contains("\"aggregationRule\":"))
+}
+
+/// Collects the rules of a ClusterRole with an aggregation rule from all others, without
+/// duplicates; `None` for a role without an aggregation rule (`clusterroleaggregation`).
+fn aggregated(role: &Stored, value: &Value, all: &[Arc<Stored>]) -> Option<Vec<Value>> {
+    let selectors = value["aggregationRule"]["clusterRoleSelectors"].as_array()?;
+    let labels: Vec<Value> = all.iter().map(|other| labels_of(other)).collect();
+    let mut rules: Vec<Value> = Vec::new();
+    for selector in selectors {
+        let others = all.iter().zip(&labels);
+        for (other, labels) in others.filter(|(other, _)| other.name != role.name) {
+            if !selects(selector, labels) {
+                continue;
+            }
+            for rule in other.look()["rules"].as_array().into_iter().flatten() {
+                if !rules.contains(rule) {
+                    rules.push(rule.clone());
+                }
+            }
+        }
+    }
+    Some(rules)
+}
+
+fn labels_of(role: &Stored) -> Value {
+    let labels = role.labels();
+    labels
+        .map(|(key, value)| (key.to_owned(), Value::from(value)))
+        .collect()
 }

@@ -18,7 +18,7 @@ use crate::state::registry::Registry;
 use crate::store::{Draft, Stored};
 
 /// The field manager of most of these objects.
-const SERVER: &str = "kube-apiserver";
+pub(super) const SERVER: &str = "kube-apiserver";
 /// The field managers of flow control configurations and of their status.
 const FLOWS: (&str, &str) = (
     "api-priority-and-fairness-config-producer-v1",

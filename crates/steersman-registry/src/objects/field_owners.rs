@@ -278,12 +278,23 @@ impl Registry {
         (before, after): (&Stored, Value),
         now: Timestamp,
     ) -> Draft {
+        let face = (resource, Subresource::Status);
+        self.server_write(face, manager, (before, after), now)
+    }
+
+    /// Returns a draft of an object that this manager, a part of the server, wrote.
+    pub(crate) fn server_write(
+        &self,
+        face: (&Resource, Subresource),
+        manager: &str,
+        (before, after): (&Stored, Value),
+        now: Timestamp,
+    ) -> Draft {
         if !self.options.track_managed_fields {
             return Draft::new(after, None);
         }
-        let face = (resource, Subresource::Status);
         let tracked = self.tracked_update(face, manager.to_owned(), (None, None), now);
-        let managed = tracked.managed(resource, (before.lean(), &after), before.managed());
+        let managed = tracked.managed(face.0, (before.lean(), &after), before.managed());
         Draft::new(after, managed)
     }
 }

@@ -12,9 +12,7 @@ use steersman_schema::resource::{Resource, StorageKey};
 use super::pending_work::{Address, OwnershipChange, PendingWork};
 use super::recorder::Recorder;
 use super::service_network::ServiceNetwork;
-use crate::auth::{
-    Authorization, Authorizer, TokenIssuer, TokenOptions, TokenSecret, Tokens, bootstrap_objects,
-};
+use crate::auth::{Authorization, Authorizer, TokenIssuer, TokenOptions, TokenSecret, Tokens};
 use crate::option_error::OptionError;
 use crate::policies::compiled::Compiled;
 use crate::policies::presence::Presence;
@@ -200,29 +198,6 @@ impl Registry {
         }
         new.bootstrap(now);
         new
-    }
-
-    /// Stores missing initial objects: those of every namespace, and with RBAC the default roles
-    /// and bindings.
-    pub fn bootstrap(&mut self, now: jiff::Timestamp) {
-        self.note_lacks();
-        self.settle(now);
-        if self.options.authorization != Authorization::Rbac {
-            return;
-        }
-        for (plural, mut object) in bootstrap_objects() {
-            let name = metadata::text(&object, "name").to_owned();
-            let storage = StorageKey::new("rbac.authorization.k8s.io", plural);
-            if self.store.get(&storage, "", &name).is_some() {
-                continue;
-            }
-            let uid = self.rng.uid();
-            let fields = metadata::of(&mut object);
-            fields.insert("uid".to_owned(), uid.into());
-            fields.insert("creationTimestamp".to_owned(), metadata::time(now).into());
-            self.put(&storage, "", &name, object);
-        }
-        self.aggregate_roles();
     }
 
     /// Returns the option that cannot be used, if there is one. A server with such an option does

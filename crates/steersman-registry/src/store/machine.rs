@@ -10,6 +10,9 @@ use super::after_writes::{AfterWrites, WAITING};
 use super::change_type::ChangeType;
 use super::draft::Draft;
 use super::object::{Stored, object_key};
+use folding::UNFOLDED;
+
+mod folding;
 
 /// A past revision: one change of one object.
 #[derive(Debug, Clone)]
@@ -78,10 +81,6 @@ struct Unfolded {
     revision: u64,
     bytes: usize,
 }
-
-/// Bytes of JSON of the newest objects that stay decoded, which takes about ten times this memory.
-/// A client that writes an object often writes or reads it again soon.
-const UNFOLDED: usize = 4 << 20;
 
 #[derive(Debug, Default)]
 struct Table {
@@ -302,22 +301,6 @@ impl Store {
         stored
     }
 
-    /// Drops the decoded form of the objects with the oldest writes (SRV-STORE-7).
-    fn fold(&mut self) {
-        while self.unfolded_bytes > UNFOLDED
-            && let Some(oldest) = self.unfolded.pop_front()
-        {
-            self.unfolded_bytes -= oldest.bytes;
-            let table = self.tables.get_mut(&oldest.storage);
-            let object = table.and_then(|table| table.objects.get_mut(&oldest.key));
-            if let Some(object) = object.filter(|object| object.revision == oldest.revision) {
-                let folded = Arc::new(object.folded());
-                let decoded = std::mem::replace(object, folded);
-                self.after_writes.add_replaced(decoded);
-            }
-        }
-    }
-
     /// Takes the work that the writes since the last call left for after the lock.
     pub fn take_after_writes(&mut self) -> AfterWrites {
         // The work that was taken before is done, as a rule.
@@ -467,7 +450,7 @@ impl Store {
                 revision: change.revision,
                 bytes,
             });
-            self.fold();
+            self.fold(UNFOLDED);
         }
     }
 

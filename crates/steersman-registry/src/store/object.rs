@@ -201,6 +201,12 @@ impl Stored {
         self.head.labels() == other.head.labels()
     }
 
+    /// Returns the keys and the values of the labels.
+    pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
+        let labels = self.head.labels().iter();
+        labels.map(|(key, value)| (&**key, &**value))
+    }
+
     /// Returns the label with this key.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {

@@ -1,0 +1,59 @@
+//! Machine: stores what is absent when a server starts: the objects of every namespace, and with RBAC
+//! the bootstrap policy.
+
+use jiff::Timestamp;
+use steersman_schema::resource::StorageKey;
+
+use super::startup_objects::SERVER;
+use crate::auth::{Authorization, BootstrapObject, Reconciliation, bootstrap_objects, reconcile};
+use crate::requests::options::Subresource;
+use crate::state::registry::Registry;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+impl Registry {
+    /// Stores the absent initial objects: those of every namespace, and with RBAC the default roles and
+    /// bindings. Existing ones get back what they lack, unless their annotation
+    /// `rbac.authorization.kubernetes.io/autoupdate` is `false`.
+    pub fn bootstrap(&mut self, now: Timestamp) {
+        self.note_lacks();
+        self.settle(now);
+        if self.options.authorization != Authorization::Rbac {
+            return;
+        }
+        for object in bootstrap_objects() {
+            self.ensure_policy(object, now);
+            // Most of these objects are never read.
+            self.store.fold_all();
+        }
+        self.settle(now);
+        self.aggregate_roles();
+        self.store.fold_all();
+    }
+
+    /// Creates or completes a role or a binding. Upstream a client of the server does so after the
+    /// start; admission webhooks and policies do not see these writes.
+    fn ensure_policy(&mut self, object: BootstrapObject, now: Timestamp) {
+        let (namespace, name) = (object.namespace, object.name.as_str());
+        let storage = StorageKey::new(GROUP, object.plural);
+        if let Some(stored) = self.store.get(&storage, namespace, name).cloned() {
+            match reconcile(&stored.look(), &object.value) {
+                Reconciliation::Keep => return,
+                Reconciliation::Update(new) => {
+                    let Some(resource) = self.resource(GROUP, "v1", object.plural) else {
+                        return;
+                    };
+                    let face = (&*resource, Subresource::Main);
+                    let draft = self.server_write(face, SERVER, (&stored, new), now);
+                    self.put(&storage, namespace, name, draft);
+                    return;
+                }
+                Reconciliation::Replace => {
+                    self.remove(&storage, &stored);
+                }
+            }
+        }
+        let kind = (GROUP, object.plural);
+        self.plant(kind, SERVER, (namespace, object.value), now);
+    }
+}
