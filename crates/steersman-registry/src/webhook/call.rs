@@ -1,5 +1,6 @@
 //! Words: a call of a webhook before it is sent, and its answer.
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -20,7 +21,7 @@ pub enum Endpoint {
         name: String,
         /// Its port.
         port: u16,
-        /// The path, with its leading slash.
+        /// The path, as configured.
         path: String,
     },
 }
@@ -69,17 +70,12 @@ impl Endpoint {
         if !service.is_object() {
             return Self::Url(text(&config["url"]));
         }
-        let path = text(&service["path"]);
         let port = service["port"].as_u64().unwrap_or(443);
         Self::Service {
             namespace: text(&service["namespace"]),
             name: text(&service["name"]),
             port: u16::try_from(port).unwrap_or(443),
-            path: if path.starts_with('/') {
-                path
-            } else {
-                format!("/{path}")
-            },
+            path: text(&service["path"]),
         }
     }
 
@@ -89,22 +85,120 @@ impl Endpoint {
         STANDARD.decode(bundle).unwrap_or_default().into()
     }
 
-    /// Returns the URL of the call, which error messages name.
+    /// Returns the URL of the call, which error messages name. As in a kube-apiserver its path is
+    /// cleaned, so that Go's router does not redirect the call.
     pub fn url(&self, timeout: Duration) -> String {
-        let (url, joint) = match self {
+        let (host, path) = match self {
             Self::Url(url) => {
-                let joint = if url.contains('?') { '&' } else { '?' };
-                let host = url.split_once("://").map_or("", |(_, rest)| rest);
-                let bare = !host.contains(['/', '?']);
-                (format!("{url}{}", if bare { "/" } else { "" }), joint)
+                let start = url.find("://").map_or(0, |at| at + "://".len());
+                let end = url[start..].find(['/', '?', '#']);
+                let (host, rest) = url.split_at(end.map_or(url.len(), |at| start + at));
+                let path = rest.split(['?', '#']).next().unwrap_or_default();
+                (host.to_owned(), path)
             }
             Self::Service {
                 namespace,
                 name,
                 port,
                 path,
-            } => (format!("https://{name}.{namespace}.svc:{port}{path}"), '?'),
+            } => (
+                format!("https://{name}.{namespace}.svc:{port}"),
+                path.as_str(),
+            ),
         };
-        format!("{url}{joint}timeout={}s", timeout.as_secs())
+        let path = escape(&clean(&unescape(path)));
+        format!("{host}{path}?timeout={}s", timeout.as_secs())
+    }
+}
+
+/// Cleans an absolute path as Go's `path.Clean`: no empty segments, no `.` and `..`, and no slash at
+/// the end.
+fn clean(path: &[u8]) -> Vec<u8> {
+    let mut segments: Vec<&[u8]> = Vec::new();
+    for segment in path.split(|byte| *byte == b'/') {
+        match segment {
+            b"" | b"." => {}
+            b".." => drop(segments.pop()),
+            _ => segments.push(segment),
+        }
+    }
+    [b"/", segments.join(&b'/').as_slice()].concat()
+}
+
+/// Decodes `%XX`. A percent sign without two digits, which no stored URL has, stays as it is.
+fn unescape(path: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
+        let digits = digits.filter(|two| two.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    bytes
+}
+
+/// Encodes a path as Go's `URL.EscapedPath`.
+fn escape(path: &[u8]) -> String {
+    let mut text = String::with_capacity(path.len());
+    for byte in path {
+        if byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(byte) {
+            text.push(char::from(*byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn paths_of_calls_are_cleaned_as_in_go() {
+        for (written, called) in [
+            ("", "/"),
+            ("/", "/"),
+            ("//", "/"),
+            ("//failing", "/failing"),
+            ("/a/../b", "/b"),
+            ("/../../b/.", "/b"),
+            ("/x/", "/x"),
+            ("/x//y///z", "/x/y/z"),
+            ("/...", "/..."),
+            ("/a%20b", "/a%20b"),
+            ("/a%2f%2Fb", "/a/b"),
+            ("/a%2f..%2fb", "/b"),
+            ("/ä~(!)", "/%C3%A4~%28%21%29"),
+            ("/a:b@c=d", "/a:b@c=d"),
+            ("/100%", "/100%25"),
+        ] {
+            let url = format!("https://[::1]:9443{written}");
+            let of_url = Endpoint::of(&json!({"url": url}));
+            let timeout = Duration::from_secs(7);
+            assert_eq!(
+                of_url.url(timeout),
+                format!("https://[::1]:9443{called}?timeout=7s"),
+                "{written}"
+            );
+            let service = json!({"namespace": "n", "name": "s", "path": written});
+            let of_service = Endpoint::of(&json!({"service": service}));
+            assert_eq!(
+                of_service.url(timeout),
+                format!("https://s.n.svc:443{called}?timeout=7s"),
+                "{written}"
+            );
+        }
     }
 }

@@ -92,7 +92,8 @@ impl Webhooks {
             .unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
         let body = match exchanged {
             Err(why) => Err(format!("Post \"{}\": {why}", call.url)),
-            Ok((200..=299, body)) => Ok(body),
+            // Like Go's client of Kubernetes. A redirect is not followed.
+            Ok((200..=206, body)) => Ok(body),
             Ok((code, body)) => Err(refused(code, &body)),
         };
         let uid = call.uid;

@@ -181,6 +181,36 @@ fn never_answering(server: &ApiServer) {
 }
 
 /// The message is that of apiserver's `finisher.go`.
+/// Answers with a redirect, and records the paths of the requests.
+fn redirecting(server: &ApiServer, service: &str) -> Arc<Mutex<Vec<String>>> {
+    let paths = Arc::new(Mutex::new(Vec::new()));
+    let record = Arc::clone(&paths);
+    let redirect = tower::service_fn(move |request: Request<Full<Bytes>>| {
+        record.lock().push(request.uri().path().to_owned());
+        async {
+            let mut response = Response::new(Full::new(Bytes::new()));
+            *response.status_mut() = http::StatusCode::TEMPORARY_REDIRECT;
+            let elsewhere = http::HeaderValue::from_static("/elsewhere");
+            response.headers_mut().insert("location", elsewhere);
+            Ok::<_, Infallible>(response)
+        }
+    });
+    server.route_service_to("hooks", service, redirect);
+    paths
+}
+
+#[tokio::test(start_paused = true)]
+async fn paths_are_cleaned_and_redirects_are_not_followed() {
+    let server = server();
+    let paths = redirecting(&server, "moved");
+    let client = json!({"clientConfig": {"url": "https://moved.hooks.svc//a/./b/"}});
+    validating(&server, "moved", &client);
+    let refused = refusal(&post(&server, CONFIG_MAPS, &config_map("x")).await);
+    let message = "Internal error occurred: failed calling webhook \"moved.example.com\": failed to call webhook: the server responded with the status code 307 but did not return more information";
+    assert_eq!(refused, (500, message.to_owned()));
+    assert_eq!(*paths.lock(), ["/a/b"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_request_waits_for_webhooks_up_to_its_timeout() {
     let server = server();
