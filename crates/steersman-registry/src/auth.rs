@@ -12,8 +12,8 @@
 //!   (AUTH-4).
 //! - A request that does the work of a second verb needs the permission for that verb too (AUTH-5).
 //! - Some parts of a ResourceClaim's status need permissions of their own (AUTH-6).
-//! - A token of a ServiceAccount is accepted only if one of the keys signed it and one of the issuers
-//!   issued it (AUTH-8), and the key set verifies every token that the server issues (AUTH-9).
+//! - A token of a ServiceAccount is accepted only if one of the keys signed it and one of the issuers,
+//!   or kube-controller-manager for a Secret, issued it (AUTH-8), and the key set verifies every token that the server issues (AUTH-9).
 
 mod user;
 mod attributes;
@@ -39,7 +39,7 @@ pub use impersonate::{Impersonations, node_of_account, wanted};
 pub use rbac::{Authorizer, Decision};
 pub use reconciliation::{Reconciliation, reconcile};
 pub use rule::Rule;
-pub use token_issuer::{ForeignToken, TokenIssuer, TokenOptions, TokenSecret};
+pub use token_issuer::{ForeignToken, SECRET_ISSUER, TokenIssuer, TokenOptions, TokenSecret};
 pub use tokens::{Tokens, bearer};
 pub(crate) use user::CREDENTIAL_ID;
 pub use user::{

@@ -17,6 +17,8 @@ use crate::option_error::OptionError;
 
 /// The issuer of tokens unless the options name another.
 const ISSUER: &str = "https://kubernetes.default.svc";
+/// The issuer of the tokens in Secrets, which kube-controller-manager signs with a key of the server.
+pub const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
 /// The number of tokens of which the verified claims are kept.
 const VERIFIED: usize = 1024;
 /// The path of the key set.
@@ -263,8 +265,8 @@ impl TokenIssuer {
         self.signing_key()?.issue(claims)
     }
 
-    /// Returns the claims of a token, if one of the keys signed it and one of the issuers issued it
-    /// (AUTH-8).
+    /// Returns the claims of a token, if one of the keys signed it and one of the issuers issued it, or
+    /// kube-controller-manager for a Secret (AUTH-8).
     ///
     /// # Errors
     /// Fails with the reason why the token is foreign.
@@ -285,7 +287,7 @@ impl TokenIssuer {
         let token = SignedToken::parse(token).ok_or(ForeignToken::Unknown)?;
         let SignedToken { header, claims, .. } = &token;
         let issuer = claims["iss"].as_str().unwrap_or_default();
-        if !self.issuers.iter().any(|own| own == issuer) {
+        if issuer != SECRET_ISSUER && !self.issuers.iter().any(|own| own == issuer) {
             return Err(ForeignToken::Unknown);
         }
         let id = header["kid"].as_str().unwrap_or_default();

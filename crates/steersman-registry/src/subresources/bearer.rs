@@ -6,14 +6,14 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 
-use crate::auth::{CREDENTIAL_ID, ForeignToken, User};
+use crate::auth::{CREDENTIAL_ID, ForeignToken, SECRET_ISSUER, User};
 use crate::state::registry::Registry;
 use crate::store::Stored;
 
 /// The message about an unknown token.
 const UNKNOWN: &str = "invalid bearer token";
 /// The message about a token of a deleted Pod, Secret or Node.
-const INVALIDATED: &str = "service account token has been invalidated";
+pub(super) const INVALIDATED: &str = "service account token has been invalidated";
 /// Tolerance for clock differences: a token is valid this much longer than it says.
 const LEEWAY: SignedDuration = SignedDuration::from_secs(60);
 
@@ -60,17 +60,20 @@ impl Registry {
             ForeignToken::Unknown => UNKNOWN.to_owned(),
             ForeignToken::Signature(why) => format!("[{UNKNOWN}, {why}]"),
         })?;
-        self.judge(&claims, wanted, now)
-            .map_err(|why| format!("[{UNKNOWN}, {why}]"))
+        let judged = if claims["iss"] == SECRET_ISSUER {
+            self.judge_secret_token(&claims, token, wanted)
+        } else {
+            self.judge(&claims, wanted, now)
+        };
+        judged.map_err(|why| format!("[{UNKNOWN}, {why}]"))
     }
 
-    /// AUTH-2: checks that the objects the token is bound to still exist.
-    fn judge(
+    /// Returns the audiences of a token among those that were asked for.
+    pub(super) fn audiences_of(
         &self,
         claims: &Value,
         wanted: &[String],
-        now: Timestamp,
-    ) -> Result<ValidToken, String> {
+    ) -> Result<Vec<String>, String> {
         let made_for: Vec<String> = match texts(&claims["aud"]) {
             none if none.is_empty() => self.issuer.audiences().to_vec(),
             list => list,
@@ -87,6 +90,17 @@ impl Registry {
                 quoted(wanted)
             ));
         }
+        Ok(audiences)
+    }
+
+    /// AUTH-2: checks that the objects the token is bound to still exist.
+    fn judge(
+        &self,
+        claims: &Value,
+        wanted: &[String],
+        now: Timestamp,
+    ) -> Result<ValidToken, String> {
+        let audiences = self.audiences_of(claims, wanted)?;
         let at = |field: &str| Timestamp::from_second(claims[field].as_i64().unwrap_or_default());
         let ends = at("exp").and_then(|ends| ends.checked_add(LEEWAY));
         if ends.is_ok_and(|ends| ends < now) {

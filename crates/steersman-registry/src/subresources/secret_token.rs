@@ -1,0 +1,90 @@
+//! Machine: authenticates the tokens of ServiceAccounts that kube-controller-manager keeps in Secrets.
+//!
+//! Kubernetes source: `pkg/serviceaccount/legacy.go`.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use steersman_schema::resource::StorageKey;
+
+use super::bearer::{INVALIDATED, ValidToken};
+use crate::auth::{SERVICE_ACCOUNT_PREFIX, User};
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+/// The label by which kube-controller-manager forbids a token that was not used for long.
+const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+
+impl Registry {
+    /// AUTH-2: checks that the Secret exists and holds the token, and that its ServiceAccount exists.
+    /// Such a token has no expiration.
+    pub(super) fn judge_secret_token(
+        &self,
+        claims: &Value,
+        token: &str,
+        wanted: &[String],
+    ) -> Result<ValidToken, String> {
+        let audiences = self.audiences_of(claims, wanted)?;
+        let subject = wanted_text(claims, "sub", "sub")?;
+        let claim = |name: &str, title: &str| {
+            wanted_text(
+                claims,
+                &format!("kubernetes.io/serviceaccount/{name}"),
+                title,
+            )
+        };
+        let namespace = claim("namespace", "namespace")?;
+        let secret = claim("secret.name", "secretName")?;
+        let name = claim("service-account.name", "serviceAccountName")?;
+        let uid = claim("service-account.uid", "serviceAccountUID")?;
+        if subject.strip_prefix(SERVICE_ACCOUNT_PREFIX) != Some(&format!("{namespace}:{name}")) {
+            return Err("sub claim is invalid".to_owned());
+        }
+        let secrets = StorageKey::new("", "secrets");
+        let stored = self.store.get(&secrets, namespace, secret);
+        let stored = stored.filter(|stored| !is_terminating(stored));
+        let stored = stored.ok_or_else(|| INVALIDATED.to_owned())?;
+        let held = STANDARD.decode(stored.look()["data"]["token"].as_str().unwrap_or_default());
+        if held.as_deref().ok() != Some(token.as_bytes()) {
+            return Err("service account token does not match server's copy".to_owned());
+        }
+        if stored
+            .label(INVALID_SINCE)
+            .is_some_and(|since| !since.is_empty())
+        {
+            return Err(format!(
+                "the token in secret {namespace}/{secret} for service account {namespace}/{name} has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
+            ));
+        }
+        let accounts = StorageKey::new("", "serviceaccounts");
+        let account = self.store.get(&accounts, namespace, name);
+        let account = account.ok_or_else(|| format!("serviceaccounts \"{name}\" not found"))?;
+        if is_terminating(account) {
+            return Err(format!(
+                "service account {namespace}/{name} has been deleted"
+            ));
+        }
+        let own = account.meta("uid");
+        if own != uid {
+            return Err(format!(
+                "service account UID ({own}) does not match claim ({uid})"
+            ));
+        }
+        let user = Arc::new(User::service_account(namespace, name).uid(uid));
+        Ok(ValidToken { user, audiences })
+    }
+}
+
+fn wanted_text<'a>(claims: &'a Value, name: &str, title: &str) -> Result<&'a str, String> {
+    let text = claims[name].as_str().unwrap_or_default();
+    if text.is_empty() {
+        return Err(format!("{title} claim is missing"));
+    }
+    Ok(text)
+}
+
+fn is_terminating(object: &Stored) -> bool {
+    !object.meta("deletionTimestamp").is_empty()
+}

@@ -1,0 +1,128 @@
+//! Tests of the tokens of ServiceAccounts in Secrets.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::Server;
+
+fn claims(server: &Server) -> Value {
+    let account = server.get("serviceaccounts", "bot").unwrap();
+    json!({
+        "iss": "kubernetes/serviceaccount",
+        "sub": "system:serviceaccount:default:bot",
+        "kubernetes.io/serviceaccount/namespace": "default",
+        "kubernetes.io/serviceaccount/secret.name": "bot-token",
+        "kubernetes.io/serviceaccount/service-account.name": "bot",
+        "kubernetes.io/serviceaccount/service-account.uid": account["metadata"]["uid"],
+    })
+}
+
+/// Creates the account and a Secret with its token, as kube-controller-manager writes it.
+fn with_token() -> (Server, String) {
+    let mut server = Server::new();
+    let bot = json!({"metadata": {"name": "bot"}});
+    server.create("serviceaccounts", bot).unwrap();
+    let token = server.registry.issuer.issue(&claims(&server)).unwrap();
+    let secret = json!({
+        "metadata": {"name": "bot-token",
+            "annotations": {"kubernetes.io/service-account.name": "bot"}},
+        "type": "kubernetes.io/service-account-token",
+        "data": {"token": STANDARD.encode(&token)},
+    });
+    server.create("secrets", secret).unwrap();
+    (server, token)
+}
+
+fn refusal(server: &Server, token: &str) -> String {
+    let refused = server.registry.authenticate(token, &[], server.now);
+    let text = refused.unwrap_err();
+    let inner = text.strip_prefix("[invalid bearer token, ").unwrap();
+    inner.trim_end_matches(']').to_owned()
+}
+
+#[test]
+fn a_token_in_a_secret_is_that_of_its_account() {
+    let (server, token) = with_token();
+    let valid = server.registry.authenticate(&token, &[], server.now);
+    let valid = valid.unwrap();
+    assert_eq!(valid.user.name, "system:serviceaccount:default:bot");
+    assert!(valid.user.is_in("system:serviceaccounts:default"));
+    assert_eq!(valid.audiences, ["https://kubernetes.default.svc"]);
+    let other = ["other".to_owned()];
+    assert!(
+        server
+            .registry
+            .authenticate(&token, &other, server.now)
+            .is_err()
+    );
+}
+
+/// AUTH-2, AUTH-8
+#[test]
+fn a_token_in_a_secret_ends_with_the_secret_and_with_the_account() {
+    let (mut server, token) = with_token();
+    for (claim, wrong, why) in [
+        (
+            "sub",
+            "system:serviceaccount:default:other",
+            "sub claim is invalid",
+        ),
+        (
+            "kubernetes.io/serviceaccount/namespace",
+            "",
+            "namespace claim is missing",
+        ),
+        (
+            "kubernetes.io/serviceaccount/secret.name",
+            "absent",
+            "service account token has been invalidated",
+        ),
+        (
+            "jti",
+            "x",
+            "service account token does not match server's copy",
+        ),
+    ] {
+        let mut claims = claims(&server);
+        claims[claim] = json!(wrong);
+        let token = server.registry.issuer.issue(&claims).unwrap();
+        assert_eq!(refusal(&server, &token), why);
+    }
+    let label = "kubernetes.io/legacy-token-invalid-since";
+    let mark = |since: Value| json!({"metadata": {"labels": {label: since}}});
+    server
+        .merge("secrets", "bot-token", mark(json!("2026-01-01")))
+        .unwrap();
+    assert!(refusal(&server, &token).contains("has been marked invalid"));
+    server
+        .merge("secrets", "bot-token", mark(Value::Null))
+        .unwrap();
+    assert!(
+        server
+            .registry
+            .authenticate(&token, &[], server.now)
+            .is_ok()
+    );
+    let uid = server.get("serviceaccounts", "bot").unwrap()["metadata"]["uid"].clone();
+    server.delete("serviceaccounts", "bot").unwrap();
+    assert_eq!(
+        refusal(&server, &token),
+        "serviceaccounts \"bot\" not found"
+    );
+    let bot = json!({"metadata": {"name": "bot"}});
+    let again = server.create("serviceaccounts", bot).unwrap();
+    let (old, new) = (
+        uid.as_str().unwrap(),
+        again["metadata"]["uid"].as_str().unwrap(),
+    );
+    assert_eq!(
+        refusal(&server, &token),
+        format!("service account UID ({new}) does not match claim ({old})")
+    );
+    server.delete("secrets", "bot-token").unwrap();
+    assert_eq!(
+        refusal(&server, &token),
+        "service account token has been invalidated"
+    );
+}
