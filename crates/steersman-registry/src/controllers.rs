@@ -8,5 +8,7 @@ mod garbage_collector;
 mod namespaces;
 mod run_controllers;
 mod standard_objects;
+pub(crate) mod service_addresses;
 mod startup_objects;
+mod system_namespace;
 pub(crate) mod storage_migrator;

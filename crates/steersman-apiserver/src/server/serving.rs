@@ -128,7 +128,8 @@ impl Serving {
         tasks.spawn(accepting.run());
         let now = server.now();
         server.context.with_registry(|registry| {
-            registry.write_startup_objects((address, &identity.ca_pem), now)
+            let clients = server.pem.clients.as_deref();
+            registry.write_startup_objects((address, &identity.ca_pem, clients), now)
         });
         let token = server.admin_token.as_deref().map(str::to_owned);
         let token = server.add_known_token(token.unwrap_or_else(secret), User::admin(), false);

@@ -70,6 +70,8 @@ impl Registry {
                 self.attempt_collection(&next, now);
             } else if let Some(name) = self.pending.next_namespace() {
                 self.empty_namespace(&name, now);
+            } else if let Some(noted) = self.pending.addresses.pop() {
+                self.settle_address(&noted, now);
             } else if let Some(name) = self.pending.next_lacking() {
                 self.furnish_namespace(&name, now);
             } else if std::mem::take(&mut self.pending.versions) {

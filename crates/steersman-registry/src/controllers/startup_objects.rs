@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use steersman_schema::resource::StorageKey;
 
 use super::standard_objects;
 use crate::objects::managed::{self, Ownership};
@@ -26,11 +25,11 @@ const FLOWS: (&str, &str) = (
 );
 
 impl Registry {
-    /// Creates the missing objects, and updates the server's address and authority. Existing
-    /// objects stay unchanged except for these two.
+    /// Creates the missing objects, and updates the server's address and authorities. Existing
+    /// objects stay unchanged except for these. `clients` are the authorities of client certificates.
     pub fn write_startup_objects(
         &mut self,
-        (listens, authority): (SocketAddr, &str),
+        (listens, authority, clients): (SocketAddr, &str, Option<&str>),
         now: Timestamp,
     ) {
         self.authority = Some(authority.to_owned());
@@ -80,7 +79,9 @@ impl Registry {
                     "targetPort": listens.port()}],
             },
         });
+        self.furnish_network(now);
         self.supply(("", "services"), SERVER, ("default", service), now);
+        self.furnish_system_namespace(clients, now);
         self.point_to(listens, now);
     }
 
@@ -163,7 +164,7 @@ impl Registry {
     }
 
     /// Creates an object unless it exists.
-    fn supply(
+    pub(super) fn supply(
         &mut self,
         (group, plural): (&str, &str),
         manager: &str,
@@ -184,7 +185,7 @@ impl Registry {
     }
 
     /// Writes the status of one of these objects.
-    fn report(
+    pub(super) fn report(
         &mut self,
         (group, plural): (&str, &str),
         manager: &str,
@@ -207,43 +208,53 @@ impl Registry {
         let family = if listens.is_ipv4() { "IPv4" } else { "IPv6" };
         let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
         let endpoints = json!({
-            "kind": "Endpoints", "apiVersion": "v1",
-            "metadata": {"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
+            "metadata": {"name": "kubernetes",
+                "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
             "subsets": [{"addresses": [{"ip": ip}], "ports": ports}],
         });
         let slice = json!({
-            "kind": "EndpointSlice", "apiVersion": "discovery.k8s.io/v1",
-            "metadata": {"labels": {"kubernetes.io/service-name": "kubernetes"}, "generation": 1},
+            "metadata": {"name": "kubernetes", "generation": 1,
+                "labels": {"kubernetes.io/service-name": "kubernetes"}},
             "addressType": family,
             "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}],
             "ports": ports,
         });
-        for (group, plural, mut object) in [
-            ("", "endpoints", endpoints),
-            ("discovery.k8s.io", "endpointslices", slice),
-        ] {
-            let storage = StorageKey::new(group, plural);
-            let name = "kubernetes";
-            let there = self.store.get(&storage, "default", name).cloned();
-            let (uid, created) = match &there {
-                Some(there) => (
-                    there.meta("uid").to_owned(),
-                    there.meta("creationTimestamp").to_owned(),
-                ),
-                None => (self.rng.uid(), metadata::time(now)),
-            };
-            let fields = metadata::of(&mut object);
-            for (field, value) in [
-                ("name", name),
-                ("namespace", "default"),
-                ("uid", &uid),
-                ("creationTimestamp", &created),
-            ] {
-                fields.insert(field.to_owned(), value.into());
-            }
-            self.put(&storage, "default", name, object);
-        }
+        self.maintain(("", "endpoints"), ("default", endpoints), now);
+        let slices = ("discovery.k8s.io", "endpointslices");
+        self.maintain(slices, ("default", slice), now);
         self.settle(now);
+    }
+
+    /// Creates an object, or updates the members that are given and differ. Like writes of the garbage
+    /// collector it passes no webhooks.
+    pub(super) fn maintain(
+        &mut self,
+        kind: (&str, &str),
+        (namespace, body): (&str, Value),
+        now: Timestamp,
+    ) {
+        let Some(resource) = self.resource(kind.0, "v1", kind.1) else {
+            return;
+        };
+        let name = metadata::text(&body, "name").to_owned();
+        let stored = self.store.get(&resource.storage, namespace, &name).cloned();
+        let Some(stored) = stored else {
+            self.plant(kind, SERVER, (namespace, body), now);
+            return;
+        };
+        let before = stored.look();
+        let mut new = before.clone().into_owned();
+        let given = body.as_object().into_iter().flatten();
+        for (field, value) in given.filter(|(field, _)| *field != "metadata") {
+            new[field] = value.clone();
+        }
+        if new == *before {
+            return;
+        }
+        metadata::raise_generation(&resource, &mut new, &before);
+        let face = (&*resource, Subresource::Main);
+        let draft = self.server_write(face, SERVER, (&stored, new), now);
+        self.put(&resource.storage, namespace, &name, draft);
     }
 }
 

@@ -59,9 +59,9 @@ impl Registry {
             })?,
             asked => {
                 let why = if self.service_network.contains(asked) {
-                    let is_taken = asked
-                        .parse()
-                        .is_ok_and(|asked| self.taken_addresses().contains(&asked));
+                    let is_taken = asked.parse().is_ok_and(|asked| {
+                        self.is_allocated(&asked) || self.taken_addresses().contains(&asked)
+                    });
                     is_taken.then_some("provided IP is already allocated")
                 } else {
                     Some("the provided network does not match the current range")
@@ -99,7 +99,7 @@ impl Registry {
         for _ in 0..last {
             self.last_address = self.last_address % last + 1;
             let address = self.service_network.address(self.last_address);
-            if !taken.contains(&address) {
+            if !taken.contains(&address) && !self.is_allocated(&address) {
                 return Some(address.to_string());
             }
         }

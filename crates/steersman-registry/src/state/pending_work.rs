@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 
+use crate::controllers::service_addresses::ServiceAddress;
 use crate::requests::metadata;
 use crate::store::Stored;
 
@@ -46,6 +47,8 @@ pub(crate) struct PendingWork {
     pub(crate) versions: bool,
     /// Changes of usage that the quotas of namespaces have not counted yet.
     pub(crate) tallies: Vec<Tally>,
+    /// Addresses that Services got or lost.
+    pub(crate) addresses: Vec<ServiceAddress>,
     /// Owners that are being removed, by uid, with their namespaces.
     pub(crate) gone: HashMap<String, Arc<str>>,
 }

@@ -344,6 +344,7 @@ impl Registry {
             self.note_namespace(storage, &stored);
         }
         self.note_lack(storage, &stored);
+        self.note_addresses(storage, old.as_deref(), Some(&stored));
         self.touch(storage);
         self.note_usage(storage, old.as_ref(), Some(&stored));
         stored
@@ -366,6 +367,7 @@ impl Registry {
         self.unlink(storage, old);
         let gone = self.store.delete(storage, &old.namespace, &old.name)?;
         self.removed.push_back((storage.clone(), Arc::clone(&gone)));
+        self.note_addresses(storage, Some(&gone), None);
         self.touch(storage);
         self.note_usage(storage, Some(&gone), None);
         Some(gone)

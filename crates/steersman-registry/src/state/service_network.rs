@@ -1,5 +1,6 @@
 //! Machine: `ServiceNetwork`, the network of the addresses of Services.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::option_error::OptionError;
@@ -107,6 +108,12 @@ impl ServiceNetwork {
             Err(_) => return false,
         };
         is_v6 == self.is_v6 && (number ^ self.base) >> (bits - self.prefix) == 0
+    }
+}
+
+impl fmt::Display for ServiceNetwork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.address(0), self.prefix)
     }
 }
 

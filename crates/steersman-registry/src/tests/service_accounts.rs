@@ -19,7 +19,7 @@ fn listen(server: &mut Server, authority: &str) {
     let address = "127.0.0.1:6443".parse().unwrap();
     server
         .registry
-        .write_startup_objects((address, authority), now);
+        .write_startup_objects((address, authority, None), now);
 }
 
 fn get_in(server: &Server, plural: &str, namespace: &str, name: &str) -> Done<Value> {

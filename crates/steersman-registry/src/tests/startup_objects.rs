@@ -11,7 +11,7 @@ fn a_server_creates_its_own_service() {
     let now = server.now;
     server
         .registry
-        .write_startup_objects(("127.0.0.1:6443".parse().unwrap(), "PEM"), now);
+        .write_startup_objects(("127.0.0.1:6443".parse().unwrap(), "PEM", None), now);
     let service = server.get("services", "kubernetes").unwrap();
     assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
     assert_eq!(service["spec"]["ports"][0]["targetPort"], 6443);
@@ -24,7 +24,7 @@ fn a_server_creates_its_own_service() {
     // Another listener changes only the endpoints of the Service.
     server
         .registry
-        .write_startup_objects(("127.0.0.1:7443".parse().unwrap(), "other PEM"), now);
+        .write_startup_objects(("127.0.0.1:7443".parse().unwrap(), "other PEM", None), now);
     let again = server.get("services", "kubernetes").unwrap();
     assert_eq!(
         again["metadata"]["resourceVersion"],
@@ -59,7 +59,7 @@ fn a_server_creates_api_services_and_flow_control_configurations() {
         let now = server.now;
         server
             .registry
-            .write_startup_objects(("127.0.0.1:6443".parse().unwrap(), "PEM"), now);
+            .write_startup_objects(("127.0.0.1:6443".parse().unwrap(), "PEM", None), now);
     };
     write(&mut server);
     let options = crate::ListOptions::default();
@@ -133,7 +133,9 @@ fn services_have_addresses_of_the_configured_network() {
     let mut server = with_network("fd00:7::/112");
     let now = server.now;
     let address = "[::1]:6443".parse().unwrap();
-    server.registry.write_startup_objects((address, "PEM"), now);
+    server
+        .registry
+        .write_startup_objects((address, "PEM", None), now);
     let own = server.get("services", "kubernetes").unwrap();
     assert_eq!(own["spec"]["clusterIPs"], json!(["fd00:7::1"]));
     assert_eq!(own["spec"]["ipFamilies"], json!(["IPv6"]));
@@ -177,4 +179,93 @@ fn a_service_without_a_free_address_is_refused() {
     server.delete("services", "s3").unwrap();
     let made = server.create("services", service("more")).unwrap();
     assert_eq!(made["spec"]["clusterIP"], "10.0.0.3");
+}
+
+#[test]
+fn a_server_publishes_its_authorities_and_its_lease() {
+    let mut server = Server::new();
+    let now = server.now;
+    let address = "127.0.0.1:6443".parse().unwrap();
+    let start = |server: &mut Server, clients: Option<&str>| {
+        let listener = (address, "PEM", clients);
+        server.registry.write_startup_objects(listener, now);
+    };
+    let system = |server: &Server, plural: &str, name: &str| -> Value {
+        let resource = server.resource(plural);
+        let target = crate::Target::object(&resource, Some("kube-system"), name);
+        let found = server.registry.get(target, &crate::GetOptions::default());
+        found.unwrap().value().clone()
+    };
+    start(&mut server, None);
+    let trust = "extension-apiserver-authentication";
+    assert_eq!(system(&server, "configmaps", trust).get("data"), None);
+    start(&mut server, Some("one\n"));
+    start(&mut server, Some("two\n"));
+    start(&mut server, Some("one\n"));
+    let published = system(&server, "configmaps", trust);
+    assert_eq!(published["data"], json!({"client-ca-file": "one\ntwo\n"}));
+    let tracking = "kube-apiserver-legacy-service-account-token-tracking";
+    let tracking = system(&server, "configmaps", tracking);
+    assert_eq!(tracking["data"], json!({"since": "2026-01-02"}));
+    let name = "apiserver-jgla3zmib2ggq5buc4hwi5talm";
+    let lease = system(&server, "leases", name);
+    assert_eq!(lease["spec"]["renewTime"], "2026-01-02T03:04:05.000000Z");
+    let holder = lease["spec"]["holderIdentity"].as_str().unwrap();
+    assert!(holder.starts_with(name), "{holder}");
+    let manager = &lease["metadata"]["managedFields"][0]["manager"];
+    assert_eq!(*manager, "kube-apiserver");
+    let label = "apiserver.kubernetes.io/identity";
+    assert_eq!(lease["metadata"]["labels"][label], "kube-apiserver");
+    // The objects about the server's Service have owners of their fields, and keep their revision.
+    for (plural, field) in [
+        ("endpoints", "f:subsets"),
+        ("endpointslices", "f:endpoints"),
+    ] {
+        let before = server.get(plural, "kubernetes").unwrap();
+        let owner = &before["metadata"]["managedFields"][0];
+        assert_eq!(owner["manager"], "kube-apiserver", "{plural}");
+        assert!(owner["fieldsV1"].get(field).is_some(), "{plural}");
+        start(&mut server, None);
+        assert_eq!(server.get(plural, "kubernetes").unwrap(), before);
+    }
+}
+
+#[test]
+fn each_address_of_a_service_has_an_ip_address() {
+    let mut server = with_network("10.0.0.0/28");
+    let addresses = |server: &Server| server.names("ipaddresses", &crate::ListOptions::default());
+    server.create("services", service("a")).unwrap();
+    assert_eq!(addresses(&server), ["10.0.0.1"]);
+    server.delete("services", "a").unwrap();
+    assert!(addresses(&server).is_empty());
+    let now = server.now;
+    let listener = ("127.0.0.1:6443".parse().unwrap(), "PEM", None);
+    server.registry.write_startup_objects(listener, now);
+    let cidr = server.get("servicecidrs", "kubernetes").unwrap();
+    assert_eq!(cidr["spec"]["cidrs"], json!(["10.0.0.0/28"]));
+    assert_eq!(cidr["status"]["conditions"][0]["status"], "True");
+    let own = server.get("ipaddresses", "10.0.0.1").unwrap();
+    assert_eq!(
+        own["spec"]["parentRef"],
+        json!({"resource": "services", "namespace": "default", "name": "kubernetes"})
+    );
+    assert_eq!(
+        own["metadata"]["labels"],
+        json!({"ipaddress.kubernetes.io/ip-family": "IPv4",
+            "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"})
+    );
+    // An address that a client reserved is not given to a Service.
+    let reserved = json!({"metadata": {"name": "10.0.0.3"}, "spec": {"parentRef":
+        {"group": "example.com", "resource": "things", "name": "x"}}});
+    server.create("ipaddresses", reserved).unwrap();
+    for expected in ["10.0.0.2", "10.0.0.4"] {
+        let name = format!("s{}", expected.replace('.', "-"));
+        let made = server.create("services", service(&name)).unwrap();
+        assert_eq!(made["spec"]["clusterIP"], expected);
+    }
+    // A Service without an address gives its own back; one that is not stored takes none.
+    let external = json!({"spec": {"type": "ExternalName", "externalName": "example.com",
+        "clusterIP": null, "clusterIPs": null}});
+    server.merge("services", "s10-0-0-2", external).unwrap();
+    assert_eq!(addresses(&server), ["10.0.0.1", "10.0.0.3", "10.0.0.4"]);
 }

@@ -1,0 +1,117 @@
+//! Machine: the ServiceCIDR of the server, and an IPAddress for each address of a Service.
+//!
+//! Kubernetes source: `pkg/controlplane/controller/defaultservicecidr` and
+//! `pkg/registry/core/service/ipallocator`.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_schema::resource::StorageKey;
+
+use super::startup_objects::SERVER;
+use crate::requests::metadata;
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+const GROUP: &str = "networking.k8s.io";
+/// The field manager of the status of the ServiceCIDR.
+const CIDR_MANAGER: &str = "kubernetes-service-cidr-controller";
+const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
+const ALLOCATOR: &str = "ipallocator.k8s.io";
+
+/// An address, and the namespace and name of the Service that has or had it.
+pub(crate) type ServiceAddress = (IpAddr, Arc<str>, Arc<str>);
+
+impl Registry {
+    /// Records, after a write or a deletion, that a Service has other addresses.
+    pub(crate) fn note_addresses(
+        &mut self,
+        storage: &StorageKey,
+        old: Option<&Stored>,
+        new: Option<&Stored>,
+    ) {
+        if storage.as_str() != "services." {
+            return;
+        }
+        let (before, after) = (addresses_of(old), addresses_of(new));
+        if let Some(service) = new.or(old) {
+            for address in before.symmetric_difference(&after) {
+                let (namespace, name) = (&service.namespace, &service.name);
+                let noted = (*address, Arc::clone(namespace), Arc::clone(name));
+                self.pending.addresses.push(noted);
+            }
+        }
+    }
+
+    /// Creates or removes the IPAddress of an address of this network.
+    pub(crate) fn settle_address(&mut self, noted: &ServiceAddress, now: Timestamp) {
+        let (address, namespace, name) = noted;
+        let services = StorageKey::new("", "services");
+        let service = self.store.get(&services, namespace, name);
+        let is_used = addresses_of(service.map(|one| &**one)).contains(address);
+        let text = address.to_string();
+        let parent = json!({"resource": "services", "namespace": &**namespace, "name": &**name});
+        let stored = self.store.get(&ip_addresses(), "", &text).cloned();
+        match stored {
+            Some(stored) if !is_used && stored.look()["spec"]["parentRef"] == parent => {
+                self.remove(&ip_addresses(), &stored);
+            }
+            None if is_used && self.service_network.contains(&text) => {
+                let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
+                let body = json!({
+                    "metadata": {"name": text, "labels": {
+                        "ipaddress.kubernetes.io/ip-family": family, MANAGED_BY: ALLOCATOR}},
+                    "spec": {"parentRef": parent},
+                });
+                self.plant((GROUP, "ipaddresses"), SERVER, ("", body), now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Creates the ServiceCIDR of the server, and the IPAddresses that Services lack: those of a
+    /// snapshot of an earlier release have none.
+    pub(super) fn furnish_network(&mut self, now: Timestamp) {
+        let kind = (GROUP, "servicecidrs");
+        let body = json!({
+            "metadata": {"name": "kubernetes"},
+            "spec": {"cidrs": [self.service_network.to_string()]},
+        });
+        if let Some(made) = self.supply(kind, SERVER, ("", body), now) {
+            let status = json!({"conditions": [{
+                "type": "Ready", "status": "True", "lastTransitionTime": metadata::time(now),
+                "reason": "", "message": "Kubernetes default Service CIDR is ready",
+            }]});
+            self.report(kind, CIDR_MANAGER, made, status, now);
+        }
+        let services = StorageKey::new("", "services");
+        let all: Vec<Arc<Stored>> = self.store.list(&services, None).cloned().collect();
+        for service in all {
+            self.note_addresses(&services, None, Some(&service));
+        }
+        self.settle(now);
+    }
+
+    /// Returns whether an address belongs to an IPAddress.
+    pub(crate) fn is_allocated(&self, address: &IpAddr) -> bool {
+        let name = address.to_string();
+        self.store.get(&ip_addresses(), "", &name).is_some()
+    }
+}
+
+fn ip_addresses() -> StorageKey {
+    StorageKey::new(GROUP, "ipaddresses")
+}
+
+fn addresses_of(service: Option<&Stored>) -> BTreeSet<IpAddr> {
+    let Some(service) = service else {
+        return BTreeSet::new();
+    };
+    let service = service.look();
+    let addresses = service["spec"]["clusterIPs"].as_array();
+    let addresses = addresses.into_iter().flatten().filter_map(Value::as_str);
+    addresses.filter_map(|one| one.parse().ok()).collect()
+}
