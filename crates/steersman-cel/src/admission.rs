@@ -82,14 +82,13 @@ impl Environment {
             let kind = Decl::of_fields("kubernetes.variables", self.made.clone()).kind;
             variables.push(("variables", kind));
         }
-        let program = Program::compile(expression, &variables)
-            .map_err(|why| format!("compilation failed: {why}"))?;
+        let program = Program::compile(expression, &variables).map_err(|why| why.to_string())?;
         let found = program.result();
         if results.is_empty() || results.contains(found) {
             return Ok(program);
         }
         let named = |kind: &Type| match kind {
-            Type::Null => "null_type".to_owned(),
+            Type::Null | Type::Duration | Type::Timestamp => kind.name().to_owned(),
             kind => kind.to_string(),
         };
         let names: Vec<String> = results.iter().map(named).collect();

@@ -61,8 +61,9 @@ struct Checker<'a> {
     scopes: Vec<(String, Type)>,
     /// The type that is bound to each type variable, by number.
     bound: Vec<Option<Type>>,
-    /// The type variables in the order in which they were bound, so that bindings can be undone.
-    trail: Vec<usize>,
+    /// The type variables in the order in which they were bound, each with its earlier type, so that
+    /// bindings can be undone.
+    trail: Vec<(usize, Option<Type>)>,
     found: Checked,
     mistakes: Vec<ParseError>,
 }
@@ -110,7 +111,7 @@ impl Checker<'_> {
                     if optional.contains(&index) {
                         found = self.unwrapped(item.at, &found);
                     }
-                    all = Some(self.joined(item.at, all, found));
+                    all = Some(self.joined(all, found));
                 }
                 Type::list(all.unwrap_or_else(|| self.fresh()))
             }
@@ -118,12 +119,12 @@ impl Checker<'_> {
                 let (mut keys, mut values) = (None, None);
                 for entry in entries {
                     let key = self.node(&mut entry.key);
-                    keys = Some(self.joined(entry.key.at, keys, key));
+                    keys = Some(self.joined(keys, key));
                     let mut value = self.node(&mut entry.value);
                     if entry.optional {
                         value = self.unwrapped(entry.value.at, &value);
                     }
-                    values = Some(self.joined(entry.value.at, values, value));
+                    values = Some(self.joined(values, value));
                 }
                 let key = keys.unwrap_or_else(|| self.fresh());
                 Type::map(key, values.unwrap_or_else(|| self.fresh()))
@@ -131,6 +132,10 @@ impl Checker<'_> {
             Kind::Fold(fold) => self.fold(fold),
             Kind::Message { name, fields } => self.message(at, name, fields),
         }
+    }
+
+    fn is_declared(&self, variable: &str) -> bool {
+        self.variables.iter().any(|(name, _)| *name == variable)
     }
 
     /// Returns the name of a variable such as `authorizer.requestResource`, if the node spells one.
@@ -200,14 +205,14 @@ impl Checker<'_> {
 
     fn bind(&mut self, number: usize, to: Type) {
         if let Some(bound) = self.bound.get_mut(number) {
-            *bound = Some(to);
-            self.trail.push(number);
+            let before = bound.replace(to);
+            self.trail.push((number, before));
         }
     }
 
     fn take_back(&mut self, (variables, bindings): (usize, usize)) {
-        for number in self.trail.drain(bindings..) {
-            self.bound[number] = None;
+        for (number, before) in self.trail.drain(bindings..).rev() {
+            self.bound[number] = before;
         }
         self.bound.truncate(variables);
     }
@@ -268,7 +273,10 @@ impl Checker<'_> {
         let mut types: Vec<Type> = args.iter_mut().map(|arg| self.node(arg)).collect();
         let joined = target.as_ref().and_then(|target| {
             let joined = format!("{}.{name}", target.qualified()?);
-            functions::overloads(&joined).map(|_| joined)
+            // Only mutating policies have the types of JSON Patch and their function.
+            let is_declared = !joined.starts_with("jsonpatch.") || self.is_declared("JSONPatch");
+            functions::overloads(&joined).filter(|_| is_declared)?;
+            Some(joined)
         });
         if let Some(joined) = joined {
             *name = joined;
@@ -386,14 +394,18 @@ impl Checker<'_> {
         }
     }
 
-    /// Returns the common type of the items of a literal, given the type of the earlier items.
-    fn joined(&mut self, at: usize, all: Option<Type>, found: Type) -> Type {
+    /// Returns the common type of the items of a literal, given the type of the earlier items. The
+    /// common type of items of several types is `dyn`.
+    fn joined(&mut self, all: Option<Type>, found: Type) -> Type {
         let Some(all) = all else { return found };
-        if self.fits(&all, &found) {
-            return all;
+        if !self.fits(&all, &found) {
+            return Type::Dyn;
         }
-        self.wants(at, &all, &found);
-        Type::Error
+        if all.is_as_general_as(&found) {
+            all
+        } else {
+            found
+        }
     }
 
     fn unwrapped(&mut self, at: usize, found: &Type) -> Type {
@@ -410,9 +422,15 @@ impl Checker<'_> {
     /// Returns whether a value of type `found` is accepted as `wanted`. Binds type variables to
     /// make the types equal.
     fn fits(&mut self, wanted: &Type, found: &Type) -> bool {
-        let wanted = self.head(wanted);
-        let found = self.head(found);
-        match (&wanted, &found) {
+        for (variable, other) in [(wanted, found), (found, wanted)] {
+            if let Type::Param(number) = variable
+                && let Some(Some(bound)) = self.bound.get(*number)
+            {
+                let bound = bound.clone();
+                return self.fits_bound(*number, &bound, other);
+            }
+        }
+        match (wanted, found) {
             (Type::Param(a), Type::Param(b)) if a == b => true,
             (Type::Param(number), other) | (other, Type::Param(number)) => {
                 if self.occurs(*number, other) {
@@ -431,6 +449,18 @@ impl Checker<'_> {
             (Type::Map(a), Type::Map(b)) => self.fits(&a.0, &b.0) && self.fits(&a.1, &b.1),
             (a, b) => a == b,
         }
+    }
+
+    /// Returns whether a value of type `other` is accepted where a type variable is bound to `bound`.
+    /// The variable keeps the more general type.
+    fn fits_bound(&mut self, number: usize, bound: &Type, other: &Type) -> bool {
+        if !self.fits(bound, other) {
+            return false;
+        }
+        if other.is_as_general_as(bound) && !self.occurs(number, other) {
+            self.bind(number, other.clone());
+        }
+        true
     }
 
     /// Returns the type that a bound type variable stands for; other types are returned unchanged.

@@ -3,27 +3,51 @@
 //! The rules are those of cel-go's `checker/cost.go` and of `apiserver/pkg/cel/library/cost.go`.
 
 pub(crate) mod cost_range;
-mod call_cost;
+pub(crate) mod call_cost;
 
 use std::sync::Arc;
 
 use crate::check::Checked;
-use crate::syntax::ast::{Fold, Kind, Literal, Node};
+use crate::syntax::ast::{Fold, Kind, Literal, Node, TARGET};
 use crate::types::{Decl, Type};
 use cost_range::Range;
 
 /// The sizes of the keys and of the values of a list or map.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entries {
+    is_list: bool,
     key: Range,
     value: Range,
 }
 
+/// The position of a value in the schema.
+#[derive(Debug, Clone)]
+pub(super) enum SchemaPosition {
+    /// The expression computes the value. Upstream looks up a part of such a value as if the value
+    /// were the part, and the part were the root of the schema.
+    Computed,
+    /// A node of the schema declares the value.
+    Declared(Arc<Decl>),
+    /// The value is below the schema, but the schema does not declare the value's size.
+    Undeclared,
+}
+
+/// A step from a value to one of its parts.
+enum PathStep<'a> {
+    Field(&'a str),
+    /// An item of a list, or a value of a map.
+    Element,
+    Key,
+    Index,
+}
+
 struct Local {
     name: String,
-    decl: Option<Arc<Decl>>,
+    position: SchemaPosition,
     size: Option<Range>,
     entries: Option<Entries>,
+    /// The cost of each use.
+    cost: Range,
 }
 
 /// The state of estimating one expression.
@@ -31,7 +55,7 @@ pub(super) struct Coster<'a> {
     pub(super) checked: &'a Checked,
     root: &'a Arc<Decl>,
     locals: Vec<Local>,
-    decls: Vec<Option<Arc<Decl>>>,
+    positions: Vec<SchemaPosition>,
     pub(super) sizes: Vec<Option<Range>>,
     pub(super) entries: Vec<Option<Entries>>,
 }
@@ -54,7 +78,7 @@ pub(crate) fn estimate(node: &Node, checked: &Checked, root: &Arc<Decl>) -> u64 
         checked,
         root,
         locals: Vec::new(),
-        decls: vec![None; parts],
+        positions: vec![SchemaPosition::Computed; parts],
         sizes: vec![None; parts],
         entries: vec![None; parts],
     };
@@ -73,9 +97,12 @@ impl Coster<'_> {
                 cost
             }
             Kind::Ident(name) => {
-                let local = self.local(name).map(|local| local.decl.clone());
-                self.decls[node.id] = local.unwrap_or_else(|| Some(Arc::clone(self.root)));
-                Range::exactly(1)
+                let local = self.local(name);
+                let cost = local.map_or(Range::exactly(1), |local| local.cost);
+                let position = local.map(|local| local.position.clone());
+                let root = || SchemaPosition::Declared(Arc::clone(self.root));
+                self.positions[node.id] = position.unwrap_or_else(root);
+                cost
             }
             Kind::Select { operand, test, .. } if *test => self.cost(operand),
             Kind::Select { operand, field, .. } => {
@@ -86,13 +113,7 @@ impl Coster<'_> {
                 ) {
                     cost = cost.plus(Range::exactly(1));
                 }
-                self.decls[node.id] = match self.decl(operand).map(|decl| decl.kind.clone()) {
-                    Some(Type::Object(object)) => object
-                        .fields
-                        .get(field)
-                        .map(|field| Arc::clone(&field.decl)),
-                    _ => None,
-                };
+                self.positions[node.id] = self.part(operand, &PathStep::Field(field));
                 cost
             }
             Kind::Call { name, target, args } => self.call(node, name, target.as_deref(), args),
@@ -105,6 +126,7 @@ impl Coster<'_> {
                     size = Some(size.map_or(found, |size| size.or(found)));
                 }
                 self.entries[node.id] = Some(Entries {
+                    is_list: true,
                     key: Range::exactly(1),
                     value: size.unwrap_or(Range::exactly(0)),
                 });
@@ -118,13 +140,16 @@ impl Coster<'_> {
                     cost = cost.plus(self.cost(&entry.value));
                     let key = self.size_or_unknown(&entry.key);
                     let value = self.size_or_unknown(&entry.value);
-                    sizes = Some(sizes.map_or(Entries { key, value }, |sizes| Entries {
-                        key: sizes.key.or(key),
-                        value: sizes.value.or(value),
-                    }));
+                    let found = Entries {
+                        is_list: false,
+                        key,
+                        value,
+                    };
+                    sizes = Some(sizes.map_or(found, |sizes| sizes.or(found)));
                 }
                 let none = Range::exactly(0);
                 let none = Entries {
+                    is_list: false,
                     key: none,
                     value: none,
                 };
@@ -139,18 +164,60 @@ impl Coster<'_> {
         self.locals.iter().rev().find(|local| local.name == name)
     }
 
-    pub(super) fn decl(&self, node: &Node) -> Option<Arc<Decl>> {
-        self.decls[node.id].clone()
+    /// Returns the position of a part of a value.
+    fn part(&self, of: &Node, step: &PathStep<'_>) -> SchemaPosition {
+        let decl = match self.position(of) {
+            SchemaPosition::Computed => return SchemaPosition::Declared(Arc::clone(self.root)),
+            SchemaPosition::Undeclared => return SchemaPosition::Undeclared,
+            SchemaPosition::Declared(decl) => decl,
+        };
+        let part = match (step, &decl.kind) {
+            // Upstream finds no size for a reserved word that is not escaped.
+            (PathStep::Field(name), Type::Object(object)) => {
+                let field = object.fields.get(*name);
+                field.map(|field| Arc::clone(&field.decl))
+            }
+            (PathStep::Element, _) => decl.items.clone(),
+            (PathStep::Key, Type::Map(_)) => Some(Arc::new(Decl::key())),
+            _ => None,
+        };
+        part.map_or(SchemaPosition::Undeclared, SchemaPosition::Declared)
+    }
+
+    fn position(&self, node: &Node) -> SchemaPosition {
+        let local = match &node.kind {
+            Kind::Ident(name) => self.local(name),
+            _ => None,
+        };
+        let position = local.map_or(&self.positions[node.id], |local| &local.position);
+        position.clone()
+    }
+
+    /// Returns the size of the items of a list, from the schema.
+    pub(super) fn item_size(&self, list: &Node) -> Range {
+        match self.position(list) {
+            SchemaPosition::Declared(decl) => {
+                let items = decl.items.as_ref();
+                items.map_or(Range::UNKNOWN, |items| declared(items))
+            }
+            _ => Range::UNKNOWN,
+        }
     }
 
     fn fold(&mut self, node: &Node, fold: &Fold) -> Range {
         let mut cost = self.cost(&fold.range);
-        cost = cost.plus(self.cost(&fold.init));
+        let init = self.cost(&fold.init);
+        cost = cost.plus(init);
+        let mut each_use = Range::exactly(1);
+        if fold.accu == TARGET {
+            (cost, each_use) = (Range::exactly(0), init);
+        }
         let local = Local {
             name: fold.accu.clone(),
-            decl: self.decl(&fold.init),
+            position: self.position(&fold.init),
             size: self.size(&fold.init),
             entries: self.entry_sizes(&fold.init),
+            cost: each_use,
         };
         self.locals.push(local);
         if is_bind(fold) {
@@ -183,38 +250,32 @@ impl Coster<'_> {
 
     /// Adds the variables of a loop to the scope.
     fn iterate(&mut self, fold: &Fold) {
-        let decl = self.decl(&fold.range);
         let entries = self.entry_sizes(&fold.range);
-        let is_list = matches!(self.checked.types[fold.range.id], Type::List(_));
-        let items = decl.as_ref().and_then(|decl| decl.items.clone());
-        // The schema declares no size for the keys of maps.
-        let keys = decl
-            .filter(|decl| matches!(decl.kind, Type::Map(_)))
-            .map(|_| {
-                Arc::new(Decl {
-                    kind: Type::String,
-                    most: 0,
-                    ..Decl::any()
-                })
-            });
-        let value = Local {
-            name: fold.var.clone(),
-            decl: items,
-            size: entries.map(|entries| entries.value),
-            entries: None,
+        let is_list = entries.map_or_else(
+            || matches!(self.checked.types[fold.range.id], Type::List(_)),
+            |entries| entries.is_list,
+        );
+        let key_step = if is_list {
+            PathStep::Index
+        } else {
+            PathStep::Key
         };
         let key = Local {
             name: fold.var.clone(),
-            decl: if is_list { None } else { keys },
+            position: self.part(&fold.range, &key_step),
             size: entries.map(|entries| entries.key),
             entries: None,
+            cost: Range::exactly(1),
+        };
+        let value = Local {
+            name: fold.var2.clone().unwrap_or_else(|| fold.var.clone()),
+            position: self.part(&fold.range, &PathStep::Element),
+            size: entries.map(|entries| entries.value),
+            entries: None,
+            cost: Range::exactly(1),
         };
         match &fold.var2 {
-            Some(var2) => {
-                self.locals.push(key);
-                let name = var2.clone();
-                self.locals.push(Local { name, ..value });
-            }
+            Some(_) => self.locals.extend([key, value]),
             None if is_list => self.locals.push(value),
             None => self.locals.push(key),
         }
@@ -253,7 +314,7 @@ impl Coster<'_> {
                 && let Some(from) = args.first()
             {
                 size = self.entry_sizes(from).map(|entries| entries.value);
-                self.decls[node.id] = self.decl(from).and_then(|decl| decl.items.clone());
+                self.positions[node.id] = self.part(from, &PathStep::Element);
             }
             if size.is_none() {
                 size = self.size(node);
@@ -286,8 +347,8 @@ impl Coster<'_> {
             Kind::Map(entries) => return Some(Range::exactly(entries.len() as u64)),
             _ => {}
         }
-        if let Some(decl) = &self.decls[node.id] {
-            let size = declared(decl);
+        if let SchemaPosition::Declared(decl) = self.position(node) {
+            let size = declared(&decl);
             self.sizes[node.id] = Some(size);
             return Some(size);
         }
@@ -311,19 +372,25 @@ impl Coster<'_> {
     }
 }
 
-pub(super) fn declared(decl: &Decl) -> Range {
+fn declared(decl: &Decl) -> Range {
     Range {
         min: 0,
         max: decl.most,
     }
 }
 
+impl Entries {
+    fn or(self, other: Self) -> Self {
+        Self {
+            is_list: self.is_list,
+            key: self.key.or(other.key),
+            value: self.value.or(other.value),
+        }
+    }
+}
+
 pub(super) fn joined(a: Option<Entries>, b: Option<Entries>) -> Option<Entries> {
-    let (a, b) = (a?, b?);
-    Some(Entries {
-        key: a.key.or(b.key),
-        value: a.value.or(b.value),
-    })
+    Some(a?.or(b?))
 }
 
 /// Returns whether a loop is the expansion of `cel.bind`, which has no iterations and only binds a

@@ -14,7 +14,7 @@ pub(crate) mod mutation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::syntax::ast::{Entry, Fold, Kind, Literal, MessageField, Node};
+use crate::syntax::ast::{Entry, Fold, Kind, Literal, MessageField, Node, TARGET};
 use crate::value::{Key, Text, Value};
 use run::{Failure, Outcome, Run, has, maybe, select};
 
@@ -24,15 +24,20 @@ impl<'a, 'n> Run<'a, 'n> {
     /// # Errors
     /// Fails if the node has no value.
     pub(crate) fn eval(&mut self, node: &'n Node) -> Outcome<'a> {
+        if let Some(outcome) = self.constant(node.id) {
+            return outcome;
+        }
         match &node.kind {
             Kind::Literal(literal) => Ok(constant(literal)),
             Kind::Ident(name) => {
-                self.charge(1)?;
                 let found = self.scopes.iter().rev().find(|(known, _)| known == name);
-                match found {
-                    Some((_, value)) => value.clone(),
-                    None => Ok(Value::Type(name.as_str().into())),
-                }
+                let Some((_, value)) = found else {
+                    return Ok(Value::Type(name.as_str().into()));
+                };
+                let value = value.clone();
+                let again = self.repeated.iter().rev().find(|(known, _)| known == name);
+                self.charge(again.map_or(1, |(_, cost)| *cost))?;
+                value
             }
             Kind::Select {
                 operand,
@@ -49,13 +54,15 @@ impl<'a, 'n> Run<'a, 'n> {
                         value.clone()
                     };
                 }
-                let of = self.eval(operand)?;
                 let key = Key::Text(field.as_str().into());
                 if *test {
+                    let of = self.eval(operand)?;
                     return has(&of, &key).map(Value::Bool);
                 }
-                self.charge(1)?;
-                select(&of, &key)
+                let of = self.qualified(operand)?;
+                let found = select(&of, &key);
+                self.charge(step_cost(&of, &found))?;
+                found
             }
             Kind::Call { name, target, args } => self.call(name, target.as_deref(), args),
             Kind::List { items, optional } => {
@@ -114,10 +121,20 @@ impl<'a, 'n> Run<'a, 'n> {
             ("_&&_", [left, right]) => self.logical(left, right, false),
             ("_||_", [left, right]) => self.logical(left, right, true),
             ("_?_:_", [test, yes, no]) => match self.eval(test)? {
-                Value::Bool(true) => self.eval(yes),
-                Value::Bool(false) => self.eval(no),
+                Value::Bool(true) => self.inner(yes),
+                Value::Bool(false) => self.inner(no),
                 _ => Err(Failure::overload()),
             },
+            ("_[_]" | "_[?_]", [of, index]) => {
+                let of = self.qualified(of)?;
+                let index = self.inner(index)?;
+                let found = operators::indexed(name, &of, &index);
+                let optional = name == "_[?_]";
+                let of = if optional { &Value::NONE } else { &of };
+                self.charge(step_cost(of, &found))?;
+                found
+            }
+            ("@in", [one, of]) => self.membership(one, of),
             ("@not_strictly_false", [arg]) => {
                 let value = self.eval(arg);
                 self.charge(1)?;
@@ -128,21 +145,20 @@ impl<'a, 'n> Run<'a, 'n> {
                 }
             }
             ("_?._", [of, field]) => {
-                let of = self.eval(of)?;
-                self.charge(1)?;
+                let of = self.qualified(of)?;
                 let Kind::Literal(Literal::Text(field)) = &field.kind else {
                     return Err(Failure::overload());
                 };
-                maybe(&of, &Key::Text(Arc::clone(field)))
+                let found = maybe(&of, &Key::Text(Arc::clone(field)));
+                self.charge(step_cost(&Value::NONE, &found))?;
+                found
             }
             ("orValue" | "or", [other]) => {
                 // The alternative is evaluated only if the optional has no value.
                 let Some(target) = target else {
                     return Err(Failure::overload());
                 };
-                let held = self.eval(target)?;
-                self.charge(1)?;
-                match held {
+                match self.eval(target)? {
                     Value::Optional(Some(held)) if name == "orValue" => Ok((*held).clone()),
                     held @ Value::Optional(Some(_)) => Ok(held),
                     Value::Optional(None) => self.eval(other),
@@ -157,12 +173,73 @@ impl<'a, 'n> Run<'a, 'n> {
                 for arg in args {
                     values.push(self.eval(arg)?);
                 }
+                if name == "matches" && target.is_none() {
+                    return library::matches(self, &values);
+                }
                 if let Some(outcome) = operators::apply(self, name, &values) {
                     return outcome;
                 }
                 library::apply(self, name, &values)
             }
         }
+    }
+
+    /// Evaluates the operand of a selection or an index. Upstream charges a chain of them once, at
+    /// its variable, and one that does not start at a variable here.
+    fn qualified(&mut self, operand: &'n Node) -> Outcome<'a> {
+        if !is_attribute(operand) {
+            self.charge(1)?;
+        }
+        self.eval(operand)
+    }
+
+    /// Evaluates a branch of a conditional or an index. Upstream does not charge the start of a chain
+    /// of selections there.
+    fn inner(&mut self, node: &'n Node) -> Outcome<'a> {
+        let mut start = node;
+        loop {
+            start = match &start.kind {
+                Kind::Select {
+                    operand,
+                    test: false,
+                    ..
+                } => operand,
+                Kind::Call { name, args, .. } if is_step(name) => match args.first() {
+                    Some(first) => first,
+                    None => break,
+                },
+                _ => break,
+            };
+        }
+        let free = match &start.kind {
+            Kind::Ident(name) => !self.scopes.iter().any(|(known, _)| *known == name),
+            Kind::Call { name, .. } => name == "_?_:_",
+            _ => false,
+        };
+        let starts = is_attribute(node) && !free && self.constant(node.id).is_none();
+        let outcome = self.eval(node);
+        if starts {
+            self.refund(1);
+        }
+        outcome
+    }
+
+    /// Evaluates `in`. Upstream looks a value up in a constant list of literals at no cost.
+    fn membership(&mut self, one: &'n Node, of: &'n Node) -> Outcome<'a> {
+        let literals = match self.constant(of.id) {
+            Some(Ok(Value::List(items))) if items.iter().all(is_primitive) => Some(items),
+            _ => None,
+        };
+        let Some(items) = literals else {
+            let values = [self.eval(one)?, self.eval(of)?];
+            return operators::apply(self, "@in", &values)
+                .unwrap_or_else(|| Err(Failure::overload()));
+        };
+        if items.is_empty() {
+            return Ok(Value::Bool(false));
+        }
+        let one = self.eval(one)?;
+        operators::among_them(self, &one, &items).map(Value::Bool)
     }
 
     /// Evaluates `&&` and `||`. A side with the value `decides` determines the result even if the
@@ -185,7 +262,11 @@ impl<'a, 'n> Run<'a, 'n> {
 
     fn fold(&mut self, fold: &'n Fold) -> Outcome<'a> {
         let range = self.eval(&fold.range)?;
+        let before = self.spent();
         let init = self.eval(&fold.init)?;
+        if fold.accu == TARGET {
+            return self.repeat(fold, init, before);
+        }
         let pairs = fold.var2.is_some();
         let elements = if pairs && range.is_list() {
             let count = i64::try_from(range.size()).unwrap_or(i64::MAX);
@@ -202,6 +283,19 @@ impl<'a, 'n> Run<'a, 'n> {
         let outcome = self.iterate(fold, &range, elements);
         let outcome = outcome.and_then(|()| self.eval(&fold.result));
         self.scopes.truncate(outside);
+        outcome
+    }
+
+    /// Evaluates the result of a loop that binds a value to [`TARGET`]. Upstream evaluates the value
+    /// again at each use, so each use has the cost of the value.
+    fn repeat(&mut self, fold: &'n Fold, value: Value<'a>, before: u64) -> Outcome<'a> {
+        let cost = self.spent() - before;
+        self.refund(cost);
+        self.scopes.push((&fold.accu, Ok(value)));
+        self.repeated.push((&fold.accu, cost));
+        let outcome = self.eval(&fold.result);
+        self.repeated.pop();
+        self.scopes.pop();
         outcome
     }
 
@@ -258,14 +352,22 @@ impl<'a, 'n> Run<'a, 'n> {
         {
             match (function.as_str(), args.as_slice()) {
                 ("_?_:_", [test, yes, no]) => {
-                    return match self.eval(test)? {
-                        Value::Bool(true) => self.step(yes, name, accu),
-                        Value::Bool(false) => self.step(no, name, accu),
-                        _ => Err(Failure::overload()),
+                    let branch = match self.eval(test)? {
+                        Value::Bool(true) => yes,
+                        Value::Bool(false) => no,
+                        _ => return Err(Failure::overload()),
                     };
+                    if is_attribute(branch) {
+                        if !branch.is_ident(name) {
+                            self.scopes[accu].1 = Ok(self.inner(branch)?);
+                        }
+                        return Ok(());
+                    }
+                    return self.step(branch, name, accu);
                 }
                 ("_+_" | "cel.@mapInsert", [first, rest @ ..]) if first.is_ident(name) => {
-                    self.charge(2)?;
+                    // The addition charges itself.
+                    self.charge(if function == "_+_" { 1 } else { 2 })?;
                     let mut values = vec![Value::Null];
                     for one in rest {
                         values.push(self.eval(one)?);
@@ -284,6 +386,34 @@ impl<'a, 'n> Run<'a, 'n> {
         self.scopes[accu].1 = Ok(value);
         Ok(())
     }
+}
+
+/// Returns the cost of a selection or index. An optional without a value ends a chain at no cost.
+fn step_cost(of: &Value<'_>, found: &Outcome<'_>) -> u64 {
+    let ended = matches!((of, found), (Value::Optional(_), Ok(Value::Optional(None))));
+    u64::from(!ended)
+}
+
+/// Returns whether upstream resolves a node as a chain of selections and indexes.
+fn is_attribute(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Ident(_) => true,
+        Kind::Select { test, .. } => !test,
+        Kind::Call { name, .. } => is_step(name) || name == "_?_:_",
+        _ => false,
+    }
+}
+
+/// Returns whether an operator selects a part of its first argument.
+fn is_step(operator: &str) -> bool {
+    matches!(operator, "_[_]" | "_[?_]" | "_?._")
+}
+
+fn is_primitive(value: &Value<'_>) -> bool {
+    matches!(
+        value,
+        Value::Bool(_) | Value::Int(_) | Value::Uint(_) | Value::Double(_) | Value::Text(_)
+    )
 }
 
 /// Returns the value of an optional entry, or `None` if the optional has no value.

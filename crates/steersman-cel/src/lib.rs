@@ -46,7 +46,7 @@ pub use authorizer::{AccessAttributes, AccessDecider, AccessDecision, Query, Ste
 pub use eval::mutation::{configuration, operations};
 pub use eval::run::Failure;
 pub use expression::{Expression, VariableValues, all_hold};
-pub use program::Program;
+pub use program::{CompileError, Program};
 pub use rules::field_paths::field_path;
 pub use rules::{Rule, Rules, Verdict};
 pub use types::{Decl, Field, MAX_REQUEST, Object, Type, escape};

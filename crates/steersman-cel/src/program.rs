@@ -1,17 +1,18 @@
 //! Machine: an expression that is compiled once and runs many times.
 
-use std::sync::Arc;
+mod constants;
+mod literals;
 
-use steersman_text::go;
+use std::fmt;
+use std::sync::Arc;
 
 use crate::check::{self, Checked};
 use crate::cost;
-use crate::eval::run::{self, Failure, Outcome, Patterns, Run};
-use crate::syntax::ast::{Kind, Literal, Node};
-use crate::syntax::parse::{self, ParseError};
+use crate::eval::run::{Constants, Failure, Outcome, Run};
+use crate::syntax::ast::Node;
+use crate::syntax::parse;
 use crate::types::{Decl, Type};
 use crate::value::Value;
-use crate::value::times;
 
 /// The cost limit of one run, which takes about a tenth of a second.
 pub(crate) const CALL_LIMIT: u64 = 1_000_000;
@@ -21,7 +22,25 @@ pub(crate) const CALL_LIMIT: u64 = 1_000_000;
 pub struct Program {
     root: Node,
     checked: Checked,
-    patterns: Patterns,
+    constants: Constants,
+}
+
+/// The reason why an expression does not compile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompileError {
+    /// Errors of syntax, types or literals, as upstream's compiler prints them.
+    Invalid(String),
+    /// The error of a constant part of the expression, which upstream evaluates early.
+    Constant(String),
+}
+
+impl fmt::Display for CompileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invalid(why) => write!(f, "compilation failed: {why}"),
+            Self::Constant(why) => write!(f, "program instantiation failed: {why}"),
+        }
+    }
 }
 
 impl Program {
@@ -29,19 +48,21 @@ impl Program {
     ///
     /// # Errors
     /// Fails with the errors as upstream's compiler prints them.
-    pub fn compile(source: &str, variables: &[(&str, Type)]) -> Result<Self, String> {
-        let mut parsed = parse::parse(source)?;
-        let checked = check::check(&mut parsed.root, parsed.parts, variables)
-            .map_err(|mistakes| parse::describe(source, &mistakes))?;
-        let mut constants = Constants::default();
-        constants.look(&parsed.root);
-        if !constants.mistakes.is_empty() {
-            return Err(parse::describe(source, &constants.mistakes));
+    pub fn compile(source: &str, variables: &[(&str, Type)]) -> Result<Self, CompileError> {
+        let mut parsed = parse::parse(source).map_err(CompileError::Invalid)?;
+        let refused = |mistakes: Vec<parse::ParseError>| {
+            let described = parse::describe(source, &mistakes);
+            CompileError::Invalid(described)
+        };
+        let checked = check::check(&mut parsed.root, parsed.parts, variables).map_err(refused)?;
+        let mistakes = literals::check(&parsed.root, &checked);
+        if !mistakes.is_empty() {
+            return Err(refused(mistakes));
         }
         Ok(Self {
+            constants: constants::fold(&parsed.root).map_err(CompileError::Constant)?,
             root: parsed.root,
             checked,
-            patterns: constants.patterns,
         })
     }
 
@@ -76,81 +97,10 @@ impl Program {
         composed: &[(String, Outcome<'a>)],
         limit: u64,
     ) -> (Result<Value<'a>, Failure>, u64) {
-        let mut run = Run::new(variables, &self.patterns, limit);
+        let mut run = Run::new(variables, &self.constants, limit);
         run.composed = composed;
         let outcome = run.eval(&self.root);
         (outcome, run.cost())
-    }
-}
-
-/// Checks constants at compile time: patterns, and strings that are converted to times or
-/// durations.
-#[derive(Default)]
-struct Constants {
-    patterns: Patterns,
-    mistakes: Vec<ParseError>,
-}
-
-impl Constants {
-    fn look(&mut self, node: &Node) {
-        match &node.kind {
-            Kind::Select { operand, .. } => self.look(operand),
-            Kind::Call { name, target, args } => {
-                for part in target.iter().map(|target| &**target).chain(args) {
-                    self.look(part);
-                }
-                if let Some((at, text)) = args.last().and_then(text_of) {
-                    self.call(name, at, text);
-                }
-            }
-            Kind::List { items, .. } => items.iter().for_each(|item| self.look(item)),
-            Kind::Map(entries) => {
-                for entry in entries {
-                    self.look(&entry.key);
-                    self.look(&entry.value);
-                }
-            }
-            Kind::Fold(fold) => {
-                for part in [
-                    &fold.range,
-                    &fold.init,
-                    &fold.cond,
-                    &fold.step,
-                    &fold.result,
-                ] {
-                    self.look(part);
-                }
-            }
-            Kind::Message { fields, .. } => {
-                fields.iter().for_each(|field| self.look(&field.value));
-            }
-            Kind::Literal(_) | Kind::Ident(_) => {}
-        }
-    }
-
-    fn call(&mut self, name: &str, at: usize, text: &str) {
-        let fine = match name {
-            "matches" | "find" | "findAll" => match run::compile(text) {
-                Ok(pattern) => {
-                    self.patterns.insert(text.to_owned(), pattern);
-                    true
-                }
-                Err(_) => name != "matches",
-            },
-            "duration" => go::parse_duration(text).is_ok(),
-            "timestamp" => times::rfc3339(text).is_ok(),
-            _ => true,
-        };
-        if !fine {
-            self.mistakes.push((at, format!("invalid {name} argument")));
-        }
-    }
-}
-
-fn text_of(node: &Node) -> Option<(usize, &str)> {
-    match &node.kind {
-        Kind::Literal(Literal::Text(text)) => Some((node.at, text)),
-        _ => None,
     }
 }
 

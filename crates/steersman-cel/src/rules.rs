@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::eval::run::Failure;
-use crate::program::Program;
+use crate::program::{CompileError, Program};
 use crate::structural::{Additional, Structural};
 use crate::types::{Decl, Type, escape};
 use crate::value::Value;
@@ -71,8 +71,7 @@ impl Rule {
         let variables = [("self", kind), ("oldSelf", old)];
         let rule = text("rule");
         let program = (!rule.trim().is_empty()).then(|| {
-            let program = Program::compile(&rule, &variables)
-                .map_err(|wrong| format!("compilation failed: {wrong}"))?;
+            let program = Program::compile(&rule, &variables).map_err(|wrong| wrong.to_string())?;
             if *program.result() == Type::Bool {
                 Ok(program)
             } else {
@@ -82,8 +81,12 @@ impl Rule {
         let maker = text("messageExpression");
         let compiled = matches!(&program, Some(Ok(_)));
         let made_message = (compiled && !maker.is_empty()).then(|| {
-            let program = Program::compile(&maker, &variables)
-                .map_err(|wrong| format!("messageExpression compilation failed: {wrong}"))?;
+            let program = Program::compile(&maker, &variables).map_err(|wrong| match wrong {
+                CompileError::Invalid(_) => format!("messageExpression {wrong}"),
+                CompileError::Constant(why) => {
+                    format!("messageExpression instantiation failed: {why}")
+                }
+            })?;
             if *program.result() == Type::String {
                 Ok(program)
             } else {

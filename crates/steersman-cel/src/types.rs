@@ -84,7 +84,8 @@ pub struct Field {
 pub struct Decl {
     /// The type of the value.
     pub kind: Type,
-    /// The maximum number of characters, items or members.
+    /// The maximum number of characters, items or members. 0 for an object with declared fields,
+    /// whose size expressions do not pay for.
     pub most: u64,
     /// The minimum size of the value as JSON, in bytes.
     pub least_bytes: u64,
@@ -107,8 +108,19 @@ impl PartialEq for Object {
 impl Object {
     /// Returns the type of a field, or `None` for an unknown field.
     pub fn field(&self, name: &str) -> Option<Type> {
-        let declared = self.fields.get(name).map(|field| field.decl.kind.clone());
+        let declared = self.field_of(name).map(|field| field.decl.kind.clone());
         declared.or(self.open.then_some(Type::Dyn))
+    }
+}
+
+impl Object {
+    /// Returns a declared field. Its name may be a reserved word that is not escaped.
+    pub fn field_of(&self, name: &str) -> Option<&Field> {
+        let escaped = || {
+            let reserved = RESERVED_WORDS.contains(&name);
+            self.fields.get(&format!("__{name}__")).filter(|_| reserved)
+        };
+        self.fields.get(name).or_else(escaped)
     }
 }
 
@@ -156,6 +168,47 @@ impl Type {
         object.then(|| Self::open(name))
     }
 
+    /// Returns the name of the type without the types of its parts, as messages about values have
+    /// it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Dyn => "dyn",
+            Self::Error => "!error!",
+            Self::Null => "null_type",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Double => "double",
+            Self::String => "string",
+            Self::Bytes => "bytes",
+            Self::Duration => "google.protobuf.Duration",
+            Self::Timestamp => "google.protobuf.Timestamp",
+            Self::List(_) => "list",
+            Self::Map(_) => "map",
+            Self::Optional(_) => "optional_type",
+            Self::Of(_) => "type",
+            Self::Object(object) => &object.name,
+            Self::Opaque(name) => name,
+            Self::Param(_) => "type_param",
+        }
+    }
+
+    /// Returns whether the type accepts at least the values that `other` accepts.
+    pub fn is_as_general_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Dyn | Self::Param(_), _) => true,
+            (_, Self::Dyn | Self::Param(_)) => false,
+            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => {
+                a.is_as_general_as(b)
+            }
+            (Self::Map(a), Self::Map(b)) => {
+                a.0.is_as_general_as(&b.0) && a.1.is_as_general_as(&b.1)
+            }
+            (Self::Of(_), Self::Of(_)) => true,
+            (a, b) => a == b,
+        }
+    }
+
     /// Returns whether values of the type have a small, fixed size.
     pub fn is_scalar(&self) -> bool {
         match self {
@@ -185,7 +238,11 @@ impl Type {
     pub fn takes_null(&self) -> bool {
         matches!(
             self,
-            Self::Object(_) | Self::Duration | Self::Timestamp | Self::Opaque(_)
+            Self::Object(_)
+                | Self::Duration
+                | Self::Timestamp
+                | Self::Opaque(_)
+                | Self::Optional(_)
         )
     }
 }
@@ -273,7 +330,12 @@ impl Decl {
             fields: fields.into_iter().map(field).collect(),
             open: false,
         };
-        Self::simple(Type::Object(Arc::new(object)), UNBOUNDED, 2)
+        Self::simple(Type::Object(Arc::new(object)), 0, 2)
+    }
+
+    /// Returns the declaration of a key of a map, whose length no schema bounds.
+    pub fn key() -> Self {
+        Self::simple(Type::String, 0, 2)
     }
 
     /// Returns the declaration of a value of unknown type.
@@ -335,16 +397,16 @@ impl Decl {
     fn text(schema: &Structural, length: Option<u64>) -> Self {
         match schema.format.as_str() {
             "byte" => Self::simple(Type::Bytes, length.unwrap_or(MAX_REQUEST - 2), 2),
-            "duration" => Self::simple(Type::Duration, 32, 5),
+            "duration" => Self::simple(Type::Duration, 32, 3),
             "date" => Self::simple(Type::Timestamp, 12, 12),
-            "date-time" => Self::simple(Type::Timestamp, 21, 12),
+            "date-time" => Self::simple(Type::Timestamp, 32, 21),
             _ => {
                 let named = schema.rules.allowed.iter().filter_map(|one| one.as_str());
                 let longest = named.map(|one| one.len() as u64).max();
-                let most = match (length, longest) {
-                    (Some(most), _) => most.saturating_mul(4),
-                    (None, Some(longest)) => longest,
-                    (None, None) => MAX_REQUEST - 2,
+                let most = match length {
+                    Some(most) => most.saturating_mul(4),
+                    None if schema.rules.allowed.is_empty() => MAX_REQUEST - 2,
+                    None => longest.unwrap_or_default(),
                 };
                 Self::simple(Type::String, most, 2)
             }
@@ -374,7 +436,7 @@ impl Decl {
                 fields: named,
                 open: false,
             };
-            let metadata = Self::simple(Type::Object(Arc::new(metadata)), UNBOUNDED, 2);
+            let metadata = Self::simple(Type::Object(Arc::new(metadata)), 0, 2);
             add(&mut fields, "metadata", metadata);
             for field in ["apiVersion", "kind"] {
                 add(&mut fields, field, text());
@@ -385,7 +447,7 @@ impl Decl {
             fields,
             open: false,
         };
-        Self::simple(Type::Object(Arc::new(object)), UNBOUNDED, least)
+        Self::simple(Type::Object(Arc::new(object)), 0, least)
     }
 }
 
@@ -452,7 +514,7 @@ mod tests {
                 format!("kind string {free}"),
                 format!("l list(int) {}", free / 2),
                 format!("m map(string, double) {}", free / 7),
-                format!("metadata self.metadata {UNBOUNDED}"),
+                "metadata self.metadata 0".to_owned(),
                 "s string 20".to_owned(),
             ]
         );

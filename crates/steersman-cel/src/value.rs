@@ -120,7 +120,7 @@ impl Deref for Text<'_> {
 }
 
 impl Key {
-    fn value<'a>(&self) -> Value<'a> {
+    pub(crate) fn value<'a>(&self) -> Value<'a> {
         match self {
             Self::Bool(flag) => Value::Bool(*flag),
             Self::Int(number) => Value::Int(*number),
@@ -227,8 +227,8 @@ impl<'a> Value<'a> {
             Self::JsonMap(members, _) => members.len(),
             Self::Ip(address) if address.is_ipv4() => 4,
             Self::Ip(_) => 16,
-            Self::Cidr(cidr) if cidr.address.is_ipv4() => 4,
-            Self::Cidr(_) => 16,
+            Self::Cidr(cidr) => usize::from(cidr.length.div_ceil(8)),
+            Self::Optional(Some(held)) => return held.size(),
             _ => 1,
         };
         size as u64
@@ -290,7 +290,7 @@ impl<'a> Value<'a> {
                 let Key::Text(name) = key else { return None };
                 match decl.map(|decl| &decl.kind) {
                     Some(Type::Object(object)) => {
-                        let field = object.fields.get(&**name)?;
+                        let field = object.field_of(name)?;
                         Some(Self::of(members.get(&field.json)?, Some(&field.decl)))
                     }
                     _ => {

@@ -1,9 +1,12 @@
 //! Machine: estimates the cost of one call and the size of its result.
 
 use super::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
-use super::{Call, Coster, declared, joined};
+use super::{Call, Coster, joined};
 use crate::syntax::ast::{Kind, Literal, Node};
 use crate::types::Type;
+
+/// The cost of one authorization check, which permits two checks per expression.
+pub(crate) const ACCESS_CHECK: u64 = 350_000;
 
 /// The length of the longest pattern among the named formats, in characters.
 const LONGEST_FORMAT: f64 = 128.0;
@@ -20,16 +23,15 @@ impl Coster<'_> {
             .iter()
             .fold(Range::exactly(0), |sum, one| sum.plus(*one));
         let arg = |coster: &mut Self, index: usize| coster.arg(call, index);
-        if let Some((own, size)) = self.of_kubernetes(call).or_else(|| self.of_texts(call)) {
+        let own = self.of_lists(call);
+        let own = own.or_else(|| self.of_kubernetes(call));
+        if let Some((own, size)) = own.or_else(|| self.of_texts(call)) {
             return (own.plus(given), size);
         }
         let (name, overload) = (call.name, call.overload);
         let on = call.target.map(|target| self.size_or_unknown(target));
         match (overload, on) {
-            ("string_format", Some(on)) => {
-                let size = on.plus(arg(self, 0));
-                (on.scaled(PER_CHARACTER).plus(given), Some(size))
-            }
+            ("string_format", Some(on)) => (on.scaled(PER_CHARACTER).plus(given), None),
             ("starts_with_string" | "ends_with_string", _) => {
                 (arg(self, 0).scaled(PER_CHARACTER).plus(given), None)
             }
@@ -129,19 +131,23 @@ impl Coster<'_> {
                     Type::List(items) => {
                         let mut each = one;
                         if matches!(**items, Type::String | Type::Bytes) {
-                            let items = self.decl(target).and_then(|decl| decl.items.clone());
-                            let size = items.map_or(Range::UNKNOWN, |items| declared(&items));
-                            each = each.plus(size.scaled(PER_CHARACTER));
+                            each = each.plus(self.item_size(target).scaled(PER_CHARACTER));
                         }
                         (on.times(each), None)
                     }
                     _ => (on.scaled(PER_CHARACTER), None),
                 }
             }
-            "url" => {
+            "check" => (Range::exactly(ACCESS_CHECK), None),
+            "fieldSelector" | "labelSelector" => (selector(arg(self, 0)), None),
+            "url" | "jsonpatch.escapeKey" => {
                 let size = arg(self, 0);
                 (size.scaled(PER_CHARACTER), Some(size))
             }
+            "ip" if call.overload == "cidr_ip" => (one, None),
+            "cidr" | "ip" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver"
+            | "isSemver" => (arg(self, 0).scaled(PER_CHARACTER), None),
+            "ip.isCanonical" => (arg(self, 0).scaled(2.0 * PER_CHARACTER), None),
             "validate" => {
                 let pattern = LONGEST_FORMAT * PER_PATTERN_CHARACTER;
                 (arg(self, 0).scaled(PER_CHARACTER).scaled(pattern), None)
@@ -163,24 +169,41 @@ impl Coster<'_> {
                 }
                 (cost, None)
             }
-            "masked"
-            | "prefixLength"
-            | "family"
-            | "isUnspecified"
-            | "isLoopback"
-            | "isLinkLocalMulticast"
-            | "isLinkLocalUnicast"
-            | "sign"
-            | "asInteger"
-            | "isInteger"
-            | "asApproximateFloat"
-            | "isGreaterThan"
-            | "isLessThan"
-            | "compareTo"
-            | "add"
-            | "sub" => (one, None),
             _ => return None,
         })
+    }
+
+    /// Returns the cost of a function that creates a list from a list. Returns `None` for other
+    /// functions.
+    ///
+    /// Source: cel-go's `ext/lists.go`.
+    fn of_lists(&mut self, call: &Call<'_>) -> Option<(Range, Option<Range>)> {
+        let on = call.target.map(|target| self.size_or_unknown(target));
+        let whole = |index: usize, unknown: u64| match call.args.get(index).map(|arg| &arg.kind) {
+            Some(Kind::Literal(Literal::Int(number))) => u64::try_from(*number).unwrap_or_default(),
+            _ => unknown,
+        };
+        let squared = |size: Range| size.times(size);
+        let (size, factor) = match call.overload {
+            "list_slice" => {
+                let length = whole(1, on?.max).wrapping_sub(whole(0, 0));
+                (Range::exactly(length), 1.0)
+            }
+            "lists_range" => (Range::exactly(whole(0, u64::MAX)), 1.0),
+            "list_reverse" => (on?, 1.0),
+            "list_flatten" => (on?, 1.0),
+            #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+            "list_flatten_int" => (on?, whole(0, u64::MAX) as f64),
+            "list_distinct" => (squared(on?), 2.0),
+            id if id.ends_with("_sort") => (squared(on?), sorting(id)),
+            id if id.ends_with("_sortByAssociatedKeys") => {
+                let keys = self.arg(call, 0);
+                (squared(keys), sorting(id))
+            }
+            _ => return None,
+        };
+        let cost = size.scaled(factor).plus(Range::exactly(11));
+        Some((cost, Some(size)))
     }
 
     /// Returns the cost of a function that creates strings from strings. Returns `None` for other
@@ -201,18 +224,16 @@ impl Coster<'_> {
                 )
             }
             "split" => {
-                let limit = call.args.get(1).and_then(|limit| match limit.kind {
-                    Kind::Literal(Literal::Int(limit)) => u64::try_from(limit).ok(),
-                    _ => None,
-                });
-                let max = limit.unwrap_or(on?.max);
+                // A negative limit is no limit.
+                let max = match call.args.get(1).map(|limit| &limit.kind) {
+                    Some(Kind::Literal(Literal::Int(limit))) => limit.cast_unsigned(),
+                    _ => on?.max,
+                };
                 (on?.scaled(2.0 * PER_CHARACTER), Some(Range { min: 0, max }))
             }
             "join" => {
                 let count = on?;
-                let items = self.decl(call.target?).and_then(|decl| decl.items.clone());
-                let item = items.map_or(Range::UNKNOWN, |items| declared(&items));
-                let mut size = count.times(item);
+                let mut size = count.times(self.item_size(call.target?));
                 if !call.args.is_empty() {
                     let between = Range {
                         min: count.min.saturating_sub(1),
@@ -224,7 +245,7 @@ impl Coster<'_> {
             }
             "bytes" if call.overload == "string_to_bytes" => {
                 let size = size(self);
-                let max = size.max.saturating_mul(4);
+                let max = size.max.wrapping_mul(4);
                 (size.scaled(PER_CHARACTER), Some(Range { max, ..size }))
             }
             "string" if call.overload == "bytes_to_string" => {
@@ -234,8 +255,10 @@ impl Coster<'_> {
             }
             "strings.quote" => {
                 let size = size(self);
-                let max = size.max.saturating_mul(2);
-                let grown = Range { max, ..size }.plus(Range::exactly(2));
+                let grown = Range {
+                    min: size.min + 2,
+                    max: size.max.wrapping_mul(2).wrapping_add(2),
+                };
                 (size.scaled(PER_CHARACTER), Some(grown))
             }
             _ => return None,
@@ -272,6 +295,25 @@ impl Coster<'_> {
         };
         (own.plus(given), Some(size))
     }
+}
+
+/// Returns the cost of one comparison of a sort, by the overload's name.
+fn sorting(overload: &str) -> f64 {
+    let texts = ["list_string_", "list_bytes_"];
+    if texts.iter().any(|texts| overload.starts_with(texts)) {
+        2.0 + PER_CHARACTER
+    } else {
+        2.0
+    }
+}
+
+/// Returns the cost of parsing a selector of fields or labels: at least two characters per
+/// requirement, and a list and a struct for each.
+pub(crate) fn selector(length: Range) -> Range {
+    let requirements = length.scaled(0.5).scaled(50.0);
+    Range::exactly(10)
+        .plus(length.scaled(PER_CHARACTER))
+        .plus(requirements)
 }
 
 /// Returns the length of a string after replacements.

@@ -65,3 +65,14 @@ impl Range {
 pub(crate) fn scaled(size: u64, factor: f64) -> u64 {
     (size as f64 * factor).ceil() as u64
 }
+
+/// Returns the product, rounded down.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "costs; a cast from a float stops at the largest number"
+)]
+pub(crate) fn floored(size: u64, factor: f64) -> u64 {
+    (size as f64 * factor) as u64
+}

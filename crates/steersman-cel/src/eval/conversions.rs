@@ -23,7 +23,14 @@ pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>>
         "uint" => to_uint(value),
         _ => return None,
     };
-    Some(made.unwrap_or_else(|| Err(Failure::missing(name))))
+    let found = value.type_name();
+    Some(made.unwrap_or_else(|| Err(Failure::of(format!("no such overload: {name}({found})")))))
+}
+
+/// Returns the failure of a conversion of a value that does not have a value of the other type.
+fn unfit<'a>(value: &Value<'a>, to: &str) -> Option<Outcome<'a>> {
+    let from = value.type_name();
+    fail(format!("type conversion error from '{from}' to '{to}'"))
 }
 
 fn fail<'a>(why: impl Into<String>) -> Option<Outcome<'a>> {
@@ -35,11 +42,7 @@ fn to_bool<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
         Value::Bool(_) => value.clone(),
         Value::Text(text) => match go::parse_bool(text) {
             Some(said) => Value::Bool(said),
-            None => {
-                return fail(format!(
-                    "strconv.ParseBool: parsing {text:?}: invalid syntax"
-                ));
-            }
+            None => return unfit(value, "bool"),
         },
         _ => return None,
     }))
@@ -61,12 +64,7 @@ fn to_double<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
         Value::Uint(number) => Value::Double(*number as f64),
         Value::Text(text) => match text.parse() {
             Ok(number) => Value::Double(number),
-            Err(_) => {
-                return fail(format!(
-                    "strconv.ParseFloat: parsing {}: invalid syntax",
-                    go::quote(text)
-                ));
-            }
+            Err(_) => return unfit(value, "double"),
         },
         _ => return None,
     }))
@@ -75,10 +73,10 @@ fn to_double<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
 fn to_duration<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     Some(Ok(match value {
         Value::Duration(_) => value.clone(),
-        Value::Int(nanos) => Value::Duration(*nanos),
+        Value::Int(_) => return unfit(value, "google.protobuf.Duration"),
         Value::Text(text) => match go::parse_duration(text) {
             Ok(nanos) => Value::Duration(nanos),
-            Err(why) => return fail(why),
+            Err(_) => return unfit(value, "google.protobuf.Duration"),
         },
         _ => return None,
     }))
@@ -102,7 +100,7 @@ fn to_int<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
         Value::Timestamp(time) => Value::Int(time.as_second()),
         Value::Text(text) => match text.parse() {
             Ok(number) => Value::Int(number),
-            Err(error) => return fail(not_a_number("ParseInt", text, &error)),
+            Err(_) => return unfit(value, "int"),
         },
         _ => return None,
     }))
@@ -124,20 +122,10 @@ fn to_uint<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
         Value::Double(_) => return fail("unsigned integer overflow"),
         Value::Text(text) => match text.parse() {
             Ok(number) => Value::Uint(number),
-            Err(error) => return fail(not_a_number("ParseUint", text, &error)),
+            Err(_) => return unfit(value, "uint"),
         },
         _ => return None,
     }))
-}
-
-fn not_a_number(parser: &str, text: &str, error: &std::num::ParseIntError) -> String {
-    use std::num::IntErrorKind;
-
-    let why = match error.kind() {
-        IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => "value out of range",
-        _ => "invalid syntax",
-    };
-    format!("strconv.{parser}: parsing {text:?}: {why}")
 }
 
 fn to_text<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
@@ -168,7 +156,7 @@ fn to_timestamp<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
         },
         Value::Text(text) => match times::rfc3339(text) {
             Ok(time) => Value::Timestamp(time),
-            Err(why) => return fail(why),
+            Err(_) => return unfit(value, "google.protobuf.Timestamp"),
         },
         _ => return None,
     }))

@@ -114,7 +114,7 @@ fn json(value: &Value<'_>) -> Result<Json, String> {
         }
         Value::Text(text) => Json::from(&**text),
         Value::Bytes(bytes) => Json::from(STANDARD.encode(bytes)),
-        Value::Duration(_) | Value::Timestamp(_) => Json::from(printing::print(value)),
+        Value::Duration(_) | Value::Timestamp(_) => Json::from(printing::print(value)?),
         Value::Optional(Some(held)) => json(held)?,
         Value::JsonList(items, _) => Json::Array(items.to_vec()),
         Value::JsonMap(members, _) => Json::Object((*members).clone()),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::run::{Failure, Outcome, Run, maybe, select};
+use super::run::{Failure, Outcome, Run, key_text, maybe, select};
 use crate::cost::cost_range::{PER_CHARACTER, scaled};
 use crate::value::{Key, Text, Value};
 
@@ -13,8 +13,18 @@ pub(super) fn apply<'a>(
     values: &[Value<'a>],
 ) -> Option<Outcome<'a>> {
     Some(match (name, values) {
-        ("_==_", [a, b]) => equality(run, a, b).map(Value::Bool),
-        ("_!=_", [a, b]) => equality(run, a, b).map(|equal| Value::Bool(!equal)),
+        ("_==_", [a, b]) => {
+            let size = if matches!(a, Value::Ip(_) | Value::Cidr(_)) {
+                1
+            } else {
+                a.size().min(b.size())
+            };
+            equality(run, a, b, size).map(Value::Bool)
+        }
+        ("_!=_", [a, b]) => {
+            let size = a.size().min(b.size());
+            equality(run, a, b, size).map(|equal| Value::Bool(!equal))
+        }
         ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => comparison(run, name, a, b),
         ("_+_", [a, b]) => add(run, a.clone(), b),
         ("_-_" | "_*_" | "_/_" | "_%_", [a, b]) => {
@@ -33,11 +43,6 @@ pub(super) fn apply<'a>(
             _ => Err(Failure::overload()),
         }),
         ("@in", [a, b]) => contained(run, a, b),
-        ("_[_]", [of, index]) => run.charge(1).and_then(|()| indexed(of, index)),
-        ("_[?_]", [of, index]) => run.charge(1).and_then(|()| {
-            let key = index.key().ok_or_else(Failure::overload)?;
-            maybe(of, &key)
-        }),
         ("cel.@mapInsert", [_, ..]) => run.charge(1).and_then(|()| grown(run, values.to_vec())),
         _ => return None,
     })
@@ -51,7 +56,7 @@ pub(super) fn grown<'a>(run: &mut Run<'a, '_>, mut values: Vec<Value<'a>>) -> Ou
         (Value::Map(mut entries), [key, value]) => {
             let key = key.key().ok_or_else(Failure::overload)?;
             if entries.contains_key(&key) {
-                return Err(Failure::of("insert failed: key already exists"));
+                return Err(existing(&key));
             }
             if Arc::get_mut(&mut entries).is_none() {
                 run.work(entries.len())?;
@@ -64,7 +69,7 @@ pub(super) fn grown<'a>(run: &mut Run<'a, '_>, mut values: Vec<Value<'a>>) -> Ou
             run.work(keys.len())?;
             for key in keys {
                 if entries.contains_key(&key) {
-                    return Err(Failure::of("insert failed: key already exists"));
+                    return Err(existing(&key));
                 }
                 if let Some(value) = more.member(&key) {
                     Arc::make_mut(&mut entries).insert(key, value?);
@@ -75,6 +80,13 @@ pub(super) fn grown<'a>(run: &mut Run<'a, '_>, mut values: Vec<Value<'a>>) -> Ou
         (of, [more]) => add(run, of, more),
         _ => Err(Failure::overload()),
     }
+}
+
+fn existing(key: &Key) -> Failure {
+    Failure::of(format!(
+        "insert failed: key {} already exists",
+        key_text(key)
+    ))
 }
 
 fn add<'a>(run: &mut Run<'a, '_>, a: Value<'a>, b: &Value<'a>) -> Outcome<'a> {
@@ -259,8 +271,22 @@ fn comparison<'a>(run: &mut Run<'a, '_>, name: &str, a: &Value<'a>, b: &Value<'a
     }))
 }
 
-fn equality(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
-    run.charge(scaled(a.size().min(b.size()), PER_CHARACTER))?;
+fn equality(
+    run: &mut Run<'_, '_>,
+    a: &Value<'_>,
+    b: &Value<'_>,
+    size: u64,
+) -> Result<bool, Failure> {
+    run.charge(scaled(size, PER_CHARACTER))?;
+    // Upstream does not compare a list or map of an object with a value of another type.
+    let unlike = match a {
+        Value::JsonList(..) => !b.is_list(),
+        Value::JsonMap(..) => !b.is_map(),
+        _ => false,
+    };
+    if unlike && !matches!(b, Value::Null) {
+        return Err(Failure::overload());
+    }
     equal(run, a, b)
 }
 
@@ -363,8 +389,13 @@ fn contained<'a>(run: &mut Run<'a, '_>, one: &Value<'a>, of: &Value<'a>) -> Outc
     Err(Failure::overload())
 }
 
-fn indexed<'a>(of: &Value<'a>, index: &Value<'a>) -> Outcome<'a> {
+/// Returns an item of a list or a value of a map, by `_[_]` or `_[?_]`.
+pub(super) fn indexed<'a>(name: &str, of: &Value<'a>, index: &Value<'a>) -> Outcome<'a> {
     match of {
+        of if name == "_[?_]" => {
+            let key = index.key().ok_or_else(Failure::overload)?;
+            maybe(of, &key)
+        }
         Value::Optional(_) => {
             let key = index.key().ok_or_else(Failure::overload)?;
             maybe(of, &key)

@@ -46,6 +46,16 @@ impl From<String> for Failure {
 /// Compiled patterns by their text.
 pub(crate) type Patterns = BTreeMap<String, Regex>;
 
+/// The parts of an expression that do not depend on its variables.
+#[derive(Debug, Default)]
+pub(crate) struct Constants {
+    /// The patterns of literals.
+    pub(crate) patterns: Patterns,
+    /// The values of lists, maps and conversions whose parts are literals, by the number of the
+    /// node. Their evaluation is free.
+    pub(crate) values: BTreeMap<usize, Outcome<'static>>,
+}
+
 /// The result of evaluating a node.
 pub(crate) type Outcome<'a> = Result<Value<'a>, Failure>;
 
@@ -55,12 +65,13 @@ pub(crate) struct Run<'a, 'n> {
     /// The variables in scope, innermost last. The accumulator of a loop may hold a failure that a
     /// later iteration replaces, for instance in `exists`.
     pub(crate) scopes: Vec<(&'n str, Outcome<'a>)>,
-    /// The patterns of literals, compiled with the expression.
-    patterns: &'n Patterns,
+    constants: &'n Constants,
     met: Patterns,
     /// The values of `variables.name` in policies. A failed variable fails the run only when it is
     /// used.
     pub(crate) composed: &'n [(String, Outcome<'a>)],
+    /// Variables whose value upstream evaluates again at each use, with the cost of the value.
+    pub(crate) repeated: Vec<(&'n str, u64)>,
     cost: u64,
     limit: u64,
     work: u64,
@@ -70,7 +81,7 @@ impl<'a, 'n> Run<'a, 'n> {
     /// Starts a run with the cost limit `limit`.
     pub(crate) fn new(
         variables: &[(&'n str, Value<'a>)],
-        patterns: &'n Patterns,
+        constants: &'n Constants,
         limit: u64,
     ) -> Self {
         Self {
@@ -78,9 +89,10 @@ impl<'a, 'n> Run<'a, 'n> {
                 .iter()
                 .map(|(name, value)| (*name, Ok(value.clone())))
                 .collect(),
-            patterns,
+            constants,
             met: Patterns::new(),
             composed: &[],
+            repeated: Vec::new(),
             cost: 0,
             limit,
             work: 0,
@@ -90,6 +102,11 @@ impl<'a, 'n> Run<'a, 'n> {
     /// Returns the cost so far, or the number of steps without a cost if that is higher.
     pub(crate) fn cost(&self) -> u64 {
         self.cost.max(self.work / 8)
+    }
+
+    /// Returns the charged cost so far.
+    pub(crate) fn spent(&self) -> u64 {
+        self.cost
     }
 
     /// Charges a cost.
@@ -102,6 +119,16 @@ impl<'a, 'n> Run<'a, 'n> {
             return Err(Failure::Limit);
         }
         Ok(())
+    }
+
+    /// Returns a cost that was charged.
+    pub(crate) fn refund(&mut self, cost: u64) {
+        self.cost = self.cost.saturating_sub(cost);
+    }
+
+    /// Returns the value of a node that is constant.
+    pub(crate) fn constant(&self, id: usize) -> Option<Outcome<'a>> {
+        self.constants.values.get(&id).cloned()
     }
 
     /// Charges steps that have no cost upstream.
@@ -121,7 +148,12 @@ impl<'a, 'n> Run<'a, 'n> {
     /// # Errors
     /// Fails for an invalid pattern.
     pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, Failure> {
-        if let Some(known) = self.patterns.get(text).or_else(|| self.met.get(text)) {
+        if let Some(known) = self
+            .constants
+            .patterns
+            .get(text)
+            .or_else(|| self.met.get(text))
+        {
             return Ok(known.clone());
         }
         self.work(10_000 + text.len() * 100)?;
@@ -160,11 +192,10 @@ pub(crate) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
 pub(crate) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     match of {
         Value::Optional(_) => maybe(of, key),
-        map if map.is_map() => match map.member(key) {
+        of => match of.member(key) {
             Some(found) => Ok(found?),
             None => Err(Failure::of(format!("no such key: {}", key_text(key)))),
         },
-        _ => Err(Failure::overload()),
     }
 }
 

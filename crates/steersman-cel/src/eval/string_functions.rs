@@ -69,31 +69,41 @@ fn char_at<'a>(text: &str, at: i64) -> Outcome<'a> {
 
 fn index_of<'a>(name: &str, text: &str, part: &str, from: &[Value<'a>]) -> Outcome<'a> {
     let count = text.chars().count();
+    let first = name == "indexOf";
     let from = match from {
-        [] => None,
-        [Value::Int(from)] => match usize::try_from(*from) {
-            Ok(at) if at <= count => Some(at),
-            _ => return out_of_range(*from),
-        },
+        [] if first => 0,
+        // The search for the last occurrence starts at the last character.
+        [] if part.is_empty() || text.len() < part.len() => {
+            let end = i64::try_from(count).unwrap_or(i64::MAX);
+            return Ok(Value::Int(if part.is_empty() { end } else { -1 }));
+        }
+        [] => i64::try_from(count).unwrap_or(i64::MAX) - 1,
+        [Value::Int(from)] => *from,
         _ => return Err(Failure::missing(name)),
     };
+    if part.is_empty() {
+        return Ok(Value::Int(from));
+    }
+    let Ok(from_character) = usize::try_from(from) else {
+        return out_of_range(from);
+    };
+    if from_character >= count {
+        return Ok(Value::Int(-1));
+    }
     // Converts a number of characters to a number of bytes.
     let offset = |count: usize| {
         text.char_indices()
             .nth(count)
             .map_or(text.len(), |(at, _)| at)
     };
-    let found = if name == "indexOf" {
-        let start = offset(from.unwrap_or_default());
+    let start = offset(from_character);
+    let found = if first {
         text[start..].find(part).map(|at| start + at)
     } else {
-        let most = from.map_or(text.len(), |from| {
-            let end = offset(from) + part.len();
-            (end.min(text.len())..=text.len())
-                .find(|at| text.is_char_boundary(*at))
-                .unwrap_or(text.len())
-        });
-        text[..most].rfind(part)
+        let end = start.saturating_add(part.len()).min(text.len());
+        let end = (end..=text.len()).find(|at| text.is_char_boundary(*at));
+        let end = end.unwrap_or(text.len());
+        text[..end].rfind(part).filter(|at| *at <= start)
     };
     let found = found.map(|at| text[..at].chars().count());
     let found = found.map_or(-1, |at| i64::try_from(at).unwrap_or(i64::MAX));
@@ -103,15 +113,15 @@ fn index_of<'a>(name: &str, text: &str, part: &str, from: &[Value<'a>]) -> Outco
 fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> Outcome<'a> {
     let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let end = to.unwrap_or(count);
+    if from > end && to.is_some() {
+        let why = format!("invalid substring range. start: {from}, end: {end}");
+        return Err(Failure::Error(why));
+    }
     if from < 0 || from > count {
         return out_of_range(from);
     }
     if end < 0 || end > count {
         return out_of_range(end);
-    }
-    if from > end {
-        let why = format!("invalid substring range. start: {from}, end: {end}");
-        return Err(Failure::Error(why));
     }
     let (skipped, kept) = (usize::try_from(from), usize::try_from(end - from));
     let (skipped, kept) = (skipped.unwrap_or_default(), kept.unwrap_or_default());

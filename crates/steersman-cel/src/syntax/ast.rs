@@ -105,3 +105,34 @@ impl Node {
         matches!(&self.kind, Kind::Ident(found) if found == name)
     }
 }
+
+/// The variable that holds the target of `optMap` and `optFlatMap`.
+pub(crate) const TARGET: &str = "@target";
+
+impl Node {
+    /// Returns the direct parts of the node, in the order of upstream's planner.
+    pub(crate) fn children(&self) -> impl Iterator<Item = &Self> {
+        let mut parts: Vec<&Self> = Vec::new();
+        match &self.kind {
+            Kind::Literal(_) | Kind::Ident(_) => {}
+            Kind::Select { operand, .. } => parts.push(operand),
+            Kind::Call { target, args, .. } => {
+                parts.extend(target.as_deref());
+                parts.extend(args);
+            }
+            Kind::List { items, .. } => parts.extend(items),
+            Kind::Map(entries) => {
+                parts.extend(entries.iter().flat_map(|entry| [&entry.key, &entry.value]));
+            }
+            Kind::Message { fields, .. } => parts.extend(fields.iter().map(|field| &field.value)),
+            Kind::Fold(fold) => parts.extend([
+                &fold.init,
+                &fold.range,
+                &fold.cond,
+                &fold.step,
+                &fold.result,
+            ]),
+        }
+        parts.into_iter()
+    }
+}

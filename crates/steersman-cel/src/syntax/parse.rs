@@ -5,7 +5,7 @@ use cel::common::ast::{
 };
 use cel::parser::Parser;
 
-use super::ast::{Entry, Fold, Kind, Literal, MessageField, Node};
+use super::ast::{Entry, Fold, Kind, Literal, MessageField, Node, TARGET};
 
 /// The maximum length of an expression, in characters.
 const MAX_LENGTH: usize = 100_000;
@@ -23,6 +23,8 @@ const SHORT: usize = 16;
 
 /// The variable that accumulates the result of a loop.
 const ACCU: &str = "@result";
+
+const EXISTS_ONE: [char; 9] = ['e', 'x', 'i', 's', 't', 's', 'O', 'n', 'e'];
 
 /// An error: its position in characters from the start, and its message.
 pub(crate) type ParseError = (usize, String);
@@ -66,6 +68,7 @@ fn read(source: &str) -> Result<Parsed, String> {
         Ok((expression, info)) => {
             let mut reader = Reader {
                 info: &info,
+                source: source.chars().collect(),
                 parts: 0,
                 mistakes: Vec::new(),
             };
@@ -147,6 +150,7 @@ pub(crate) fn describe(source: &str, mistakes: &[ParseError]) -> String {
 /// Converts the parser's tree into [`Node`]s.
 struct Reader<'a> {
     info: &'a SourceInfo,
+    source: Vec<char>,
     parts: usize,
     mistakes: Vec<ParseError>,
 }
@@ -169,7 +173,11 @@ impl Reader<'_> {
         let deeper = depth + 1;
         let kind = match from.expr {
             Expr::Ident(name) => Kind::Ident(name),
-            Expr::Literal(value) => Kind::Literal(literal(value)),
+            Expr::Literal(value) => {
+                let value = literal(value);
+                let at = self.sign_of(&value, at);
+                return self.made(at, Kind::Literal(value));
+            }
             Expr::Select(select) => Kind::Select {
                 operand: Box::new(self.node(*select.operand, deeper)),
                 field: select.field,
@@ -193,6 +201,17 @@ impl Reader<'_> {
                 }
                 Kind::Map(entries)
             }
+            // The parser expands this macro of two variables with one variable, too.
+            Expr::Comprehension(_)
+                if self
+                    .source
+                    .get(..at)
+                    .is_some_and(|before| before.ends_with(&EXISTS_ONE)) =>
+            {
+                let what = "undeclared reference to 'existsOne' (in container '')";
+                self.mistakes.push((at, what.to_owned()));
+                Kind::Literal(Literal::Null)
+            }
             Expr::Comprehension(fold) => Kind::Fold(Box::new(self.fold(*fold, deeper))),
             Expr::Struct(message) => {
                 let mut fields = Vec::new();
@@ -215,6 +234,19 @@ impl Reader<'_> {
             }
         };
         self.made(at, kind)
+    }
+
+    /// Returns the position of the sign of a negative number, which starts at `at`.
+    fn sign_of(&self, value: &Literal, at: usize) -> usize {
+        let negative = match value {
+            Literal::Int(number) => *number < 0,
+            Literal::Double(number) => *number < 0.0,
+            _ => false,
+        };
+        let before = self.source.get(..at).unwrap_or_default();
+        let sign = before.iter().rposition(|c| !c.is_whitespace());
+        sign.filter(|sign| negative && before[*sign] == '-')
+            .unwrap_or(at)
     }
 
     fn nodes(&mut self, from: Vec<IdedExpr>, depth: u16) -> Vec<Node> {
@@ -262,7 +294,7 @@ impl Reader<'_> {
                     "transformList" | "transformMap" | "transformMapEntry",
                     3 | 4
                 )
-                | ("optMap" | "optFlatMap", 2)
+                | ("optMap" | "optFlatMap" | "sortBy", 2)
         );
         if !known {
             let target = Some(target);
@@ -283,6 +315,13 @@ impl Reader<'_> {
             let made = args.next();
             return match made {
                 Some(made) => self.opt_map(at, &name, *target, first, made),
+                None => self.literal(at, Literal::Null),
+            };
+        }
+        if name == "sortBy" {
+            let key = args.next();
+            return match key {
+                Some(key) => self.sort_by(at, *target, first, key),
                 None => self.literal(at, Literal::Null),
             };
         }
@@ -309,7 +348,7 @@ impl Reader<'_> {
     /// value.
     fn opt_map(&mut self, at: usize, name: &str, target: Node, var: String, made: Node) -> Node {
         // The target is bound to a variable, so that it is evaluated only once.
-        let held = "@target";
+        let held = TARGET;
         let ident = |reader: &mut Self| reader.made(at, Kind::Ident(held.to_owned()));
         let member = |reader: &mut Self, name: &str| {
             let target = Some(Box::new(ident(reader)));
@@ -328,6 +367,36 @@ impl Reader<'_> {
         let none = self.function(at, "optional.none", Vec::new());
         let choice = self.function(at, "_?_:_", vec![test, some, none]);
         self.bind(at, held.to_owned(), target, choice)
+    }
+
+    /// Expands `l.sortBy(v, key)`: evaluates the keys of all items, and orders the items by them.
+    fn sort_by(&mut self, at: usize, target: Node, var: String, key: Node) -> Node {
+        let held = "@__sortBy_input__";
+        let ident = |reader: &mut Self| reader.made(at, Kind::Ident(held.to_owned()));
+        let list = |reader: &mut Self, items| {
+            let optional = Vec::new();
+            reader.made(at, Kind::List { items, optional })
+        };
+        let item = list(self, vec![key]);
+        let accu = self.accu(at);
+        let fold = Fold {
+            range: ident(self),
+            var,
+            var2: None,
+            accu: ACCU.to_owned(),
+            init: list(self, Vec::new()),
+            cond: self.literal(at, Literal::Bool(true)),
+            step: self.function(at, "_+_", vec![accu, item]),
+            result: self.accu(at),
+        };
+        let keys = self.made(at, Kind::Fold(Box::new(fold)));
+        let sorted = Kind::Call {
+            name: "@sortByAssociatedKeys".to_owned(),
+            target: Some(Box::new(ident(self))),
+            args: vec![keys],
+        };
+        let sorted = self.made(at, sorted);
+        self.bind(at, held.to_owned(), target, sorted)
     }
 
     /// Returns a node that evaluates `result` with `value` bound to `var`: a loop without

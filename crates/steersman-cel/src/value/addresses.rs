@@ -209,9 +209,8 @@ impl Cidr {
     /// Fails with the reason if the text is not a network.
     pub fn parse(text: &str) -> Result<Self, String> {
         let refused = |why: &str| {
-            format!(
-                "network address parse error during conversion from string: netip.ParsePrefix({text:?}): {why}"
-            )
+            let lead = "network address parse error during conversion from string: ".repeat(2);
+            format!("{lead}netip.ParsePrefix({text:?}): {why}")
         };
         let (address, length) = text.split_once('/').ok_or_else(|| refused("no '/'"))?;
         let address: IpAddr = address.parse().map_err(|_| refused("unable to parse IP"))?;

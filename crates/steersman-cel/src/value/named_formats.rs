@@ -36,6 +36,20 @@ impl Named {
             .map(|name| Self(name))
     }
 
+    /// Returns the length of the longest pattern of the format, in characters.
+    pub fn longest_pattern(self) -> u64 {
+        match self.0 {
+            "uuid" => 70,
+            "dns1123Label" | "dns1123LabelPrefix" | "dns1035Label" | "dns1035LabelPrefix" => 30,
+            "dns1123Subdomain" | "dns1123SubdomainPrefix" | "qualifiedName" => 60,
+            "labelValue" => 40,
+            "uri" => 1103,
+            "byte" => 84,
+            // Dates count as times.
+            _ => 71,
+        }
+    }
+
     /// Returns the problems of a string in this format; empty for a valid string.
     pub fn check(self, text: &str) -> Vec<String> {
         use base64::Engine as _;
@@ -68,9 +82,10 @@ impl Named {
             "uri" => Url::parse(text).err().into_iter().collect(),
             "uuid" => unless(is_uuid(text), "does not match the UUID format"),
             "byte" => unless(
-                base64::engine::general_purpose::STANDARD
-                    .decode(text)
-                    .is_ok(),
+                !text.is_empty()
+                    && base64::engine::general_purpose::STANDARD
+                        .decode(text)
+                        .is_ok(),
                 "invalid base64",
             ),
             "date" => unless(text.parse::<jiff::civil::Date>().is_ok(), "invalid date"),

@@ -35,12 +35,21 @@ impl Semver {
             return Err("No Major.Minor.Patch elements found".to_owned());
         }
         let mut numbers = [0; 3];
-        for (number, part) in numbers.iter_mut().zip(&parts) {
+        let names = ["major", "minor", "patch"];
+        for ((number, part), name) in numbers.iter_mut().zip(&parts).zip(names) {
             if part.is_empty() || !part.bytes().all(|b| b.is_ascii_digit()) {
-                return Err(format!("Invalid character(s) found in number {part:?}"));
+                return Err(format!(
+                    "Invalid character(s) found in {name} number {part:?}"
+                ));
             }
             if part.len() > 1 && part.starts_with('0') && !lenient {
-                return Err(format!("Number must not contain leading zeroes {part:?}"));
+                return Err(format!(
+                    "{} number must not contain leading zeroes {part:?}",
+                    ["Major", "Minor", "Patch"][names
+                        .iter()
+                        .position(|one| *one == name)
+                        .unwrap_or_default()]
+                ));
             }
             *number = part
                 .parse()
