@@ -275,7 +275,12 @@ impl<'a, 'n> Run<'a, 'n> {
             range.elements()?
         };
         let Some(elements) = elements else {
-            return Err(Failure::of("got 'no such overload', wanted iterable type"));
+            let found = range.go_type();
+            return Err(Failure::of(if pairs {
+                format!("unsupported comprehension range type: {found}")
+            } else {
+                format!("got '{found}', expected iterable type")
+            }));
         };
         self.work(elements.len())?;
         let outside = self.scopes.len();

@@ -3,14 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 use serde_json::Value;
 use steersman_text::names::METADATA;
+use steersman_text::patterns;
 use steersman_text::status::FieldError;
-
-/// The maximum size of a compiled pattern, in bytes: enough for a Unicode class repeated a thousand
-/// times.
-const MOST_COMPILED: usize = 64 << 20;
 
 /// One node of a compiled `openAPIV3Schema`.
 #[derive(Debug, Clone, Default)]
@@ -277,9 +274,10 @@ impl Keywords {
             length: range("minLength", "maxLength"),
             items: range("minItems", "maxItems"),
             properties: range("minProperties", "maxProperties"),
-            pattern: schema["pattern"]
-                .as_str()
-                .map(|pattern| (pattern.to_owned(), regex(pattern))),
+            pattern: schema["pattern"].as_str().map(|pattern| {
+                let compiled = patterns::compile(pattern, patterns::MOST_COMPILED);
+                (pattern.to_owned(), compiled.ok())
+            }),
             list_type: schema["x-kubernetes-list-type"]
                 .as_str()
                 .unwrap_or_default()
@@ -364,13 +362,6 @@ fn prune(
         }
         _ => {}
     }
-}
-
-/// Compiles a pattern. Returns `None` for the few patterns that Go accepts and the crate `regex`
-/// does not, such as `\Q`; these are not checked.
-fn regex(pattern: &str) -> Option<Regex> {
-    let mut builder = RegexBuilder::new(pattern);
-    builder.size_limit(MOST_COMPILED).build().ok()
 }
 
 fn child(path: &str, name: &str) -> String {

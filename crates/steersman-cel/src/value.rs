@@ -215,6 +215,24 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Returns the name of the value's type in upstream's code, for messages.
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "types.Null",
+            Self::Bool(_) => "types.Bool",
+            Self::Int(_) => "types.Int",
+            Self::Uint(_) => "types.Uint",
+            Self::Double(_) => "types.Double",
+            Self::Text(_) => "types.String",
+            Self::Bytes(_) => "types.Bytes",
+            Self::Duration(_) => "types.Duration",
+            Self::Timestamp(_) => "types.Timestamp",
+            Self::Optional(_) => "*types.Optional",
+            Self::Type(_) => "*types.Type",
+            _ => "no such overload",
+        }
+    }
+
     /// Returns the number of characters, bytes, items or members, and 1 for all other values. Costs
     /// count this size.
     pub fn size(&self) -> u64 {
@@ -278,7 +296,8 @@ impl<'a> Value<'a> {
     pub fn items(&self) -> Result<Vec<Self>, String> {
         match self {
             Self::List(items) => Ok((**items).clone()),
-            _ => (0..).map_while(|index| self.item(index)).collect(),
+            Self::JsonList(..) => (0..).map_while(|index| self.item(index)).collect(),
+            _ => Err(format!("no such overload: items of {}", self.type_name())),
         }
     }
 

@@ -11,6 +11,9 @@ use crate::value::{Key, Value};
 /// fails as if it had exceeded its cost limit (CEL-1).
 const MOST_WORK: u64 = 5_000_000;
 
+/// The largest pattern that is compiled while an expression runs, in bytes.
+const MOST_COMPILED: usize = 1 << 20;
+
 /// The reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
@@ -157,25 +160,18 @@ impl<'a, 'n> Run<'a, 'n> {
             return Ok(known.clone());
         }
         self.work(10_000 + text.len() * 100)?;
-        let made = compile(text).map_err(Failure::Error)?;
+        let made = compile(text, MOST_COMPILED).map_err(Failure::Error)?;
         self.met.insert(text.to_owned(), made.clone());
         Ok(made)
     }
 }
 
-/// Compiles a pattern with a limit on its memory.
+/// Compiles a pattern into at most `limit` bytes.
 ///
 /// # Errors
 /// Fails with the reason if the pattern is invalid or too large.
-pub(crate) fn compile(text: &str) -> Result<Regex, String> {
-    let made = regex::RegexBuilder::new(text).size_limit(1 << 20).build();
-    made.map_err(|error| {
-        let error = error.to_string();
-        let why = error.lines().last().unwrap_or_default();
-        let why = why.trim_start_matches("error: ");
-        let message = patterns::mistake(text).unwrap_or_else(|| format!("{why}: `{text}`"));
-        format!("error parsing regexp: {message}")
-    })
+pub(crate) fn compile(text: &str, limit: usize) -> Result<Regex, String> {
+    patterns::compile(text, limit).map_err(|why| format!("error parsing regexp: {why}"))
 }
 
 /// Returns whether a field exists.
@@ -221,7 +217,7 @@ pub(crate) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
                 Some(found) => Value::some(found),
             })
         }
-        _ => Err(Failure::overload()),
+        _ => Ok(Value::NONE),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use regex::Regex;
+
 use super::run::{Failure, Outcome, Run};
 use crate::value::Value;
 use crate::value::printing;
@@ -22,7 +24,7 @@ pub(super) fn apply<'a>(
         ("matches", [Value::Text(pattern)]) => run
             .pattern(pattern)
             .map(|pattern| Value::Bool(pattern.is_match(text))),
-        ("find", [Value::Text(pattern)]) => run.pattern(pattern).map(|pattern| {
+        ("find", [Value::Text(pattern)]) => search_pattern(run, pattern).map(|pattern| {
             let found = pattern.find(text).map_or("", |found| found.as_str());
             Value::text(found)
         }),
@@ -185,13 +187,21 @@ fn split<'a>(text: &str, by: &str, most: &[Value<'a>]) -> Outcome<'a> {
     Ok(Value::List(Arc::new(parts)))
 }
 
+/// Returns the compiled pattern of a search.
+fn search_pattern(run: &mut Run<'_, '_>, pattern: &str) -> Result<Regex, Failure> {
+    run.pattern(pattern).map_err(|failure| match failure {
+        Failure::Error(why) => Failure::Error(format!("Illegal regex: {why}")),
+        limit @ Failure::Limit => limit,
+    })
+}
+
 fn find_all<'a>(
     run: &mut Run<'a, '_>,
     text: &str,
     pattern: &str,
     most: &[Value<'a>],
 ) -> Outcome<'a> {
-    let pattern = run.pattern(pattern)?;
+    let pattern = search_pattern(run, pattern)?;
     let most = limit(most).unwrap_or(usize::MAX);
     let found = pattern.find_iter(text).take(most);
     let found: Vec<Value<'a>> = found.map(|found| Value::text(found.as_str())).collect();

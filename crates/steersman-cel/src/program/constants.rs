@@ -3,6 +3,8 @@
 //! Upstream plans an expression in the same way (cel-go's `interpreter/decorators.go`), and refuses
 //! an expression whose constant conversions or patterns fail.
 
+use steersman_text::patterns;
+
 use crate::eval::run::{self, Constants, Failure, Run};
 use crate::program::CALL_LIMIT;
 use crate::syntax::ast::{Kind, Literal, Node};
@@ -74,7 +76,7 @@ fn keep_pattern(constants: &mut Constants, pattern: &Node) -> Result<(), String>
             _ => return Ok(()),
         },
     };
-    let compiled = run::compile(&text)?;
+    let compiled = run::compile(&text, patterns::MOST_COMPILED)?;
     constants.patterns.insert(text, compiled);
     Ok(())
 }

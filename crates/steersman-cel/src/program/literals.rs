@@ -2,7 +2,7 @@
 //!
 //! Source: cel-go's `cel/validator.go`, and the validator of `format` in `ext/formatting.go`.
 
-use steersman_text::go;
+use steersman_text::{go, patterns};
 
 use crate::check::Checked;
 use crate::syntax::ast::{Kind, Literal, Node};
@@ -68,7 +68,7 @@ impl LiteralChecker<'_> {
             return;
         };
         let fine = match (name, literal) {
-            ("matches", Literal::Text(text)) => crate::eval::run::compile(text).is_ok(),
+            ("matches", Literal::Text(text)) => patterns::mistake(text).is_none(),
             ("duration", Literal::Text(text)) => go::parse_duration(text).is_ok(),
             ("duration", _) => false,
             ("timestamp", Literal::Text(text)) => times::rfc3339(text).is_ok(),
