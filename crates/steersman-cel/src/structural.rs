@@ -129,14 +129,31 @@ impl Structural {
     /// At the root of an object, `apiVersion`, `kind` and `metadata` are always kept.
     pub fn prune(&self, value: &mut Value, path: &str, root: bool, unknown: &mut Vec<String>) {
         let before = unknown.len();
+        let mut paths = Some(unknown);
         prune(
             Some(self),
             self.preserve_unknown,
             value,
             (path, root),
-            unknown,
+            &mut paths,
         );
-        unknown[before..].sort_unstable();
+        if let Some(unknown) = paths {
+            unknown[before..].sort_unstable();
+        }
+    }
+
+    /// Removes from a whole object what the schema does not declare, and the nulls that the schema
+    /// neither allows nor replaces by a default. Upstream does this to each object that it decodes
+    /// or converts, in a request and in the storage.
+    pub fn coerce(&self, object: &mut Value) {
+        prune(
+            Some(self),
+            self.preserve_unknown,
+            object,
+            ("", true),
+            &mut None,
+        );
+        self.drop_nulls(object);
     }
 
     /// Removes unknown fields from the metadata of the embedded resources in a value.
@@ -188,37 +205,53 @@ impl Structural {
         Ok(())
     }
 
+    /// Removes the nulls that the schema does not allow, unless a default replaces them
+    /// ([`apply_defaults`](Self::apply_defaults)). Items of a list stay.
+    pub fn drop_nulls(&self, value: &mut Value) {
+        match value {
+            Value::Object(members) => members.retain(|name, member| {
+                let Some(schema) = self.member(name) else {
+                    return true;
+                };
+                if member.is_null() && !schema.nullable && schema.default.is_none() {
+                    return false;
+                }
+                schema.drop_nulls(member);
+                true
+            }),
+            Value::Array(items) => {
+                if let Some(schema) = &self.items {
+                    for item in items {
+                        schema.drop_nulls(item);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
     /// Applies defaults to every existing object in a value. A null that the schema does not allow
     /// counts as absent.
     pub fn apply_defaults(&self, value: &mut Value) {
         match value {
             Value::Object(members) => {
                 for (name, schema) in &self.properties {
-                    if !schema.nullable && members.get(name).is_some_and(Value::is_null) {
-                        members.remove(name);
-                    }
-                    if let Some(default) = &schema.default
-                        && !members.contains_key(name)
-                    {
-                        members.insert(name.clone(), default.clone());
-                    }
-                    if let Some(member) = members.get_mut(name) {
-                        schema.apply_defaults(member);
+                    let Some(default) = &schema.default else {
+                        continue;
+                    };
+                    match members.get_mut(name) {
+                        None => {
+                            members.insert(name.clone(), default.clone());
+                        }
+                        Some(member) => schema.replace_null(member),
                     }
                 }
-                if let Additional::Schema(schema) = &self.additional {
-                    members.retain(|name, member| {
-                        self.properties.contains_key(name)
-                            || schema.nullable
-                            || schema.default.is_some()
-                            || !member.is_null()
-                    });
-                    for (name, member) in members.iter_mut() {
-                        if !self.properties.contains_key(name) {
-                            schema.replace_null(member);
-                            schema.apply_defaults(member);
-                        }
-                    }
+                for (name, member) in members.iter_mut() {
+                    let Some(schema) = self.member(name) else {
+                        continue;
+                    };
+                    schema.replace_null(member);
+                    schema.apply_defaults(member);
                 }
             }
             Value::Array(items) => {
@@ -231,6 +264,24 @@ impl Structural {
             }
             _ => {}
         }
+    }
+
+    /// Returns whether the schema has a default anywhere.
+    #[must_use]
+    pub fn has_defaults(&self) -> bool {
+        self.default.is_some()
+            || self.properties.values().any(Self::has_defaults)
+            || self.additional.schema().is_some_and(Self::has_defaults)
+            || self
+                .items
+                .as_ref()
+                .is_some_and(|items| items.has_defaults())
+    }
+
+    /// Returns the schema of a member: that of its property, or that of the additional ones.
+    fn member(&self, name: &str) -> Option<&Self> {
+        let named = self.properties.get(name);
+        named.or_else(|| self.additional.schema())
     }
 
     /// Replaces a null that the schema does not allow by the default.
@@ -314,13 +365,13 @@ impl Additional {
 
 /// Removes fields that the schema does not declare. Without a schema, all fields are removed, as
 /// below `additionalProperties: true`. `keep` keeps the undeclared fields of this value, or of the
-/// items of a list.
+/// items of a list. The paths of removed fields are added to `unknown`, if it is given.
 fn prune(
     schema: Option<&Structural>,
     keep: bool,
     value: &mut Value,
     (path, root): (&str, bool),
-    unknown: &mut Vec<String>,
+    unknown: &mut Option<&mut Vec<String>>,
 ) {
     if keep && schema.is_none() {
         return;
@@ -335,7 +386,11 @@ fn prune(
             if own_type && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                 return true;
             }
-            let at = child(path, name);
+            // Most values are pruned without a list of paths, and then no path is built.
+            let at = match unknown {
+                Some(_) => child(path, name),
+                None => String::new(),
+            };
             let named = schema.and_then(|schema| schema.properties.get(name));
             let others = schema.map(|schema| &schema.additional);
             match (named, others) {
@@ -346,7 +401,9 @@ fn prune(
                 (None, Some(Additional::Any)) => below(None, member, &at, unknown),
                 (None, Some(Additional::None) | None) if keep => {}
                 (None, Some(Additional::None) | None) => {
-                    unknown.push(at);
+                    if let Some(unknown) = unknown {
+                        unknown.push(at);
+                    }
                     return false;
                 }
             }
@@ -356,7 +413,10 @@ fn prune(
             let schema = schema.and_then(|schema| schema.items.as_deref());
             let keep = keep || schema.is_some_and(|schema| schema.preserve_unknown);
             for (index, item) in items.iter_mut().enumerate() {
-                let at = format!("{path}[{index}]");
+                let at = match unknown {
+                    Some(_) => format!("{path}[{index}]"),
+                    None => String::new(),
+                };
                 prune(schema, keep, item, (&at, false), unknown);
             }
         }
@@ -456,6 +516,7 @@ mod tests {
         }}));
         let mut value = json!({"plain": {"a": null}, "filled": {"a": null}, "free": {"a": null},
             "l": [null, "x"]});
+        schema.drop_nulls(&mut value);
         schema.apply_defaults(&mut value);
         assert_eq!(
             value,
@@ -478,6 +539,7 @@ mod tests {
             }},
         }}));
         let mut value = json!({"spec": {"kept": null, "replicas": null, "plain": null, "l": [{}, {"p": "UDP"}]}});
+        schema.drop_nulls(&mut value);
         schema.apply_defaults(&mut value);
         assert_eq!(
             value,

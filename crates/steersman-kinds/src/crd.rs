@@ -1,6 +1,7 @@
 //! Machine: CustomResourceDefinitions: defaults, status conditions and names, and the resources
 //! that a definition serves.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -26,6 +27,7 @@ use steersman_schema::resource::{
     FieldRefusal, Generation, MetadataChecks, PrinterColumn, Resource, ScalePaths, SelectableField,
     StatusMetadata, StorageKey,
 };
+use steersman_schema::stored_schemas::{SchemaReads, StoredSchemas};
 use steersman_text::names::NameRule;
 use steersman_text::versions::compare_versions;
 
@@ -192,9 +194,7 @@ fn set_names(crd: &mut Value, names: Value) {
 #[must_use]
 pub fn resources(crd: &Value, edition: u64) -> Vec<Resource> {
     let storage = storage_version(crd).unwrap_or_default().to_owned();
-    let storage_structural = versions(crd)
-        .find(|version| version["storage"] == true)
-        .map(|version| Arc::new(Structural::compile(&version["schema"]["openAPIV3Schema"])));
+    let schemas = stored_schemas(crd);
     let mut served: Vec<&Value> = versions(crd).filter(|one| one["served"] == true).collect();
     served.sort_by(|a, b| {
         let name = |one: &Value| one["name"].as_str().unwrap_or_default().to_owned();
@@ -206,10 +206,9 @@ pub fn resources(crd: &Value, edition: u64) -> Vec<Resource> {
         .unwrap_or_default();
     let mut out = Vec::new();
     for version in &served {
-        let mut resource = resource(crd, version, newest);
+        let mut resource = resource(crd, version, newest, &schemas);
         resource.edition = edition;
         resource.storage_version.clone_from(&storage);
-        resource.storage_structural.clone_from(&storage_structural);
         out.push(resource);
     }
     out
@@ -219,10 +218,33 @@ pub fn resources(crd: &Value, edition: u64) -> Vec<Resource> {
 pub fn stored_resource(crd: &Value) -> Option<Resource> {
     let name = storage_version(crd)?;
     let version = versions(crd).find(|version| version["storage"] == true)?;
-    Some(resource(crd, version, name))
+    Some(resource(crd, version, name, &stored_schemas(crd)))
 }
 
-fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
+/// Compiles the schemas of all versions, served or not, because each of them may have stored
+/// objects.
+fn stored_schemas(crd: &Value) -> StoredSchemas {
+    let text = |version: &Value| version["name"].as_str().unwrap_or_default().to_owned();
+    let compiled = versions(crd).map(|version| {
+        let schema = Structural::compile(&version["schema"]["openAPIV3Schema"]);
+        (text(version), Arc::new(schema))
+    });
+    let compiled: BTreeMap<String, Arc<Structural>> = compiled.collect();
+    let storage = storage_version(crd).and_then(|version| compiled.get(version));
+    let has_defaults = storage.is_some_and(|schema| schema.has_defaults());
+    let mut statuses = versions(crd).filter(|one| one["subresources"].get("status").is_some());
+    let status = storage.and_then(|schema| schema.properties.get("status"));
+    let reads = if has_defaults && compiled.len() > 1 {
+        SchemaReads::Always
+    } else if statuses.next().is_some() && status.is_some_and(|one| one.default.is_some()) {
+        SchemaReads::WithoutStatus
+    } else {
+        SchemaReads::Never
+    };
+    StoredSchemas::new(compiled, reads)
+}
+
+fn resource(crd: &Value, version: &Value, newest: &str, schemas: &StoredSchemas) -> Resource {
     let spec = &crd["spec"];
     let names = &spec["names"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -231,7 +253,6 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
     };
     let (group, plural) = (text(&spec["group"]), text(&names["plural"]));
     let schema = &version["schema"]["openAPIV3Schema"];
-    let structural = Structural::compile(schema);
     let scale = version["subresources"]
         .get("scale")
         .map(|scale| ScalePaths {
@@ -241,6 +262,7 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         });
     let fields = version["selectableFields"].as_array().into_iter().flatten();
     let name = text(&version["name"]);
+    let structural = schemas.of_version(&name).cloned();
     let deprecation_warning = deprecation_warning(crd, version, newest);
     Resource {
         version: name,
@@ -269,9 +291,12 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         status_metadata: StatusMetadata::Kept,
         metadata_checks: MetadataChecks::one_update(),
         schema: Some(Arc::new(schema.clone())),
-        rules: cel::Rules::compile(&structural).map(Arc::new),
-        structural: Some(Arc::new(structural)),
-        storage_structural: None,
+        rules: structural
+            .as_deref()
+            .and_then(cel::Rules::compile)
+            .map(Arc::new),
+        structural,
+        stored_schemas: schemas.clone(),
         conversion: (spec["conversion"]["strategy"] == "Webhook")
             .then(|| Arc::new(spec["conversion"]["webhook"].clone())),
         terminating: holds(crd, "Terminating"),
@@ -285,7 +310,6 @@ fn resource(crd: &Value, version: &Value, newest: &str) -> Resource {
         storage_version: String::new(),
         definition_versions: versions(crd).map(|one| text(&one["name"])).collect(),
         deprecation_warning,
-        defaults_on_read: false,
         edition: 0,
         group,
         plural,

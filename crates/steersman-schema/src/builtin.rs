@@ -4,6 +4,7 @@ pub mod rules;
 
 use super::name_rules::name_rule;
 use super::resource::{FieldRefusal, Generation, Resource, ScalePaths, StatusMetadata, StorageKey};
+use super::stored_schemas::StoredSchemas;
 
 use rules::{Rule, rules};
 
@@ -150,7 +151,7 @@ fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
         schema: None,
         structural: None,
         rules: None,
-        storage_structural: None,
+        stored_schemas: StoredSchemas::default(),
         conversion: None,
         terminating: false,
         built_in: true,
@@ -182,7 +183,6 @@ fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
             ),
             _ => None,
         },
-        defaults_on_read: false,
         edition: 0,
     }
 }

@@ -8,6 +8,8 @@ use steersman_cel::structural::Structural;
 use steersman_text::names::NameRule;
 use steersman_text::status::Subject;
 
+use super::stored_schemas::StoredSchemas;
+
 /// Identifies the storage of a resource's objects, which all served versions of a kind share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StorageKey(Arc<str>);
@@ -78,8 +80,8 @@ pub struct Resource {
     pub structural: Option<Arc<Structural>>,
     /// The validation rules of that schema, compiled; absent for a schema without rules.
     pub rules: Option<Arc<Rules>>,
-    /// The compiled schema of the stored version; absent for built-in kinds.
-    pub storage_structural: Option<Arc<Structural>>,
+    /// The compiled schemas of all versions of a definition; empty for built-in kinds.
+    pub stored_schemas: StoredSchemas,
     /// The `spec.conversion.webhook` of a definition with a conversion webhook.
     pub conversion: Option<Arc<Value>>,
     /// Whether the definition is being deleted, so that creates are refused.
@@ -104,9 +106,6 @@ pub struct Resource {
     pub definition_versions: Arc<[String]>,
     /// The deprecation warning that clients of this version receive, if it is deprecated.
     pub deprecation_warning: Option<String>,
-    /// Whether stored objects may be older than the schema, so that reads have to apply its
-    /// defaults.
-    pub defaults_on_read: bool,
     /// The revision since which the definition of a custom resource has its present spec and
     /// accepted names; 0 for built-in kinds. Watches that began with an earlier edition end.
     pub edition: u64,

@@ -3,10 +3,12 @@
 //! A webhook converts if the CRD names one. ADM-2: a write asks for all conversions that its answer
 //! needs before it changes anything.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::Value;
 use steersman_schema::resource::{Resource, StorageKey};
+use steersman_schema::stored_schemas::read_stored;
 use steersman_schema::{autoscaling, events};
 use steersman_text::status::Status;
 
@@ -21,18 +23,14 @@ use crate::webhook::{Call, Endpoint, conversion};
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Registry {
-    /// Returns the object in the resource's version. The stored version is shared; another one
-    /// differs in `apiVersion` and in the fields of its schema, or is what a webhook returns.
+    /// Returns the object in the resource's version. A custom resource is read through the schema of
+    /// the version in which it is stored (SRV-CRD-1), and then converted. An object that this leaves
+    /// as it is stored is shared.
     pub(crate) fn present(
         &self,
         resource: &Resource,
         stored: &Arc<Stored>,
     ) -> Result<Object, Status> {
-        if self.is_foreign(resource, stored.api_version()) {
-            let values = self.convert(resource, resource, "", &[&stored.value])?;
-            let value = values.into_iter().next().unwrap_or_default();
-            return Ok(shown(resource, stored, value));
-        }
         if events::is_newer(resource) {
             let value = events::to_newer(&stored.value);
             return Ok(restamped(stored, value));
@@ -41,6 +39,12 @@ impl Registry {
             let value = autoscaling::to_v1(&stored.value);
             return Ok(restamped(stored, value));
         }
+        let stored = read_through(resource, stored);
+        if self.is_foreign(resource, stored.api_version()) {
+            let values = self.convert(resource, resource, "", &[&stored.value])?;
+            let value = values.into_iter().next().unwrap_or_default();
+            return Ok(shown(resource, &stored, value));
+        }
         let own = if resource.built_in {
             resource.version == resource.storage_version
         } else {
@@ -48,22 +52,14 @@ impl Registry {
             is_of(stored.api_version(), &resource.version)
         };
         if own {
-            return Ok(Object {
-                stored: with_defaults(resource, stored),
-            });
+            return Ok(Object { stored });
         }
-        let mut value = (*stored.value).clone();
-        if let Some(schema) = &resource.storage_structural
-            && resource.defaults_on_read
-            && is_of(version_of(&value), &resource.storage_version)
-        {
-            schema.apply_defaults(&mut value);
-        }
-        value["apiVersion"] = Value::String(resource.api_version());
+        let mut draft = stored.draft();
+        draft.value["apiVersion"] = Value::String(resource.api_version());
         if let Some(schema) = &resource.structural {
-            schema.prune(&mut value, "", true, &mut Vec::new());
+            schema.coerce(&mut draft.value);
         }
-        Ok(restamped(stored, value))
+        Ok(restamped(&stored, draft))
     }
 
     /// Converts several objects of a list; a webhook gets them in one call.
@@ -73,17 +69,19 @@ impl Registry {
         all: &[Arc<Stored>],
     ) -> Result<Vec<Object>, Status> {
         let foreign = |one: &&Arc<Stored>| self.is_foreign(resource, one.api_version());
-        let sent: Vec<&Value> = all.iter().filter(foreign).map(|one| &*one.value).collect();
+        let sent = all.iter().filter(foreign);
+        let sent: Vec<Arc<Stored>> = sent.map(|one| read_through(resource, one)).collect();
         if sent.is_empty() {
             return all.iter().map(|one| self.present(resource, one)).collect();
         }
-        let mut converted = self.convert(resource, resource, "List", &sent)?.into_iter();
+        let values: Vec<&Value> = sent.iter().map(|one| &*one.value).collect();
+        let converted = self.convert(resource, resource, "List", &values)?;
+        let mut converted = sent.iter().zip(converted);
         let show = |one: &Arc<Stored>| {
-            if foreign(&one) {
-                let value = converted.next().unwrap_or_default();
-                Ok(shown(resource, one, value))
-            } else {
-                self.present(resource, one)
+            let answer = foreign(&one).then(|| converted.next()).flatten();
+            match answer {
+                Some((read, value)) => Ok(shown(resource, read, value)),
+                None => self.present(resource, one),
             }
         };
         all.iter().map(show).collect()
@@ -112,9 +110,12 @@ impl Registry {
                 format!("{}/{}", resource.group, resource.storage_version)
             };
             value["apiVersion"] = Value::String(version);
-            if let Some(schema) = &resource.storage_structural {
-                schema.prune(&mut value, "", true, &mut Vec::new());
-            }
+        }
+        if let Some(schema) = resource
+            .stored_schemas
+            .of_version(&resource.storage_version)
+        {
+            schema.coerce(&mut value);
         }
         Ok(value)
     }
@@ -132,8 +133,11 @@ impl Registry {
         }
         let version = format!("{}/{}", resource.group, resource.storage_version);
         draft.value["apiVersion"] = Value::String(version);
-        if let Some(schema) = &resource.storage_structural {
-            schema.prune(&mut draft.value, "", true, &mut Vec::new());
+        if let Some(schema) = resource
+            .stored_schemas
+            .of_version(&resource.storage_version)
+        {
+            schema.coerce(&mut draft.value);
         }
         draft
     }
@@ -144,10 +148,16 @@ impl Registry {
         resource: &Resource,
         state: &Value,
     ) -> Result<Option<Value>, Status> {
-        if !self.is_foreign(resource, version_of(state)) {
+        let version = version_of(state);
+        if !self.is_foreign(resource, version) {
             return Ok(None);
         }
-        let values = self.convert(resource, resource, "", &[state])?;
+        let has_status = state.get("status").is_some();
+        let mut state = Cow::Borrowed(state);
+        if let Some(schema) = resource.stored_schemas.for_read(version, has_status) {
+            read_stored(schema, state.to_mut());
+        }
+        let values = self.convert(resource, resource, "", &[&*state])?;
         Ok(values.into_iter().next())
     }
 
@@ -212,7 +222,7 @@ impl Registry {
         let mut to = named.map_or_else(|| from.clone(), |named| (**named).clone());
         if to.version != version {
             to.version = version.to_owned();
-            to.structural.clone_from(&from.storage_structural);
+            to.structural = from.stored_schemas.of_version(version).cloned();
         }
         if !self.is_foreign(&to, version_of(&value)) {
             return Ok(value);
@@ -220,7 +230,7 @@ impl Registry {
         let values = self.convert(from, &to, "", &[&value])?;
         let mut value = values.into_iter().next().unwrap_or_default();
         if let Some(schema) = &to.structural {
-            schema.prune(&mut value, "", true, &mut Vec::new());
+            schema.coerce(&mut value);
         }
         Ok(value)
     }
@@ -298,8 +308,7 @@ impl Registry {
 /// Builds the object from a webhook's result.
 fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> Object {
     if let Some(schema) = &resource.structural {
-        schema.prune(&mut value, "", true, &mut Vec::new());
-        schema.apply_defaults(&mut value);
+        schema.coerce(&mut value);
     }
     restamped(stored, value)
 }
@@ -321,17 +330,15 @@ fn restamped(stored: &Arc<Stored>, object: impl Into<Draft>) -> Object {
     }
 }
 
-/// Sets the defaults that a later revision of the schema added. The stored object stays as it is.
-fn with_defaults(resource: &Resource, stored: &Arc<Stored>) -> Arc<Stored> {
-    let Some(schema) = resource
-        .structural
-        .as_ref()
-        .filter(|_| resource.defaults_on_read)
-    else {
+/// Returns a stored object as the schema of its version requires (SRV-CRD-1). The object in the
+/// store stays as it is.
+fn read_through(resource: &Resource, stored: &Arc<Stored>) -> Arc<Stored> {
+    let schemas = &resource.stored_schemas;
+    let Some(schema) = schemas.for_read(stored.api_version(), stored.has_status()) else {
         return Arc::clone(stored);
     };
     let mut draft = stored.draft();
-    schema.apply_defaults(&mut draft.value);
+    read_stored(schema, &mut draft.value);
     if stored.holds(&draft) {
         return Arc::clone(stored);
     }

@@ -123,7 +123,9 @@ impl Registry {
             Vec::new()
         };
         for resource in &mut resources {
-            resource.defaults_on_read = revised;
+            if revised {
+                resource.stored_schemas.read_always();
+            }
         }
         let compacted = self.store.compacted();
         self.catalogue

@@ -228,6 +228,7 @@ pub(crate) fn decode(
     metadata::decode(resource, object, &mut unknown).map_err(refuse)?;
     if let Some(schema) = &resource.structural {
         schema.prune(object, "", true, &mut unknown);
+        schema.drop_nulls(object);
         schema
             .prune_embedded(object, "", &mut unknown)
             .map_err(|wrong| {

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 use steersman_schema::resource::{FieldRefusal, Resource};
+use steersman_schema::stored_schemas::{StoredSchemas, read_stored};
 use steersman_text::go;
 use steersman_text::selector::{FieldSelector, LabelSelector};
 use steersman_text::shard::ShardSelector;
@@ -18,6 +19,8 @@ pub(crate) struct Selection {
     labels: LabelSelector,
     fields: FieldSelector,
     known: Vec<(String, Vec<String>, &'static str)>,
+    /// The schemas through which the fields of custom resources are read (SRV-CRD-1).
+    schemas: StoredSchemas,
     shard: Option<ShardSelector>,
 }
 
@@ -31,6 +34,7 @@ impl Selection {
             labels: LabelSelector::parse(labels.unwrap_or_default())?,
             fields: FieldSelector::parse(fields.unwrap_or_default())?,
             known: Vec::new(),
+            schemas: StoredSchemas::default(),
             shard: None,
         })
     }
@@ -68,6 +72,7 @@ impl Selection {
             self.known
                 .push((label.to_owned(), field.path.clone(), field.default));
         }
+        self.schemas = resource.stored_schemas.clone();
         Ok(self)
     }
 
@@ -133,7 +138,15 @@ impl Selection {
             "metadata.namespace" => Cow::Borrowed(&*stored.namespace),
             label => {
                 let found = self.known.iter().find(|(known, _, _)| known == label);
+                let schema = self
+                    .schemas
+                    .for_read(stored.api_version(), stored.has_status());
                 found.map_or(Cow::Borrowed(""), |(_, path, default)| {
+                    if let Some(schema) = schema {
+                        let mut value = stored.look().into_owned();
+                        read_stored(schema, &mut value);
+                        return Cow::Owned(read(&value, path, default).into_owned());
+                    }
                     let mut picked = stored.fields(|value| self.pick(value)).iter();
                     match picked.find(|(known, _)| **known == *label) {
                         Some((_, value)) => Cow::Borrowed(&**value),

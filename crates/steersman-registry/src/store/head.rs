@@ -18,6 +18,7 @@ pub type Field = (Box<str>, Box<str>);
 pub(super) struct Head {
     api_version: Box<str>,
     uid: Box<str>,
+    has_status: bool,
     created: Box<str>,
     deleted: Box<str>,
     labels: Box<[Label]>,
@@ -38,6 +39,7 @@ impl Head {
         Self {
             api_version: object["apiVersion"].as_str().unwrap_or_default().into(),
             uid: text("uid"),
+            has_status: object.get("status").is_some(),
             created: text("creationTimestamp"),
             deleted: text("deletionTimestamp"),
             labels: labels
@@ -53,6 +55,10 @@ impl Head {
 
     pub(super) fn api_version(&self) -> &str {
         &self.api_version
+    }
+
+    pub(super) fn has_status(&self) -> bool {
+        self.has_status
     }
 
     /// Returns `metadata.<field>`, empty if absent; `None` for a field that the head does not hold.

@@ -225,6 +225,12 @@ impl Stored {
         self.head.api_version()
     }
 
+    /// Returns whether the object has a status.
+    #[must_use]
+    pub fn has_status(&self) -> bool {
+        self.head.has_status()
+    }
+
     /// Returns the kind, which the JSON begins with. JSON escapes no character of a built-in kind.
     fn kind(&self) -> &str {
         let start = self.bytes().get(..self.after_type()).unwrap_or_default();

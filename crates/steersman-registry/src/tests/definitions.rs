@@ -3,6 +3,7 @@
 use super::*;
 
 mod editions;
+mod schema_reads;
 pub(super) mod storage_versions;
 mod subresources;
 

@@ -276,17 +276,17 @@ impl Registry {
             }
             return Err(refusal);
         }
-        if dry {
-            let object = Self::answer(namespace, &name, Draft::new(object, managed), version);
-            return Ok(Written {
-                object,
-                created: true,
-            });
-        }
         let value = self.to_storage(resource, object)?;
         check_nesting(&value)?;
         let foreseen = self.foresee(resource, &value)?;
         let draft = Draft::new(value, managed);
+        if dry {
+            let read = Self::answer(namespace, &name, draft, version).stored;
+            return Ok(Written {
+                object: self.answered(resource, &read, foreseen)?,
+                created: true,
+            });
+        }
         let stored = self.put(&resource.storage, namespace, &name, draft);
         if is_definition(resource) {
             self.establish(resource, &stored, now);
