@@ -31,8 +31,12 @@ enum View<'a> {
     /// A scalar, list or map in a built-in struct.
     Node(&'static Node),
     /// A value that a custom schema describes. `root` marks the object itself or an embedded
-    /// object.
-    Custom { schema: &'a Structural, root: bool },
+    /// object, and `open` a value for which the schema, or one above it, preserves unknown fields.
+    Custom {
+        schema: &'a Structural,
+        root: bool,
+        open: bool,
+    },
     /// A value without a type.
     Any { granular: bool },
 }
@@ -109,7 +113,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn of(resource: &'a Resource) -> Self {
         if let Some(schema) = &resource.structural {
-            return Self(View::Custom { schema, root: true });
+            return Self::custom(schema, true);
         }
         let found = table::kind(&resource.api_version(), &resource.kind);
         found.map_or(Self::untyped(), Self::built_in_struct)
@@ -125,7 +129,16 @@ impl<'a> TypeRef<'a> {
     /// embedded object.
     #[must_use]
     pub fn custom(schema: &'a Structural, root: bool) -> Self {
-        Self(View::Custom { schema, root })
+        Self::below(schema, root, false)
+    }
+
+    /// Returns the type of a value inside one for which a schema preserves unknown fields, if `open`
+    /// is set. Typed merges preserve them at every level below, although pruning does not.
+    ///
+    /// Source: `visitSpec` of kube-openapi's `schemaconv`, which passes the flag on.
+    fn below(schema: &'a Structural, root: bool, open: bool) -> Self {
+        let open = open || schema.preserve_unknown;
+        Self(View::Custom { schema, root, open })
     }
 
     /// Returns the type of a value without a schema: maps merge by key, lists are atomic.
@@ -161,7 +174,7 @@ impl<'a> TypeRef<'a> {
             View::Node(Node::List { .. }) => Shape::List,
             View::Node(Node::Map { .. }) => Shape::Map,
             View::Node(Node::Ref(_) | Node::Any) | View::Any { .. } => Shape::Any,
-            View::Custom { schema, root } => custom_shape(schema, root),
+            View::Custom { schema, root, .. } => custom_shape(schema, root),
         }
     }
 
@@ -175,7 +188,7 @@ impl<'a> TypeRef<'a> {
             View::Node(Node::Any) => Some(self),
             View::Any { .. } => Some(self),
             View::Node(_) => None,
-            View::Custom { schema, root } => custom_field(schema, root, name),
+            View::Custom { schema, root, open } => custom_field(schema, (root, open), name),
         }
     }
 
@@ -184,7 +197,7 @@ impl<'a> TypeRef<'a> {
     pub fn declares(self, name: &str) -> bool {
         match self.0 {
             View::Struct(found, _) => found.fields.contains_key(name),
-            View::Custom { schema, root } => {
+            View::Custom { schema, root, .. } => {
                 schema.properties.contains_key(name)
                     || (root && matches!(name, "apiVersion" | "kind" | "metadata"))
             }
@@ -197,8 +210,8 @@ impl<'a> TypeRef<'a> {
     pub fn items(self) -> Self {
         match self.0 {
             View::Node(Node::List { items, .. }) => Self::node(items),
-            View::Custom { schema, .. } => match schema.items.as_deref() {
-                Some(items) => Self::custom(items, items.embedded),
+            View::Custom { schema, open, .. } => match schema.items.as_deref() {
+                Some(items) => Self::below(items, items.embedded, open),
                 None => Self::untyped(),
             },
             _ => Self::untyped(),
@@ -276,24 +289,36 @@ impl<'a> TypeRef<'a> {
     }
 }
 
+/// Returns the shape of a value with a custom schema, as typed merges see it. A schema without a type
+/// accepts every value there, and so does a string of a format every scalar: validation refuses what
+/// does not fit.
+///
+/// Source: `parseSchema` and `convertPrimitive` of kube-openapi's `schemaconv`.
 fn custom_shape(schema: &Structural, root: bool) -> Shape {
-    if schema.int_or_string {
-        return Shape::Scalar(Scalar::IntOrString);
-    }
     match schema.kind.as_str() {
-        "string" => Shape::Scalar(Scalar::String),
+        "string" if matches!(schema.format.as_str(), "" | "byte") => Shape::Scalar(Scalar::String),
+        "string" => Shape::Scalar(Scalar::IntOrString),
         "integer" => Shape::Scalar(Scalar::Integer),
         "number" => Shape::Scalar(Scalar::Number),
         "boolean" => Shape::Scalar(Scalar::Boolean),
         "array" => Shape::List,
-        _ if root || !schema.properties.is_empty() => Shape::Struct,
-        _ if matches!(schema.additional, Additional::Schema(_) | Additional::Any) => Shape::Map,
-        "object" if !schema.preserve_unknown => Shape::Struct,
+        _ if root => Shape::Struct,
+        "object" if is_map(schema) => Shape::Map,
+        "object" => Shape::Struct,
         _ => Shape::Any,
     }
 }
 
-fn custom_field<'a>(schema: &'a Structural, root: bool, name: &str) -> Option<TypeRef<'a>> {
+/// Returns whether the schema of an object declares no field by name.
+fn is_map(schema: &Structural) -> bool {
+    schema.properties.is_empty() && !schema.embedded
+}
+
+fn custom_field<'a>(
+    schema: &'a Structural,
+    (root, open): (bool, bool),
+    name: &str,
+) -> Option<TypeRef<'a>> {
     if root || schema.embedded {
         match name {
             "metadata" => return TypeRef::metadata(),
@@ -304,14 +329,13 @@ fn custom_field<'a>(schema: &'a Structural, root: bool, name: &str) -> Option<Ty
         }
     }
     if let Some(field) = schema.properties.get(name) {
-        return Some(TypeRef::custom(field, field.embedded));
+        return Some(TypeRef::below(field, field.embedded, open));
     }
     match &schema.additional {
-        Additional::Schema(values) => Some(TypeRef::custom(values, values.embedded)),
+        Additional::Schema(values) => Some(TypeRef::below(values, values.embedded, open)),
         Additional::Any => Some(TypeRef::untyped()),
-        Additional::None if schema.preserve_unknown => Some(TypeRef::untyped()),
-        // A schema without any keyword accepts every value.
-        Additional::None if custom_shape(schema, root) == Shape::Any => Some(TypeRef::untyped()),
+        // An object of which the schema declares no field is free-form.
+        Additional::None if open || (!root && is_map(schema)) => Some(TypeRef::untyped()),
         Additional::None => None,
     }
 }

@@ -191,41 +191,58 @@ fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathElement, &'a V
         .collect()
 }
 
-/// Returns the value without these fields. A container is removed with its last content.
+/// Returns the value without these fields, or `None` if nothing is left of it. A container that
+/// loses its last content to fields below it stays, empty.
+///
+/// Source: `removeItemsWithSchema` of structured-merge-diff 6.3.2, which Kubernetes 1.36.2 uses. Its
+/// next version leaves a null instead of the empty container.
 pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Option<Value> {
     match (form(ty, value), value) {
         _ if fields.is_empty() => Some(value.clone()),
         (Form::Members, Value::Object(members)) => {
             let mut kept = Map::new();
+            let mut reached_below = false;
             for (name, member) in members {
                 match fields.node(&PathElement::field(name)) {
                     Some(node) if node.member => {}
                     Some(node) => {
-                        if let Some(rest) = remove(member_type(ty, name), member, &node.below) {
-                            kept.insert(name.clone(), rest);
-                        }
+                        reached_below = true;
+                        let rest = remove_below(member_type(ty, name), member, &node.below);
+                        kept.insert(name.clone(), rest);
                     }
                     None => {
                         kept.insert(name.clone(), member.clone());
                     }
                 }
             }
-            (!kept.is_empty()).then_some(Value::Object(kept))
+            (reached_below || !kept.is_empty()).then_some(Value::Object(kept))
         }
         (Form::Elements, Value::Array(items)) => {
             let mut kept = Vec::new();
+            let mut reached_below = false;
             for item in items {
                 let node = identify(ty, item).ok();
                 match node.and_then(|element| fields.node(&element)) {
                     Some(node) if node.member => {}
-                    Some(node) => kept.extend(remove(ty.items(), item, &node.below)),
+                    Some(node) => {
+                        reached_below = true;
+                        kept.push(remove_below(ty.items(), item, &node.below));
+                    }
                     None => kept.push(item.clone()),
                 }
             }
-            (!kept.is_empty()).then_some(Value::Array(kept))
+            (reached_below || !kept.is_empty()).then_some(Value::Array(kept))
         }
         // An atomic value is removed with everything below it; a scalar has nothing below.
         (_, Value::Object(_) | Value::Array(_)) => None,
         (_, single) => Some(single.clone()),
     }
+}
+
+/// Returns a member or an element without these fields, which are below it.
+fn remove_below(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Value {
+    remove(ty, value, fields).unwrap_or_else(|| match value {
+        Value::Array(_) => Value::Array(Vec::new()),
+        _ => Value::Object(Map::new()),
+    })
 }

@@ -89,7 +89,9 @@ pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, Str
             Value::Object(_) => {
                 Err("associative list without keys has an element that's a map type".to_owned())
             }
-            Value::Array(_) => Err("not supporting sets of lists".to_owned()),
+            Value::Array(_) => {
+                Err("not supported: associative list with lists as elements".to_owned())
+            }
             Value::Null => Err(
                 "associative list without keys has an element that's an explicit null".to_owned(),
             ),
@@ -144,7 +146,6 @@ fn check(ty: TypeRef<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
                 let below = format!("{path}.{name}");
                 match ty.field(name) {
                     Some(field) => check(field, member, &below, wrong),
-                    None if ty.shape() == Shape::Any => {}
                     None => wrong.push(format!("{below}: field not declared in schema")),
                 }
             }

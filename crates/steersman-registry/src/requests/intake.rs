@@ -36,6 +36,9 @@ pub(crate) enum Origin {
         /// Whether the patch changed something below `metadata`.
         reached_metadata: bool,
     },
+    /// The result of an apply. The typed merge has checked the configuration, so a custom resource
+    /// gets its defaults and is not pruned: a null that the schema does not allow is refused later.
+    Apply,
 }
 
 /// Checks the `dryRun` values of a request.
@@ -219,6 +222,7 @@ pub(crate) fn decode(
     let sent = match origin {
         Origin::Body => None,
         Origin::Patch { reached_metadata } => Some(order::patched(object, reached_metadata)),
+        Origin::Apply => Some(order::patched(object, true)),
     };
     let refuse = |status: Status| match &sent {
         Some(sent) => undecodable_patch(&resource.kind, sent, status),
@@ -227,17 +231,18 @@ pub(crate) fn decode(
     let mut unknown = Vec::new();
     metadata::decode(resource, object, &mut unknown).map_err(refuse)?;
     if let Some(schema) = &resource.structural {
-        schema.prune(object, "", true, &mut unknown);
-        schema.drop_nulls(object);
-        schema
-            .prune_embedded(object, "", &mut unknown)
-            .map_err(|wrong| {
+        if origin != Origin::Apply {
+            schema.prune(object, "", true, &mut unknown);
+            schema.drop_nulls(object);
+            let embedded = schema.prune_embedded(object, "", &mut unknown);
+            embedded.map_err(|wrong| {
                 let (kind, version) = (&resource.kind, &resource.version);
                 let (field, why) = (&wrong.field, &wrong.message);
                 refuse(Status::bad_request(format!(
                     "{kind} in version \"{version}\" cannot be handled as a {kind}: {field}: {why}"
                 )))
             })?;
+        }
         schema.apply_defaults(object);
         json::write_whole(object);
     } else {

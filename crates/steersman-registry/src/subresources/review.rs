@@ -11,7 +11,7 @@ use crate::admission::attributes::Admission;
 use crate::admission::mutation_progress::MutationProgress;
 use crate::auth::{Attributes, User};
 use crate::objects::managed::{self, Ownership};
-use crate::requests::intake;
+use crate::requests::intake::{self, Origin};
 use crate::requests::metadata;
 use crate::requests::options::{Target, WriteOptions};
 use crate::state::registry::Registry;
@@ -40,7 +40,7 @@ impl Registry {
         let (_, validation) = intake::options("CreateOptions", options)?;
         let resource = target.resource;
         let mut review = body;
-        self.decode_body(resource, &mut review, validation)?;
+        self.decode_body(resource, &mut review, (Origin::Body, validation))?;
         place(target, &mut review)?;
         let asked = managed::sent_fields(resource, &review);
         let ownership = Ownership::Track(options);

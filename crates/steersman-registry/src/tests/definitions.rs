@@ -2,6 +2,7 @@
 
 use super::*;
 
+mod applies;
 mod editions;
 mod schema_reads;
 pub(super) mod storage_versions;

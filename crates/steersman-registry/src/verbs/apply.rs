@@ -93,9 +93,7 @@ impl Registry {
         super::create::check_name(&new, name)?;
         let mut new = new;
         super::create::place(target, &mut new)?;
-        let origin = Origin::Patch {
-            reached_metadata: true,
-        };
+        let origin = Origin::Apply;
         let ownership = Ownership::Given(entries.write());
         let asked = (checked.0, options, ownership);
         let write = Write::new(target, stored, origin, asked, now);
@@ -141,7 +139,7 @@ impl Registry {
         let ownership = Ownership::Given(entries.write());
         let place = place_of(&request.configuration);
         let asked = (request.checked, options, ownership);
-        let how = CreateRequest::PutOrApply;
+        let how = CreateRequest::Apply;
         let created = self.create_owned(target, new, how, asked, request.now);
         self.note_warnings(request.warnings.clone());
         created.map_err(|status| {

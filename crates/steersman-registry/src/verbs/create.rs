@@ -26,9 +26,10 @@ const NAME_TRIES: usize = 8;
 pub(crate) enum CreateRequest {
     /// A POST, which was authorized for the verb `create`.
     Post,
-    /// A PUT or an apply of an absent object, which was authorized for `update` or `patch`
-    /// (AUTH-5).
-    PutOrApply,
+    /// A PUT of an absent object, which was authorized for `update` (AUTH-5).
+    Put,
+    /// An apply of an absent object, which was authorized for `patch` (AUTH-5).
+    Apply,
 }
 
 /// A new object on its way through the create verb.
@@ -103,10 +104,10 @@ impl Registry {
         &self,
         resource: &Resource,
         body: &mut Value,
-        validation: FieldValidation,
+        (origin, validation): (Origin, FieldValidation),
     ) -> Result<(), Status> {
         intake::check_kind(&self.catalogue, resource, body)?;
-        let unknown = intake::decode(resource, body, Origin::Body, validation)?;
+        let unknown = intake::decode(resource, body, origin, validation)?;
         self.note_unknown(unknown);
         Ok(())
     }
@@ -120,7 +121,7 @@ impl Registry {
         (checked, options, ownership): ((bool, FieldValidation), &WriteOptions, Ownership<'_>),
         now: Timestamp,
     ) -> Result<Written, Status> {
-        let new = self.decode_new(target, body, (checked, options, ownership), now)?;
+        let new = self.decode_new(target, body, request, (checked, options, ownership), now)?;
         self.create_decoded(target, new, request, options, now)
     }
 
@@ -129,6 +130,7 @@ impl Registry {
         &mut self,
         target: Target<'_>,
         body: Value,
+        request: CreateRequest,
         ((dry, validation), options, ownership): (
             (bool, FieldValidation),
             &WriteOptions,
@@ -138,7 +140,11 @@ impl Registry {
     ) -> Result<NewObject, Status> {
         let resource = target.resource;
         let mut object = body;
-        self.decode_body(resource, &mut object, validation)?;
+        let origin = match request {
+            CreateRequest::Post | CreateRequest::Put => Origin::Body,
+            CreateRequest::Apply => Origin::Apply,
+        };
+        self.decode_body(resource, &mut object, (origin, validation))?;
         let namespace = place(target, &mut object)?;
         let asked_name = metadata::text(&object, "name").to_owned();
         self.name(resource, namespace, &mut object);
@@ -239,7 +245,7 @@ impl Registry {
         }
         warnings.extend(intake::warnings(resource, object, None));
         self.note_warnings(warnings);
-        if request == CreateRequest::PutOrApply {
+        if request != CreateRequest::Post {
             self.authorize_creation(target, &options.user)?;
         }
         Ok(())

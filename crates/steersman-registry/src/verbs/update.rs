@@ -133,7 +133,7 @@ impl Registry {
         let sent = match origin {
             Origin::Body => managed::take(new),
             // The result of a patch that does not decode is refused as a whole.
-            Origin::Patch { .. } => managed::sent(new).cloned(),
+            Origin::Patch { .. } | Origin::Apply => managed::sent(new).cloned(),
         };
         self.note_unknown(intake::decode(resource, new, origin, validation)?);
         Ok(sent)
@@ -243,7 +243,7 @@ impl Registry {
         metadata::of(&mut body).remove("resourceVersion");
         let checked = intake::options("CreateOptions", options)?;
         let ownership = Ownership::Track(options);
-        let request = CreateRequest::PutOrApply;
+        let request = CreateRequest::Put;
         self.create_owned(target, body, request, (checked, options, ownership), now)
     }
 
@@ -409,7 +409,7 @@ impl Registry {
         if write.subresource == Subresource::Status {
             let verb = match write.origin {
                 Origin::Body => "update",
-                Origin::Patch { .. } => "patch",
+                Origin::Patch { .. } | Origin::Apply => "patch",
             };
             errors.extend(self.check_claim_rights(target, user, verb, (new, old)));
             errors.extend(self.check_admin_access(target, new, Some(old)));

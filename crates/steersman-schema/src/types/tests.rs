@@ -34,7 +34,7 @@ fn a_custom_schema_and_the_metadata_of_its_objects() {
         (Shape::Map, MapKind::Atomic)
     );
     let free = spec.field("free").unwrap();
-    assert_eq!(free.shape(), Shape::Any);
+    assert_eq!(free.shape(), Shape::Map);
     assert_eq!(free.field("x").unwrap().map_kind(), MapKind::Granular);
     let metadata = root.field("metadata").unwrap();
     assert_eq!(metadata.field("finalizers").unwrap().list(), ListKind::Set);
