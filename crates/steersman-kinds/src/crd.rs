@@ -13,8 +13,10 @@ mod print;
 mod skeleton;
 mod openapi;
 mod version_parts;
+mod approval;
 mod check;
 
+pub use approval::set_approval;
 pub use cel_rules::RuleCost;
 pub use check::{validate, validate_status};
 pub use fields::decode;

@@ -10,6 +10,8 @@ use serde_saphyr::{Budget, Spanned};
 
 use node::Node;
 
+use crate::json;
+
 /// Reads all documents of a file, each with its position.
 ///
 /// # Errors
@@ -103,8 +105,9 @@ fn read(body: &[u8], duplicate_keys: DuplicateKeyPolicy) -> Result<Value, String
     // parser allows.
     if let DuplicateKeyPolicy::LastWins = duplicate_keys
         && body.trim_ascii_start().starts_with(b"{")
-        && let Ok(value) = serde_json::from_slice(body)
+        && let Ok(mut value) = serde_json::from_slice(body)
     {
+        json::write_whole(&mut value);
         return Ok(value);
     }
     // SRV-3: the parser bounds depth, aliases and events, and returns an error beyond them.
@@ -176,7 +179,7 @@ mod tests {
             b"a: yes\nb: 017\nc: \"1\"\nd: ~\ne: 1e3\nf: 2026-01-01\ng: [1, x]\nh: 1\nh: 2\n";
         assert_eq!(
             parse(text).unwrap(),
-            json!({"a": true, "b": 15, "c": "1", "d": null, "e": 1000.0, "f": "2026-01-01",
+            json!({"a": true, "b": 15, "c": "1", "d": null, "e": 1000, "f": "2026-01-01",
                 "g": [1, "x"], "h": 2})
         );
         assert_eq!(

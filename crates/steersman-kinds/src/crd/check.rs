@@ -8,15 +8,10 @@ use steersman_text::names;
 use steersman_text::names::NameRule;
 use steersman_text::status::FieldError;
 
+use super::approval;
 use super::version_parts::{self, VersionParts};
 use super::{is_established, versions};
 use crate::admission::webhooks;
-
-/// Groups that belong to the Kubernetes project.
-const PROTECTED: &[&str] = &["k8s.io", "kubernetes.io"];
-
-/// The annotation that a definition in a protected group needs.
-const APPROVED: &str = "api-approved.kubernetes.io";
 
 /// Checks a definition. `old` is the stored definition on an update.
 #[must_use]
@@ -48,9 +43,7 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     }
     check_conversion(&spec["conversion"], old, &mut errors);
     check_stored_versions(crd, &mut errors);
-    if old.is_none_or(|old| approval(old) != approval(crd)) {
-        check_approval(crd, group, &mut errors);
-    }
+    approval::check(crd, old, &mut errors);
     if let Some(old) = old {
         check_identity(spec, &old["spec"], is_established(old), &mut errors);
     }
@@ -292,57 +285,6 @@ fn check_stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
             &listed,
             &detail,
         ));
-    }
-}
-
-/// The state of a definition's approval by the Kubernetes project.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Approval {
-    Missing,
-    Invalid,
-    Given,
-    Bypassed,
-}
-
-fn approval(crd: &Value) -> Approval {
-    match text(&crd["metadata"]["annotations"][APPROVED]) {
-        "" => Approval::Missing,
-        found if found.starts_with("unapproved") => Approval::Bypassed,
-        found => {
-            let url = found.split_once("://");
-            let given = url.is_some_and(|(scheme, rest)| {
-                !scheme.is_empty() && !rest.is_empty() && !rest.starts_with('/')
-            });
-            if given {
-                Approval::Given
-            } else {
-                Approval::Invalid
-            }
-        }
-    }
-}
-
-fn check_approval(crd: &Value, group: &str, errors: &mut Vec<FieldError>) {
-    let protected = PROTECTED.iter().any(|owner| {
-        group
-            .strip_suffix(owner)
-            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-    });
-    if !protected {
-        return;
-    }
-    const MORE: &str = "see https://github.com/kubernetes/enhancements/pull/1111";
-    let field = format!("metadata.annotations[{APPROVED}]");
-    let found = text(&crd["metadata"]["annotations"][APPROVED]);
-    if found.is_empty() {
-        let detail =
-            format!("protected groups must have approval annotation \"{APPROVED}\", {MORE}");
-        errors.push(FieldError::required(field, &detail));
-    } else if approval(crd) == Approval::Invalid {
-        let detail = format!(
-            "protected groups must have approval annotation \"{APPROVED}\" with either a URL or a reason starting with \"unapproved\", {MORE}"
-        );
-        errors.push(FieldError::invalid(field, &quoted(found), &detail));
     }
 }
 

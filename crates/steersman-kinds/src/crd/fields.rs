@@ -1,6 +1,7 @@
 //! Machine: the fields of a CustomResourceDefinition, and which of them are stored.
 
 use serde_json::{Map, Value};
+use steersman_text::json;
 
 /// The type of a field of a definition.
 #[derive(Debug, Clone, Copy)]
@@ -124,11 +125,13 @@ const SCHEMA: Fields = &[
 
 /// Drops unknown fields, and fields that are not stored. Adds the paths of unknown fields to
 /// `unknown`. A null counts as absent, also for a `default`, because Go's decoder leaves a pointer
-/// nil for null.
+/// nil for null. Whole floats become integers, because Go decodes defaults, allowed values and bounds
+/// and writes them anew.
 pub fn decode(crd: &mut Value, unknown: &mut Vec<String>) {
     if let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) {
         members(spec, SPEC, "spec", unknown);
     }
+    json::write_whole(crd);
 }
 
 fn members(object: &mut Map<String, Value>, fields: Fields, path: &str, unknown: &mut Vec<String>) {

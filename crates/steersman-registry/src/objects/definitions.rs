@@ -52,7 +52,7 @@ impl Registry {
         self.serve_definition(&stored.value, stored.revision, false);
     }
 
-    /// Decides about a definition's names and writes the conditions. Free names are accepted even
+    /// Decides about a definition's names and writes the conditions, that of its approval included. Free names are accepted even
     /// if others of the same definition are taken.
     pub(crate) fn judge_names(&self, crd: &mut Value, now: Timestamp) {
         let now = metadata::time(now);
@@ -92,6 +92,7 @@ impl Registry {
             None => crd::accept(crd, accepted, &now),
             Some((reason, message)) => crd::refuse_names(crd, accepted, (reason, &message), &now),
         }
+        crd::set_approval(crd, &now);
     }
 
     /// Returns the accepted names of resources and of kinds of the group's other definitions.

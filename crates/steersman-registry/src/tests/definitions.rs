@@ -3,6 +3,7 @@
 use super::*;
 
 mod applies;
+mod conditions;
 mod editions;
 mod schema_reads;
 pub(super) mod storage_versions;
@@ -313,39 +314,6 @@ fn a_stricter_schema_tolerates_unchanged_stored_values() {
 }
 
 #[test]
-fn a_definition_that_takes_taken_names_is_not_served() {
-    let mut server = installed();
-    let mut second = websites();
-    second["metadata"]["name"] = json!("sites.example.com");
-    second["spec"]["names"] = json!({"plural": "sites", "singular": "site", "kind": "Website",
-        "listKind": "SiteList"});
-    server.create("customresourcedefinitions", second).unwrap();
-    let made = server
-        .get("customresourcedefinitions", "sites.example.com")
-        .unwrap();
-    let first = &made["status"]["conditions"][0];
-    assert_eq!(
-        (&first["status"], &first["reason"]),
-        (&json!("False"), &json!("KindConflict"))
-    );
-    assert_eq!(
-        made["status"]["acceptedNames"],
-        json!({"plural": "sites", "singular": "site", "kind": "", "listKind": "SiteList"})
-    );
-    assert!(
-        server
-            .registry
-            .resource("example.com", "v1", "sites")
-            .is_none()
-    );
-    server
-        .delete("customresourcedefinitions", "websites.example.com")
-        .unwrap();
-    let sites = server.registry.resource("example.com", "v1", "sites");
-    assert_eq!(sites.unwrap().kind, "Website");
-}
-
-#[test]
 fn a_deleted_definition_takes_its_objects_and_ends_their_watches() {
     let mut server = installed();
     server.create("websites", website("x")).unwrap();
@@ -444,36 +412,6 @@ fn objects_stored_in_another_version_are_converted() {
     let written = server.put("websites", Subresource::Main, shown).unwrap();
     assert!(version(&written) > before);
     assert_eq!(written["apiVersion"], "example.com/v1");
-}
-
-#[test]
-fn a_released_name_is_accepted_for_the_definition_that_waits() {
-    let mut server = installed();
-    let named = |plural: &str, kind: &str, short: Value| {
-        let mut crd = websites();
-        crd["metadata"]["name"] = json!(format!("{plural}.example.com"));
-        crd["spec"]["names"] = json!({"plural": plural, "kind": kind, "shortNames": short});
-        crd
-    };
-    let crd = named("sites", "Site", json!(["web", "website", "s"]));
-    server.create("customresourcedefinitions", crd).unwrap();
-    let name = "sites.example.com";
-    let waiting = server.get("customresourcedefinitions", name).unwrap();
-    assert_eq!(
-        waiting["status"]["conditions"][0]["message"],
-        "[\"web\" is already in use, \"website\" is already in use]"
-    );
-    let given_up = json!({"spec": {"names": {"shortNames": null, "singular": "one"}}});
-    server
-        .merge(
-            "customresourcedefinitions",
-            "websites.example.com",
-            given_up,
-        )
-        .unwrap();
-    let served = server.get("customresourcedefinitions", name).unwrap();
-    assert_eq!(served["status"]["conditions"][1]["status"], "True");
-    server.list("sites", &ListOptions::default()).unwrap();
 }
 
 /// Go writes a whole number that it read as a float without a point.

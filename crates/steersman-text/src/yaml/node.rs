@@ -6,6 +6,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Value};
 
 use crate::go::print_double;
+use crate::json;
 
 /// A value with texts as keys, whatever the keys were in YAML. The parser refuses numbers that JSON
 /// does not have.
@@ -51,8 +52,12 @@ impl<'de> Visitor<'de> for Nodes {
         Ok(number.into())
     }
 
+    // Upstream turns YAML into JSON before it decodes, and Go's encoder writes a whole float as an
+    // integer.
     fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
-        Ok(number.into())
+        let mut value = number.into();
+        json::write_whole(&mut value);
+        Ok(value)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Value, E> {

@@ -188,3 +188,30 @@ fn an_apply_of_a_null_that_the_schema_does_not_allow_is_refused() {
     let again = apply(&mut server, &json!({"n": {"x": "2"}})).unwrap();
     assert_eq!(again["spec"], json!({"d": "d", "n": {"x": "2"}}));
 }
+
+/// Go writes a float without a fraction as an integer, in a configuration as in a definition.
+#[test]
+fn whole_floats_equal_integers() {
+    let number = json!({"type": "number"});
+    let mut server = serving(&json!({"type": "object", "properties": {
+        "i": {"type": "integer", "default": 3.0, "enum": [1.0, 3.0], "maximum": 4.0},
+        "n": {"type": "number", "default": 1.5, "example": {"a": 1.0}},
+        "s": {"type": "array", "x-kubernetes-list-type": "set", "items": number}}}));
+    let name = "shapes.example.com";
+    let crd = server.get("customresourcedefinitions", name).unwrap();
+    let schema = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let fields = &schema["properties"]["spec"]["properties"];
+    assert_eq!(
+        fields["i"].to_string(),
+        r#"{"default":3,"enum":[1,3],"maximum":4,"type":"integer"}"#
+    );
+    assert_eq!(
+        fields["n"].to_string(),
+        r#"{"default":1.5,"example":{"a":1},"type":"number"}"#
+    );
+    let made = apply(&mut server, &json!({"i": 1.0, "s": [2.0]})).unwrap();
+    assert_eq!(made["spec"].to_string(), r#"{"i":1,"n":1.5,"s":[2]}"#);
+    assert_eq!(owned(&made)["f:s"], json!({"v:2": {}}));
+    let again = apply(&mut server, &json!({"i": 1, "s": [2]})).unwrap();
+    assert_eq!(again, made);
+}
