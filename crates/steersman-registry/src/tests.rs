@@ -15,6 +15,7 @@ mod acts;
 mod authorizer;
 mod mutating_policies;
 mod classes;
+mod client_side_apply;
 mod definitions;
 mod deletes;
 mod bootstrap_policy;

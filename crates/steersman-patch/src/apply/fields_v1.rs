@@ -1,11 +1,11 @@
 //! Machine: reads and writes `fieldsV1`, the JSON form of a set of fields.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::field_set::{FieldSet, Node};
 use super::path_element::{Atom, PathElement};
@@ -124,17 +124,49 @@ fn name(element: &PathElement) -> (&'static str, Cow<'_, str>) {
     match element {
         PathElement::Field(name) => ("f:", Cow::Borrowed(name)),
         PathElement::Key(fields) => {
-            let fields = fields.iter();
-            let fields: Map<String, Value> = fields
-                .map(|(name, value)| (name.clone(), value.0.clone()))
-                .collect();
-            // JSON values in memory always serialise.
-            let written = serde_json::to_string(&fields).unwrap_or_default();
+            let mut written = String::from("{");
+            for (name, value) in fields {
+                write_text(&mut written, name);
+                written.push(':');
+                write_atom(&mut written, value);
+                written.push(',');
+            }
+            close(&mut written);
             ("k:", Cow::Owned(written))
         }
-        PathElement::Value(value) => ("v:", Cow::Owned(value.to_string())),
+        PathElement::Value(value) => {
+            let mut written = String::new();
+            write_atom(&mut written, value);
+            ("v:", Cow::Owned(written))
+        }
         PathElement::Index(at) => ("i:", Cow::Owned(at.to_string())),
     }
+}
+
+/// Appends a value in a path element with the escapes of upstream's writer. They become a part of the
+/// name of the field, so that another escape would be another name.
+///
+/// Source: `writeStringSlowPathWithHTMLEscaped` of json-iterator.
+fn write_atom(out: &mut String, value: &Atom) {
+    let Value::String(text) = &value.0 else {
+        out.push_str(&value.0.to_string());
+        return;
+    };
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\0'..=' ' | '<' | '>' | '&' | '\u{2028}' | '\u{2029}' if c != ' ' => {
+                // Writing to a `String` does not fail.
+                write!(out, "\\u{:04x}", u32::from(c)).unwrap_or_default();
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
 }
 
 /// Parses a set. Path elements of an unknown form are left out, with all fields below them.

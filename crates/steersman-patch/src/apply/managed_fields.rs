@@ -132,7 +132,7 @@ impl Entries {
                 manager: text("manager").into(),
                 operation: text("operation").into(),
                 version: text("apiVersion").into(),
-                time: one["time"].as_str().map(Cow::Borrowed),
+                time: one["time"].as_str().map(in_whole_seconds),
                 fields_type: text("fieldsType").into(),
                 subresource: text("subresource").into(),
                 fields: None,
@@ -327,6 +327,14 @@ impl Written<'_> {
         let manager = Manager::new(&self.manager, operation, &self.version, &self.subresource);
         let time = self.time.map(Cow::into_owned);
         Ok((manager, self.version.into_owned(), time))
+    }
+}
+
+/// Returns a time that a client sent as the server writes times: in whole seconds, and in UTC.
+fn in_whole_seconds(time: &str) -> Cow<'_, str> {
+    match time.parse::<jiff::Timestamp>() {
+        Ok(parsed) => Cow::Owned(parsed.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()),
+        Err(_) => Cow::Borrowed(time),
     }
 }
 

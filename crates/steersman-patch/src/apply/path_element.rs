@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 
 use serde_json::Value;
+use steersman_text::go;
 
 /// One step from a value to a value inside it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -75,7 +76,10 @@ fn rank(value: &Value) -> u8 {
 
 impl fmt::Display for Atom {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
+        match &self.0 {
+            Value::String(text) => f.write_str(&go::quote(text)),
+            other => write!(f, "{other}"),
+        }
     }
 }
 

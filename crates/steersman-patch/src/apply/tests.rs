@@ -6,9 +6,10 @@ use steersman_schema::types::TypeRef;
 
 use super::field_set::{FieldSet, Node};
 use super::managed_fields::{Entries, Manager, Operation};
+use super::owners::apply;
 use super::path_element::{Atom, PathElement};
 use super::typed_value::{fields_of, validate};
-use super::{OwnershipContext, apply, cap, configuration, fields_v1, refuse_conflicts, update};
+use super::{OwnershipContext, cap, configuration, fields_v1, refuse_conflicts, update};
 
 const NOW: &str = "2026-01-01T00:00:00Z";
 const LATER: &str = "2026-01-02T00:00:00Z";
@@ -325,4 +326,69 @@ fn the_oldest_updates_share_an_entry() {
     let ancient = world.fields("ancient-changes");
     assert!(ancient["f:data"].get("f:k0").is_some());
     assert!(ancient["f:data"].get("f:k12").is_none());
+}
+
+/// The name of a field in managedFields contains the value of a key as upstream writes it.
+#[test]
+fn values_in_path_elements_have_the_escapes_of_upstream() {
+    let text = "a<b>&\"\\\u{8}\n\u{2028}é";
+    let escaped = r#""a\u003cb\u003e\u0026\"\\\u0008\n\u2028é""#;
+    for (element, name, shown) in [
+        (
+            PathElement::Key(vec![
+                ("n".to_owned(), Atom(json!(text))),
+                ("p".to_owned(), Atom(json!(1))),
+            ]),
+            format!(r#"k:{{"n":{escaped},"p":1}}"#),
+            "[n=\"a<b>&\\\"\\\\\\b\\n\\u2028é\",p=1]",
+        ),
+        (
+            PathElement::Value(Atom(json!(text))),
+            format!("v:{escaped}"),
+            "[=\"a<b>&\\\"\\\\\\b\\n\\u2028é\"]",
+        ),
+        (PathElement::field("a<b"), "f:a<b".to_owned(), ".a<b"),
+    ] {
+        let set = FieldSet::of_path(&[element.clone()]);
+        let mut written = String::new();
+        fields_v1::write(&mut written, &set);
+        let value: Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(value, json!({name: {}}));
+        assert_eq!(fields_v1::read(&value).unwrap(), set);
+        assert!(fields_v1::touches(&written, &set));
+        assert_eq!(element.to_string(), shown);
+    }
+}
+
+#[test]
+fn the_first_unknown_field_of_each_object_is_named() {
+    let wrong = json!({"metadata": {"x": 1, "y": 2}, "spec": {"a": 1, "b": {"c": 1},
+        "containers": [{"name": "c", "z": 1, "zz": 2}]}});
+    assert_eq!(
+        validate(pod(), &wrong),
+        [
+            ".metadata.x: field not declared in schema",
+            ".spec.a: field not declared in schema",
+        ]
+    );
+    let wrong = json!({"spec": {"containers": [{"name": "c", "z": 1, "zz": 2}], "x": 1}});
+    assert_eq!(
+        validate(pod(), &wrong),
+        [
+            ".spec.containers[name=\"c\"].z: field not declared in schema",
+            ".spec.x: field not declared in schema",
+        ]
+    );
+}
+
+#[test]
+fn a_sent_time_is_written_in_whole_seconds_and_utc() {
+    let sent = json!([{"manager": "m", "operation": "Update", "apiVersion": "v1",
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}},
+        "time": "2026-01-02T05:04:05.678+02:00"}]);
+    let written = Entries::read(Some(&sent)).unwrap().write().unwrap();
+    assert!(
+        written.contains("\"time\":\"2026-01-02T03:04:05Z\""),
+        "{written}"
+    );
 }

@@ -144,10 +144,12 @@ fn check(ty: TypeRef<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
             };
             for (name, member) in members {
                 let below = format!("{path}.{name}");
-                match ty.field(name) {
-                    Some(field) => check(field, member, &below, wrong),
-                    None => wrong.push(format!("{below}: field not declared in schema")),
-                }
+                let Some(field) = ty.field(name) else {
+                    // Upstream names one unknown field of each object, and goes no further in it.
+                    wrong.push(format!("{below}: field not declared in schema"));
+                    return;
+                };
+                check(field, member, &below, wrong);
             }
         }
     }

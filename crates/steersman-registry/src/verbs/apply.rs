@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use steersman_patch::apply::{
-    Entries, Manager, Operation, OwnershipContext, apply, parse_configuration, refuse_conflicts,
-    update, update_field, validate,
+    Entries, Manager, Operation, OwnershipContext, apply_over_client_side, follow_apply,
+    parse_configuration, refuse_conflicts, update, update_field, validate,
 };
 use steersman_patch::check_restorable;
 use steersman_schema::resource::Resource;
@@ -177,8 +177,10 @@ impl Registry {
         let configuration = managed::without_kept(resource, subresource, &request.configuration);
         let states = (live, &*configuration);
         let time = metadata::time(request.now);
-        let applied = apply(&reach, entries, &manager, states, request.force, &time)
+        let force = request.force;
+        let applied = apply_over_client_side(&reach, entries, &manager, states, force, &time)
             .map_err(|conflicts| refuse_conflicts(&conflicts))?;
+        let applied = follow_apply(&manager, live, applied, &request.configuration);
         if let Some(new) = applied.as_ref().filter(|_| resource.built_in)
             && let Err(why) = check_restorable(new, reach.ty)
         {
