@@ -98,8 +98,8 @@ fn take(
     });
 }
 
-/// Applies a manager's configuration to an object. Returns the new object, or `None` if the
-/// configuration changes nothing.
+/// Applies a manager's configuration to an object. Returns the new object, or `None` if it equals the
+/// live one.
 ///
 /// # Errors
 /// Returns the conflicts with fields of other managers, unless the apply is forced.
@@ -135,15 +135,26 @@ pub fn apply(
         return Err(conflicts);
     }
     take(reach, entries, &written, &changes.removed);
+    // The order of a list's elements belongs to no manager, and all the same is a change.
+    let is_unchanged = changes.is_empty() && is_same(reach.ty, live, &pruned);
     // APPLY-1: an apply without changes keeps the time of the last change.
-    let time = if changes.is_empty() {
+    let time = if is_unchanged {
         last.and_then(|last| last.time)
     } else {
         Some(time.to_owned())
     };
     let entry = Entry::new(owned(fields), reach.version, time);
     entries.set(manager.clone(), entry);
-    Ok((!changes.is_empty()).then_some(pruned))
+    Ok((!is_unchanged).then_some(pruned))
+}
+
+/// Returns whether the result of an apply equals the live object, apart from nulls of a built-in kind.
+fn is_same(ty: TypeRef<'_>, live: &Value, applied: &Value) -> bool {
+    live == applied || !ty.is_custom() && {
+        let mut live = live.clone();
+        complete(ty, &mut live);
+        live == *applied
+    }
 }
 
 /// Removes the fields that the manager applied before and does not apply now, unless another

@@ -392,3 +392,19 @@ fn a_sent_time_is_written_in_whole_seconds_and_utc() {
         "{written}"
     );
 }
+
+/// No manager owns the order of a list, so that only the comparison of the objects shows the change.
+#[test]
+fn an_apply_of_another_order_is_a_change() {
+    let mut world = World::new(pod());
+    let containers = |names: [&str; 2]| {
+        let all = names.map(|name| json!({"name": name, "image": "i"}));
+        json!({"spec": {"containers": all}})
+    };
+    assert!(world.apply("m", &containers(["a", "b"]), false, NOW));
+    let other = containers(["b", "a"]);
+    assert!(world.apply("m", &other, false, LATER));
+    assert_eq!(world.object["spec"], other["spec"]);
+    let written = world.entries.clone().write().unwrap();
+    assert!(written.contains(LATER), "{written}");
+}
