@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use steersman_cel::Url;
+use steersman_cel::structural::Structural;
 use steersman_text::{go, names};
 
 /// Returns whether a text has the format of this name. Unknown formats accept every text; dashes in
@@ -39,6 +40,51 @@ pub(crate) fn fits(format: &str, text: &str) -> bool {
         "uuid5" => is_uuid(text, Some(b'5')),
         _ => true,
     }
+}
+
+/// The formats of strings that upstream checks, without dashes.
+const OF_STRINGS: &[&str] = &[
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8slongname",
+    "k8sshortname",
+    "mac",
+    "password",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
+
+/// Returns the format of a schema, or an empty text for a format that validation ignores because it
+/// does not belong to the type.
+///
+/// Source: `StripUnsupportedFormatsPostProcessorForVersion` of apiextensions-apiserver.
+pub(crate) fn checked(schema: &Structural) -> &str {
+    let format = schema.format.as_str();
+    let is_checked = match schema.kind.as_str() {
+        "" | "string" => OF_STRINGS.contains(&format.replace('-', "").as_str()),
+        "integer" => matches!(format, "int32" | "int64"),
+        "number" => matches!(format, "float" | "double"),
+        _ => false,
+    };
+    if is_checked { format } else { "" }
 }
 
 type Pattern = LazyLock<Option<Regex>>;

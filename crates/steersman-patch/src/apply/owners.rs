@@ -150,11 +150,12 @@ pub fn apply(
 
 /// Returns whether the result of an apply equals the live object, apart from nulls of a built-in kind.
 fn is_same(ty: TypeRef<'_>, live: &Value, applied: &Value) -> bool {
-    live == applied || !ty.is_custom() && {
-        let mut live = live.clone();
-        complete(ty, &mut live);
-        live == *applied
-    }
+    live == applied
+        || !ty.is_custom() && {
+            let mut live = live.clone();
+            complete(ty, &mut live);
+            live == *applied
+        }
 }
 
 /// Removes the fields that the manager applied before and does not apply now, unless another

@@ -6,6 +6,7 @@ use steersman_text::go;
 use steersman_text::status::FieldError;
 
 use super::Path;
+use crate::formats;
 
 pub(super) fn check_number(
     schema: &Structural,
@@ -15,8 +16,9 @@ pub(super) fn check_number(
     errors: &mut Vec<FieldError>,
 ) {
     let body = &path.body;
+    let format = formats::checked(schema);
     let range = |what: &str| {
-        let format = match schema.format.as_str() {
+        let format = match format {
             "" => "(default format)".to_owned(),
             format => format!("with format {format}"),
         };
@@ -24,67 +26,112 @@ pub(super) fn check_number(
         let detail = format!("{what} value must be of type {kind} {format} in {body}");
         FieldError::invalid("<nil>", "\"\"", &detail)
     };
-    let refuse = |detail: String| FieldError::invalid(&path.field, &number_text(value), &detail);
-    if !is_in_range(schema, value, number) {
+    if !is_in_range((&schema.kind, format), value, number) {
         errors.push(range("Checked"));
     }
-    // A number without a fraction is compared with truncated bounds if the bounds have the schema's
-    // type. Bounds of another type fail with every number.
-    let bound = |bound: f64, what: &str, errors: &mut Vec<FieldError>| {
-        if !is_in_range(schema, &Value::from(bound), bound) {
+    // Returns the value and the bound in the type in which upstream compares them: an integer with the
+    // integral part of a bound that has the schema's type, and everything else as floats.
+    let typed = |bound: f64, what: &str, errors: &mut Vec<FieldError>| {
+        if !is_in_range((&schema.kind, format), &Value::from(bound), bound) {
             errors.push(range(what));
-            bound
         } else if value.is_i64() {
-            bound.trunc()
-        } else {
-            bound
+            return Compared {
+                number,
+                bound: bound.trunc(),
+                is_whole: true,
+            };
+        }
+        Compared {
+            number,
+            bound,
+            is_whole: false,
         }
     };
+    let refuse = |compared: &Compared, what: &str| {
+        let detail = format!("{body} in body should be {what} {}", compared.bound_text());
+        FieldError::invalid(&path.field, &compared.number_text(), &detail)
+    };
     if let Some(factor) = schema.rules.multiple_of {
-        if !is_in_range(schema, &Value::from(factor), factor) {
-            errors.push(range("MultipleOf"));
-        }
-        if !is_multiple(number, factor) {
-            errors.push(refuse(format!(
-                "{body} in body should be a multiple of {factor}"
-            )));
+        let compared = typed(factor, "MultipleOf", errors);
+        if compared.bound <= 0.0 {
+            let factor = compared.bound_text();
+            let detail =
+                format!("factor MultipleOf declared for {body} must be positive: {factor}");
+            errors.push(FieldError::invalid(&path.field, &factor, &detail));
+        } else if !compared.is_multiple() {
+            errors.push(refuse(&compared, "a multiple of"));
         }
     }
     if let Some((least, exclusive)) = schema.rules.minimum {
-        let least = bound(least, "Minimum boundary", errors);
-        if exclusive && number <= least {
-            errors.push(refuse(format!(
-                "{body} in body should be greater than {least}"
-            )));
-        } else if number < least {
-            errors.push(refuse(format!(
-                "{body} in body should be greater than or equal to {least}"
-            )));
+        let compared = typed(least, "Minimum boundary", errors);
+        if exclusive && number <= compared.bound {
+            errors.push(refuse(&compared, "greater than"));
+        } else if number < compared.bound {
+            errors.push(refuse(&compared, "greater than or equal to"));
         }
     }
     if let Some((most, exclusive)) = schema.rules.maximum {
-        let most = bound(most, "Maximum boundary", errors);
-        if exclusive && number >= most {
-            errors.push(refuse(format!("{body} in body should be less than {most}")));
-        } else if number > most {
-            errors.push(refuse(format!(
-                "{body} in body should be less than or equal to {most}"
-            )));
+        let compared = typed(most, "Maximum boundary", errors);
+        if exclusive && number >= compared.bound {
+            errors.push(refuse(&compared, "less than"));
+        } else if number > compared.bound {
+            errors.push(refuse(&compared, "less than or equal to"));
         }
     }
 }
 
-/// Returns whether a number has the schema's type and format.
-fn is_in_range(schema: &Structural, value: &Value, number: f64) -> bool {
-    let whole = schema.kind == "integer";
+/// A number and a bound, as integers or as floats.
+struct Compared {
+    number: f64,
+    bound: f64,
+    is_whole: bool,
+}
+
+impl Compared {
+    fn number_text(&self) -> String {
+        self.text(self.number)
+    }
+
+    fn bound_text(&self) -> String {
+        self.text(self.bound)
+    }
+
+    /// Prints a number as Go's `%v` does: a large float has an exponent.
+    fn text(&self, number: f64) -> String {
+        if self.is_whole {
+            format!("{number}")
+        } else {
+            go::print_double(number)
+        }
+    }
+
+    /// Returns whether the number is a multiple of the bound: exactly between integers, and otherwise
+    /// within the precision of floating point.
+    fn is_multiple(&self) -> bool {
+        let Self { number, bound, .. } = *self;
+        if self.is_whole {
+            return number % bound == 0.0;
+        }
+        let times = if bound < 1.0 {
+            1.0 / bound * number
+        } else {
+            number / bound
+        };
+        let whole = times.trunc();
+        let apart = (times - whole).abs();
+        times.is_finite() && (apart == 0.0 || apart / (times.abs() + whole.abs()) < 1e-9)
+    }
+}
+
+/// Returns whether a number has this type and format.
+fn is_in_range((kind, format): (&str, &str), value: &Value, number: f64) -> bool {
+    let whole = kind == "integer";
     if whole && number.fract() != 0.0 {
         return false;
     }
-    match schema.format.as_str() {
+    match format {
         "int32" if whole => (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&number),
-        "uint32" if whole => (0.0..=f64::from(u32::MAX)).contains(&number),
-        "uint64" if whole => (0.0..18_446_744_073_709_551_616.0).contains(&number),
-        "float" | "float32" if !whole => number.abs() <= f64::from(f32::MAX),
+        "float" if !whole => number.abs() <= f64::from(f32::MAX),
         _ if whole => {
             const BOUND: f64 = 9_223_372_036_854_775_808.0;
             value.is_i64() || (!value.is_u64() && (-BOUND..BOUND).contains(&number))
@@ -93,16 +140,12 @@ fn is_in_range(schema: &Structural, value: &Value, number: f64) -> bool {
     }
 }
 
-/// Returns whether a number is a multiple, within the precision of floating point.
-fn is_multiple(number: f64, factor: f64) -> bool {
-    let times = if factor < 1.0 {
-        1.0 / factor * number
-    } else {
-        number / factor
-    };
-    let whole = times.trunc();
-    let apart = (times - whole).abs();
-    times.is_finite() && (apart == 0.0 || apart / (times.abs() + whole.abs()) < 1e-9)
+/// Prints a value in a refusal: a number as Go's `%v`.
+pub(super) fn value_text(value: &Value) -> String {
+    match value.as_f64().filter(|_| value.is_f64()) {
+        Some(number) => go::print_double(number),
+        None => go::printed(value),
+    }
 }
 
 /// Prints a number as Go does: without a fraction if it is zero.

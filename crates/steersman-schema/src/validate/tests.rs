@@ -211,3 +211,140 @@ fn texts_of_an_enumeration_are_quoted_as_go_quotes_them() {
         ["spec.e: Unsupported value: \"y\\a\": supported values: \"x\\x01\""]
     );
 }
+
+#[test]
+fn an_object_with_too_few_properties_is_checked_to_the_end() {
+    let schema = spec(
+        &json!({"a": {"type": "object", "minProperties": 2, "maxProperties": 3,
+        "required": ["i"], "properties": {"i": {"type": "string"}, "n": {"type": "integer"}}}}),
+    );
+    assert_eq!(
+        texts(&schema, &json!({"spec": {"a": {"n": "x"}}})),
+        [
+            "spec.a: Invalid value: 1: spec.a in body should have at least 2 properties",
+            "spec.a.n: Invalid value: \"string\": spec.a.n in body must be of type integer: \"string\"",
+            "spec.a.i: Required value",
+        ]
+    );
+}
+
+/// A format that belongs to the type is named in its place; any other format is ignored.
+#[test]
+fn a_value_of_another_type_than_its_format_is_refused_by_the_format() {
+    for (schema, value, wanted) in [
+        (
+            json!({"type": "string", "format": "date-time"}),
+            json!(1),
+            "date-time: \"int64\"",
+        ),
+        (
+            json!({"type": "string", "format": "uri"}),
+            json!(1.5),
+            "uri: \"float64\"",
+        ),
+        (
+            json!({"type": "string", "format": "uri"}),
+            json!({}),
+            "uri: \"\"",
+        ),
+        (
+            json!({"type": "string", "format": "own"}),
+            json!(1),
+            "string: \"integer\"",
+        ),
+        (
+            json!({"type": "integer", "format": "int32"}),
+            json!("1"),
+            "integer: \"string\"",
+        ),
+        (
+            json!({"type": "integer", "format": "int32"}),
+            json!(1.5),
+            "int32: \"float64\"",
+        ),
+        (
+            json!({"type": "integer", "format": "int64"}),
+            json!(true),
+            "int64: \"\"",
+        ),
+        (
+            json!({"type": "integer", "format": "int64"}),
+            json!([]),
+            "integer: \"array\"",
+        ),
+        (
+            json!({"type": "integer", "format": "uint32"}),
+            json!(true),
+            "integer: \"boolean\"",
+        ),
+        (
+            json!({"type": "number", "format": "double"}),
+            json!({}),
+            "double: \"\"",
+        ),
+        (
+            json!({"type": "number", "format": "int32"}),
+            json!({}),
+            "number: \"object\"",
+        ),
+    ] {
+        let found = texts(&spec(&json!({"a": schema})), &json!({"spec": {"a": value}}));
+        let value = wanted.rsplit_once(": ").unwrap().1;
+        let message =
+            format!("spec.a: Invalid value: {value}: spec.a in body must be of type {wanted}");
+        assert_eq!(found.first(), Some(&message), "{schema}");
+    }
+    // A list passes for a string of a checked format, and a number of an unchecked one is not limited.
+    for (schema, value) in [
+        (json!({"type": "string", "format": "date-time"}), json!([1])),
+        (json!({"type": "integer", "format": "uint32"}), json!(-1)),
+        (
+            json!({"type": "integer", "format": "int16"}),
+            json!(100_000),
+        ),
+        (json!({"type": "number", "format": "float32"}), json!(1e300)),
+    ] {
+        let found = texts(&spec(&json!({"a": schema})), &json!({"spec": {"a": value}}));
+        assert!(found.is_empty(), "{schema}: {found:?}");
+    }
+}
+
+/// Go prints a large float with an exponent, and compares an integer with integers.
+#[test]
+fn numbers_are_printed_as_go_prints_them() {
+    for (schema, value, wanted) in [
+        (
+            json!({"type": "number", "maximum": 2_000_000.5}),
+            json!(3_000_000.5),
+            "Invalid value: 3.0000005e+06: spec.a in body should be less than or equal to 2.0000005e+06",
+        ),
+        (
+            json!({"type": "integer", "maximum": 2_000_000}),
+            json!(3_000_000),
+            "Invalid value: 3000000: spec.a in body should be less than or equal to 2000000",
+        ),
+        (
+            json!({"type": "number", "minimum": 0.000_01}),
+            json!(0.000_001),
+            "Invalid value: 1e-06: spec.a in body should be greater than or equal to 1e-05",
+        ),
+        (
+            json!({"type": "number", "enum": [1]}),
+            json!(1_500_000.5),
+            "Unsupported value: 1.5000005e+06: supported values: \"1\"",
+        ),
+        (
+            json!({"type": "number", "multipleOf": 0.5}),
+            json!(3),
+            "Invalid value: 0: factor MultipleOf declared for spec.a must be positive: 0",
+        ),
+        (
+            json!({"type": "number", "multipleOf": 0.5}),
+            json!(3.25),
+            "Invalid value: 3.25: spec.a in body should be a multiple of 0.5",
+        ),
+    ] {
+        let found = texts(&spec(&json!({"a": schema})), &json!({"spec": {"a": value}}));
+        assert_eq!(found, [format!("spec.a: {wanted}")], "{schema}");
+    }
+}

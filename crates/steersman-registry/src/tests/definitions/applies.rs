@@ -128,7 +128,7 @@ fn a_scalar_of_another_type_is_refused_by_the_schema() {
         (
             json!({"t": 1}),
             422,
-            "spec.t: Invalid value: \"integer\": spec.t in body must be of type string: \"integer\"",
+            "spec.t: Invalid value: \"int64\": spec.t in body must be of type date-time: \"int64\"",
         ),
         (
             json!({"p": {"a": 1}}),
