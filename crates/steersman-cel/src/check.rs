@@ -1,6 +1,6 @@
 //! Machine: infers the type of every node of an expression, and reports type errors.
 
-mod functions;
+pub(crate) mod functions;
 
 use crate::syntax::ast::{Fold, Kind, Literal, MessageField, Node};
 use crate::syntax::parse::ParseError;

@@ -42,8 +42,6 @@ pub struct Rules {
     values: Option<Box<Self>>,
     items: Option<Box<Self>>,
     all_of: Vec<Self>,
-    /// Whether the old value of a member is found by its name in the old object.
-    granular: bool,
     /// The keys of a list of type `map`, which identify an item in the old list.
     keys: Vec<String>,
 }
@@ -238,7 +236,6 @@ impl Rules {
             values,
             items,
             all_of,
-            granular: schema.rules.map_type != "atomic",
             keys: if schema.rules.list_type == "map" {
                 schema.rules.list_map_keys.clone()
             } else {

@@ -365,6 +365,12 @@ pub(crate) fn overloads(name: &str) -> Option<&'static [Overload]> {
     FUNCTIONS.get(name).map(Vec::as_slice)
 }
 
+/// Returns the names of all functions and operators.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().map(|(name, _)| *name)
+}
+
 /// Returns the type with this name, or `None` if there is no such type.
 #[must_use]
 pub(crate) fn named_type(name: &str) -> Option<Type> {

@@ -286,6 +286,8 @@ fn the_worst_cost_is_estimated_as_upstream_does() {
     assert_eq!(cost(texts, "self.all(x, x.contains(\"a\"))"), 2_000_042);
 }
 
+mod recorded;
+
 mod properties {
     use proptest::prelude::*;
 

@@ -159,7 +159,7 @@ impl Check {
                         (Some(below), None) => (&**below, format!("{path}[{name}]")),
                         (None, None) => continue,
                     };
-                    let before = old.and_then(|old| old.get(name)).filter(|_| rules.granular);
+                    let before = old.and_then(|old| old.get(name));
                     // Both objects were converted to the same version, so `apiVersion` and `kind`
                     // are always equal and do not show whether the object changed.
                     let typed =

@@ -178,15 +178,11 @@ impl<'a> Walk<'a> {
             self.node(&node["additionalProperties"], &below);
         }
         for (name, sub) in node["properties"].as_object().into_iter().flatten() {
-            let atomic = node["x-kubernetes-map-type"] == "atomic";
             let below = NodeContext {
                 path: format!("{path}.properties[{name}]"),
                 decl: property(context.decl.as_deref(), name, sub),
                 times: context.times,
-                uncorrelated: context
-                    .uncorrelated
-                    .clone()
-                    .or_else(|| atomic.then(|| path.clone())),
+                uncorrelated: context.uncorrelated.clone(),
             };
             self.node(sub, &below);
         }
