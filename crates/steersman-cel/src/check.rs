@@ -11,6 +11,14 @@ use functions::Overload;
 /// each operation of a rule.
 const MOST_TYPES: usize = 512;
 
+/// The types with a dot in their name.
+const DOTTED_TYPES: [&str; 4] = [
+    "google.protobuf.Duration",
+    "google.protobuf.Timestamp",
+    "net.IP",
+    "net.CIDR",
+];
+
 /// The results of the checker. The vectors are indexed by [`Node::id`].
 #[derive(Debug)]
 pub(crate) struct Checked {
@@ -146,17 +154,16 @@ impl Checker<'_> {
         else {
             return None;
         };
-        let mut dotted = self.variables.iter().map(|(name, _)| name).filter(|name| {
-            let last = name.rsplit_once('.').map(|(_, last)| last);
-            last == Some(field.as_str())
-        });
-        let name = dotted.find(|name| node.qualified().as_deref() == Some(**name))?;
+        let ends = |name: &&str| name.rsplit_once('.').map(|(_, last)| last) == Some(field);
+        let variables = self.variables.iter().map(|(name, _)| *name);
+        let mut dotted = variables.chain(DOTTED_TYPES.iter().copied()).filter(ends);
+        let name = dotted.find(|name| node.qualified().as_deref() == Some(*name))?;
         let first = name.split('.').next();
         let hidden = self
             .scopes
             .iter()
             .any(|(known, _)| Some(known.as_str()) == first);
-        (!hidden).then(|| (*name).to_owned())
+        (!hidden).then(|| name.to_owned())
     }
 
     /// Returns the type of a message literal, such as `Object.spec{…}`. The first part of its name

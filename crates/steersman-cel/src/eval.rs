@@ -96,9 +96,8 @@ impl<'a, 'n> Run<'a, 'n> {
             let Some(value) = unwrapped(value, entry.optional) else {
                 continue;
             };
-            if made.insert(key, value).is_some() {
-                return Err(Failure::of("Failed with repeated key"));
-            }
+            // Upstream keeps the last value of a repeated key.
+            made.insert(key, value);
         }
         self.charge(30)?;
         Ok(Value::Map(made.into()))

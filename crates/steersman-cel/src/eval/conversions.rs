@@ -120,6 +120,7 @@ fn to_uint<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
         },
         Value::Double(number) if (0.0..=BELOW_UINT).contains(number) => Value::Uint(*number as u64),
         Value::Double(_) => return fail("unsigned integer overflow"),
+        Value::Text(text) if text.starts_with('+') => return unfit(value, "uint"),
         Value::Text(text) => match text.parse() {
             Ok(number) => Value::Uint(number),
             Err(_) => return unfit(value, "uint"),

@@ -224,8 +224,8 @@ fn quantity<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
         ("asApproximateFloat", [Value::Quantity(quantity)]) => {
             Value::Double(quantity.approximate())
         }
-        ("isInteger", [Value::Quantity(quantity)]) => Value::Bool(quantity.whole().is_some()),
-        ("asInteger", [Value::Quantity(quantity)]) => match quantity.whole() {
+        ("isInteger", [Value::Quantity(quantity)]) => Value::Bool(whole(*quantity).is_some()),
+        ("asInteger", [Value::Quantity(quantity)]) => match whole(*quantity) {
             Some(whole) => Value::Int(whole),
             None => return Some(Err(Failure::of("cannot convert value to integer"))),
         },
@@ -235,6 +235,12 @@ fn quantity<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
         }
         _ => return None,
     }))
+}
+
+/// Returns a quantity as an integer. The largest quantity stands for all that are too large.
+fn whole(quantity: Quantity) -> Option<i64> {
+    let whole = quantity.whole();
+    whole.filter(|whole| whole.unsigned_abs() < i64::MAX.unsigned_abs())
 }
 
 fn ordered<'a>(a: &Value<'a>, b: &Value<'a>) -> Value<'a> {
@@ -302,7 +308,7 @@ fn address<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
 
 fn url<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     Some(Ok(match (name, values) {
-        ("url", [Value::Text(text)]) => match Url::parse(text) {
+        ("url", [Value::Text(text)]) => match Url::without_fragment(text) {
             Ok(url) => Value::Url(url.into()),
             Err(why) => {
                 let why = format!("URL parse error during conversion from string: {why}");

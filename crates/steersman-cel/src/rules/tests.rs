@@ -78,6 +78,8 @@ fn transition_rules_run_only_on_values_with_an_old_value() {
         "keyed": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
             "items": {"type": "object", "properties": {"k": {"type": "string"},
                 "v": {"type": "integer", "x-kubernetes-validations": immutable}}}},
+        "atomic": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {
+            "v": {"type": "integer", "x-kubernetes-validations": immutable}}},
         "once": {"type": "string", "x-kubernetes-validations": [
             {"rule": "oldSelf.orValue('a') == self", "optionalOldSelf": true, "message": "a, and stays"}]},
     }}));
@@ -86,6 +88,15 @@ fn transition_rules_run_only_on_values_with_an_old_value() {
     assert_eq!(
         report(&rules, json!({"s": "b"}), Some(json!({"s": "a"}))),
         ["FieldValueInvalid spec.s: Invalid value: \"b\": fixed"]
+    );
+    // Members of an atomic object are compared with their old values, too.
+    assert_eq!(
+        report(
+            &rules,
+            json!({"atomic": {"v": 2}}),
+            Some(json!({"atomic": {"v": 1}}))
+        ),
+        ["FieldValueInvalid spec.atomic.v: Invalid value: 2: fixed"]
     );
     let old = json!({"keyed": [{"k": "x", "v": 1}, {"k": "y", "v": 2}]});
     assert!(

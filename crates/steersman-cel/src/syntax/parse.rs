@@ -61,7 +61,7 @@ pub(crate) fn parse(source: &str) -> Result<Parsed, String> {
 fn read(source: &str) -> Result<Parsed, String> {
     let parser = Parser::new()
         .enable_optional_syntax(true)
-        .enable_ident_escape_syntax(true)
+        .enable_ident_escape_syntax(false)
         .max_recursion_depth(MAX_DEPTH);
     let refused = |mistakes: &[ParseError]| Err(describe(source, mistakes));
     match parser.parse_with_source_info(source) {

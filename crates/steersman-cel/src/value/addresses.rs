@@ -26,6 +26,9 @@ pub struct Cidr {
     pub length: u8,
 }
 
+/// The characters of a user's name and password that are no letters or digits.
+const USER: &[u8] = b"-._:~!$&'()*+,;=%@";
+
 impl Url {
     /// Parses an absolute URL or an absolute path, as Go's `ParseRequestURI` does.
     ///
@@ -38,6 +41,14 @@ impl Url {
         }
         if text.chars().any(|c| c.is_ascii_control()) {
             return refused("net/url: invalid control character in URL");
+        }
+        if text == "*" {
+            return Ok(Self {
+                scheme: String::new(),
+                host: String::new(),
+                path: "*".to_owned(),
+                query: String::new(),
+            });
         }
         let (before, query) = text.split_once('?').unwrap_or((text, ""));
         let (scheme, rest) = match before.find(':') {
@@ -63,19 +74,41 @@ impl Url {
             }
             _ => ("", rest),
         };
-        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        let (user, host) = host.rsplit_once('@').unwrap_or(("", host));
+        if !user
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || USER.contains(&b))
+        {
+            return refused("net/url: invalid userinfo");
+        }
         if let Some(why) = wrong_host(host) {
             return refused(&why);
         }
+        let host = match unescaped_host(host) {
+            Ok(host) => host,
+            Err(escape) => return refused(&format!("invalid URL escape {escape:?}")),
+        };
         if let Some(escape) = wrong_escape(path) {
             return refused(&format!("invalid URL escape {escape:?}"));
         }
         Ok(Self {
             scheme: scheme.to_lowercase(),
-            host: host.to_owned(),
+            host,
             path: escaped(path),
             query: query.to_owned(),
         })
+    }
+
+    /// Parses a URL that may have a fragment, which is not part of the result.
+    ///
+    /// # Errors
+    /// Fails with Go's message for other texts.
+    pub fn without_fragment(text: &str) -> Result<Self, String> {
+        let whole = Self::parse(text)?;
+        match text.split_once('#') {
+            Some((before, _)) => Self::parse(before),
+            None => Ok(whole),
+        }
     }
 
     /// Returns the host without the port and without brackets.
@@ -98,7 +131,8 @@ impl Url {
     /// Returns the parameters of the query with their values.
     pub fn parameters(&self) -> Vec<(String, Vec<String>)> {
         let mut found: Vec<(String, Vec<String>)> = Vec::new();
-        for part in self.query.split('&').filter(|part| !part.is_empty()) {
+        let parts = self.query.split('&');
+        for part in parts.filter(|part| !part.is_empty() && !part.contains(';')) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let (Some(name), Some(value)) = (unescaped(name), unescaped(value)) else {
                 continue;
@@ -142,6 +176,32 @@ fn wrong_host(host: &str) -> Option<String> {
             go::quote(&c.to_string())
         )
     })
+}
+
+/// Decodes the escapes of a host. Only bytes that are not ASCII may be escaped, and the percent sign
+/// before the zone of an address.
+///
+/// # Errors
+/// Fails with the first other escape.
+fn unescaped_host(host: &str) -> Result<String, &str> {
+    if let Some(escape) = wrong_escape(host) {
+        return Err(escape);
+    }
+    let mut out = Vec::with_capacity(host.len());
+    let mut rest = host;
+    while let Some((before, after)) = rest.split_once('%') {
+        out.extend(before.bytes());
+        let (digits, after) = after.split_at_checked(2).ok_or(rest)?;
+        let byte = u8::from_str_radix(digits, 16).unwrap_or_default();
+        if byte < 0x80 && digits != "25" {
+            let at = host.len() - after.len();
+            return Err(&host[at - 3..at]);
+        }
+        out.push(byte);
+        rest = after;
+    }
+    out.extend(rest.bytes());
+    Ok(String::from_utf8_lossy(&out).into_owned())
 }
 
 /// Returns the text from the first percent sign without two hexadecimal digits after it.
@@ -191,15 +251,24 @@ fn unescaped(text: &str) -> Option<String> {
 /// Fails with the reason if the text is not an IP address.
 pub(crate) fn ip(text: &str) -> Result<IpAddr, String> {
     let lead = format!("IP Address {text:?} parse error during conversion from string");
-    let parsed: IpAddr = text
+    let (address, zone) = text
+        .split_once('%')
+        .map_or((text, None), |(address, zone)| (address, Some(zone)));
+    let parsed: IpAddr = address
         .parse()
         .map_err(|_| format!("{lead}: ParseAddr({text:?}): unable to parse IP"))?;
-    match parsed {
-        IpAddr::V6(six) if six.to_ipv4_mapped().is_some() => Err(format!(
-            "{lead}: IPv4-mapped IPv6 address {text:?} is not allowed"
+    match (parsed, zone) {
+        (IpAddr::V6(_), Some(zone)) if !zone.is_empty() => Err(format!(
+            "IP address {text:?} with zone value is not allowed"
         )),
-        parsed => Ok(parsed),
+        (_, Some(_)) => Err(format!("{lead}: ParseAddr({text:?}): unable to parse IP")),
+        (IpAddr::V6(six), None) if six.to_ipv4_mapped().is_some() => Err(mapped(text)),
+        (parsed, None) => Ok(parsed),
     }
+}
+
+fn mapped(text: &str) -> String {
+    format!("IPv4-mapped IPv6 address {text:?} is not allowed")
 }
 
 impl Cidr {
@@ -212,15 +281,27 @@ impl Cidr {
             let lead = "network address parse error during conversion from string: ".repeat(2);
             format!("{lead}netip.ParsePrefix({text:?}): {why}")
         };
-        let (address, length) = text.split_once('/').ok_or_else(|| refused("no '/'"))?;
-        let address: IpAddr = address.parse().map_err(|_| refused("unable to parse IP"))?;
+        let (address, length) = text.rsplit_once('/').ok_or_else(|| refused("no '/'"))?;
+        if address.contains('%') {
+            return Err(refused("IPv6 zones cannot be present in a prefix"));
+        }
+        let unreadable = || refused(&format!("ParseAddr({address:?}): unable to parse IP"));
+        let address: IpAddr = address.parse().map_err(|_| unreadable())?;
+        if let IpAddr::V6(six) = address
+            && six.to_ipv4_mapped().is_some()
+        {
+            return Err(format!(
+                "network address parse error during conversion from string: {}",
+                mapped(text)
+            ));
+        }
         let most = if address.is_ipv4() { 32 } else { 128 };
         let plain = !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit());
         let plain = plain && (length == "0" || !length.starts_with('0'));
-        let length = length
-            .parse::<u8>()
-            .ok()
-            .filter(|length| plain && *length <= most);
+        if !plain {
+            return Err(refused(&format!("bad bits after slash: {length:?}")));
+        }
+        let length = length.parse::<u8>().ok().filter(|length| *length <= most);
         let length = length.ok_or_else(|| refused("prefix length out of range"))?;
         Ok(Self { address, length })
     }

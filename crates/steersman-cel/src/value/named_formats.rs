@@ -89,15 +89,32 @@ impl Named {
                 "invalid base64",
             ),
             "date" => unless(text.parse::<jiff::civil::Date>().is_ok(), "invalid date"),
-            _ => unless(times::rfc3339(text).is_ok(), "invalid datetime"),
+            _ => unless(is_date_time(text), "invalid datetime"),
         }
     }
 }
 
+/// Returns whether a text is a UUID. Each dash may be absent.
 fn is_uuid(text: &str) -> bool {
-    let hex = text.bytes().filter(u8::is_ascii_hexdigit).count();
-    let dashes = text.bytes().filter(|b| *b == b'-').count();
-    hex == 32 && hex + dashes == text.len() && matches!(dashes, 0 | 4)
+    let mut rest = text;
+    for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
+        if index > 0 {
+            rest = rest.strip_prefix('-').unwrap_or(rest);
+        }
+        let Some((part, after)) = rest.split_at_checked(length) else {
+            return false;
+        };
+        if !part.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return false;
+        }
+        rest = after;
+    }
+    rest.is_empty()
+}
+
+/// Returns whether a text is a time. The letters may be in lower case.
+fn is_date_time(text: &str) -> bool {
+    times::rfc3339(&text.to_ascii_uppercase()).is_ok()
 }
 
 #[cfg(test)]

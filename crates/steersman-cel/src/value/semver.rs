@@ -30,8 +30,8 @@ impl Semver {
         let (core, pre) = rest
             .split_once('-')
             .map_or((rest, None), |(core, pre)| (core, Some(pre)));
-        let parts: Vec<&str> = core.split('.').collect();
-        if parts.len() > 3 || parts.len() < 3 && !lenient {
+        let parts: Vec<&str> = core.splitn(3, '.').collect();
+        if parts.len() < 3 && !lenient {
             return Err("No Major.Minor.Patch elements found".to_owned());
         }
         let mut numbers = [0; 3];
@@ -43,17 +43,20 @@ impl Semver {
                 ));
             }
             if part.len() > 1 && part.starts_with('0') && !lenient {
+                let name = capitalized(name);
                 return Err(format!(
-                    "{} number must not contain leading zeroes {part:?}",
-                    ["Major", "Minor", "Patch"][names
-                        .iter()
-                        .position(|one| *one == name)
-                        .unwrap_or_default()]
+                    "{name} number must not contain leading zeroes {part:?}"
                 ));
             }
             *number = part
                 .parse()
-                .map_err(|_| format!("value out of range: {part:?}"))?;
+                .map_err(|_| format!("strconv.ParseUint: parsing {part:?}: value out of range"))?;
+        }
+        if pre == Some("") {
+            return Err("Prerelease is empty".to_owned());
+        }
+        if build == Some("") {
+            return Err("Build meta data is empty".to_owned());
         }
         let pre: Vec<String> =
             pre.map_or_else(Vec::new, |pre| pre.split('.').map(str::to_owned).collect());
@@ -73,6 +76,11 @@ impl Semver {
         }
         Ok(Self { numbers, pre })
     }
+}
+
+fn capitalized(name: &str) -> String {
+    let (first, rest) = name.split_at(1);
+    format!("{}{rest}", first.to_ascii_uppercase())
 }
 
 fn is_number(part: &str) -> bool {

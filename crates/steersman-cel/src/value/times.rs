@@ -32,6 +32,8 @@ pub(crate) fn rfc3339(text: &str) -> Result<Timestamp, String> {
         && matches!(bytes[10], b'T')
         && bytes[13] == b':'
         && bytes[16] == b':';
+    // The first year is 1.
+    let shaped = shaped && !text.starts_with("0000");
     let parsed = text.parse::<Timestamp>().ok().filter(|_| shaped);
     parsed.ok_or_else(|| {
         let layout = "2006-01-02T15:04:05Z07:00";

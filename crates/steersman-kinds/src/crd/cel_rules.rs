@@ -18,6 +18,9 @@ const SCHEMA_LIMIT: u64 = 100_000_000;
 /// Largest number of rules that the error about the total cost names, the most expensive first.
 const NAMED: usize = 4;
 
+/// The error names a rule from this share of the limit on: a hundredth.
+const NAMED_SHARE: u64 = 100;
+
 const REASONS: &[&str] = &[
     "FieldValueDuplicate",
     "FieldValueForbidden",
@@ -288,7 +291,7 @@ impl<'a> Walk<'a> {
             self.errors.push(FieldError::forbidden(&field, &detail));
         }
         self.total = self.total.saturating_add(cost);
-        if cost > 0 {
+        if cost >= SCHEMA_LIMIT / NAMED_SHARE {
             self.expensive.push((cost, field));
             self.expensive
                 .sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));

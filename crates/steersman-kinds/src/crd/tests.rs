@@ -328,6 +328,26 @@ fn types_defaults_and_rules_of_a_schema_are_validated() {
     );
 }
 
+/// The errors are those of a kube-apiserver 1.36.2 for the same definitions. The first ones are of
+/// forms that projects ship, and have no error.
+#[test]
+fn rules_of_a_schema_have_the_errors_and_limits_of_upstream() {
+    for line in include_str!("tests/rules.jsonl").lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let mut crd = websites();
+        crd["spec"]["versions"] = json!([{"name": "v1", "served": true, "storage": true,
+            "schema": {"openAPIV3Schema": {"type": "object", "properties": {"spec": case["spec"]}}}}]);
+        apply_defaults(&mut crd);
+        let errors = validate(&crd, None);
+        let mut found: Vec<String> = errors
+            .iter()
+            .map(|error| format!("{}: {}", error.field, error.message))
+            .collect();
+        found.sort();
+        assert_eq!(json!(found), case["errors"], "{}", case["spec"]);
+    }
+}
+
 #[test]
 fn the_address_of_a_conversion_webhook_is_validated() {
     let errors_of = |webhook: Value| -> Vec<String> {
