@@ -85,7 +85,7 @@ pub struct Decl {
     /// The type of the value.
     pub kind: Type,
     /// The maximum number of characters, items or members. 0 for an object with declared fields,
-    /// whose size expressions do not pay for.
+    /// because estimates ignore the size of objects.
     pub most: u64,
     /// The minimum size of the value as JSON, in bytes.
     pub least_bytes: u64,
@@ -333,7 +333,7 @@ impl Decl {
         Self::simple(Type::Object(Arc::new(object)), 0, 2)
     }
 
-    /// Returns the declaration of a key of a map, whose length no schema bounds.
+    /// Returns the declaration of a key of a map. Estimates ignore the length of keys.
     pub fn key() -> Self {
         Self::simple(Type::String, 0, 2)
     }

@@ -473,4 +473,15 @@ mod tests {
             assert_eq!(signatures.split(' ').count() % 2, 0, "{name}");
         }
     }
+
+    #[test]
+    fn the_guide_lists_every_function_with_its_version() {
+        let page = include_str!("../../guide/expressions.md");
+        for (name, _) in TABLE {
+            let is_operator = name.starts_with(['_', '@', '!', '-']) || name.starts_with("cel.@");
+            let listed = [format!("`{name}`"), format!("`.{name}`")];
+            let found = listed.iter().any(|name| page.contains(name));
+            assert!(is_operator || found, "{name}");
+        }
+    }
 }

@@ -101,7 +101,7 @@ pub(crate) fn apply<'a>(run: &mut Run<'a, '_>, name: &str, values: &[Value<'a>])
     Ok(outcome)
 }
 
-/// Evaluates `matches(text, pattern)`, whose cost does not depend on its arguments upstream.
+/// Evaluates `matches(text, pattern)`. Its cost does not depend on its arguments upstream.
 pub(crate) fn matches<'a>(run: &mut Run<'a, '_>, values: &[Value<'a>]) -> Outcome<'a> {
     run.charge(1)?;
     let [Value::Text(text), Value::Text(pattern)] = values else {

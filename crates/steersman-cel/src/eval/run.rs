@@ -54,7 +54,7 @@ pub(crate) type Patterns = BTreeMap<String, Regex>;
 pub(crate) struct Constants {
     /// The patterns of literals.
     pub(crate) patterns: Patterns,
-    /// The values of lists, maps and conversions whose parts are literals, by the number of the
+    /// The values of lists, maps and conversions with literals as their parts, by the number of the
     /// node. Their evaluation is free.
     pub(crate) values: BTreeMap<usize, Outcome<'static>>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct Run<'a, 'n> {
     /// The values of `variables.name` in policies. A failed variable fails the run only when it is
     /// used.
     pub(crate) composed: &'n [(String, Outcome<'a>)],
-    /// Variables whose value upstream evaluates again at each use, with the cost of the value.
+    /// Variables with the cost of their value, which upstream evaluates again at each use.
     pub(crate) repeated: Vec<(&'n str, u64)>,
     cost: u64,
     limit: u64,

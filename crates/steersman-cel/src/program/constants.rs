@@ -1,7 +1,7 @@
 //! Machine: evaluates the constant parts of an expression when it is compiled.
 //!
 //! Upstream plans an expression in the same way (cel-go's `interpreter/decorators.go`), and refuses
-//! an expression whose constant conversions or patterns fail.
+//! an expression if a constant conversion or a pattern in it fails.
 
 use steersman_text::patterns;
 
@@ -57,11 +57,11 @@ fn visit(constants: &mut Constants, node: &Node) -> Result<(), String> {
                 constants.values.insert(node.id, outcome);
             }
         }
-        Kind::List { .. } | Kind::Map(_) => {
-            if node.children().all(|child| is_constant(constants, child)) {
-                let outcome = evaluated(constants, node);
-                constants.values.insert(node.id, outcome);
-            }
+        Kind::List { .. } | Kind::Map(_)
+            if node.children().all(|child| is_constant(constants, child)) =>
+        {
+            let outcome = evaluated(constants, node);
+            constants.values.insert(node.id, outcome);
         }
         _ => {}
     }

@@ -139,7 +139,7 @@ fn unwrapped(of: &Type, optional: bool) -> &Type {
     }
 }
 
-/// Returns the error for the first item whose type is not that of the items before.
+/// Returns the error for the first item with another type than the items before.
 fn mismatch<'a>(mut types: impl Iterator<Item = (usize, &'a Type)>) -> Option<ParseError> {
     let (_, first) = types.next()?;
     let (at, other) = types.find(|(_, other)| *other != first)?;

@@ -1,11 +1,13 @@
 //! Machine: parses expressions. Syntax errors come from the same grammar as upstream's.
 
+mod macros;
+
 use cel::common::ast::{
     CallExpr, ComprehensionExpr, EntryExpr, Expr, IdedExpr, LiteralValue, SourceInfo,
 };
 use cel::parser::Parser;
 
-use super::ast::{Entry, Fold, Kind, Literal, MessageField, Node, TARGET};
+use super::ast::{Entry, Fold, Kind, Literal, MessageField, Node};
 
 /// The maximum length of an expression, in characters.
 const MAX_LENGTH: usize = 100_000;
@@ -20,9 +22,6 @@ const PARSER_STACK: usize = 64 << 20;
 /// The maximum length of expressions that are parsed on the current thread, in characters. They cannot
 /// nest deeply.
 const SHORT: usize = 16;
-
-/// The variable that accumulates the result of a loop.
-const ACCU: &str = "@result";
 
 const EXISTS_ONE: [char; 9] = ['e', 'x', 'i', 's', 't', 's', 'O', 'n', 'e'];
 
@@ -282,228 +281,6 @@ impl Reader<'_> {
                 },
             ),
         }
-    }
-
-    /// Converts a method call, or expands a macro that the parser does not know.
-    fn member(&mut self, at: usize, name: String, target: Box<Node>, args: Vec<Node>) -> Node {
-        let count = args.len();
-        let known = matches!(
-            (name.as_str(), count),
-            ("all" | "exists" | "existsOne" | "exists_one", 3)
-                | (
-                    "transformList" | "transformMap" | "transformMapEntry",
-                    3 | 4
-                )
-                | ("optMap" | "optFlatMap" | "sortBy", 2)
-        );
-        if !known {
-            let target = Some(target);
-            return self.made(at, Kind::Call { name, target, args });
-        }
-        let mut args = args.into_iter();
-        let mut variable = || match args.next().map(|one| (one.at, one.kind)) {
-            Some((_, Kind::Ident(name))) => name,
-            found => {
-                let at = found.map_or(at, |(at, _)| at);
-                self.mistakes
-                    .push((at, "argument must be a simple name".to_owned()));
-                String::new()
-            }
-        };
-        let first = variable();
-        if name.starts_with("opt") {
-            let made = args.next();
-            return match made {
-                Some(made) => self.opt_map(at, &name, *target, first, made),
-                None => self.literal(at, Literal::Null),
-            };
-        }
-        if name == "sortBy" {
-            let key = args.next();
-            return match key {
-                Some(key) => self.sort_by(at, *target, first, key),
-                None => self.literal(at, Literal::Null),
-            };
-        }
-        let second = variable();
-        let rest: Vec<Node> = args.collect();
-        self.two_variables(at, &name, *target, (first, second), rest)
-    }
-
-    fn literal(&mut self, at: usize, value: Literal) -> Node {
-        self.made(at, Kind::Literal(value))
-    }
-
-    fn accu(&mut self, at: usize) -> Node {
-        self.made(at, Kind::Ident(ACCU.to_owned()))
-    }
-
-    fn function(&mut self, at: usize, name: &str, args: Vec<Node>) -> Node {
-        let name = name.to_owned();
-        let target = None;
-        self.made(at, Kind::Call { name, target, args })
-    }
-
-    /// Expands `o.optMap(v, e)`: evaluates `e` with the value of `o` bound to `v`, if `o` has a
-    /// value.
-    fn opt_map(&mut self, at: usize, name: &str, target: Node, var: String, made: Node) -> Node {
-        // The target is bound to a variable, so that it is evaluated only once.
-        let held = TARGET;
-        let ident = |reader: &mut Self| reader.made(at, Kind::Ident(held.to_owned()));
-        let member = |reader: &mut Self, name: &str| {
-            let target = Some(Box::new(ident(reader)));
-            let name = name.to_owned();
-            let args = Vec::new();
-            reader.made(at, Kind::Call { name, target, args })
-        };
-        let test = member(self, "hasValue");
-        let value = member(self, "value");
-        let bound = self.bind(at, var, value, made);
-        let some = if name == "optMap" {
-            self.function(at, "optional.of", vec![bound])
-        } else {
-            bound
-        };
-        let none = self.function(at, "optional.none", Vec::new());
-        let choice = self.function(at, "_?_:_", vec![test, some, none]);
-        self.bind(at, held.to_owned(), target, choice)
-    }
-
-    /// Expands `l.sortBy(v, key)`: evaluates the keys of all items, and orders the items by them.
-    fn sort_by(&mut self, at: usize, target: Node, var: String, key: Node) -> Node {
-        let held = "@__sortBy_input__";
-        let ident = |reader: &mut Self| reader.made(at, Kind::Ident(held.to_owned()));
-        let list = |reader: &mut Self, items| {
-            let optional = Vec::new();
-            reader.made(at, Kind::List { items, optional })
-        };
-        let item = list(self, vec![key]);
-        let accu = self.accu(at);
-        let fold = Fold {
-            range: ident(self),
-            var,
-            var2: None,
-            accu: ACCU.to_owned(),
-            init: list(self, Vec::new()),
-            cond: self.literal(at, Literal::Bool(true)),
-            step: self.function(at, "_+_", vec![accu, item]),
-            result: self.accu(at),
-        };
-        let keys = self.made(at, Kind::Fold(Box::new(fold)));
-        let sorted = Kind::Call {
-            name: "@sortByAssociatedKeys".to_owned(),
-            target: Some(Box::new(ident(self))),
-            args: vec![keys],
-        };
-        let sorted = self.made(at, sorted);
-        self.bind(at, held.to_owned(), target, sorted)
-    }
-
-    /// Returns a node that evaluates `result` with `value` bound to `var`: a loop without
-    /// iterations.
-    fn bind(&mut self, at: usize, var: String, value: Node, result: Node) -> Node {
-        let items = Vec::new();
-        let optional = Vec::new();
-        let range = self.made(at, Kind::List { items, optional });
-        let cond = self.literal(at, Literal::Bool(false));
-        let step = self.made(at, Kind::Ident(var.clone()));
-        let fold = Fold {
-            range,
-            var: "#unused".to_owned(),
-            var2: None,
-            accu: var,
-            init: value,
-            cond,
-            step,
-            result,
-        };
-        self.made(at, Kind::Fold(Box::new(fold)))
-    }
-
-    /// Expands the macros over index and item, or key and value.
-    fn two_variables(
-        &mut self,
-        at: usize,
-        name: &str,
-        range: Node,
-        (var, var2): (String, String),
-        rest: Vec<Node>,
-    ) -> Node {
-        let mut rest = rest.into_iter();
-        let filter = if rest.len() > 1 { rest.next() } else { None };
-        let Some(last) = rest.next() else {
-            return self.literal(at, Literal::Null);
-        };
-        let truth = |reader: &mut Self, value| reader.literal(at, Literal::Bool(value));
-        let (init, cond, step, result);
-        match name {
-            "all" | "exists" => {
-                let all = name == "all";
-                init = truth(self, all);
-                let accu = self.accu(at);
-                let held = if all {
-                    accu
-                } else {
-                    self.function(at, "!_", vec![accu])
-                };
-                cond = self.function(at, "@not_strictly_false", vec![held]);
-                let accu = self.accu(at);
-                let both = if all { "_&&_" } else { "_||_" };
-                step = self.function(at, both, vec![accu, last]);
-                result = self.accu(at);
-            }
-            "existsOne" | "exists_one" => {
-                init = self.literal(at, Literal::Int(0));
-                cond = truth(self, true);
-                let one = self.literal(at, Literal::Int(1));
-                let accu = self.accu(at);
-                let more = self.function(at, "_+_", vec![accu, one]);
-                let accu = self.accu(at);
-                step = self.function(at, "_?_:_", vec![last, more, accu]);
-                let one = self.literal(at, Literal::Int(1));
-                let accu = self.accu(at);
-                result = self.function(at, "_==_", vec![accu, one]);
-            }
-            _ => {
-                let accu = self.accu(at);
-                let more;
-                if name == "transformList" {
-                    let (items, optional) = (Vec::new(), Vec::new());
-                    init = self.made(at, Kind::List { items, optional });
-                    let (items, optional) = (vec![last], Vec::new());
-                    let item = self.made(at, Kind::List { items, optional });
-                    more = self.function(at, "_+_", vec![accu, item]);
-                } else {
-                    init = self.made(at, Kind::Map(Vec::new()));
-                    let mut args = vec![accu];
-                    if name == "transformMap" {
-                        args.push(self.made(at, Kind::Ident(var.clone())));
-                    }
-                    args.push(last);
-                    more = self.function(at, "cel.@mapInsert", args);
-                }
-                cond = truth(self, true);
-                step = match filter {
-                    Some(filter) => {
-                        let accu = self.accu(at);
-                        self.function(at, "_?_:_", vec![filter, more, accu])
-                    }
-                    None => more,
-                };
-                result = self.accu(at);
-            }
-        }
-        let fold = Fold {
-            range,
-            var,
-            var2: Some(var2),
-            accu: ACCU.to_owned(),
-            init,
-            cond,
-            step,
-            result,
-        };
-        self.made(at, Kind::Fold(Box::new(fold)))
     }
 }
 

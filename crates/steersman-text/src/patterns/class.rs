@@ -24,7 +24,7 @@ const NAMED: &[(&str, &str)] = &[
     ("xdigit", "0-9A-Fa-f"),
 ];
 
-/// The scripts whose names have four letters. Other names of four letters are codes of scripts, which
+/// The scripts with a name of four letters. Other names of four letters are codes of scripts, which
 /// Go does not know.
 const SHORT_SCRIPTS: &[&str] = &["ahom", "cham", "kawi", "lisu", "thai", "toto"];
 
