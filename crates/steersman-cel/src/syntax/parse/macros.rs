@@ -6,6 +6,9 @@ use crate::syntax::ast::{Fold, Kind, Literal, Node, TARGET};
 /// The variable that accumulates the result of a loop.
 const ACCU: &str = "@result";
 
+/// The variable that upstream's macros of one variable use, so that no loop may use it.
+const OVERWRITTEN: &str = "__result__";
+
 impl Reader<'_> {
     /// Converts a method call, or expands a macro that the parser does not know.
     pub(super) fn member(
@@ -29,13 +32,23 @@ impl Reader<'_> {
             let target = Some(target);
             return self.made(at, Kind::Call { name, target, args });
         }
+        let second_at = args.get(1).map(|second| second.at);
         let mut args = args.into_iter();
         let mut variable = || match args.next().map(|one| (one.at, one.kind)) {
-            Some((_, Kind::Ident(name))) => name,
+            Some((_, Kind::Ident(variable))) if variable != OVERWRITTEN => variable,
             found => {
-                let at = found.map_or(at, |(at, _)| at);
-                self.mistakes
-                    .push((at, "argument must be a simple name".to_owned()));
+                let (at, kind) = found.unwrap_or((at, Kind::Map(Vec::new())));
+                let what = match name.as_str() {
+                    _ if matches!(kind, Kind::Ident(_)) => {
+                        "iteration variable overwrites accumulator variable".to_owned()
+                    }
+                    "optMap" | "optFlatMap" => {
+                        format!("{name}() variable name must be a simple identifier")
+                    }
+                    "sortBy" => "argument is not an identifier".to_owned(),
+                    _ => "argument must be a simple name".to_owned(),
+                };
+                self.mistakes.push((at, what));
                 String::new()
             }
         };
@@ -56,6 +69,10 @@ impl Reader<'_> {
         }
         let second = variable();
         let rest: Vec<Node> = args.collect();
+        if first == second && !first.is_empty() {
+            let what = format!("duplicate variable name: {first}");
+            self.mistakes.push((second_at.unwrap_or(at), what));
+        }
         self.two_variables(at, &name, *target, (first, second), rest)
     }
 
