@@ -30,7 +30,7 @@ pub use serving::Serving;
 
 use crate::error::Error;
 use crate::faults::{Faults, RequestLog, Restart};
-use crate::http::{ApiService, Caller, Context, Tuning};
+use crate::http::{ApiService, Caller, Context, Tuning, start_definition_removal};
 use crate::tls::Pem;
 #[cfg(feature = "player")]
 use steersman_player::Player;
@@ -305,9 +305,11 @@ impl ApiServer {
         &self.player
     }
 
-    /// Starts the tasks that drive the migrator and the player, unless they run already or there is no runtime.
+    /// Starts the tasks that drive the migrator, the player and the removal of definitions, unless they
+    /// run already or there is no runtime.
     fn drive(&self) {
         self.migrator.start(&self.context, &self.stop);
+        start_definition_removal(&self.context);
         #[cfg(feature = "player")]
         steersman_player::start(&self.player, &self.context, &self.stop);
     }

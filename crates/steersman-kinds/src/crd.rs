@@ -36,6 +36,9 @@ use steersman_text::versions::compare_versions;
 /// The finalizer of a definition in deletion that still has objects.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
+/// The reason of the condition `Terminating` while the objects of a definition are deleted.
+pub const CLEANUP: &str = "InstanceDeletionInProgress";
+
 /// Fills in the defaults, and records the storage version in the status.
 pub fn apply_defaults(crd: &mut Value) {
     let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) else {
@@ -121,6 +124,14 @@ pub fn rule_costs(crd: &Value) -> Vec<RuleCost> {
 #[must_use]
 pub fn is_established(crd: &Value) -> bool {
     holds(crd, "Established")
+}
+
+/// Returns whether the objects of a terminating definition are being deleted.
+#[must_use]
+pub fn is_in_cleanup(crd: &Value) -> bool {
+    let conditions = crd["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| one["type"] == "Terminating" && one["reason"] == CLEANUP)
 }
 
 fn holds(crd: &Value, condition: &str) -> bool {

@@ -19,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::faults::{Decision, RequestRecord, RestartEffect, Verb, WatchMode};
 use crate::http::context::Context;
+use crate::http::definition_removal::DefinitionRemoval;
 use crate::http::documents::issuer::{self, IssuerDocument};
 use crate::http::documents::metrics;
 use crate::http::documents::serve::{self, DocumentRequest};
@@ -279,6 +280,7 @@ impl ApiService {
         // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and
         // is run again with the answer.
         let perform = |registry: &mut Registry| verbs::perform(registry, &call, &mut body, now);
+        let _removal = (!reads).then(|| DefinitionRemoval(&self.context));
         let asking = async {
             let verb = future_reads::run(&self.context, perform);
             let done = stop::before_end(&self.stop, verb).await;

@@ -29,7 +29,9 @@ const REMEMBERED: usize = 10_000;
 pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     // SRV-STOP-4: clients that connect while the state is read wait.
     let listener = bind(&flags).await?;
-    let mut builder = ApiServer::builder().log_capacity(REMEMBERED);
+    let mut builder = ApiServer::builder()
+        .log_capacity(REMEMBERED)
+        .remove_definitions_at_once(false);
     if flags.rbac {
         builder = builder.authorization(Authorization::Rbac);
     }

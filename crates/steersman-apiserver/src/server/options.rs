@@ -271,6 +271,15 @@ impl ApiServerBuilder {
         self
     }
 
+    /// Sets whether a deleted definition is removed, with its objects, before the delete is answered.
+    /// Default on. Otherwise the answer shows the terminating definition, and the removal follows a
+    /// tenth of a second later, so that a client that deletes and then watches sees it, as on a
+    /// kube-apiserver. The programs remove later.
+    pub fn remove_definitions_at_once(mut self, at_once: bool) -> Self {
+        self.registry.remove_definitions = at_once;
+        self
+    }
+
     /// Sets whether field owners are recorded in `metadata.managedFields`. Without them writes are
     /// cheaper, but server-side apply finds no conflicts and removes no fields. Default on.
     pub fn track_managed_fields(mut self, on: bool) -> Self {

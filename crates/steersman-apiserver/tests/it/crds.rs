@@ -2,9 +2,12 @@
 
 mod storage_migrations;
 
-use serde_json::json;
+use serde_json::{Value, json};
+use steersman_apiserver::ApiServer;
 
-use crate::support::{WEBSITES, ask, get, merge, post, put, server, website, website_crd};
+use crate::support::{
+    WEBSITES, Watch, ask, delete, get, merge, post, put, server, website, website_crd,
+};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -118,4 +121,58 @@ async fn status_and_scale() {
             .unwrap()["spec"]["replicas"],
         4
     );
+}
+
+/// A client that deletes a definition and then watches sees the definition end, as on a server whose
+/// controllers act after the answer.
+#[tokio::test(start_paused = true)]
+async fn a_definition_can_be_removed_after_its_deletion_is_answered() {
+    let server = ApiServer::builder()
+        .remove_definitions_at_once(false)
+        .build();
+    let path = format!("{DEFINITIONS}/websites.example.com");
+    post(&server, DEFINITIONS, &website_crd()).await.expect(201);
+    post(&server, WEBSITES, &website("one")).await.expect(201);
+    let answer = delete(&server, &path).await.expect(200);
+    let reason = |crd: &Value| crd["status"]["conditions"][2]["reason"].clone();
+    assert_eq!(reason(&answer), "InstanceDeletionPending");
+    // The objects exist, and new ones are refused.
+    get(&server, &format!("{WEBSITES}/one")).await.expect(200);
+    assert_eq!(post(&server, WEBSITES, &website("two")).await.status, 405);
+    let taken = post(&server, DEFINITIONS, &website_crd()).await;
+    assert_eq!(taken.status, 409);
+    let mut definitions = Watch::open(&server, &format!("{DEFINITIONS}?watch=1")).await;
+    let mut websites = Watch::open(&server, &format!("{WEBSITES}?watch=1")).await;
+    for (kind, said) in [
+        ("ADDED", "InstanceDeletionPending"),
+        ("MODIFIED", "InstanceDeletionInProgress"),
+        ("DELETED", "InstanceDeletionInProgress"),
+    ] {
+        let event = definitions.next().await.unwrap();
+        assert_eq!(event["type"], kind);
+        assert_eq!(reason(&event["object"]), said);
+    }
+    assert_eq!(websites.next().await.unwrap()["type"], "ADDED");
+    assert_eq!(websites.next().await.unwrap()["type"], "DELETED");
+    assert_eq!(get(&server, &path).await.status, 404);
+    assert_eq!(get(&server, WEBSITES).await.status, 404);
+}
+
+/// A server that stopped between the two continues after its next start.
+#[tokio::test(start_paused = true)]
+async fn the_removal_of_a_definition_continues_after_a_start() {
+    let later = || ApiServer::builder().remove_definitions_at_once(false);
+    let server = later().build();
+    let path = format!("{DEFINITIONS}/websites.example.com");
+    post(&server, DEFINITIONS, &website_crd()).await.expect(201);
+    delete(&server, &path).await.expect(200);
+    let snapshot = server.snapshot();
+    drop(server);
+    let next = later().restore(snapshot).build();
+    let mut watch = Watch::open(&next, &format!("{DEFINITIONS}?watch=1")).await;
+    let mut kinds = Vec::new();
+    for _ in 0..3 {
+        kinds.push(watch.next().await.unwrap()["type"].clone());
+    }
+    assert_eq!(kinds, ["ADDED", "MODIFIED", "DELETED"]);
 }

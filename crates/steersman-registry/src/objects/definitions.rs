@@ -176,13 +176,44 @@ impl Registry {
         crd::set_condition(crd, "Terminating", true, why, &time);
     }
 
+    /// Returns whether definitions wait for [`remove_definitions`](Self::remove_definitions).
+    #[must_use]
+    pub fn removes_definitions(&self) -> bool {
+        !self.pending.definitions.is_empty()
+    }
+
+    /// Deletes the objects of the definitions whose deletion began, and removes the definitions
+    /// without objects. A definition with an object that a finalizer holds is removed after that
+    /// object.
+    pub fn remove_definitions(&mut self, now: Timestamp) {
+        self.clear_definitions(now);
+        self.settle(now);
+    }
+
+    /// Does the work of [`remove_definitions`](Self::remove_definitions), except for its consequences.
+    pub(crate) fn clear_definitions(&mut self, now: Timestamp) {
+        let Some(resource) =
+            self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        else {
+            return;
+        };
+        for name in std::mem::take(&mut self.pending.definitions) {
+            let Some(marked) = self.store.get(&resource.storage, "", &name).cloned() else {
+                continue;
+            };
+            let storage = storage_of(marked.lean());
+            if !crd::is_in_cleanup(marked.lean()) {
+                self.begin_cleanup(&resource, &marked, now);
+            }
+            self.clear(&storage, None, None, now);
+            self.finish_definition(&storage, now);
+        }
+    }
+
     /// Writes the first condition of the controller that deletes the objects. The answer to the
     /// request shows the state before.
-    pub(crate) fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored, now: Timestamp) {
-        let why = (
-            "InstanceDeletionInProgress",
-            "CustomResource deletion is in progress",
-        );
+    fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored, now: Timestamp) {
+        let why = (crd::CLEANUP, "CustomResource deletion is in progress");
         let mut crd = marked.lean().clone();
         crd::set_condition(&mut crd, "Terminating", true, why, &metadata::time(now));
         let crd = self.own_status(resource, marked, crd, now);

@@ -46,6 +46,10 @@ pub struct RegistryOptions {
     pub collect_garbage: bool,
     /// Whether a deleted namespace is emptied and removed within the request. Default true.
     pub end_namespaces: bool,
+    /// Whether a deleted definition is removed within the request, with its objects. Default true.
+    /// Otherwise the request only marks it, and a driver calls
+    /// [`Registry::remove_definitions`] later.
+    pub remove_definitions: bool,
     /// Whether the rules of ClusterRoles with an `aggregationRule` are maintained. Default true.
     pub gather_roles: bool,
     /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false,
@@ -82,6 +86,7 @@ impl Default for RegistryOptions {
             retained_bytes: 128 << 20,
             collect_garbage: true,
             end_namespaces: true,
+            remove_definitions: true,
             gather_roles: true,
             serve_storage_migrations: false,
             migrate_storage: true,

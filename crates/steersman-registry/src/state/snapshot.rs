@@ -208,8 +208,14 @@ impl Registry {
     pub(super) fn serve_definitions(&mut self) {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let all: Vec<Arc<Stored>> = self.store.list(&definitions, None).cloned().collect();
-        for definition in all.iter().filter(|one| crd::is_established(&one.value)) {
-            self.serve_restored(&definition.value);
+        for definition in &all {
+            if crd::is_established(&definition.value) {
+                self.serve_restored(&definition.value);
+            }
+            let is_marked = !definition.meta("deletionTimestamp").is_empty();
+            if is_marked && !crd::is_in_cleanup(definition.lean()) {
+                self.pending.definitions.insert(Arc::clone(&definition.name));
+            }
         }
     }
 }

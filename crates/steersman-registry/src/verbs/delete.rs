@@ -211,16 +211,17 @@ impl Registry {
         stored: &Arc<Stored>,
         now: Timestamp,
     ) -> Progress {
-        let storage = crate::objects::definitions::storage_of(stored.lean());
         let mut marked = Arc::clone(stored);
         if stored.meta("deletionTimestamp").is_empty() {
             let mut crd = stored.draft();
             Self::terminate_definition(&mut crd.value, now);
             marked = self.put(&resource.storage, "", &stored.name, crd);
-            self.begin_cleanup(resource, &marked, now);
+            self.serve_again(stored.lean(), &marked);
         }
-        self.clear(&storage, None, None, now);
-        self.finish_definition(&storage, now);
+        self.pending.definitions.insert(Arc::clone(&stored.name));
+        if self.options.remove_definitions {
+            self.clear_definitions(now);
+        }
         Progress::Marked(marked)
     }
 }
