@@ -266,18 +266,6 @@ impl Structural {
         }
     }
 
-    /// Returns whether the schema has a default anywhere.
-    #[must_use]
-    pub fn has_defaults(&self) -> bool {
-        self.default.is_some()
-            || self.properties.values().any(Self::has_defaults)
-            || self.additional.schema().is_some_and(Self::has_defaults)
-            || self
-                .items
-                .as_ref()
-                .is_some_and(|items| items.has_defaults())
-    }
-
     /// Returns the schema of a member: that of its property, or that of the additional ones.
     fn member(&self, name: &str) -> Option<&Self> {
         let named = self.properties.get(name);

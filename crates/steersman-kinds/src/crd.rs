@@ -242,19 +242,32 @@ fn stored_schemas(crd: &Value) -> StoredSchemas {
         let schema = Structural::compile(&version["schema"]["openAPIV3Schema"]);
         (text(version), Arc::new(schema))
     });
-    let compiled: BTreeMap<String, Arc<Structural>> = compiled.collect();
-    let storage = storage_version(crd).and_then(|version| compiled.get(version));
-    let has_defaults = storage.is_some_and(|schema| schema.has_defaults());
-    let mut statuses = versions(crd).filter(|one| one["subresources"].get("status").is_some());
-    let status = storage.and_then(|schema| schema.properties.get("status"));
-    let reads = if has_defaults && compiled.len() > 1 {
+    StoredSchemas::new(compiled.collect(), reads(crd))
+}
+
+/// Returns which objects of a definition may be stored without a default.
+fn reads(crd: &Value) -> SchemaReads {
+    let storage = versions(crd).find(|version| version["storage"] == true);
+    let storage = storage.map(|version| &version["schema"]["openAPIV3Schema"]);
+    let status = storage.map_or(&Value::Null, |schema| &schema["properties"]["status"]);
+    let mut faces = versions(crd).filter(|one| one["subresources"].get("status").is_some());
+    if versions(crd).nth(1).is_some() && storage.is_some_and(has_defaults) {
         SchemaReads::Always
-    } else if statuses.next().is_some() && status.is_some_and(|one| one.default.is_some()) {
+    } else if status.get("default").is_some() && faces.next().is_some() {
         SchemaReads::WithoutStatus
     } else {
         SchemaReads::Never
-    };
-    StoredSchemas::new(compiled, reads)
+    }
+}
+
+/// Returns whether a schema has a default anywhere.
+fn has_defaults(schema: &Value) -> bool {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    schema.get("default").is_some()
+        || ["items", "additionalProperties"]
+            .iter()
+            .any(|below| schema.get(below).is_some_and(has_defaults))
+        || properties.into_iter().any(|(_, below)| has_defaults(below))
 }
 
 fn resource(crd: &Value, version: &Value, newest: &str, schemas: &StoredSchemas) -> Resource {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use steersman_cel::structural::Structural;
 
 /// The compiled schemas of all versions of a definition, and which stored objects a read passes
-/// through the schema of their version (SRV-CRD-1).
+/// through the schema of their version (SRV-CRD-2).
 #[derive(Debug, Clone, Default)]
 pub struct StoredSchemas {
     versions: Arc<BTreeMap<String, Arc<Structural>>>,

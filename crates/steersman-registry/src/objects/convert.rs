@@ -24,7 +24,7 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Registry {
     /// Returns the object in the resource's version. A custom resource is read through the schema of
-    /// the version in which it is stored (SRV-CRD-1), and then converted. An object that this leaves
+    /// the version in which it is stored (SRV-CRD-2), and then converted. An object that this leaves
     /// as it is stored is shared.
     pub(crate) fn present(
         &self,
@@ -330,7 +330,7 @@ fn restamped(stored: &Arc<Stored>, object: impl Into<Draft>) -> Object {
     }
 }
 
-/// Returns a stored object as the schema of its version requires (SRV-CRD-1). The object in the
+/// Returns a stored object as the schema of its version requires (SRV-CRD-2). The object in the
 /// store stays as it is.
 fn read_through(resource: &Resource, stored: &Arc<Stored>) -> Arc<Stored> {
     let schemas = &resource.stored_schemas;

@@ -19,7 +19,7 @@ pub(crate) struct Selection {
     labels: LabelSelector,
     fields: FieldSelector,
     known: Vec<(String, Vec<String>, &'static str)>,
-    /// The schemas through which the fields of custom resources are read (SRV-CRD-1).
+    /// The schemas through which the fields of custom resources are read (SRV-CRD-2).
     schemas: StoredSchemas,
     shard: Option<ShardSelector>,
 }

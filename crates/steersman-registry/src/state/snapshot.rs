@@ -214,7 +214,9 @@ impl Registry {
             }
             let is_marked = !definition.meta("deletionTimestamp").is_empty();
             if is_marked && !crd::is_in_cleanup(definition.lean()) {
-                self.pending.definitions.insert(Arc::clone(&definition.name));
+                self.pending
+                    .definitions
+                    .insert(Arc::clone(&definition.name));
             }
         }
     }

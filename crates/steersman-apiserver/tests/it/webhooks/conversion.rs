@@ -84,7 +84,7 @@ async fn objects_are_written_and_read_through_the_webhook() {
     let seen = convert_with(&server, |_, _| {});
     let made = post(&server, BETA, &beta("a", "one")).await.expect(201);
     assert_eq!(made["apiVersion"], "example.com/v1beta1");
-    // SRV-CRD-1: the webhook gets the object with the defaults of the storage version.
+    // SRV-CRD-2: the webhook gets the object with the defaults of the storage version.
     assert_eq!(made["spec"], json!({"picture": "one", "replicas": 1}));
     let kept = server.get("websites.example.com", "default", "a").unwrap();
     assert_eq!(kept["apiVersion"], "example.com/v1");

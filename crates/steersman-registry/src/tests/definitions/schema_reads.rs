@@ -117,7 +117,7 @@ fn every_answer_has_the_default_of_the_status() {
     assert_eq!(server.get("waits", "one").unwrap()["status"], put["status"]);
 }
 
-/// SRV-CRD-1: the defaults of the version in which an object is stored appear in every version.
+/// SRV-CRD-2: the defaults of the version in which an object is stored appear in every version.
 #[test]
 fn an_object_has_the_defaults_of_the_version_in_which_it_is_stored() {
     let mut server = Server::new();
