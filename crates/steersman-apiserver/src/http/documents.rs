@@ -3,6 +3,7 @@
 
 mod discovery;
 mod openapi_paths;
+mod openapi_groups;
 mod openapi;
 mod openapi_v2;
 pub(crate) mod cache;

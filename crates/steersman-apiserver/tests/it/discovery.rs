@@ -201,7 +201,7 @@ async fn openapi_has_every_operation() {
             assert!(found.is_object(), "{path} has {name}");
         }
         for (path, item) in document["paths"].as_object().unwrap() {
-            let named = item["parameters"].as_array().unwrap();
+            let named = item["parameters"].as_array().map_or(&[][..], Vec::as_slice);
             for part in path.split('/').filter_map(|part| part.strip_prefix('{')) {
                 let part = part.trim_end_matches('}');
                 let is_it = |one: &Value| one["name"] == part && one["required"] == true;
@@ -228,11 +228,23 @@ async fn openapi_has_every_operation() {
         "patchAppsV1NamespacedDeploymentScale",
         "readRbacAuthorizationV1ClusterRole",
         "createAuthorizationV1SubjectAccessReview",
+        "getCoreAPIVersions",
+        "getAPIVersions",
+        "getCodeVersion",
+        "getRbacAuthorizationAPIGroup",
+        "getAppsV1APIResources",
+        "getCoreV1APIResources",
         "replaceExampleComV1NamespacedWebsiteStatus",
     ] {
         assert!(ids.contains(id), "{id}");
     }
-    assert!(!ids.contains("listAuthorizationV1SubjectAccessReview"));
+    for id in [
+        "listAuthorizationV1SubjectAccessReview",
+        "getExampleComAPIGroup",
+        "getExampleComV1APIResources",
+    ] {
+        assert!(!ids.contains(id), "{id}");
+    }
     for (path, object, strategic) in [
         ("apis/apps/v1", "deployments", true),
         ("apis/example.com/v1", "websites", false),
@@ -284,5 +296,66 @@ async fn metrics_count_requests_and_stored_objects() {
         "apiserver_resource_objects{group=\"\",resource=\"namespaces\"} 4\n",
     ] {
         assert!(metrics.text.contains(line), "{}", metrics.text);
+    }
+}
+
+/// The answer to a delete is a Status, except of kinds whose deletion returns the object.
+#[tokio::test(start_paused = true)]
+async fn openapi_describes_deletes_and_selectable_fields() {
+    let server = server();
+    let mut crd = website_crd();
+    crd["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.image"}]);
+    server.install_crd(crd).unwrap();
+    let answers = |document: &Value, path: &str| -> Vec<String> {
+        let responses = &document["paths"][path]["delete"]["responses"];
+        let schema = |code: &str| {
+            let content = &responses[code]["content"]["application/json"];
+            let found = content["schema"]["$ref"].as_str().unwrap();
+            found.rsplit('.').next().unwrap().to_owned()
+        };
+        vec![schema("200"), schema("202")]
+    };
+    for (version, path, wanted) in [
+        (
+            "apis/example.com/v1",
+            "namespaces/{namespace}/websites/{name}",
+            "Status",
+        ),
+        (
+            "api/v1",
+            "namespaces/{namespace}/configmaps/{name}",
+            "Status",
+        ),
+        ("api/v1", "namespaces/{namespace}/pods/{name}", "Pod"),
+    ] {
+        let document = get(&server, &format!("/openapi/v3/{version}"))
+            .await
+            .expect(200);
+        let path = format!("/{version}/{path}");
+        assert_eq!(answers(&document, &path), [wanted, wanted], "{path}");
+    }
+    let document = get(&server, "/openapi/v3/apis/example.com/v1")
+        .await
+        .expect(200);
+    for kind in ["Website", "WebsiteList"] {
+        let schema = &document["components"]["schemas"][format!("com.example.v1.{kind}")];
+        let fields = &schema["x-kubernetes-selectable-fields"];
+        assert_eq!(*fields, json!([{"fieldPath": "spec.image"}]), "{kind}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn documents_that_are_encoded_like_objects_end_with_a_line_break() {
+    let server = server();
+    for (path, accept, ends) in [
+        ("/apis", AGGREGATED, true),
+        ("/api", AGGREGATED, true),
+        ("/apis", "application/json", true),
+        ("/apis/apps/v1", "application/json", true),
+        ("/openapi/v3", "application/json", false),
+        ("/openapi/v3/apis/apps/v1", "application/json", false),
+    ] {
+        let answer = ask(&server, "GET", path, &[("accept", accept)], "").await;
+        assert_eq!(answer.text.ends_with('\n'), ends, "{path} as {accept}");
     }
 }

@@ -10,6 +10,7 @@ use steersman_schema::types;
 use crate::http::documents::discovery::{
     ListedSubresource, group_version, group_versions, of_version,
 };
+use crate::http::documents::openapi_groups;
 use crate::http::documents::openapi_paths::{self, Components};
 
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
@@ -65,6 +66,10 @@ pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value>
         };
         let root = format!("/{path}");
         openapi_paths::add(resource, &root, components, component, &mut paths);
+    }
+    if of_version(resources, group, version).any(|one| one.built_in) {
+        let root = format!("/{path}");
+        openapi_groups::add_resources((group, version), &root, &mut paths, &mut schemas);
     }
     Some(json!({
         "openapi": "3.0.0",
@@ -165,14 +170,26 @@ fn list(resource: &Resource, name: &str, metadata: &Value) -> Value {
         "items".to_owned(),
         json!({ "type": "array", "items": { "allOf": [reference(name)] } }),
     );
-    json!({
+    let mut schema = json!({
         "type": "object",
         "required": ["items"],
         "properties": properties,
         "x-kubernetes-group-version-kind": [{
             "group": resource.group, "version": resource.version, "kind": resource.list_kind,
         }],
-    })
+    });
+    add_selectable_fields(resource, &mut schema);
+    schema
+}
+
+/// Adds the fields that a field selector of a custom resource may use.
+fn add_selectable_fields(resource: &Resource, schema: &mut Value) {
+    if resource.built_in || resource.fields.is_empty() {
+        return;
+    }
+    let fields = resource.fields.iter();
+    let fields = fields.map(|field| json!({ "fieldPath": field.label }));
+    schema["x-kubernetes-selectable-fields"] = fields.collect();
 }
 
 /// Adds apiVersion, kind and metadata to the schemas of embedded resources.
@@ -225,5 +242,6 @@ fn component(resource: &Resource, metadata: &Value) -> Value {
             Value::Array(vec![kind(resource)]),
         );
     }
+    add_selectable_fields(resource, &mut schema);
     schema
 }

@@ -202,7 +202,13 @@ impl Writer<'_> {
                 kind,
                 parameters,
                 body,
-                answer: json_answer(object),
+                answer: json_answer(
+                    if *verb == "delete" && !self.resource.delete_returns_object {
+                        self.components.status
+                    } else {
+                        object
+                    },
+                ),
                 codes,
             });
             item.extend(method(http, made));
@@ -330,7 +336,7 @@ fn method(http: &str, operation: Value) -> Map<String, Value> {
 }
 
 /// Returns `core`, or the group as one word: `rbacAuthorization`, `exampleCom`.
-fn group_name(group: &str) -> String {
+pub(crate) fn group_name(group: &str) -> String {
     if group.is_empty() {
         return "core".to_owned();
     }
@@ -340,7 +346,7 @@ fn group_name(group: &str) -> String {
     words.fold(first, |name, word| name + &capital(word))
 }
 
-fn capital(word: &str) -> String {
+pub(crate) fn capital(word: &str) -> String {
     let mut letters = word.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(letters).collect()

@@ -7,7 +7,7 @@ use steersman_schema::resource::Resource;
 use steersman_text::status::Status;
 
 use crate::http::documents::cache::{Document, DocumentCache};
-use crate::http::documents::{discovery, health, openapi, openapi_v2};
+use crate::http::documents::{discovery, health, openapi, openapi_groups, openapi_v2};
 use crate::http::requests::call::Refusal;
 use crate::http::requests::negotiate::{self, Discovery, Format, Reader};
 use crate::http::requests::path::Route;
@@ -187,7 +187,11 @@ fn root(
         Discovery::Aggregated(version) => {
             let name = format!("{version:?} {core}");
             let document = cache.get(resources, &name, || {
-                Some(document(&discovery::aggregated(resources, core, version)))
+                let value = discovery::aggregated(resources, core, version);
+                // Encoded like an object, and so with a line break at its end.
+                let bytes = format!("{value}\n").into();
+                let tag = discovery::etag(&value);
+                Some(Document { bytes, tag })
             });
             let mut reply = tagged(document.ok_or(Refusal::PageNotFound)?, ask);
             reply.content_type = discovery::aggregated_content_type(version);
@@ -219,14 +223,16 @@ fn openapi_v3(
     cache: &mut DocumentCache,
 ) -> Option<Document> {
     cache.get(resources, &format!("openapi/v3/{path}"), || {
-        openapi::document(resources, path).map(|value| document(&value))
+        let made = openapi::document(resources, path);
+        let made = made.or_else(|| openapi_groups::document(resources, path));
+        made.map(|value| document(&value))
     })
 }
 
 /// Builds the index of the OpenAPI documents, which names each document with its hash.
 fn index(resources: &[Arc<Resource>], cache: &mut DocumentCache) -> Document {
     let mut tags = Vec::new();
-    for path in openapi::paths(resources) {
+    for path in openapi::paths(resources).chain(openapi_groups::paths(resources)) {
         if let Some(document) = openapi_v3(resources, &path, cache) {
             tags.push((path, document.tag));
         }
