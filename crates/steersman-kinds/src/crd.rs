@@ -1,7 +1,6 @@
 //! Machine: CustomResourceDefinitions: defaults, status conditions and names, and the resources
 //! that a definition serves.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};

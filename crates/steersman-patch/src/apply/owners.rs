@@ -103,7 +103,7 @@ fn take(
 ///
 /// # Errors
 /// Returns the conflicts with fields of other managers, unless the apply is forced.
-pub fn apply(
+pub(super) fn apply(
     reach: &OwnershipContext<'_>,
     entries: &mut Entries,
     manager: &Manager,

@@ -349,7 +349,7 @@ fn values_in_path_elements_have_the_escapes_of_upstream() {
         ),
         (PathElement::field("a<b"), "f:a<b".to_owned(), ".a<b"),
     ] {
-        let set = FieldSet::of_path(&[element.clone()]);
+        let set = FieldSet::of_path(std::slice::from_ref(&element));
         let mut written = String::new();
         fields_v1::write(&mut written, &set);
         let value: Value = serde_json::from_str(&written).unwrap();

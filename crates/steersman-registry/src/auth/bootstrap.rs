@@ -48,11 +48,11 @@ pub fn objects() -> impl Iterator<Item = BootstrapObject> {
                 let subjects = std::iter::once(account.as_str());
                 binding_of_controller =
                     Some(binding_to(&whole, ("", "ClusterRole", &whole), subjects));
-                role("", &whole, words, rules)
+                role("", &whole, words, &rules)
             }
             _ => {
                 let (namespace, name) = place(name);
-                role(namespace, name, words, rules)
+                role(namespace, name, words, &rules)
             }
         })
     })
@@ -75,7 +75,7 @@ fn role<'a>(
     namespace: &'static str,
     name: &str,
     words: impl Iterator<Item = &'a str>,
-    rules: Vec<Value>,
+    rules: &[Value],
 ) -> BootstrapObject {
     let mut value = json!({"metadata": metadata(name), "rules": rules});
     for word in words {

@@ -251,7 +251,7 @@ impl Registry {
         if new == *before {
             return;
         }
-        metadata::raise_generation(&resource, &mut new, &before);
+        metadata::raise_generation(&resource, &mut new, &before, false);
         let face = (&*resource, Subresource::Main);
         let draft = self.server_write(face, SERVER, (&stored, new), now);
         self.put(&resource.storage, namespace, &name, draft);

@@ -62,7 +62,7 @@ fn a_later_start_adds_what_the_policy_lacks_and_changes_nothing_else() {
     let own = json!([{"verbs": ["get"], "nonResourceURLs": ["/own"]}]);
     let strip = json!({"rules": own});
     server
-        .merge("clusterroles", "system:discovery", strip.clone())
+        .merge("clusterroles", "system:discovery", strip)
         .unwrap();
     let keep = json!({"rules": own,
         "metadata": {"annotations": {"rbac.authorization.kubernetes.io/autoupdate": "false"}}});

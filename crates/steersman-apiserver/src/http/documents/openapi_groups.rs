@@ -139,137 +139,83 @@ fn reference(component: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{component}") })
 }
 
+/// The schemas of discovery, one per line: the kind, `@` if objects of the kind stand alone, and the fields as
+/// `name:type`. The name of a required field ends in `!`. A type that is neither `text` nor `boolean` is another kind;
+/// `[]` before it makes the field an atomic list, `{}` a plain one.
+const SCHEMAS: &str = "\
+APIGroup @ name!:text preferredVersion:GroupVersionForDiscovery serverAddressByClientCIDRs:[]ServerAddressByClientCIDR versions!:[]GroupVersionForDiscovery
+APIGroupList @ groups!:[]APIGroup
+APIResource categories:[]text group:text kind!:text name!:text namespaced!:boolean shortNames:[]text singularName!:text storageVersionHash:text verbs!:{}text version:text
+APIResourceList @ groupVersion!:text resources!:[]APIResource
+APIVersions @ serverAddressByClientCIDRs!:[]ServerAddressByClientCIDR versions!:[]text
+GroupVersionForDiscovery groupVersion!:text version!:text
+ServerAddressByClientCIDR clientCIDR!:text serverAddress!:text
+";
+
+/// The fields of the version. Those of the emulation are optional.
+const VERSION_FIELDS: &str = "buildDate!:text compiler!:text emulationMajor:text emulationMinor:text gitCommit!:text \
+    gitTreeState!:text gitVersion!:text goVersion!:text major!:text minCompatibilityMajor:text \
+    minCompatibilityMinor:text minor!:text platform!:text";
+
 /// Adds a schema of discovery, and the schemas that it refers to.
 fn add_schema(component: &str, schemas: &mut Map<String, Value>) {
     if component == VERSION {
-        let names = [
-            "buildDate",
-            "compiler",
-            "emulationMajor",
-            "emulationMinor",
-            "gitCommit",
-            "gitTreeState",
-            "gitVersion",
-            "goVersion",
-            "major",
-            "minCompatibilityMajor",
-            "minCompatibilityMinor",
-            "minor",
-            "platform",
-        ];
-        let is_required = |name: &&str| !name.starts_with("emulation") && !name.starts_with("minC");
-        let required: Vec<&str> = names.iter().copied().filter(is_required).collect();
-        let texts = names.map(|name| (name.to_owned(), text()));
-        let schema = object(texts.into(), &required);
-        schemas.insert(VERSION.to_owned(), schema);
+        schemas.insert(VERSION.to_owned(), object(VERSION_FIELDS.split(' ')).0);
         return;
     }
-    let Some(kind) = component
+    let kind = component
         .strip_prefix(META)
-        .and_then(|rest| rest.strip_prefix('.'))
-    else {
+        .and_then(|rest| rest.strip_prefix('.'));
+    let line = kind.and_then(|kind| {
+        let mut lines = SCHEMAS.lines();
+        lines.find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))
+    });
+    let (Some(kind), Some(line)) = (kind, line) else {
         return;
     };
-    let texts = |names: &[&str]| -> Vec<(String, Value)> {
-        names
-            .iter()
-            .map(|name| ((*name).to_owned(), text()))
-            .collect()
+    let schema = match line.strip_prefix("@ ") {
+        Some(fields) => {
+            let own = ["apiVersion:text", "kind:text"];
+            let (mut schema, others) = object(own.into_iter().chain(fields.split(' ')));
+            let gvk = json!([{ "group": "", "version": "v1", "kind": kind }]);
+            schema["x-kubernetes-group-version-kind"] = gvk;
+            (schema, others)
+        }
+        None => object(line.split(' ')),
     };
-    let list = |items: Value| json!({ "type": "array", "items": items, "x-kubernetes-list-type": "atomic" });
-    let of = |kind: &str| reference(&format!("{META}.{kind}"));
-    // The fields of the kind, the required ones, and the other kinds among them.
-    let (mut fields, required, others): (_, &[&str], &[&str]) = match kind {
-        "APIGroup" => {
-            let mut fields = texts(&["name"]);
-            fields.extend([
-                (
-                    "preferredVersion".to_owned(),
-                    of("GroupVersionForDiscovery"),
-                ),
-                (
-                    "serverAddressByClientCIDRs".to_owned(),
-                    list(of("ServerAddressByClientCIDR")),
-                ),
-                ("versions".to_owned(), list(of("GroupVersionForDiscovery"))),
-            ]);
-            let others = &["GroupVersionForDiscovery", "ServerAddressByClientCIDR"];
-            (fields, &["name", "versions"], others)
-        }
-        "APIGroupList" => {
-            let groups = ("groups".to_owned(), list(of("APIGroup")));
-            (vec![groups], &["groups"], &["APIGroup"])
-        }
-        "APIVersions" => {
-            let fields = vec![
-                (
-                    "serverAddressByClientCIDRs".to_owned(),
-                    list(of("ServerAddressByClientCIDR")),
-                ),
-                ("versions".to_owned(), list(text())),
-            ];
-            let required = &["versions", "serverAddressByClientCIDRs"];
-            (fields, required, &["ServerAddressByClientCIDR"])
-        }
-        "APIResourceList" => {
-            let mut fields = texts(&["groupVersion"]);
-            fields.push(("resources".to_owned(), list(of("APIResource"))));
-            (fields, &["groupVersion", "resources"], &["APIResource"])
-        }
-        "APIResource" => {
-            let mut fields = texts(&[
-                "group",
-                "kind",
-                "name",
-                "singularName",
-                "storageVersionHash",
-                "version",
-            ]);
-            fields.extend([
-                ("categories".to_owned(), list(text())),
-                ("namespaced".to_owned(), json!({ "type": "boolean" })),
-                ("shortNames".to_owned(), list(text())),
-                (
-                    "verbs".to_owned(),
-                    json!({ "type": "array", "items": text() }),
-                ),
-            ]);
-            let required = &["name", "singularName", "namespaced", "kind", "verbs"];
-            (fields, required, &[])
-        }
-        "GroupVersionForDiscovery" => {
-            let names = &["groupVersion", "version"];
-            (texts(names), names, &[])
-        }
-        "ServerAddressByClientCIDR" => {
-            let names = &["clientCIDR", "serverAddress"];
-            (texts(names), names, &[])
-        }
-        _ => return,
-    };
-    let is_kind = !matches!(
-        kind,
-        "APIResource" | "GroupVersionForDiscovery" | "ServerAddressByClientCIDR"
-    );
-    if is_kind {
-        fields.extend(texts(&["apiVersion", "kind"]));
-    }
-    let mut schema = object(fields, required);
-    if is_kind {
-        let kind = json!([{ "group": "", "version": "v1", "kind": kind }]);
-        schema["x-kubernetes-group-version-kind"] = kind;
-    }
+    let (schema, others) = schema;
     schemas.insert(component.to_owned(), schema);
     for other in others {
         add_schema(&format!("{META}.{other}"), schemas);
     }
 }
 
-fn text() -> Value {
-    json!({ "type": "string" })
-}
-
-fn object(fields: Vec<(String, Value)>, required: &[&str]) -> Value {
-    let properties: Map<String, Value> = fields.into_iter().collect();
-    json!({ "type": "object", "properties": properties, "required": required })
+/// Builds the schema of an object from its fields, and returns the other kinds among them.
+fn object<'a>(fields: impl Iterator<Item = &'a str>) -> (Value, Vec<&'a str>) {
+    let (mut properties, mut required, mut others) = (Map::new(), Vec::new(), Vec::new());
+    for (name, word) in fields.filter_map(|field| field.split_once(':')) {
+        let bare = name.trim_end_matches('!');
+        if bare != name {
+            required.push(bare);
+        }
+        let item = word.trim_start_matches("[]").trim_start_matches("{}");
+        let schema = match item {
+            "text" => json!({ "type": "string" }),
+            "boolean" => json!({ "type": "boolean" }),
+            kind => {
+                others.push(kind);
+                reference(&format!("{META}.{kind}"))
+            }
+        };
+        let schema = match word.get(..2) {
+            Some("[]") => {
+                json!({ "type": "array", "items": schema, "x-kubernetes-list-type": "atomic" })
+            }
+            Some("{}") => json!({ "type": "array", "items": schema }),
+            _ => schema,
+        };
+        properties.insert(bare.to_owned(), schema);
+    }
+    let schema = json!({ "type": "object", "properties": properties, "required": required });
+    (schema, others)
 }
