@@ -159,9 +159,10 @@ fn nodes_begin_tainted_and_volumes_protected() {
     );
     server.delete("persistentvolumeclaims", "c").unwrap();
     assert!(server.get("persistentvolumeclaims", "c").is_ok());
-    // If controllers are played, new claims get no finalizer.
+    // If controllers are played, a deleted claim loses the finalizer.
     let mut server = Server::new();
-    server.create("persistentvolumeclaims", claim).unwrap();
+    let made = server.create("persistentvolumeclaims", claim).unwrap();
+    assert!(made["metadata"]["finalizers"].is_array());
     server.delete("persistentvolumeclaims", "c").unwrap();
     assert_eq!(refused(server.get("persistentvolumeclaims", "c")).0, 404);
 }

@@ -6,6 +6,7 @@ use steersman_kinds as kinds;
 use steersman_schema::resource::{Generation, Resource, StorageKey};
 use steersman_text::status::{Cause, Details, Status};
 
+use super::deletion::protection;
 use crate::admission::attributes::Admission;
 use crate::admission::mutation_progress::MutationProgress;
 use crate::objects::managed::{self, Ownership};
@@ -386,33 +387,27 @@ impl Registry {
         if let Some(kind) = kinds::of(resource) {
             (kind.prepare)(object, None);
         }
+        if let Some(finalizer) = protection(resource) {
+            protect(object, finalizer);
+        }
         match (resource.group.as_str(), resource.kind.as_str()) {
-            ("", "PersistentVolumeClaim") => self.protect(object, "kubernetes.io/pvc-protection"),
-            ("", "PersistentVolume") => self.protect(object, "kubernetes.io/pv-protection"),
-            ("storage.k8s.io", "VolumeAttributesClass") => {
-                self.protect(object, "kubernetes.io/vac-protection");
-            }
             ("", "Node") => taint(object),
             ("", "Service") => self.address_service(object, None)?,
             _ => {}
         }
         Ok(())
     }
+}
 
-    /// Adds the finalizer that protects a volume in use, unless the garbage collector is played: then
-    /// the finalizer would be removed as soon as it mattered.
-    fn protect(&self, object: &mut Value, finalizer: &str) {
-        if self.options.collect_garbage {
-            return;
-        }
-        let finalizers = metadata::of(object)
-            .entry("finalizers")
-            .or_insert_with(|| json!([]));
-        if let Some(list) = finalizers.as_array_mut()
-            && !list.iter().any(|one| one == finalizer)
-        {
-            list.push(json!(finalizer));
-        }
+/// Adds a finalizer, unless the object has it.
+fn protect(object: &mut Value, finalizer: &str) {
+    let finalizers = metadata::of(object)
+        .entry("finalizers")
+        .or_insert_with(|| json!([]));
+    if let Some(list) = finalizers.as_array_mut()
+        && !list.iter().any(|one| one == finalizer)
+    {
+        list.push(json!(finalizer));
     }
 }
 

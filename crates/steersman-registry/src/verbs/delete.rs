@@ -7,7 +7,7 @@ use steersman_schema::resource::Resource;
 use steersman_text::go;
 use steersman_text::status::{FieldError, Status};
 
-use super::deletion::{DeletionStart, begun, empty, has_finalizers, is_namespace};
+use super::deletion::{DeletionStart, begun, empty, has_finalizers, is_namespace, unprotect};
 use crate::admission::attributes::Admission;
 use crate::requests::intake::{self, is_definition};
 use crate::requests::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
@@ -152,6 +152,9 @@ impl Registry {
         now: Timestamp,
     ) -> Result<Deleted, Status> {
         let mut value = shown.value().clone();
+        if self.options.collect_garbage {
+            unprotect(resource, &mut value);
+        }
         let beginning = begun(resource, &mut value, (grace, policy), now);
         let (namespace, name) = (&stored.namespace, &stored.name);
         match beginning {
@@ -185,6 +188,9 @@ impl Registry {
             return self.delete_definition(resource, stored, now);
         }
         let mut draft = stored.draft();
+        if self.options.collect_garbage {
+            unprotect(resource, &mut draft.value);
+        }
         let beginning = begun(resource, &mut draft.value, (grace, policy), now);
         // A grace period is written, and seen by watches, even if the object is removed right
         // after. The removal of a finalizer by the policy is not: see

@@ -149,6 +149,29 @@ pub(crate) fn is_namespace(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Namespace"
 }
 
+/// Returns the finalizer by which a controller holds an object in use. Upstream: the admission plugin
+/// `StorageObjectInUseProtection`.
+pub(crate) fn protection(resource: &Resource) -> Option<&'static str> {
+    match (resource.group.as_str(), resource.kind.as_str()) {
+        ("", "PersistentVolumeClaim") => Some("kubernetes.io/pvc-protection"),
+        ("", "PersistentVolume") => Some("kubernetes.io/pv-protection"),
+        ("storage.k8s.io", "VolumeAttributesClass") => Some("kubernetes.io/vac-protection"),
+        _ => None,
+    }
+}
+
+/// Removes that finalizer from a deleted object, as the controllers do that are played with the garbage collector.
+pub(crate) fn unprotect(resource: &Resource, object: &mut Value) {
+    let finalizer = protection(resource).unwrap_or_default();
+    let fields = metadata::of(object);
+    if let Some(list) = fields.get_mut("finalizers").and_then(Value::as_array_mut) {
+        list.retain(|one| one != finalizer);
+        if list.is_empty() {
+            fields.remove("finalizers");
+        }
+    }
+}
+
 pub(crate) fn has_finalizers(object: &Value) -> bool {
     object["metadata"]["finalizers"]
         .as_array()
