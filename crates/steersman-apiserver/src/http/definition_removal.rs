@@ -22,7 +22,7 @@ impl Drop for DefinitionRemoval<'_> {
     }
 }
 
-/// Spawns the removal of the definitions whose deletion began, if there are any. Does nothing outside
+/// Spawns the removal of the definitions that are marked as deleted, if there are any. Does nothing outside
 /// a runtime.
 pub(crate) fn start(context: &Arc<Context>) {
     let Ok(runtime) = Handle::try_current() else {

@@ -123,8 +123,8 @@ async fn status_and_scale() {
     );
 }
 
-/// A client that deletes a definition and then watches sees the definition end, as on a server whose
-/// controllers act after the answer.
+/// A client that deletes a definition and then watches sees the definition end, as on a server with
+/// controllers that act after the answer.
 #[tokio::test(start_paused = true)]
 async fn a_definition_can_be_removed_after_its_deletion_is_answered() {
     let server = ApiServer::builder()

@@ -299,7 +299,7 @@ async fn metrics_count_requests_and_stored_objects() {
     }
 }
 
-/// The answer to a delete is a Status, except of kinds whose deletion returns the object.
+/// The answer to a delete is a Status, except of kinds with deletes that return the object.
 #[tokio::test(start_paused = true)]
 async fn openapi_describes_deletes_and_selectable_fields() {
     let server = server();

@@ -182,7 +182,7 @@ impl Registry {
         !self.pending.definitions.is_empty()
     }
 
-    /// Deletes the objects of the definitions whose deletion began, and removes the definitions
+    /// Deletes the objects of the definitions that are marked as deleted, and removes the definitions
     /// without objects. A definition with an object that a finalizer holds is removed after that
     /// object.
     pub fn remove_definitions(&mut self, now: Timestamp) {

@@ -43,7 +43,7 @@ pub(crate) struct PendingWork {
     namespaces: BTreeSet<Arc<str>>,
     /// Namespaces that may lack their ServiceAccount or certificate.
     lacking: BTreeSet<Arc<str>>,
-    /// The names of terminating definitions whose objects are still to be deleted.
+    /// The names of terminating definitions with objects that are still to be deleted.
     pub(crate) definitions: BTreeSet<Arc<str>>,
     /// Whether versions of custom resources may have been added or removed.
     pub(crate) versions: bool,

@@ -139,83 +139,151 @@ fn reference(component: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{component}") })
 }
 
-/// The schemas of discovery, one per line: the kind, `@` if objects of the kind stand alone, and the fields as
-/// `name:type`. The name of a required field ends in `!`. A type that is neither `text` nor `boolean` is another kind;
-/// `[]` before it makes the field an atomic list, `{}` a plain one.
-const SCHEMAS: &str = "\
-APIGroup @ name!:text preferredVersion:GroupVersionForDiscovery serverAddressByClientCIDRs:[]ServerAddressByClientCIDR versions!:[]GroupVersionForDiscovery
-APIGroupList @ groups!:[]APIGroup
-APIResource categories:[]text group:text kind!:text name!:text namespaced!:boolean shortNames:[]text singularName!:text storageVersionHash:text verbs!:{}text version:text
-APIResourceList @ groupVersion!:text resources!:[]APIResource
-APIVersions @ serverAddressByClientCIDRs!:[]ServerAddressByClientCIDR versions!:[]text
-GroupVersionForDiscovery groupVersion!:text version!:text
-ServerAddressByClientCIDR clientCIDR!:text serverAddress!:text
-";
-
-/// The fields of the version. Those of the emulation are optional.
-const VERSION_FIELDS: &str = "buildDate!:text compiler!:text emulationMajor:text emulationMinor:text gitCommit!:text \
-    gitTreeState!:text gitVersion!:text goVersion!:text major!:text minCompatibilityMajor:text \
-    minCompatibilityMinor:text minor!:text platform!:text";
-
 /// Adds a schema of discovery, and the schemas that it refers to.
 fn add_schema(component: &str, schemas: &mut Map<String, Value>) {
-    if component == VERSION {
-        schemas.insert(VERSION.to_owned(), object(VERSION_FIELDS.split(' ')).0);
-        return;
-    }
-    let kind = component
-        .strip_prefix(META)
-        .and_then(|rest| rest.strip_prefix('.'));
-    let line = kind.and_then(|kind| {
-        let mut lines = SCHEMAS.lines();
-        lines.find_map(|line| line.strip_prefix(kind)?.strip_prefix(' '))
-    });
-    let (Some(kind), Some(line)) = (kind, line) else {
+    let Some((_, fields)) = SCHEMAS
+        .iter()
+        .find(|(name, _)| qualified(name) == component)
+    else {
         return;
     };
-    let schema = match line.strip_prefix("@ ") {
-        Some(fields) => {
-            let own = ["apiVersion:text", "kind:text"];
-            let (mut schema, others) = object(own.into_iter().chain(fields.split(' ')));
-            let gvk = json!([{ "group": "", "version": "v1", "kind": kind }]);
-            schema["x-kubernetes-group-version-kind"] = gvk;
-            (schema, others)
+    let (mut properties, mut required, mut others) = (Map::new(), Vec::new(), Vec::new());
+    for (name, kind) in *fields {
+        let (kind, is_list) = match kind.strip_prefix("[]") {
+            Some(kind) => (kind, true),
+            None => (*kind, false),
+        };
+        let mut schema = match kind {
+            "string" | "boolean" => json!({ "type": kind }),
+            other => {
+                others.push(qualified(other));
+                reference(&qualified(other))
+            }
+        };
+        if is_list {
+            schema = json!({
+                "type": "array",
+                "items": schema,
+                "x-kubernetes-list-type": "atomic",
+            });
         }
-        None => object(line.split(' ')),
-    };
-    let (schema, others) = schema;
+        let bare = name.trim_end_matches('!');
+        if bare != *name {
+            required.push(bare);
+        }
+        properties.insert(bare.to_owned(), schema);
+    }
+    let mut schema = json!({ "type": "object", "properties": properties });
+    if !required.is_empty() {
+        schema["required"] = json!(required);
+    }
+    if are_of_a_kind(fields) {
+        let kind = component.rsplit('.').next().unwrap_or_default();
+        let kind = json!([{ "group": "", "version": "v1", "kind": kind }]);
+        schema["x-kubernetes-group-version-kind"] = kind;
+    }
     schemas.insert(component.to_owned(), schema);
     for other in others {
-        add_schema(&format!("{META}.{other}"), schemas);
+        add_schema(&other, schemas);
     }
 }
 
-/// Builds the schema of an object from its fields, and returns the other kinds among them.
-fn object<'a>(fields: impl Iterator<Item = &'a str>) -> (Value, Vec<&'a str>) {
-    let (mut properties, mut required, mut others) = (Map::new(), Vec::new(), Vec::new());
-    for (name, word) in fields.filter_map(|field| field.split_once(':')) {
-        let bare = name.trim_end_matches('!');
-        if bare != name {
-            required.push(bare);
-        }
-        let item = word.trim_start_matches("[]").trim_start_matches("{}");
-        let schema = match item {
-            "text" => json!({ "type": "string" }),
-            "boolean" => json!({ "type": "boolean" }),
-            kind => {
-                others.push(kind);
-                reference(&format!("{META}.{kind}"))
-            }
-        };
-        let schema = match word.get(..2) {
-            Some("[]") => {
-                json!({ "type": "array", "items": schema, "x-kubernetes-list-type": "atomic" })
-            }
-            Some("{}") => json!({ "type": "array", "items": schema }),
-            _ => schema,
-        };
-        properties.insert(bare.to_owned(), schema);
+/// Returns the component name of a schema.
+fn qualified(name: &str) -> String {
+    if name == "Info" {
+        VERSION.to_owned()
+    } else {
+        format!("{META}.{name}")
     }
-    let schema = json!({ "type": "object", "properties": properties, "required": required });
-    (schema, others)
 }
+
+/// Returns whether these are the fields of a kind of its own.
+fn are_of_a_kind(fields: &[Field]) -> bool {
+    fields.iter().any(|(name, _)| *name == "apiVersion")
+}
+
+/// The name of a field, with `!` if it is required, and its type: `string`, `boolean`, the name of a
+/// schema, or `[]` and one of these for a list.
+type Field = (&'static str, &'static str);
+
+/// The schemas of discovery by name.
+const SCHEMAS: &[(&str, &[Field])] = &[
+    (
+        "APIGroup",
+        &[
+            ("apiVersion", "string"),
+            ("kind", "string"),
+            ("name!", "string"),
+            ("preferredVersion", "GroupVersionForDiscovery"),
+            ("serverAddressByClientCIDRs", "[]ServerAddressByClientCIDR"),
+            ("versions!", "[]GroupVersionForDiscovery"),
+        ],
+    ),
+    (
+        "APIGroupList",
+        &[
+            ("apiVersion", "string"),
+            ("groups!", "[]APIGroup"),
+            ("kind", "string"),
+        ],
+    ),
+    (
+        "APIResource",
+        &[
+            ("categories", "[]string"),
+            ("group", "string"),
+            ("kind!", "string"),
+            ("name!", "string"),
+            ("namespaced!", "boolean"),
+            ("shortNames", "[]string"),
+            ("singularName!", "string"),
+            ("storageVersionHash", "string"),
+            ("verbs!", "[]string"),
+            ("version", "string"),
+        ],
+    ),
+    (
+        "APIResourceList",
+        &[
+            ("apiVersion", "string"),
+            ("groupVersion!", "string"),
+            ("kind", "string"),
+            ("resources!", "[]APIResource"),
+        ],
+    ),
+    (
+        "APIVersions",
+        &[
+            ("apiVersion", "string"),
+            ("kind", "string"),
+            ("serverAddressByClientCIDRs!", "[]ServerAddressByClientCIDR"),
+            ("versions!", "[]string"),
+        ],
+    ),
+    (
+        "GroupVersionForDiscovery",
+        &[("groupVersion!", "string"), ("version!", "string")],
+    ),
+    (
+        "ServerAddressByClientCIDR",
+        &[("clientCIDR!", "string"), ("serverAddress!", "string")],
+    ),
+    (
+        "Info",
+        &[
+            ("buildDate!", "string"),
+            ("compiler!", "string"),
+            ("emulationMajor", "string"),
+            ("emulationMinor", "string"),
+            ("gitCommit!", "string"),
+            ("gitTreeState!", "string"),
+            ("gitVersion!", "string"),
+            ("goVersion!", "string"),
+            ("major!", "string"),
+            ("minCompatibilityMajor", "string"),
+            ("minCompatibilityMinor", "string"),
+            ("minor!", "string"),
+            ("platform!", "string"),
+        ],
+    ),
+];

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Returns a definition whose spec has this schema.
+/// Returns a definition of objects with this schema of the spec.
 fn definition(spec: &Value) -> Value {
     json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "shapes.example.com"},
