@@ -188,7 +188,8 @@ fn embedded(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<Fie
             match members.get(name) {
                 None => {}
                 Some(Value::String(text)) if text.is_empty() => {
-                    errors.push(FieldError::required(at(name), ""));
+                    let detail = "must not be empty";
+                    errors.push(FieldError::invalid(at(name), &quoted(text), detail));
                 }
                 Some(Value::String(text)) => {
                     if let Some(why) = wrong_type(name, text) {
@@ -410,7 +411,7 @@ mod tests {
         errors.clear();
         let value = json!({"t": {"apiVersion": "", "kind": "K"}});
         embedded(&Structural::compile(&schema), &value, "", &mut errors);
-        assert_eq!(errors[0].message, "Required value");
+        assert_eq!(errors[0].message, "Invalid value: \"\": must not be empty");
     }
 
     #[test]

@@ -96,10 +96,18 @@ fn every_answer_has_the_default_of_the_status() {
     let mut v1 = Versioned(&mut server, "v1");
     assert_eq!(v1.create("dry", &["All"])["status"], pending);
     assert_eq!(v1.create("one", &[])["status"], pending);
+    v1.create("unchanged", &[]);
     assert_eq!(v1.get("one")["status"], pending);
     assert_eq!(v1.list("status.phase=Pending")[0]["status"], pending);
     assert!(v1.list("status.phase!=Pending").is_empty());
     assert_eq!(v1.watched()[0]["status"], pending);
+    // SRV-REG-4: a write without a change stores the default that it read, once.
+    let merge = json!({});
+    let before = version(&v1.get("unchanged"));
+    let mut write = || version(&server.merge("waits", "unchanged", merge.clone()).unwrap());
+    let first = write();
+    assert!(first > before);
+    assert_eq!(write(), first);
     // The default is not stored: it is that of the present schema.
     let later = json!({"phase": "Later"});
     install(&mut server, &[("v1", schema(&text, &later))]);
