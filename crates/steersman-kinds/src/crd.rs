@@ -14,6 +14,7 @@ mod openapi;
 mod version_parts;
 mod approval;
 mod check;
+mod version_schemas;
 
 pub use approval::set_approval;
 pub use cel_rules::RuleCost;
@@ -21,8 +22,7 @@ pub use check::{validate, validate_status};
 pub use fields::decode;
 pub use openapi::unknown_formats;
 
-use steersman_cel as cel;
-use steersman_cel::structural::Structural;
+use bytes::Bytes;
 use steersman_schema::builtin::CUSTOM_VERBS;
 use steersman_schema::resource::{
     FieldRefusal, Generation, MetadataChecks, PrinterColumn, Resource, ScalePaths, SelectableField,
@@ -202,11 +202,12 @@ fn set_names(crd: &mut Value, names: Value) {
     }
 }
 
-/// Returns the resources that a definition serves, preferred version first.
+/// Returns the resources that a definition serves, preferred version first. `json` is the JSON of
+/// the same definition; the schemas of the resources share its bytes.
 #[must_use]
-pub fn resources(crd: &Value, edition: u64) -> Vec<Resource> {
+pub fn resources(crd: &Value, json: &Bytes, edition: u64) -> Vec<Resource> {
     let storage = storage_version(crd).unwrap_or_default().to_owned();
-    let schemas = stored_schemas(crd);
+    let schemas = stored_schemas(crd, json);
     let mut served: Vec<&Value> = versions(crd).filter(|one| one["served"] == true).collect();
     served.sort_by(|a, b| {
         let name = |one: &Value| one["name"].as_str().unwrap_or_default().to_owned();
@@ -226,22 +227,17 @@ pub fn resources(crd: &Value, edition: u64) -> Vec<Resource> {
     out
 }
 
-/// Returns the resource of the storage version, whether or not the version is served.
-pub fn stored_resource(crd: &Value) -> Option<Resource> {
+/// Returns the resource of the storage version, whether or not the version is served. `json` is the
+/// JSON of the same definition.
+pub fn stored_resource(crd: &Value, json: &Bytes) -> Option<Resource> {
     let name = storage_version(crd)?;
     let version = versions(crd).find(|version| version["storage"] == true)?;
-    Some(resource(crd, version, name, &stored_schemas(crd)))
+    Some(resource(crd, version, name, &stored_schemas(crd, json)))
 }
 
-/// Compiles the schemas of all versions, served or not, because each of them may have stored
-/// objects.
-fn stored_schemas(crd: &Value) -> StoredSchemas {
-    let text = |version: &Value| version["name"].as_str().unwrap_or_default().to_owned();
-    let compiled = versions(crd).map(|version| {
-        let schema = Structural::compile(&version["schema"]["openAPIV3Schema"]);
-        (text(version), Arc::new(schema))
-    });
-    StoredSchemas::new(compiled.collect(), reads(crd))
+/// Returns the schemas of all versions, served or not, because each of them may have stored objects.
+fn stored_schemas(crd: &Value, json: &Bytes) -> StoredSchemas {
+    StoredSchemas::new(version_schemas::of(json), reads(crd))
 }
 
 /// Returns which objects of a definition may be stored without a default.
@@ -277,7 +273,6 @@ fn resource(crd: &Value, version: &Value, newest: &str, schemas: &StoredSchemas)
         value.as_array().into_iter().flatten().map(text).collect()
     };
     let (group, plural) = (text(&spec["group"]), text(&names["plural"]));
-    let schema = &version["schema"]["openAPIV3Schema"];
     let scale = version["subresources"]
         .get("scale")
         .map(|scale| ScalePaths {
@@ -287,7 +282,7 @@ fn resource(crd: &Value, version: &Value, newest: &str, schemas: &StoredSchemas)
         });
     let fields = version["selectableFields"].as_array().into_iter().flatten();
     let name = text(&version["name"]);
-    let structural = schemas.of_version(&name).cloned();
+    let schema = schemas.schema_of(&name).cloned().unwrap_or_default();
     let deprecation_warning = deprecation_warning(crd, version, newest);
     Resource {
         version: name,
@@ -315,12 +310,7 @@ fn resource(crd: &Value, version: &Value, newest: &str, schemas: &StoredSchemas)
         field_refusal: FieldRefusal::NotSupported,
         status_metadata: StatusMetadata::Kept,
         metadata_checks: MetadataChecks::one_update(),
-        schema: Some(Arc::new(schema.clone())),
-        rules: structural
-            .as_deref()
-            .and_then(cel::Rules::compile)
-            .map(Arc::new),
-        structural,
+        schema: Some(schema),
         stored_schemas: schemas.clone(),
         conversion: (spec["conversion"]["strategy"] == "Webhook")
             .then(|| Arc::new(spec["conversion"]["webhook"].clone())),

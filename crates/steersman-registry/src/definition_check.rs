@@ -42,7 +42,8 @@ impl ObjectCheck {
     pub fn new(definition: &Value, version: &str) -> Option<Self> {
         let mut crd = definition.clone();
         crd::apply_defaults(&mut crd);
-        let mut resources = crd::resources(&crd, 0).into_iter();
+        let json = crd.to_string().into();
+        let mut resources = crd::resources(&crd, &json, 0).into_iter();
         let resource = resources.find(|resource| resource.version == version)?;
         Some(Self { resource })
     }
@@ -52,7 +53,7 @@ impl ObjectCheck {
     #[must_use]
     pub fn problems(&self, object: &Value) -> Vec<FieldError> {
         let mut object = object.clone();
-        if let Some(schema) = &self.resource.structural {
+        if let Some(schema) = self.resource.structural() {
             schema.apply_defaults(&mut object);
         }
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());

@@ -4,6 +4,7 @@ pub(crate) mod options;
 pub(crate) mod rng;
 pub(crate) mod metadata;
 mod kind_validation;
+pub(crate) mod claimed_names;
 pub(crate) mod catalogue;
 pub(crate) mod select;
 pub(crate) mod manager;

@@ -19,6 +19,7 @@ mod protobuf_form;
 mod head;
 mod revision_text;
 mod draft;
+mod decoded_window;
 mod decoded;
 mod object;
 mod after_writes;

@@ -149,8 +149,6 @@ fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
         status_metadata: rule.map_or(StatusMetadata::Taken, Rule::status_metadata),
         metadata_checks: rule.map(Rule::metadata_checks).unwrap_or_default(),
         schema: None,
-        structural: None,
-        rules: None,
         stored_schemas: StoredSchemas::default(),
         conversion: None,
         terminating: false,

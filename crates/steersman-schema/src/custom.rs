@@ -29,7 +29,7 @@ pub fn check(
     errors: &mut Vec<FieldError>,
     warnings: &mut Vec<String>,
 ) {
-    let Some(schema) = &resource.structural else {
+    let Some(schema) = resource.structural() else {
         return;
     };
     errors.extend(validate(schema, object, old));
@@ -47,7 +47,7 @@ pub fn check_status(
     errors: &mut Vec<FieldError>,
     warnings: &mut Vec<String>,
 ) {
-    let Some(schema) = &resource.structural else {
+    let Some(schema) = resource.structural() else {
         return;
     };
     if let Some(status) = object.get("status") {
@@ -65,7 +65,7 @@ fn rules(
     errors: &mut Vec<FieldError>,
     warnings: &mut Vec<String>,
 ) {
-    let Some(rules) = &resource.rules else {
+    let Some(rules) = resource.rules() else {
         return;
     };
     if errors.iter().any(|error| BLOCKING.contains(&error.reason)) {

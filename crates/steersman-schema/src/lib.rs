@@ -11,6 +11,7 @@
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 
+pub mod custom_schema;
 pub mod stored_schemas;
 pub mod resource;
 mod formats;

@@ -8,6 +8,7 @@ use steersman_cel::structural::Structural;
 use steersman_text::names::NameRule;
 use steersman_text::status::Subject;
 
+use super::custom_schema::CustomSchema;
 use super::stored_schemas::StoredSchemas;
 
 /// Identifies the storage of a resource's objects, which all served versions of a kind share.
@@ -74,13 +75,9 @@ pub struct Resource {
     pub fields: Vec<SelectableField>,
     /// The message for an unknown field label in a field selector.
     pub field_refusal: FieldRefusal,
-    /// The `openAPIV3Schema` of a custom resource version, as it was given.
-    pub schema: Option<Arc<Value>>,
-    /// The same schema compiled; absent for built-in kinds.
-    pub structural: Option<Arc<Structural>>,
-    /// The validation rules of that schema, compiled; absent for a schema without rules.
-    pub rules: Option<Arc<Rules>>,
-    /// The compiled schemas of all versions of a definition; empty for built-in kinds.
+    /// The schema of a custom resource version; absent for built-in kinds.
+    pub schema: Option<Arc<CustomSchema>>,
+    /// The schemas of all versions of a definition; empty for built-in kinds.
     pub stored_schemas: StoredSchemas,
     /// The `spec.conversion.webhook` of a definition with a conversion webhook.
     pub conversion: Option<Arc<Value>>,
@@ -112,6 +109,18 @@ pub struct Resource {
 }
 
 impl Resource {
+    /// Returns the compiled schema of a custom resource version; `None` for built-in kinds.
+    #[must_use]
+    pub fn structural(&self) -> Option<&Structural> {
+        Some(self.schema.as_ref()?.structural())
+    }
+
+    /// Returns the compiled validation rules of a custom resource version; `None` if it has none.
+    #[must_use]
+    pub fn rules(&self) -> Option<&Rules> {
+        self.schema.as_ref()?.rules()
+    }
+
     /// Returns whether this is the built-in kind of the given group, in any version.
     #[must_use]
     pub fn is(&self, group: &str, kind: &str) -> bool {

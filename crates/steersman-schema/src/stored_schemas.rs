@@ -6,11 +6,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use steersman_cel::structural::Structural;
 
-/// The compiled schemas of all versions of a definition, and which stored objects a read passes
+use super::custom_schema::CustomSchema;
+
+/// The schemas of all versions of a definition, and which stored objects a read passes
 /// through the schema of their version (SRV-CRD-2).
 #[derive(Debug, Clone, Default)]
 pub struct StoredSchemas {
-    versions: Arc<BTreeMap<String, Arc<Structural>>>,
+    versions: Arc<BTreeMap<String, Arc<CustomSchema>>>,
     reads: SchemaReads,
 }
 
@@ -30,7 +32,7 @@ pub enum SchemaReads {
 impl StoredSchemas {
     /// Collects the schemas of a definition by version.
     #[must_use]
-    pub fn new(versions: BTreeMap<String, Arc<Structural>>, reads: SchemaReads) -> Self {
+    pub fn new(versions: BTreeMap<String, Arc<CustomSchema>>, reads: SchemaReads) -> Self {
         Self {
             versions: Arc::new(versions),
             reads,
@@ -39,9 +41,15 @@ impl StoredSchemas {
 
     /// Returns the schema of an `apiVersion` or of a version.
     #[must_use]
-    pub fn of_version(&self, version: &str) -> Option<&Arc<Structural>> {
+    pub fn schema_of(&self, version: &str) -> Option<&Arc<CustomSchema>> {
         let short = version.rsplit_once('/').map_or(version, |(_, short)| short);
         self.versions.get(short)
+    }
+
+    /// Returns the compiled schema of an `apiVersion` or of a version.
+    #[must_use]
+    pub fn of_version(&self, version: &str) -> Option<&Structural> {
+        Some(self.schema_of(version)?.structural())
     }
 
     /// Passes every stored object through its schema from now on.
@@ -52,13 +60,17 @@ impl StoredSchemas {
     /// Returns the schema that a stored object has to pass through, or `None` for an object that is
     /// stored as its schema requires. `has_status` says whether the object has a status.
     #[must_use]
-    pub fn for_read(&self, api_version: &str, has_status: bool) -> Option<&Arc<Structural>> {
+    pub fn for_read(&self, api_version: &str, has_status: bool) -> Option<&Structural> {
         let passes = match self.reads {
             SchemaReads::Never => false,
             SchemaReads::WithoutStatus => !has_status,
             SchemaReads::Always => true,
         };
-        self.of_version(api_version).filter(|_| passes)
+        if passes {
+            self.of_version(api_version)
+        } else {
+            None
+        }
     }
 }
 

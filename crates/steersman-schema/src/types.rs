@@ -112,7 +112,7 @@ impl<'a> TypeRef<'a> {
     /// Returns the type of a resource's objects.
     #[must_use]
     pub fn of(resource: &'a Resource) -> Self {
-        if let Some(schema) = &resource.structural {
+        if let Some(schema) = resource.structural() {
             return Self::custom(schema, true);
         }
         let found = table::kind(&resource.api_version(), &resource.kind);

@@ -68,7 +68,8 @@ pub fn patched(object: &Value, reached_metadata: bool) -> String {
     write(members, |name, value| match (name, value.as_object()) {
         ("metadata", Some(inner)) if reached_metadata => write(inner, within_metadata),
         ("metadata", _) => typed(value, METADATA),
-        _ => value.to_string(),
+        // Faster than `Display`, for objects of megabytes.
+        _ => serde_json::to_string(value).unwrap_or_default(),
     })
 }
 

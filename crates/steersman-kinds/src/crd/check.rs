@@ -24,30 +24,38 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
         let detail = "must be spec.names.plural+\".\"+spec.group";
         errors.push(FieldError::invalid("metadata.name", &quoted(name), detail));
     }
-    check_group(group, &mut errors);
-    one_of(
-        "spec.scope",
-        text(&spec["scope"]),
-        &["Cluster", "Namespaced"],
-        &mut errors,
-    );
-    if spec["preserveUnknownFields"] == true {
-        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        let field = "spec.preserveUnknownFields";
-        errors.push(FieldError::invalid(field, "true", detail));
+    // A stored spec is valid; its schemas and rules are not compiled once more.
+    if old.is_none_or(|old| old["spec"] != *spec) {
+        check_spec(crd, old, &mut errors);
     }
-    check_versions(crd, &mut errors);
-    check_names(&spec["names"], &mut errors);
-    if let Some(shared) = VersionParts::shared(crd) {
-        shared.check(&mut errors);
-    }
-    check_conversion(&spec["conversion"], old, &mut errors);
     check_stored_versions(crd, &mut errors);
     approval::check(crd, old, &mut errors);
     if let Some(old) = old {
         check_identity(spec, &old["spec"], is_established(old), &mut errors);
     }
     errors
+}
+
+fn check_spec(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let spec = &crd["spec"];
+    check_group(text(&spec["group"]), errors);
+    one_of(
+        "spec.scope",
+        text(&spec["scope"]),
+        &["Cluster", "Namespaced"],
+        errors,
+    );
+    if spec["preserveUnknownFields"] == true {
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let field = "spec.preserveUnknownFields";
+        errors.push(FieldError::invalid(field, "true", detail));
+    }
+    check_versions(crd, errors);
+    check_names(&spec["names"], errors);
+    if let Some(shared) = VersionParts::shared(crd) {
+        shared.check(errors);
+    }
+    check_conversion(&spec["conversion"], old, errors);
 }
 
 /// Checks a write to the status.

@@ -33,7 +33,7 @@ fn a_definition_serves_its_versions() {
     assert!(validate(&crd, None).is_empty());
     assert_eq!(crd["spec"]["names"]["singular"], "website");
     assert_eq!(crd["status"]["storedVersions"], json!(["v1"]));
-    let resources = resources(&crd, 7);
+    let resources = resources(&crd, &crd.to_string().into(), 7);
     let served: Vec<_> = resources.iter().map(|r| r.version.as_str()).collect();
     assert_eq!(served, ["v1", "v1beta1"]);
     assert_eq!(resources[0].storage, resources[1].storage);

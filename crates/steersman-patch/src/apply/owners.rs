@@ -121,7 +121,7 @@ pub(super) fn apply(
     }
     // Fields named in a version that the kind no longer has cannot be found in the object.
     let mut pruned = match last.as_ref().filter(|last| known(last)) {
-        Some(last) => prune(reach.ty, &merged, &last.fields(), &kept),
+        Some(last) => prune(reach.ty, merged, &last.fields(), &kept),
         None => merged,
     };
     if !reach.ty.is_custom() {
@@ -160,19 +160,26 @@ fn is_same(ty: TypeRef<'_>, live: &Value, applied: &Value) -> bool {
 
 /// Removes the fields that the manager applied before and does not apply now, unless another
 /// manager still owns them (APPLY-2).
-fn prune(ty: TypeRef<'_>, merged: &Value, last: &FieldSet, kept: &FieldSet) -> Value {
+fn prune(ty: TypeRef<'_>, merged: Value, last: &FieldSet, kept: &FieldSet) -> Value {
     let full = |fields: &FieldSet| with_parents(ty, fields);
     let without = |fields: &FieldSet| {
         let object = || Value::Object(serde_json::Map::new());
-        remove(ty, merged, fields).unwrap_or_else(object)
+        remove(ty, &merged, fields).unwrap_or_else(object)
     };
-    let all = full(&fields_of(ty, merged));
+    let all = full(&fields_of(ty, &merged));
     // Removing all fields applied before also removes the fields of other managers inside them.
     let bare = full(&fields_of(ty, &without(&full(last))));
-    let with_owned = without(&all.difference(&bare.union(&full(kept))));
+    let unowned = all.difference(&bare.union(&full(kept)));
+    if unowned.is_empty() {
+        return merged;
+    }
     // Fields that were removed without having been applied before are put back.
-    let left = full(&fields_of(ty, &with_owned));
-    without(&all.difference(&left).intersection(&full(last)))
+    let left = full(&fields_of(ty, &without(&unowned)));
+    let removed = all.difference(&left).intersection(&full(last));
+    if removed.is_empty() {
+        return merged;
+    }
+    without(&removed)
 }
 
 /// Removes from a set the fields that no manager can own.

@@ -56,7 +56,7 @@ impl Registry {
         }
         let mut draft = stored.draft();
         draft.value["apiVersion"] = Value::String(resource.api_version());
-        if let Some(schema) = &resource.structural {
+        if let Some(schema) = resource.structural() {
             schema.coerce(&mut draft.value);
         }
         Ok(restamped(&stored, draft))
@@ -222,14 +222,14 @@ impl Registry {
         let mut to = named.map_or_else(|| from.clone(), |named| (**named).clone());
         if to.version != version {
             to.version = version.to_owned();
-            to.structural = from.stored_schemas.of_version(version).cloned();
+            to.schema = from.stored_schemas.schema_of(version).cloned();
         }
         if !self.is_foreign(&to, version_of(&value)) {
             return Ok(value);
         }
         let values = self.convert(from, &to, "", &[&value])?;
         let mut value = values.into_iter().next().unwrap_or_default();
-        if let Some(schema) = &to.structural {
+        if let Some(schema) = to.structural() {
             schema.coerce(&mut value);
         }
         Ok(value)
@@ -307,7 +307,7 @@ impl Registry {
 
 /// Builds the object from a webhook's result.
 fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> Object {
-    if let Some(schema) = &resource.structural {
+    if let Some(schema) = resource.structural() {
         schema.coerce(&mut value);
     }
     restamped(stored, value)

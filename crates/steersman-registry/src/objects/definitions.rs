@@ -1,7 +1,5 @@
 //! Machine: the effects of creating, changing and deleting a CustomResourceDefinition.
 
-use std::collections::BTreeSet;
-
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,6 +9,7 @@ use steersman_schema::resource::{Resource, StorageKey};
 use steersman_text::go;
 use steersman_text::status::Status;
 
+use crate::requests::claimed_names::one_or_many;
 use crate::requests::metadata;
 use crate::requests::options::{Target, WriteOptions, Written};
 use crate::state::pending_work::PropagationPolicy;
@@ -44,19 +43,19 @@ impl Registry {
     /// Accepts (or refuses) the names of a new definition, and serves its resources. The answer to
     /// the request shows the state before, because accepting is a change of its own.
     pub(crate) fn establish(&mut self, resource: &Resource, created: &Stored, now: Timestamp) {
-        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let mut crd = created.lean().clone();
         self.judge_names(&mut crd, now);
         let crd = self.own_status(resource, created, crd, now);
-        let stored = self.put(&definitions, "", &created.name, crd);
-        self.serve_definition(&stored.value, stored.revision, false);
+        let stored = self.put(&definitions(), "", &created.name, crd);
+        self.serve_definition(&stored, stored.revision, false);
     }
 
     /// Decides about a definition's names and writes the conditions, that of its approval included. Free names are accepted even
     /// if others of the same definition are taken.
     pub(crate) fn judge_names(&self, crd: &mut Value, now: Timestamp) {
         let now = metadata::time(now);
-        let (resources, kinds) = self.taken(crd);
+        let group = crd["spec"]["group"].as_str().unwrap_or_default().to_owned();
+        let (resources, kinds) = self.claimed_names.of_others(&group, &storage_of(crd));
         let asked = crd["spec"]["names"].clone();
         let mut accepted = crd["status"]["acceptedNames"].clone();
         let had = accepted.clone();
@@ -71,7 +70,7 @@ impl Registry {
         ] {
             let used: Vec<String> = one_or_many(&asked[field])
                 .filter(|name| !one_or_many(&had[field]).any(|own| own == *name))
-                .filter(|name| taken.contains(*name))
+                .filter(|name| taken.contains(name))
                 .map(|name| format!("{} is already in use", go::quote(name)))
                 .collect();
             if let [one] = used.as_slice() {
@@ -95,31 +94,12 @@ impl Registry {
         crd::set_approval(crd, &now);
     }
 
-    /// Returns the accepted names of resources and of kinds of the group's other definitions.
-    fn taken(&self, crd: &Value) -> (BTreeSet<String>, BTreeSet<String>) {
-        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
-        let own = metadata::text(crd, "name");
-        let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
-        for other in self.store.list(&definitions, None) {
-            if *other.name == *own || other.value["spec"]["group"] != crd["spec"]["group"] {
-                continue;
-            }
-            let names = &other.value["status"]["acceptedNames"];
-            for field in ["plural", "singular", "shortNames"] {
-                resources.extend(one_or_many(&names[field]).map(str::to_owned));
-            }
-            for field in ["kind", "listKind"] {
-                kinds.extend(one_or_many(&names[field]).map(str::to_owned));
-            }
-        }
-        (resources, kinds)
-    }
-
     /// Serves the resources of an established definition, and none of any other.
-    fn serve_definition(&mut self, crd: &Value, edition: u64, revised: bool) {
+    fn serve_definition(&mut self, definition: &Stored, edition: u64, revised: bool) {
+        let crd = definition.lean();
         let storage = storage_of(crd);
         let mut resources = if crd::is_established(crd) {
-            crd::resources(crd, edition)
+            crd::resources(crd, definition.bytes(), edition)
         } else {
             Vec::new()
         };
@@ -128,6 +108,7 @@ impl Registry {
                 resource.stored_schemas.read_always();
             }
         }
+        self.claimed_names.record(&storage, crd);
         let compacted = self.store.compacted();
         self.catalogue
             .install(&storage, edition, resources, compacted);
@@ -147,12 +128,12 @@ impl Registry {
         let is_same = before["spec"] == crd["spec"] && names(before) == names(crd);
         let served = self.catalogue.of_storage(&storage_of(crd));
         let edition = served.filter(|_| is_same).map(|served| served.edition);
-        self.serve_definition(crd, edition.unwrap_or(written.revision), true);
+        self.serve_definition(written, edition.unwrap_or(written.revision), true);
     }
 
     /// Serves a definition of a snapshot. Its edition begins with the history of the server.
-    pub(crate) fn serve_restored(&mut self, crd: &Value) {
-        self.serve_definition(crd, self.forgotten, true);
+    pub(crate) fn serve_restored(&mut self, definition: &Stored) {
+        self.serve_definition(definition, self.forgotten, true);
     }
 
     /// Marks a definition as terminating, and deletes its objects. Objects with finalizers keep the
@@ -239,12 +220,15 @@ impl Registry {
         }
     }
 
+    /// Returns the definition of the objects in a storage. A definition has the name of its storage.
+    fn definition_of(&self, storage: &StorageKey) -> Option<&Arc<Stored>> {
+        self.store.get(&definitions(), "", storage.as_str())
+    }
+
     /// Builds the resource of a definition that serves no version but still has objects.
     fn unserved(&self, storage: &StorageKey) -> Option<Arc<Resource>> {
-        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
-        let mut all = self.store.list(&definitions, None);
-        let found = all.find(|crd| storage_of(crd.lean()) == *storage)?;
-        crd::stored_resource(found.lean()).map(Arc::new)
+        let found = self.definition_of(storage)?.borrowed();
+        crd::stored_resource(found.lean(), found.bytes()).map(Arc::new)
     }
 
     /// Removes a terminating definition without objects.
@@ -252,54 +236,47 @@ impl Registry {
         if self.store.list(storage, None).next().is_some() {
             return;
         }
-        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
-        let found = self.store.list(&definitions, None).find(|crd| {
-            storage_of(&crd.value) == *storage && !crd.meta("deletionTimestamp").is_empty()
-        });
-        let Some(found) = found.cloned() else { return };
-        let others = found.value["metadata"]["finalizers"].as_array();
+        let found = self.definition_of(storage).cloned();
+        let Some(found) = found.filter(|one| !one.meta("deletionTimestamp").is_empty()) else {
+            return;
+        };
+        let others = found.lean()["metadata"]["finalizers"].as_array();
         if others.is_some_and(|list| list.iter().any(|one| one != crd::CLEANUP_FINALIZER)) {
             return;
         }
-        self.remove(&definitions, &found);
+        self.remove(&definitions(), &found);
+        self.claimed_names.remove(storage);
         let end = self.store.revision();
         let compacted = self.store.compacted();
         self.catalogue.install(storage, end, Vec::new(), compacted);
         self.pending.versions = true;
         self.touch(storage);
-        self.judge_waiting(&found.value["spec"]["group"], now);
+        self.judge_waiting(&found.lean()["spec"]["group"], now);
     }
 
     /// Decides again about definitions of a group that wait for a name, which may be free now.
     pub(crate) fn judge_waiting(&mut self, group: &Value, now: Timestamp) {
-        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
-        let waits = |crd: &Value| {
-            let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
-            let mut refused = conditions.filter(|one| one["type"] == "NamesAccepted");
-            crd["spec"]["group"] == *group && refused.any(|one| one["status"] == "False")
-        };
-        let all = self.store.list(&definitions, None);
-        let waiting: Vec<_> = all.filter(|one| waits(&one.value)).cloned().collect();
+        let refused = self
+            .claimed_names
+            .refused(group.as_str().unwrap_or_default());
+        let refused = refused
+            .iter()
+            .filter_map(|storage| self.definition_of(storage));
+        let waiting: Vec<_> = refused.cloned().collect();
         for stored in waiting {
             let mut crd = stored.draft();
             self.judge_names(&mut crd.value, now);
             if !stored.holds(&crd) {
-                let put = self.put(&definitions, "", &stored.name, crd);
+                let put = self.put(&definitions(), "", &stored.name, crd);
                 self.serve_again(stored.lean(), &put);
             }
         }
     }
 }
 
-/// Returns the names in a field that holds one name or a list.
-fn one_or_many(field: &Value) -> impl Iterator<Item = &str> {
-    let listed = field
-        .as_array()
-        .map_or(std::slice::from_ref(field), Vec::as_slice);
-    listed
-        .iter()
-        .filter_map(Value::as_str)
-        .filter(|name| !name.is_empty())
+/// Returns the storage of definitions.
+fn definitions() -> StorageKey {
+    StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions")
 }
 
 /// Returns the storage of a definition's objects.

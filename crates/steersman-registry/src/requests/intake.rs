@@ -230,7 +230,7 @@ pub(crate) fn decode(
     };
     let mut unknown = Vec::new();
     metadata::decode(resource, object, &mut unknown).map_err(refuse)?;
-    if let Some(schema) = &resource.structural {
+    if let Some(schema) = resource.structural() {
         if origin != Origin::Apply {
             schema.prune(object, "", true, &mut unknown);
             schema.drop_nulls(object);
@@ -316,7 +316,8 @@ pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>)
     if !resource.built_in {
         return custom::warnings(object, old);
     }
-    if !is_definition(resource) {
+    let is_same = old.is_some_and(|old| old["spec"] == object["spec"]);
+    if !is_definition(resource) || is_same {
         return Vec::new();
     }
     let formats = |crd: &Value| -> Vec<String> {

@@ -17,6 +17,7 @@ use crate::option_error::OptionError;
 use crate::policies::compiled::Compiled;
 use crate::policies::presence::Presence;
 use crate::requests::catalogue::Catalogue;
+use crate::requests::claimed_names::ClaimedNames;
 use crate::requests::metadata;
 use crate::requests::options::Object;
 use crate::requests::rng::Rng;
@@ -110,6 +111,8 @@ pub struct Registry {
     pub(crate) rng: Rng,
     pub(crate) store: Store,
     pub(crate) catalogue: Catalogue,
+    /// The names of the stored definitions.
+    pub(crate) claimed_names: ClaimedNames,
     /// Objects by the uids of their owners.
     pub(crate) dependents: HashMap<String, BTreeSet<Address>>,
     /// Removed objects that the controllers of this registry have not processed yet, for instance
@@ -165,6 +168,7 @@ impl Registry {
                 let version = (resource.group.as_str(), resource.version.as_str());
                 options.serve_storage_migrations && version == STORAGE_MIGRATION
             }),
+            claimed_names: ClaimedNames::default(),
             dependents: HashMap::new(),
             removed: VecDeque::new(),
             pending: PendingWork::default(),

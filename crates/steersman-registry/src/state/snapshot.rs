@@ -204,19 +204,18 @@ impl Registry {
         }
     }
 
-    /// Serves the resources of all established CRDs.
+    /// Serves the resources of all established CRDs, and records the names of all CRDs.
     pub(super) fn serve_definitions(&mut self) {
         let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
         let all: Vec<Arc<Stored>> = self.store.list(&definitions, None).cloned().collect();
+        self.claimed_names.clear();
         for definition in &all {
-            if crd::is_established(&definition.value) {
-                self.serve_restored(&definition.value);
-            }
+            let definition = definition.borrowed();
+            self.serve_restored(&definition);
             let is_marked = !definition.meta("deletionTimestamp").is_empty();
             if is_marked && !crd::is_in_cleanup(definition.lean()) {
-                self.pending
-                    .definitions
-                    .insert(Arc::clone(&definition.name));
+                let name = Arc::clone(&definition.name);
+                self.pending.definitions.insert(name);
             }
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::change_type::ChangeType;
+use super::decoded_window::ReadReporter;
 use super::revision_text::{MANAGED, ManagedFields, RevisionText};
 
 /// An object that is decoded at its first use and stays decoded for the lifetime of this value.
@@ -18,6 +19,8 @@ pub struct Decoded {
     text: Arc<RevisionText>,
     lean: OnceLock<Arc<Value>>,
     whole: OnceLock<Box<Value>>,
+    /// Where the decoding of an object of the store is reported.
+    reporter: Option<Box<ReadReporter>>,
 }
 
 impl Decoded {
@@ -28,6 +31,7 @@ impl Decoded {
             text: Arc::new(RevisionText::new(Arc::clone(&lean), managed, made)),
             lean: OnceLock::from(lean),
             whole: OnceLock::new(),
+            reporter: None,
         }
     }
 
@@ -37,6 +41,15 @@ impl Decoded {
             text: Arc::clone(&self.text),
             lean: OnceLock::new(),
             whole: OnceLock::new(),
+            reporter: None,
+        }
+    }
+
+    /// Returns the same object, undecoded, which reports when it is decoded.
+    pub(super) fn fold_in_store(&self, reporter: ReadReporter) -> Self {
+        Self {
+            reporter: Some(Box::new(reporter)),
+            ..self.fold()
         }
     }
 
@@ -47,7 +60,10 @@ impl Decoded {
 
     /// Returns the object without its managedFields, and keeps it decoded.
     pub(super) fn lean(&self) -> &Value {
-        self.lean.get_or_init(|| self.text.lean())
+        self.lean.get_or_init(|| {
+            self.report();
+            self.text.lean()
+        })
     }
 
     /// Returns the object without its managedFields, if it is decoded.
@@ -77,6 +93,12 @@ impl Decoded {
         self.text.managed()
     }
 
+    fn report(&self) {
+        if let Some(reporter) = &self.reporter {
+            reporter.report(&self.text);
+        }
+    }
+
     pub(super) fn is_decoded(&self) -> bool {
         self.lean.get().is_some() || self.whole.get().is_some()
     }
@@ -103,6 +125,11 @@ impl Deref for Decoded {
         if self.managed().is_none() {
             return self.lean();
         }
-        self.whole.get_or_init(|| Box::new(self.read_whole()))
+        self.whole.get_or_init(|| {
+            if self.decoded().is_none() {
+                self.report();
+            }
+            Box::new(self.read_whole())
+        })
     }
 }

@@ -8,9 +8,9 @@ use steersman_schema::resource::StorageKey;
 
 use super::after_writes::{AfterWrites, WAITING};
 use super::change_type::ChangeType;
+use super::decoded_window::{DecodedObject, DecodedWindow, UNFOLDED};
 use super::draft::Draft;
 use super::object::{Stored, object_key};
-use folding::UNFOLDED;
 
 mod folding;
 
@@ -57,9 +57,7 @@ pub struct Store {
     held: VecDeque<u64>,
     held_bytes: u64,
     tables: HashMap<StorageKey, Table>,
-    /// The newest objects, which are kept decoded, and the bytes of their JSON.
-    unfolded: VecDeque<Unfolded>,
-    unfolded_bytes: usize,
+    window: DecodedWindow,
     after_writes: AfterWrites,
     /// The changes that no transaction took yet; `None` if they are not recorded.
     untaken: Option<Vec<(StorageKey, Change)>>,
@@ -71,15 +69,6 @@ struct Uncounted {
     storage: StorageKey,
     key: Arc<str>,
     change: Change,
-}
-
-/// The key of a recently written object, and the revision of that write.
-#[derive(Debug)]
-struct Unfolded {
-    storage: StorageKey,
-    key: Arc<str>,
-    revision: u64,
-    bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -119,8 +108,7 @@ impl Store {
             held: VecDeque::from([0]),
             held_bytes: 0,
             tables: HashMap::new(),
-            unfolded: VecDeque::new(),
-            unfolded_bytes: 0,
+            window: DecodedWindow::default(),
             after_writes: AfterWrites::default(),
             untaken: None,
         }
@@ -303,6 +291,7 @@ impl Store {
 
     /// Takes the work that the writes since the last call left for after the lock.
     pub fn take_after_writes(&mut self) -> AfterWrites {
+        self.count_later_reads();
         // The work that was taken before is done, as a rule.
         self.count_serialised();
         std::mem::take(&mut self.after_writes)
@@ -340,16 +329,21 @@ impl Store {
         self.uncounted.clear();
         self.held.clear();
         self.held_bytes = 0;
-        self.unfolded.clear();
-        self.unfolded_bytes = 0;
+        self.window.clear();
+        let window = &self.window;
         self.tables = storages
             .iter()
             .map(|(storage, objects)| {
+                let folded = |one: &Arc<Stored>| {
+                    let key: Arc<str> = one.key().into();
+                    let reporter = window.reporter(storage, &key);
+                    (key, Arc::new(one.folded_in_store(reporter)))
+                };
                 let objects: HashMap<Arc<str>, Arc<Stored>> = objects
                     .iter()
                     // SRV-STORE-10: a snapshot may hold objects that wait to be serialised.
                     .inspect(|one| one.serialise())
-                    .map(|one| (one.key().into(), Arc::clone(one)))
+                    .map(folded)
                     .collect();
                 let table = Table {
                     order: objects.keys().cloned().collect(),
@@ -443,8 +437,7 @@ impl Store {
         self.held_bytes += held;
         if !change.deleted {
             let bytes = change.new.bytes().len();
-            self.unfolded_bytes += bytes;
-            self.unfolded.push_back(Unfolded {
+            self.window.add(DecodedObject {
                 storage,
                 key,
                 revision: change.revision,

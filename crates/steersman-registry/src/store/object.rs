@@ -11,10 +11,11 @@ use steersman_protobuf::EncodeError;
 
 use super::change_type::ChangeType;
 use super::decoded::Decoded;
+use super::decoded_window::ReadReporter;
 use super::draft::Draft;
 use super::head::{Field, Head};
 use super::protobuf_form::ProtobufForm;
-use super::revision_text::ManagedFields;
+use super::revision_text::{ManagedFields, RevisionText};
 
 /// One revision of one object. Shared by `Arc` and never changed (SRV-STORE-2).
 ///
@@ -58,6 +59,14 @@ impl Stored {
             revision: self.revision,
             value: self.value.fold(),
             head: Arc::clone(&self.head),
+        }
+    }
+
+    /// Returns the same revision, undecoded, which reports when it is decoded.
+    pub(super) fn folded_in_store(&self, reporter: ReadReporter) -> Self {
+        Self {
+            value: self.value.fold_in_store(reporter),
+            ..self.folded()
         }
     }
 
@@ -269,6 +278,11 @@ impl Stored {
     /// Returns the uids of the owners.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
         self.head.owners()
+    }
+
+    /// Returns whether this is the revision with this JSON.
+    pub(super) fn is_of(&self, text: &Arc<RevisionText>) -> bool {
+        Arc::ptr_eq(self.value.text(), text)
     }
 
     /// Returns whether the object is decoded.

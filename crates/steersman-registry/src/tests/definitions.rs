@@ -6,6 +6,7 @@ mod applies;
 mod conditions;
 mod editions;
 mod schema_reads;
+mod schemas;
 pub(super) mod storage_versions;
 mod subresources;
 

@@ -377,8 +377,8 @@ impl Registry {
             let put = self.put(&resource.storage, &stored.namespace, &stored.name, draft);
             if is_definition(resource) {
                 self.serve_again(stored.lean(), &put);
-                self.judge_waiting(&put.value["spec"]["group"], *now);
-                let storage = crate::objects::definitions::storage_of(&put.value);
+                self.judge_waiting(&put.lean()["spec"]["group"], *now);
+                let storage = crate::objects::definitions::storage_of(put.lean());
                 if !put.meta("deletionTimestamp").is_empty() {
                     self.finish_definition(&storage, *now);
                 }

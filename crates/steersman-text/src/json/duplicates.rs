@@ -1,9 +1,13 @@
 //! Machine: finds the keys that occur twice in one object of a JSON body.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 
 /// Returns the paths of duplicate keys, for instance `spec.image`. Empty for a body that is no
 /// JSON: the decoder reports that.
@@ -33,6 +37,72 @@ pub fn in_vain(body: &[u8], unknown: &[String]) -> Vec<String> {
     match walk.deserialize(&mut reader) {
         Ok(()) => found,
         Err(_) => Vec::new(),
+    }
+}
+
+/// Returns whether a body is valid JSON in which no object has a key twice.
+pub fn are_absent(body: &[u8]) -> bool {
+    let mut reader = serde_json::Deserializer::from_slice(body);
+    let read = Distinct::deserialize(&mut reader);
+    read.is_ok() && reader.end().is_ok()
+}
+
+/// A JSON value without duplicate keys, which is not kept.
+struct Distinct;
+
+struct DistinctVisitor;
+
+impl<'de> Deserialize<'de> for Distinct {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(DistinctVisitor)
+    }
+}
+
+impl<'de> Visitor<'de> for DistinctVisitor {
+    type Value = Distinct;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value without duplicate keys")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Distinct, A::Error> {
+        let mut seen = HashSet::new();
+        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
+            if !seen.insert(key) {
+                return Err(A::Error::custom("a duplicate key"));
+            }
+            map.next_value::<Distinct>()?;
+        }
+        Ok(Distinct)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Distinct, A::Error> {
+        while items.next_element::<Distinct>()?.is_some() {}
+        Ok(Distinct)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Distinct, E> {
+        Ok(Distinct)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Distinct, E> {
+        Ok(Distinct)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Distinct, E> {
+        Ok(Distinct)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Distinct, E> {
+        Ok(Distinct)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Distinct, E> {
+        Ok(Distinct)
+    }
+
+    fn visit_unit<E>(self) -> Result<Distinct, E> {
+        Ok(Distinct)
     }
 }
 

@@ -2,10 +2,14 @@
 //! change.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use steersman_schema::resource::Resource;
+
+/// Maximum size of all cached documents, in bytes. The documents of the built-in kinds take less; those
+/// of many definitions are seldom read twice.
+const MOST_CACHED: usize = 16 << 20;
 
 /// A serialised document.
 #[derive(Debug, Clone)]
@@ -19,14 +23,17 @@ pub(crate) struct Document {
 /// The cached documents, by name.
 #[derive(Debug, Default)]
 pub(crate) struct DocumentCache {
-    /// The resources that the documents were built from. A changed CRD has new resources.
-    of: Vec<Arc<Resource>>,
+    /// The resources that the documents were built from. A changed CRD has new resources. Weak, so that
+    /// the schemas of a removed CRD are freed before the next request for a document.
+    of: Vec<Weak<Resource>>,
     made: HashMap<String, Document>,
+    /// The size of the documents.
+    bytes: usize,
 }
 
 impl DocumentCache {
     /// Returns the document of this name, built from these resources. Failures are not cached, so
-    /// requests for random names use no memory.
+    /// requests for random names use no memory. Documents above the bound are built for each request.
     pub(crate) fn get(
         &mut self,
         resources: &[Arc<Resource>],
@@ -34,16 +41,26 @@ impl DocumentCache {
         make: impl FnOnce() -> Option<Document>,
     ) -> Option<Document> {
         let mut pairs = self.of.iter().zip(resources);
-        let same =
-            self.of.len() == resources.len() && pairs.all(|(old, new)| Arc::ptr_eq(old, new));
+        let same = self.of.len() == resources.len()
+            && pairs.all(|(old, new)| old.as_ptr() == Arc::as_ptr(new));
         if !same {
             self.made.clear();
-            self.of = resources.to_vec();
+            self.bytes = 0;
+            self.of = resources.iter().map(Arc::downgrade).collect();
         }
         if let Some(document) = self.made.get(name) {
             return Some(document.clone());
         }
         let document = make()?;
+        let size = document.bytes.len();
+        if size > MOST_CACHED {
+            return Some(document);
+        }
+        if self.bytes + size > MOST_CACHED {
+            self.made.clear();
+            self.bytes = 0;
+        }
+        self.bytes += size;
         self.made.insert(name.to_owned(), document.clone());
         Some(document)
     }
@@ -79,5 +96,29 @@ mod tests {
         let mut other = resources.to_vec();
         other[0] = Arc::new((*other[0]).clone());
         assert_eq!(get(&other, "a", true).unwrap(), "5");
+    }
+
+    #[test]
+    fn the_cache_is_bounded_and_keeps_no_removed_resource() {
+        let size = MOST_CACHED / 2 + 1;
+        let document = |size: usize| {
+            move || {
+                Some(Document {
+                    bytes: Bytes::from(vec![0; size]),
+                    tag: String::new(),
+                })
+            }
+        };
+        let now = "2026-01-01T00:00:00Z".parse().unwrap();
+        let registry = Registry::new(RegistryOptions::default(), now);
+        let one = [Arc::new((*registry.resources()[0]).clone())];
+        let mut cache = DocumentCache::default();
+        for name in ["a", "b", "b"] {
+            cache.get(&one, name, document(size));
+        }
+        assert_eq!((cache.made.len(), cache.bytes), (1, size));
+        cache.get(&one, "c", document(2 * size));
+        assert_eq!((cache.made.len(), cache.bytes), (1, size));
+        assert_eq!(Arc::strong_count(&one[0]), 1);
     }
 }

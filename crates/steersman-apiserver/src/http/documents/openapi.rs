@@ -1,10 +1,12 @@
 //! Machine: OpenAPI v3, from which kubectl validates and explains, and from which clients are
 //! generated.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
+use steersman_schema::stored_schemas::StoredSchemas;
 use steersman_schema::types;
 
 use crate::http::documents::discovery::{
@@ -32,14 +34,47 @@ pub(crate) fn index(documents: Vec<(String, String)>) -> Value {
     json!({ "paths": paths })
 }
 
+/// Returns the `ETag`, in quotes, of a document about these resources. The tag depends on all that the
+/// documents are built from, so that an index names the documents without building them.
+pub(crate) fn tag<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> String {
+    let mut hasher = DefaultHasher::new();
+    // The descriptions of the built-in types change with the program.
+    env!("CARGO_PKG_VERSION").hash(&mut hasher);
+    for resource in resources {
+        if let Some(schema) = &resource.schema {
+            schema.json().hash(&mut hasher);
+        }
+        // The rest of a custom resource; the documents show neither editions nor conversions.
+        let shown = Resource {
+            schema: None,
+            stored_schemas: StoredSchemas::default(),
+            conversion: None,
+            edition: 0,
+            ..(**resource).clone()
+        };
+        format!("{shown:?}").hash(&mut hasher);
+    }
+    format!("\"{:016X}\"", hasher.finish())
+}
+
+/// Returns the `ETag` of the document at a path; `None` if the version is not served.
+pub(crate) fn tag_of(resources: &[Arc<Resource>], path: &str) -> Option<String> {
+    let (group, version) = version_at(resources, path)?;
+    Some(tag(of_version(resources, group, version)))
+}
+
+/// Returns the group version with the document at a path.
+fn version_at<'a>(resources: &'a [Arc<Resource>], path: &str) -> Option<(&'a str, &'a str)> {
+    let mut versions = group_versions(resources).into_iter();
+    versions.find(|(group, version)| document_path(group, version) == path)
+}
+
 /// Builds the document at `api/v1` or `apis/<group>/<version>`, if the version is served.
 ///
 /// kubectl looks for a PATCH of its object's kind with a `fieldValidation` parameter; if there is
 /// one, it leaves validation to the server. `kubectl explain` reads the schemas.
 pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value> {
-    let (group, version) = group_versions(resources)
-        .into_iter()
-        .find(|(group, version)| document_path(group, version) == path)?;
+    let (group, version) = version_at(resources, path)?;
     let mut paths = Map::new();
     let mut schemas = Map::new();
     let options = types::describe_named("meta.v1.DeleteOptions", &mut schemas);
@@ -225,8 +260,8 @@ fn complete_embedded(schema: &mut Value, metadata: &Value) {
 }
 
 fn component(resource: &Resource, metadata: &Value) -> Value {
-    let mut schema = match resource.schema.as_deref() {
-        Some(schema @ Value::Object(_)) => schema.clone(),
+    let mut schema = match resource.schema.as_ref().map(|schema| schema.decode()) {
+        Some(schema @ Value::Object(_)) => schema,
         _ => json!({ "type": "object" }),
     };
     complete_embedded(&mut schema, metadata);

@@ -4,6 +4,7 @@
 //! The protobuf form holds only what those versions look for: a PATCH of each kind that takes
 //! `fieldValidation`. Field numbers are those of gnostic's `OpenAPIv2.proto`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -35,40 +36,91 @@ pub(crate) fn is_unknown(accept: Option<&str>) -> bool {
     })
 }
 
-/// Builds the document as JSON: the v3 documents of all versions, converted to v2.
-pub(crate) fn json(resources: &[Arc<Resource>]) -> Value {
-    let (mut paths, mut definitions) = (Map::new(), Map::new());
-    for path in openapi::paths(resources) {
-        let Some(mut document) = openapi::document(resources, &path) else {
-            continue;
-        };
-        point_to_definitions(&mut document);
-        if let Value::Object(schemas) = document["components"]["schemas"].take() {
-            definitions.extend(schemas);
+/// The members of a JSON object, serialised.
+#[derive(Default)]
+struct Members(BTreeMap<String, String>);
+
+impl Members {
+    fn add(&mut self, members: impl IntoIterator<Item = (String, Value)>) {
+        let members = members.into_iter();
+        self.0
+            .extend(members.map(|(name, value)| (name, value.to_string())));
+    }
+
+    /// Returns the upper bound of the length of the object.
+    fn length(&self) -> usize {
+        let each = self.0.iter();
+        each.map(|(name, text)| 2 * name.len() + text.len() + 4)
+            .sum()
+    }
+
+    /// Writes the object, and frees each member that is written.
+    fn write(mut self, out: &mut String) {
+        let mut before = '{';
+        while let Some((name, text)) = self.0.pop_first() {
+            out.push(before);
+            out.push_str(&Value::from(name).to_string());
+            out.push(':');
+            out.push_str(&text);
+            before = ',';
         }
-        let Value::Object(of_version) = document["paths"].take() else {
-            continue;
-        };
-        for (path, item) in of_version {
-            let Value::Object(item) = item else { continue };
-            let mut of_path = Map::new();
-            for (name, mut member) in item {
-                if name == "parameters" {
-                    parameters_in_v2(&mut member);
-                } else {
-                    member = in_v2(member);
-                }
-                of_path.insert(name, member);
+        out.push('}');
+    }
+}
+
+/// Builds the document as JSON: the v3 documents of all versions, converted to v2.
+///
+/// Only one custom resource at a time is decoded: decoded, the schemas of many definitions take ten
+/// times the memory of the document.
+pub(crate) fn json(resources: &[Arc<Resource>]) -> String {
+    let (mut paths, mut definitions) = (Members::default(), Members::default());
+    let (built_in, custom): (Vec<_>, Vec<_>) =
+        resources.iter().cloned().partition(|one| one.built_in);
+    for part in std::iter::once(&*built_in).chain(custom.chunks(1)) {
+        let documents = openapi::paths(part).filter_map(|path| openapi::document(part, &path));
+        for mut document in documents {
+            point_to_definitions(&mut document);
+            if let Value::Object(schemas) = document["components"]["schemas"].take() {
+                let known = |name: &str| part.len() == 1 && definitions.0.contains_key(name);
+                let new: Vec<_> = schemas
+                    .into_iter()
+                    .filter(|(name, _)| !known(name))
+                    .collect();
+                definitions.add(new);
             }
-            paths.insert(path, Value::Object(of_path));
+            if let Value::Object(of_version) = document["paths"].take() {
+                paths.add(
+                    of_version
+                        .into_iter()
+                        .map(|(path, item)| (path, path_in_v2(item))),
+                );
+            }
         }
     }
-    json!({
-        "swagger": "2.0",
-        "info": { "title": "Kubernetes", "version": "v1.36.0" },
-        "paths": paths,
-        "definitions": definitions,
-    })
+    let mut out = String::with_capacity(paths.length() + definitions.length() + 128);
+    out.push_str(r#"{"swagger":"2.0","info":{"title":"Kubernetes","version":"v1.36.0"},"paths":"#);
+    paths.write(&mut out);
+    out.push_str(",\"definitions\":");
+    definitions.write(&mut out);
+    out.push('}');
+    out
+}
+
+/// Converts the operations and the parameters of a path.
+fn path_in_v2(item: Value) -> Value {
+    let Value::Object(item) = item else {
+        return item;
+    };
+    let mut of_path = Map::new();
+    for (name, mut member) in item {
+        if name == "parameters" {
+            parameters_in_v2(&mut member);
+        } else {
+            member = in_v2(member);
+        }
+        of_path.insert(name, member);
+    }
+    Value::Object(of_path)
 }
 
 /// Moves the schema of each parameter into the parameter itself, as v2 requires.
@@ -275,7 +327,7 @@ mod tests {
             .into_iter()
             .map(Arc::new)
             .collect();
-        let document = json(&resources);
+        let document: Value = serde_json::from_str(&json(&resources)).unwrap();
         let name = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}";
         let patch = &document["paths"][name]["patch"];
         let reference = patch["responses"]["200"]["schema"]["$ref"]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 use steersman_schema::resource::Resource;
 use steersman_text::status::Status;
@@ -62,8 +63,14 @@ pub(crate) fn answer(
         }
         Route::OpenApiV2 if openapi_v2::is_unknown(ask.accept) => Ok(Reply::new(406, "", "")),
         Route::OpenApiV2 => {
+            let tag = openapi::tag(resources.iter());
+            if ask.if_none_match.is_some_and(|known| known.contains(&tag)) {
+                let bytes = Bytes::new();
+                return Ok(tagged(Document { bytes, tag }, ask));
+            }
             let made = cache.get(resources, "openapi/v2 json", || {
-                Some(document(&openapi_v2::json(resources)))
+                let bytes = openapi_v2::json(resources).into();
+                Some(Document { bytes, tag })
             });
             Ok(made.map_or_else(|| Reply::new(404, "", ""), |made| tagged(made, ask)))
         }
@@ -71,7 +78,10 @@ pub(crate) fn answer(
             Some(document) => Ok(tagged(document, ask)),
             None => Ok(Reply::new(404, "", "")),
         },
-        Route::OpenApiIndex => Ok(tagged(index(resources, cache), ask)),
+        Route::OpenApiIndex => {
+            let made = cache.get(resources, "openapi/v3", || Some(index(resources)));
+            Ok(made.map_or_else(|| Reply::new(404, "", ""), |made| tagged(made, ask)))
+        }
         Route::Objects(_)
         | Route::Metrics
         | Route::IssuerMetadata
@@ -223,21 +233,29 @@ fn openapi_v3(
     cache: &mut DocumentCache,
 ) -> Option<Document> {
     cache.get(resources, &format!("openapi/v3/{path}"), || {
-        let made = openapi::document(resources, path);
-        let made = made.or_else(|| openapi_groups::document(resources, path));
-        made.map(|value| document(&value))
+        let value = openapi::document(resources, path);
+        let (value, tag) = match value {
+            Some(value) => (value, openapi::tag_of(resources, path)?),
+            None => {
+                let value = openapi_groups::document(resources, path)?;
+                let tag = discovery::etag(&value);
+                (value, tag)
+            }
+        };
+        let bytes = value.to_string().into();
+        Some(Document { bytes, tag })
     })
 }
 
 /// Builds the index of the OpenAPI documents, which names each document with its hash.
-fn index(resources: &[Arc<Resource>], cache: &mut DocumentCache) -> Document {
-    let mut tags = Vec::new();
-    for path in openapi::paths(resources).chain(openapi_groups::paths(resources)) {
-        if let Some(document) = openapi_v3(resources, &path, cache) {
-            tags.push((path, document.tag));
-        }
-    }
-    document(&openapi::index(tags))
+fn index(resources: &[Arc<Resource>]) -> Document {
+    let paths = openapi::paths(resources);
+    let tags = paths.filter_map(|path| Some((path.clone(), openapi::tag_of(resources, &path)?)));
+    let groups = openapi_groups::paths(resources).filter_map(|path| {
+        let tag = discovery::etag(&openapi_groups::document(resources, &path)?);
+        Some((path, tag))
+    });
+    document(&openapi::index(tags.chain(groups).collect()))
 }
 
 fn document(value: &Value) -> Document {

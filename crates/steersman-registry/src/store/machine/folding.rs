@@ -1,12 +1,9 @@
-//! Machine: drops the decoded forms of stored objects.
+//! Machine: keeps the newest objects of a store decoded, and drops the decoded form of the others.
 
 use std::sync::Arc;
 
+use super::super::decoded_window::{DecodedObject, UNFOLDED};
 use super::Store;
-
-/// Bytes of JSON of the newest objects that stay decoded, which takes about ten times this memory.
-/// A client that writes an object often writes or reads it again soon.
-pub(super) const UNFOLDED: usize = 4 << 20;
 
 impl Store {
     /// Serialises what waits for that, and drops the decoded forms of all objects. Call it after writes
@@ -18,20 +15,35 @@ impl Store {
         drop(self.take_after_writes());
     }
 
-    /// Drops the decoded form of the objects with the oldest writes (SRV-STORE-7), until those of the
-    /// newest take at most `limit` bytes of JSON.
+    /// Drops the decoded form of the objects that the window does not keep (SRV-STORE-7), until those
+    /// of the newest take at most `limit` bytes of JSON.
     pub(super) fn fold(&mut self, limit: usize) {
-        while self.unfolded_bytes > limit
-            && let Some(oldest) = self.unfolded.pop_front()
-        {
-            self.unfolded_bytes -= oldest.bytes;
-            let table = self.tables.get_mut(&oldest.storage);
-            let object = table.and_then(|table| table.objects.get_mut(&oldest.key));
-            if let Some(object) = object.filter(|object| object.revision == oldest.revision) {
-                let folded = Arc::new(object.folded());
+        while let Some(surplus) = self.window.take_surplus(limit) {
+            let table = self.tables.get_mut(&surplus.storage);
+            let object = table.and_then(|table| table.objects.get_mut(&surplus.key));
+            if let Some(object) = object.filter(|object| object.revision == surplus.revision) {
+                let reporter = self.window.reporter(&surplus.storage, &surplus.key);
+                let folded = Arc::new(object.folded_in_store(reporter));
                 let decoded = std::mem::replace(object, folded);
                 self.after_writes.add_replaced(decoded);
             }
         }
+    }
+
+    /// Adds the objects that readers decoded again to the window.
+    pub(super) fn count_later_reads(&mut self) {
+        for read in self.window.take_reads() {
+            let table = self.tables.get(&read.storage);
+            let object = table.and_then(|table| table.objects.get(&read.key));
+            if let Some(object) = object.filter(|object| object.is_of(&read.text)) {
+                self.window.add(DecodedObject {
+                    revision: object.revision,
+                    bytes: object.bytes().len(),
+                    storage: read.storage,
+                    key: read.key,
+                });
+            }
+        }
+        self.fold(UNFOLDED);
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::super::decoded_window::{LARGE, UNFOLDED};
 use super::*;
 use crate::store::ManagedFields;
 
@@ -271,11 +272,12 @@ fn the_line_of_an_event_is_serialised_once_and_shared() {
 fn only_the_newest_objects_and_no_past_revisions_stay_decoded() {
     let mut store = Store::new(1000, 1 << 30);
     let storage = storage(0);
-    let payload = "x".repeat(UNFOLDED / 8);
-    for n in 0..20 {
-        let mut large = object("large", n);
+    let payload = "x".repeat(LARGE / 2);
+    let most = 2 * UNFOLDED / LARGE;
+    for n in 0..most + 12 {
+        let mut large = object("large", 0);
         large["payload"] = json!(payload);
-        let stored = store.put(&storage, "ns", &format!("a{n:02}"), large);
+        let stored = store.put(&storage, "ns", &format!("a{n:03}"), large);
         assert!(stored.is_decoded());
         finish(&mut store);
     }
@@ -284,13 +286,63 @@ fn only_the_newest_objects_and_no_past_revisions_stay_decoded() {
         .map(|stored| stored.is_decoded())
         .collect();
     let newest = decoded.iter().rev().take_while(|decoded| **decoded).count();
-    assert!((1..=8).contains(&newest), "{decoded:?}");
-    assert!(!decoded[..20 - newest].contains(&true), "{decoded:?}");
-    store.delete(&storage, "ns", "a19");
+    assert!((1..=most).contains(&newest), "{decoded:?}");
+    assert!(
+        !decoded[..most + 12 - newest].contains(&true),
+        "{decoded:?}"
+    );
+    store.delete(&storage, "ns", "a000");
     for change in store.changes(&storage, 0).unwrap() {
         assert!(!change.new.is_decoded());
         assert!(change.old.as_ref().is_none_or(|old| !old.is_decoded()));
     }
+}
+
+/// SRV-STORE-7
+#[test]
+fn objects_that_readers_decode_again_are_within_the_same_bound() {
+    let mut store = Store::new(10_000, 1 << 30);
+    let storage = storage(0);
+    let payload = "x".repeat(LARGE / 2);
+    let all = 4 * UNFOLDED / LARGE;
+    for n in 0..all {
+        let mut large = object("large", 0);
+        large["payload"] = json!(payload);
+        store.put(&storage, "ns", &format!("a{n:03}"), large);
+        finish(&mut store);
+    }
+    for restored in [false, true] {
+        if restored {
+            let objects = store.list(&storage, None).cloned().collect();
+            let revision = store.revision();
+            store.restore(revision, &[(storage.clone(), objects)]);
+            assert_eq!(store.decoded(&storage), 0);
+        }
+        for _ in 0..2 {
+            assert!(store.list(&storage, None).all(|one| one.lean().is_object()));
+            assert!(store.list(&storage, None).all(|one| one.value.is_object()));
+            assert_eq!(store.decoded(&storage), all);
+            finish(&mut store);
+            let decoded = store.decoded(&storage);
+            assert!((1..=2 * UNFOLDED / LARGE).contains(&decoded), "{decoded}");
+        }
+    }
+}
+
+/// SRV-STORE-7
+#[test]
+fn a_large_object_is_decoded_for_the_write_or_the_read_only() {
+    let mut store = Store::new(1000, 1 << 30);
+    let storage = storage(0);
+    let mut large = object("large", 0);
+    large["payload"] = json!("x".repeat(LARGE));
+    store.put(&storage, "ns", "a", large);
+    finish(&mut store);
+    assert_eq!(store.decoded(&storage), 0);
+    assert!(store.get(&storage, "ns", "a").unwrap().lean().is_object());
+    assert_eq!(store.decoded(&storage), 1);
+    finish(&mut store);
+    assert_eq!(store.decoded(&storage), 0);
 }
 
 /// SRV-STORE-7: replaced objects are not dropped during the write, and their number is bounded if

@@ -1,0 +1,87 @@
+//! Machine: the accepted names of all definitions, so that a definition is judged without decoding
+//! the other ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use steersman_schema::resource::StorageKey;
+
+/// The accepted names of every stored definition.
+#[derive(Debug, Default)]
+pub(crate) struct ClaimedNames(BTreeMap<StorageKey, Claim>);
+
+/// The names of one definition.
+#[derive(Debug)]
+struct Claim {
+    group: String,
+    /// Plural, singular and short names.
+    resources: Vec<String>,
+    /// Kind and list kind.
+    kinds: Vec<String>,
+    /// Whether a name of the definition was refused because another definition has the name.
+    is_refused: bool,
+}
+
+impl ClaimedNames {
+    /// Records the names of a definition as it is stored.
+    pub(crate) fn record(&mut self, storage: &StorageKey, crd: &Value) {
+        let names = &crd["status"]["acceptedNames"];
+        let of = |fields: &[&str]| -> Vec<String> {
+            let all = fields.iter().flat_map(|field| one_or_many(&names[*field]));
+            all.map(str::to_owned).collect()
+        };
+        let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+        let mut judged = conditions.filter(|one| one["type"] == "NamesAccepted");
+        let claim = Claim {
+            group: crd["spec"]["group"].as_str().unwrap_or_default().to_owned(),
+            resources: of(&["plural", "singular", "shortNames"]),
+            kinds: of(&["kind", "listKind"]),
+            is_refused: judged.any(|one| one["status"] == "False"),
+        };
+        self.0.insert(storage.clone(), claim);
+    }
+
+    /// Forgets a removed definition.
+    pub(crate) fn remove(&mut self, storage: &StorageKey) {
+        self.0.remove(storage);
+    }
+
+    /// Forgets all definitions.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Returns the names of resources and of kinds of the other definitions of a group.
+    pub(crate) fn of_others(
+        &self,
+        group: &str,
+        own: &StorageKey,
+    ) -> (BTreeSet<&str>, BTreeSet<&str>) {
+        let (mut resources, mut kinds) = (BTreeSet::new(), BTreeSet::new());
+        for (storage, claim) in &self.0 {
+            if storage != own && claim.group == group {
+                resources.extend(claim.resources.iter().map(String::as_str));
+                kinds.extend(claim.kinds.iter().map(String::as_str));
+            }
+        }
+        (resources, kinds)
+    }
+
+    /// Returns the definitions of a group that wait for a name.
+    pub(crate) fn refused(&self, group: &str) -> Vec<StorageKey> {
+        let all = self.0.iter();
+        let refused = all.filter(|(_, claim)| claim.is_refused && claim.group == group);
+        refused.map(|(storage, _)| storage.clone()).collect()
+    }
+}
+
+/// Returns the names in a field that holds one name or a list.
+pub(crate) fn one_or_many(field: &Value) -> impl Iterator<Item = &str> {
+    let listed = field
+        .as_array()
+        .map_or(std::slice::from_ref(field), Vec::as_slice);
+    listed
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|name| !name.is_empty())
+}

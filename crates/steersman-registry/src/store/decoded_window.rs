@@ -1,0 +1,117 @@
+//! Machine: decides which objects of the store stay decoded (SRV-STORE-7).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use steersman_schema::resource::StorageKey;
+
+use super::revision_text::RevisionText;
+
+/// Bytes of JSON of the objects that stay decoded, which takes about ten times this memory. A client
+/// that writes an object often writes or reads it again soon.
+pub(super) const UNFOLDED: usize = 4 << 20;
+
+/// Maximum size of an object that stays decoded, in bytes of JSON. Definitions are often larger, are
+/// written in large numbers and seldom read.
+pub(super) const LARGE: usize = 16 << 10;
+
+/// The objects that were written or decoded last, and stay decoded.
+#[derive(Debug, Default)]
+pub(super) struct DecodedWindow {
+    objects: VecDeque<DecodedObject>,
+    /// The bytes of the JSON of these objects, those that are too large included.
+    bytes: usize,
+    /// Large objects, which are folded at once.
+    large: Vec<DecodedObject>,
+    reads: Arc<LaterReads>,
+}
+
+/// A decoded object.
+#[derive(Debug)]
+pub(super) struct DecodedObject {
+    pub(super) storage: StorageKey,
+    pub(super) key: Arc<str>,
+    /// The revision that is decoded.
+    pub(super) revision: u64,
+    /// The size of its JSON.
+    pub(super) bytes: usize,
+}
+
+/// The reads that decoded an object after it had left the window.
+#[derive(Debug, Default)]
+struct LaterReads(Mutex<Vec<LaterRead>>);
+
+/// A read that decoded an object again.
+#[derive(Debug)]
+pub(super) struct LaterRead {
+    pub(super) storage: StorageKey,
+    pub(super) key: Arc<str>,
+    /// The revision that was decoded.
+    pub(super) text: Arc<RevisionText>,
+}
+
+/// Reports that an object of the store was decoded again, so that it enters the window again.
+#[derive(Debug)]
+pub(super) struct ReadReporter {
+    reads: Arc<LaterReads>,
+    storage: StorageKey,
+    key: Arc<str>,
+}
+
+impl DecodedWindow {
+    /// Adds a decoded object as the newest one.
+    pub(super) fn add(&mut self, object: DecodedObject) {
+        if object.bytes > LARGE {
+            self.large.push(object);
+        } else {
+            self.bytes += object.bytes;
+            self.objects.push_back(object);
+        }
+    }
+
+    /// Takes an object that stays decoded no longer, if the others have more than `limit` bytes of JSON.
+    pub(super) fn take_surplus(&mut self, limit: usize) -> Option<DecodedObject> {
+        if let Some(large) = self.large.pop() {
+            return Some(large);
+        }
+        if self.bytes <= limit {
+            return None;
+        }
+        let oldest = self.objects.pop_front()?;
+        self.bytes -= oldest.bytes;
+        Some(oldest)
+    }
+
+    /// Returns a reporter for an object that is not decoded.
+    pub(super) fn reporter(&self, storage: &StorageKey, key: &Arc<str>) -> ReadReporter {
+        ReadReporter {
+            reads: Arc::clone(&self.reads),
+            storage: storage.clone(),
+            key: Arc::clone(key),
+        }
+    }
+
+    /// Takes the reads since the last call that decoded an object again.
+    pub(super) fn take_reads(&self) -> Vec<LaterRead> {
+        std::mem::take(&mut *self.reads.0.lock())
+    }
+
+    /// Forgets all objects.
+    pub(super) fn clear(&mut self) {
+        self.objects.clear();
+        self.large.clear();
+        self.bytes = 0;
+    }
+}
+
+impl ReadReporter {
+    /// Reports that this revision was decoded.
+    pub(super) fn report(&self, text: &Arc<RevisionText>) {
+        self.reads.0.lock().push(LaterRead {
+            storage: self.storage.clone(),
+            key: Arc::clone(&self.key),
+            text: Arc::clone(text),
+        });
+    }
+}
