@@ -301,10 +301,13 @@ async fn metrics_count_requests_and_stored_objects() {
 
 /// The answer to a delete is a Status, except of kinds with deletes that return the object.
 #[tokio::test(start_paused = true)]
-async fn openapi_describes_deletes_and_selectable_fields() {
+async fn openapi_describes_deletes_and_custom_resources() {
     let server = server();
     let mut crd = website_crd();
     crd["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.image"}]);
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    schema["description"] = json!("A site.");
+    schema["properties"]["kind"] = json!({"type": "string", "description": "Always Website."});
     server.install_crd(crd).unwrap();
     let answers = |document: &Value, path: &str| -> Vec<String> {
         let responses = &document["paths"][path]["delete"]["responses"];
@@ -342,6 +345,14 @@ async fn openapi_describes_deletes_and_selectable_fields() {
         let fields = &schema["x-kubernetes-selectable-fields"];
         assert_eq!(*fields, json!([{"fieldPath": "spec.image"}]), "{kind}");
     }
+    let schemas = &document["components"]["schemas"];
+    let site = &schemas["com.example.v1.Website"];
+    assert_eq!(site["description"], "A site.");
+    assert_eq!(site["properties"]["kind"]["description"], "Always Website.");
+    assert_eq!(
+        schemas["com.example.v1.WebsiteList"]["description"],
+        "WebsiteList is a list of Website"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -207,6 +207,7 @@ fn list(resource: &Resource, name: &str, metadata: &Value) -> Value {
     );
     let mut schema = json!({
         "type": "object",
+        "description": format!("{} is a list of {}", resource.list_kind, resource.kind),
         "required": ["items"],
         "properties": properties,
         "x-kubernetes-group-version-kind": [{
@@ -268,7 +269,12 @@ fn component(resource: &Resource, metadata: &Value) -> Value {
     if let Some(fields) = schema.as_object_mut() {
         let properties = fields.entry("properties").or_insert_with(|| json!({}));
         if let Some(properties) = properties.as_object_mut() {
-            for (name, field) in standard(metadata) {
+            for (name, mut field) in standard(metadata) {
+                // The definition's own words, which are those of upstream's types in most of them.
+                let own = properties.get(name).map(|own| own["description"].clone());
+                if let Some(own @ Value::String(_)) = own {
+                    field["description"] = own;
+                }
                 properties.insert(name.to_owned(), field);
             }
         }
