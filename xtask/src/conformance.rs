@@ -62,7 +62,7 @@ pub(crate) fn run_protobuf(root: &Path, cases: &Path) -> Result<(), String> {
     PROTOBUF_TEST.run(root, variables, "the encodings differ")
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, String> {
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf, String> {
     path.canonicalize()
         .map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -44,6 +44,22 @@ pub(crate) enum Chore {
         #[arg(long, value_name = "DIR", conflicts_with_all = ["kubeconfig", "filter", "cases"])]
         protobuf: Option<PathBuf>,
     },
+    /// Sends the manifests of a folder to embedded API servers, one for each folder below it, and compares
+    /// the answers with the recording `answers.json` of the folder or with a second server. Definitions are
+    /// sent first, then the other files by name: as an apply if the name begins with `apply`, as a dry run if
+    /// it begins with `dry`. Prints the differences, and their number by class.
+    Corpus {
+        /// The folder of the manifests (`*.yaml`).
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+        /// The kubeconfig of the second server, for which nothing may stop the manifests: its objects of these
+        /// manifests are removed afterwards.
+        #[arg(long, value_name = "KUBECONFIG")]
+        against: Option<PathBuf>,
+        /// Writes the answers of the second server, or of the embedded one, as the recording.
+        #[arg(long)]
+        record: bool,
+    },
     /// Writes the tables of Kubernetes' own types.
     Schemas {
         /// Fails if a table is out of date, and writes nothing.

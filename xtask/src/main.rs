@@ -5,6 +5,7 @@
 //! - `cargo xtask schemas` writes the tables of Kubernetes' own types.
 //! - `cargo xtask fuzz` searches for input that makes the API server or a webhook panic or misbehave.
 //! - `cargo xtask conformance` compares the API server with recorded conversations.
+//! - `cargo xtask corpus` compares the API server's answers to manifests with those of another server.
 //! - `cargo xtask seeds` runs seeded simulations of informers, caches and clients.
 //! - `cargo xtask bench` runs the benchmarks.
 //! - `cargo xtask dist` makes the packages of the API server.
@@ -17,6 +18,7 @@ mod schemas;
 mod fuzz;
 mod one_test;
 mod conformance;
+mod corpus;
 mod seeds;
 mod dist;
 mod bench;
@@ -53,6 +55,11 @@ fn main() -> ExitCode {
             protobuf: Some(cases),
             ..
         } => conformance::run_protobuf(&root, &cases),
+        Chore::Corpus {
+            folder,
+            against,
+            record,
+        } => corpus::run(&root, &folder, against.as_deref(), record),
         Chore::Schemas { check, go } => schemas::run(&root, check, go.as_deref()),
         Chore::Bench(asked) => bench::run(&root, &asked),
         Chore::Dist(asked) => dist::run(&root, &asked),

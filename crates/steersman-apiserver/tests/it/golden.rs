@@ -7,6 +7,7 @@ mod transport;
 mod https;
 mod replay;
 mod conformance;
+mod corpus;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -90,7 +90,7 @@ async fn all_over_https(all: &BTreeMap<String, Case>) -> Summary {
     summary
 }
 
-async fn configuration(kubeconfig: Kubeconfig) -> Config {
+pub(super) async fn configuration(kubeconfig: Kubeconfig) -> Config {
     let options = KubeConfigOptions::default();
     Config::from_custom_kubeconfig(kubeconfig, &options)
         .await
@@ -242,7 +242,7 @@ async fn shared(
 }
 
 #[expect(clippy::print_stdout, reason = "this is what the command is for")]
-fn say(text: &str) {
+pub(super) fn say(text: &str) {
     println!("{text}");
 }
 
@@ -265,7 +265,7 @@ async fn interrupt() {
 
 /// Returns a number that distinguishes this run's namespaces from those of other runs on the
 /// server.
-fn run() -> u32 {
+pub(super) fn run() -> u32 {
     let nanoseconds = Timestamp::now().subsec_nanosecond().unsigned_abs();
     nanoseconds ^ std::process::id().rotate_left(16)
 }
@@ -327,7 +327,7 @@ async fn conversations_give_the_same_answers_over_https() {
 }
 
 /// An embedded server in process that all conversations share, like a real one.
-struct Shared {
+pub(super) struct Shared {
     server: ApiServer,
     ledger: Ledger,
     run: u32,
@@ -335,7 +335,7 @@ struct Shared {
 }
 
 impl Shared {
-    fn new(server: &ApiServer, run: u32) -> Self {
+    pub(super) fn new(server: &ApiServer, run: u32) -> Self {
         Self {
             server: server.clone(),
             ledger: Ledger::default(),

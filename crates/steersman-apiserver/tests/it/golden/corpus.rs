@@ -1,0 +1,551 @@
+//! `cargo xtask corpus`: sends the manifests of a folder to the embedded server, and compares the answers
+//! with a recording or with a second server.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use kube_client::config::Kubeconfig;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use steersman_apiserver::ApiServer;
+
+use super::conformance::{configuration, run, say};
+use super::https::Remote;
+use super::ledger;
+use super::transport::{Transport, request};
+
+/// Set by `cargo xtask corpus`, which documents the values.
+const FOLDER: &str = "STEERSMAN_CORPUS";
+const AGAINST: &str = "STEERSMAN_CORPUS_AGAINST";
+const RECORD: &str = "STEERSMAN_CORPUS_RECORD";
+
+/// The recording of a folder.
+const ANSWERS: &str = "answers.json";
+
+/// The field manager of all requests.
+const MANAGER: &str = "corpus";
+
+/// Number of times that a definition is looked up until its kind is served.
+const LOOKS: u32 = 100;
+/// Time between two of them.
+const BETWEEN: Duration = Duration::from_millis(100);
+
+/// A folder of manifests, which is one conversation with a server.
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    /// The manifests by file name, with a number for the second and later documents of a file.
+    manifests: Vec<(String, Value)>,
+    recording: BTreeMap<String, Recorded>,
+}
+
+/// The answer to one manifest.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+struct Recorded {
+    status: u16,
+    /// The message of a refusal; empty if it is not compared.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    message: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    warnings: String,
+    /// Parts of the object by JSON pointer, null for absent parts; the object without the metadata that
+    /// each server chooses has the pointer "".
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    object: BTreeMap<String, Value>,
+}
+
+/// A difference between two servers.
+#[derive(Debug, PartialEq)]
+struct Difference {
+    /// What kind of difference it is, for the table of the report.
+    class: String,
+    manifest: String,
+    what: String,
+}
+
+/// Reads all folders with manifests, the given one and those below it.
+fn folders(root: &Path) -> Result<Vec<Folder>, String> {
+    let (mut found, mut waiting) = (Vec::new(), vec![root.to_owned()]);
+    while let Some(path) = waiting.pop() {
+        let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+        let entries = std::fs::read_dir(&path).map_err(|error| problem(&error))?;
+        let entries: Result<Vec<_>, _> = entries.map(|one| one.map(|one| one.path())).collect();
+        let mut files = entries.map_err(|error| problem(&error))?;
+        files.sort();
+        let mut folder = Folder {
+            path: path.clone(),
+            manifests: Vec::new(),
+            recording: BTreeMap::new(),
+        };
+        for file in files {
+            let extension = file.extension().and_then(|one| one.to_str());
+            if file.is_dir() {
+                waiting.push(file);
+            } else if let Some("yaml" | "yml") = extension {
+                folder.manifests.extend(manifests(&file)?);
+            } else if file.ends_with(ANSWERS) {
+                let text = std::fs::read(&file).map_err(|error| problem(&error))?;
+                let read = serde_json::from_slice(&text);
+                folder.recording = read.map_err(|error| format!("{}: {error}", file.display()))?;
+            }
+        }
+        // The sort is stable: definitions come first, otherwise the order is that of the names.
+        folder.manifests.sort_by_key(|(_, one)| !is_definition(one));
+        if !folder.manifests.is_empty() {
+            found.push(folder);
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    if found.is_empty() {
+        return Err(format!("{} has no manifests (*.yaml)", root.display()));
+    }
+    Ok(found)
+}
+
+/// Reads the objects of a file.
+fn manifests(file: &Path) -> Result<Vec<(String, Value)>, String> {
+    let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
+    let text = std::fs::read_to_string(file).map_err(|error| problem(&error))?;
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&text).map_err(|error| problem(&error))?;
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let objects = documents.into_iter().filter(|one| one["kind"].is_string());
+    let named = objects.enumerate().map(|(index, object)| match index {
+        0 => (name.to_string(), object),
+        _ => (format!("{name}#{}", index + 1), object),
+    });
+    Ok(named.collect())
+}
+
+fn is_definition(object: &Value) -> bool {
+    object["kind"] == "CustomResourceDefinition"
+}
+
+/// Sends the manifests of a folder in their order.
+async fn send_all(server: &impl Transport, folder: &Folder) -> BTreeMap<String, Recorded> {
+    let mut answers = BTreeMap::new();
+    for (name, object) in &folder.manifests {
+        answers.insert(name.clone(), send(server, name, object).await);
+    }
+    if let Some(ledger) = server.ledger() {
+        ledger::clean(server, ledger).await;
+    }
+    answers
+}
+
+/// Sends one manifest: as an apply if its file name begins with `apply`, otherwise as a create, which is a
+/// dry run if the name begins with `dry`.
+async fn send(server: &impl Transport, file: &str, object: &Value) -> Recorded {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let Some((collection, namespaced)) = collection(server, object).await else {
+        return Recorded {
+            status: 404,
+            message: format!(
+                "the server does not serve {} in {}",
+                object["kind"], object["apiVersion"]
+            ),
+            ..Recorded::default()
+        };
+    };
+    let mut path = collection.clone();
+    if namespaced {
+        let namespace = match object["metadata"]["namespace"].as_str() {
+            None | Some("default") => "default",
+            Some(other) => {
+                let body = json!({"metadata": {"name": other}}).to_string();
+                let place = format!("/api/v1/namespaces/{other}");
+                if server
+                    .send(request("POST", "/api/v1/namespaces", &body))
+                    .await
+                    .status
+                    == 201
+                    && let Some(ledger) = server.ledger()
+                {
+                    ledger.note(&place);
+                }
+                other
+            }
+        };
+        let (version, plural) = collection.rsplit_once('/').unwrap_or_default();
+        path = format!("{version}/namespaces/{namespace}/{plural}");
+    }
+    let name = text(&object["metadata"]["name"]);
+    let body = object.to_string();
+    let query = format!("fieldManager={MANAGER}&fieldValidation=Warn");
+    let apply = format!("{path}/{name}?{query}");
+    let dry = if file.starts_with("dry") {
+        "&dryRun=All"
+    } else {
+        ""
+    };
+    let create = format!("{path}?{query}{dry}");
+    let ask = if file.starts_with("apply") {
+        let mut ask = request("PATCH", &apply, &body);
+        ask.headers
+            .insert("Content-Type", "application/apply-patch+yaml");
+        ask
+    } else {
+        request("POST", &create, &body)
+    };
+    let answer = server.send(ask).await;
+    let (status, warnings) = (answer.status, answer.headers.get("warning").cloned());
+    let answered: Value = serde_json::from_str(&answer.text().await).unwrap_or_default();
+    let accepted = status < 300;
+    if status == 201 && dry.is_empty() {
+        let own = format!("{path}/{}", text(&answered["metadata"]["name"]));
+        if let Some(ledger) = server.ledger() {
+            ledger.note(&own);
+        }
+        if is_definition(object) {
+            served(server, &own).await;
+        }
+    }
+    let shown = accepted && !is_definition(object);
+    Recorded {
+        status,
+        message: if accepted {
+            String::new()
+        } else {
+            text(&answered["message"])
+        },
+        warnings: warnings.unwrap_or_default(),
+        object: shown
+            .then(|| (String::new(), comparable(answered)))
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// Returns the collection of an object's kind, and whether its objects have namespaces.
+async fn collection(server: &impl Transport, object: &Value) -> Option<(String, bool)> {
+    let version = object["apiVersion"].as_str()?;
+    let root = if version.contains('/') { "apis" } else { "api" };
+    let path = format!("/{root}/{version}");
+    let answer = server.send(request("GET", &path, "")).await;
+    let listed: Value = serde_json::from_str(&answer.text().await).ok()?;
+    let mut resources = listed["resources"].as_array()?.iter();
+    let found = resources.find(|one| {
+        let name = one["name"].as_str().unwrap_or_default();
+        one["kind"] == object["kind"] && !name.contains('/')
+    })?;
+    let plural = found["name"].as_str()?;
+    Some((format!("{path}/{plural}"), found["namespaced"] == true))
+}
+
+/// Waits until a definition is served. A kube-apiserver serves it some time after its create.
+async fn served(server: &impl Transport, path: &str) {
+    for _ in 0..LOOKS {
+        let answer = server.send(request("GET", path, "")).await;
+        let crd: Value = serde_json::from_str(&answer.text().await).unwrap_or_default();
+        let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
+        let mut established = conditions.filter(|one| one["type"] == "Established");
+        let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+        let object = versions.filter(|one| one["served"] == true).map(|one| {
+            let version = one["name"].as_str().unwrap_or_default();
+            let group = crd["spec"]["group"].as_str().unwrap_or_default();
+            json!({"apiVersion": format!("{group}/{version}"), "kind": crd["spec"]["names"]["kind"]})
+        });
+        let object = object.last().unwrap_or_default();
+        if established.any(|one| one["status"] == "True")
+            && collection(server, &object).await.is_some()
+        {
+            return;
+        }
+        server.pass(BETWEEN).await;
+    }
+}
+
+/// Returns an object without the metadata that each server chooses.
+fn comparable(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        for name in [
+            "uid",
+            "resourceVersion",
+            "creationTimestamp",
+            "managedFields",
+        ] {
+            metadata.remove(name);
+        }
+    }
+    object
+}
+
+/// Compares the answer of the embedded server with the expected one.
+fn compare(manifest: &str, object: &Value, want: &Recorded, got: &Recorded) -> Vec<Difference> {
+    let noun = if is_definition(object) {
+        "definition"
+    } else {
+        "object"
+    };
+    let difference = |class: String, what: String| Difference {
+        class,
+        manifest: manifest.to_owned(),
+        what,
+    };
+    if want.status != got.status {
+        let class = match (want.status < 300, got.status < 300) {
+            (true, false) => format!("{noun} refused here only"),
+            (false, true) => format!("{noun} accepted here only"),
+            _ => format!("{noun} answered with another status"),
+        };
+        let shown = |one: &Recorded| format!("{} {}", one.status, one.message);
+        let what = format!("expected {}\n    got {}", shown(want), shown(got));
+        return vec![difference(class, what)];
+    }
+    let mut found = Vec::new();
+    let mut texts = |class: &str, want: &str, got: &str| {
+        if want != got {
+            let what = format!("expected {want}\n    got {got}");
+            found.push(difference(format!("{noun}: {class}"), what));
+        }
+    };
+    if !want.message.is_empty() {
+        texts("message", &want.message, &got.message);
+    }
+    texts("warnings", &want.warnings, &got.warnings);
+    let whole = got.object.get("").cloned().unwrap_or_default();
+    for (pointer, want) in &want.object {
+        let part = whole.pointer(pointer).cloned().unwrap_or_default();
+        for at in differing(want, &part, pointer) {
+            let show = |one: &Value, from: &str| {
+                let value = at.strip_prefix(from).and_then(|rest| one.pointer(rest));
+                value.map_or_else(|| "absent".to_owned(), Value::to_string)
+            };
+            let (want, got) = (show(want, pointer), show(&part, pointer));
+            let class = format!(
+                "{noun}: {}",
+                at.split('/').take(3).collect::<Vec<_>>().join("/")
+            );
+            found.push(difference(
+                class,
+                format!("{at}: expected {want}\n    got {got}"),
+            ));
+        }
+    }
+    found
+}
+
+/// Returns the pointers of the smallest parts that differ.
+fn differing(want: &Value, got: &Value, at: &str) -> Vec<String> {
+    match (want, got) {
+        (Value::Object(left), Value::Object(right)) => {
+            let names: BTreeSet<_> = left.keys().chain(right.keys()).collect();
+            let below = names.into_iter().flat_map(|name| {
+                let path = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+                match (left.get(name), right.get(name)) {
+                    (Some(left), Some(right)) => differing(left, right, &path),
+                    _ => vec![path],
+                }
+            });
+            below.collect()
+        }
+        _ if want == got => Vec::new(),
+        _ => vec![at.to_owned()],
+    }
+}
+
+/// The report: each difference, and the number of differences by class.
+#[derive(Debug, Default)]
+struct Report {
+    sent: usize,
+    unknown: usize,
+    classes: BTreeMap<String, usize>,
+    /// The manifests that were answered differently, by folder and file.
+    differ: BTreeSet<String>,
+    text: String,
+}
+
+impl Report {
+    fn add(
+        &mut self,
+        folder: &Folder,
+        want: &BTreeMap<String, Recorded>,
+        got: &BTreeMap<String, Recorded>,
+    ) {
+        for (name, object) in &folder.manifests {
+            self.sent += 1;
+            let (Some(want), Some(got)) = (want.get(name), got.get(name)) else {
+                self.unknown += 1;
+                continue;
+            };
+            for one in compare(name, object, want, got) {
+                let place = folder.path.join(&one.manifest);
+                let short = folder.path.file_name().unwrap_or_default();
+                let short = format!("{}/{}", short.to_string_lossy(), one.manifest);
+                self.differ.insert(short);
+                let _ = writeln!(
+                    self.text,
+                    "{}: {}\n    {}",
+                    place.display(),
+                    one.class,
+                    one.what
+                );
+                *self.classes.entry(one.class).or_default() += 1;
+            }
+        }
+    }
+
+    fn summary(&self) -> String {
+        let mut out = format!("{}{} manifests were sent", self.text, self.sent);
+        if self.unknown > 0 {
+            let _ = write!(out, ", {} without a recorded answer", self.unknown);
+        }
+        out.push('\n');
+        for (class, count) in &self.classes {
+            let _ = writeln!(out, "{count:6}  {class}");
+        }
+        out
+    }
+}
+
+/// Sends the manifests to embedded servers, one for each folder.
+async fn report(folders: &[Folder], other: Option<&impl Transport>, record: bool) -> Report {
+    let mut report = Report::default();
+    for folder in folders {
+        let server = ApiServer::builder().play_controllers(false).build();
+        let got = send_all(&server, folder).await;
+        let want = match other {
+            Some(other) => send_all(other, folder).await,
+            None if record => got.clone(),
+            None => folder.recording.clone(),
+        };
+        if record {
+            let text = serde_json::to_string_pretty(&want).unwrap_or_default();
+            std::fs::write(folder.path.join(ANSWERS), text + "\n").unwrap();
+        }
+        report.add(folder, &want, &got);
+    }
+    report
+}
+
+#[test]
+fn corpus() {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    // Only `cargo xtask corpus` sets the variable.
+    let Some(folder) = variable(FOLDER) else {
+        return;
+    };
+    let folders = folders(Path::new(&folder)).unwrap_or_else(|problem| panic!("{problem}"));
+    let record = variable(RECORD).is_some();
+    let report = run_corpus(&folders, variable(AGAINST), record);
+    say(&report.summary());
+    let all: usize = report.classes.values().sum();
+    assert_eq!(all, 0, "the number of differences");
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn run_corpus(folders: &[Folder], against: Option<String>, record: bool) -> Report {
+    match against {
+        None => report(folders, None::<&ApiServer>, record).await,
+        Some(path) => {
+            let config = configuration(Kubeconfig::read_from(path).unwrap()).await;
+            let remote = Remote::new(config, None, run());
+            report(folders, Some(&remote), record).await
+        }
+    }
+}
+
+/// Returns the folder of the corpus of this repository.
+fn own() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
+}
+
+/// Returns the manifests that are known to be answered differently.
+fn known() -> BTreeSet<String> {
+    let text = std::fs::read_to_string(own().join("pending.txt")).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .filter(|line| !line.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_corpus_is_answered_as_recorded() {
+    let report = report(&folders(&own()).unwrap(), None::<&ApiServer>, false).await;
+    assert_eq!(report.unknown, 0, "every manifest has a recorded answer");
+    let known = known();
+    let new: Vec<_> = report.differ.difference(&known).collect();
+    assert!(new.is_empty(), "{new:?} differ\n{}", report.summary());
+    let mended: Vec<_> = known.difference(&report.differ).collect();
+    assert!(mended.is_empty(), "take {mended:?} out of pending.txt");
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_difference_is_reported_with_its_class() {
+    let mut folders = folders(&own()).unwrap();
+    let mut accepted = 0;
+    for folder in &mut folders {
+        let server = ApiServer::builder().play_controllers(false).build();
+        folder.recording = send_all(&server, folder).await;
+        for answer in folder.recording.values_mut() {
+            let refused = answer.status >= 300;
+            accepted += usize::from(!refused);
+            answer.status = if refused { 201 } else { 422 };
+        }
+    }
+    let report = report(&folders, None::<&ApiServer>, false).await;
+    let count = |end: &str| -> usize {
+        let all = report.classes.iter();
+        let all = all.filter(|(class, _)| class.ends_with(end));
+        all.map(|(_, count)| count).sum()
+    };
+    assert_eq!(count("accepted here only"), accepted);
+    assert_eq!(count("refused here only"), report.sent - accepted);
+    assert_eq!(report.differ.len(), report.sent);
+
+    let object = json!({"kind": "K"});
+    let want = Recorded {
+        status: 201,
+        warnings: "299".to_owned(),
+        object: BTreeMap::from([
+            ("/spec/a~1b".to_owned(), json!({"c": [1], "d": 2})),
+            ("/spec/none".to_owned(), Value::Null),
+        ]),
+        ..Recorded::default()
+    };
+    let got = Recorded {
+        status: 201,
+        object: BTreeMap::from([(String::new(), json!({"spec": {"a/b": {"c": [2], "e": 1}}}))]),
+        ..Recorded::default()
+    };
+    let found = compare("one.yaml", &object, &want, &got);
+    let found: Vec<_> = found.iter().map(|one| (&*one.class, &*one.what)).collect();
+    assert_eq!(
+        found,
+        [
+            ("object: warnings", "expected 299\n    got "),
+            (
+                "object: /spec/a~1b",
+                "/spec/a~1b/c: expected [1]\n    got [2]"
+            ),
+            (
+                "object: /spec/a~1b",
+                "/spec/a~1b/d: expected 2\n    got absent"
+            ),
+            (
+                "object: /spec/a~1b",
+                "/spec/a~1b/e: expected absent\n    got 1"
+            ),
+        ]
+    );
+}
+
+/// A server that outlives the corpus holds nothing of it afterwards.
+#[tokio::test(start_paused = true)]
+async fn a_second_server_is_left_as_it_was() {
+    let server = ApiServer::builder().play_controllers(false).build();
+    let second = super::conformance::Shared::new(&server, 1);
+    for _ in 0..2 {
+        let report = report(&folders(&own()).unwrap(), Some(&second), false).await;
+        assert!(report.classes.is_empty(), "\n{}", report.summary());
+    }
+    assert_eq!(
+        server.list("customresourcedefinitions", ""),
+        [Value::Null; 0]
+    );
+    assert_eq!(server.list("namespaces", "").len(), 4);
+}

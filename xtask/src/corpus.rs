@@ -1,0 +1,36 @@
+//! Sends the manifests of a folder to the API server and reports answers that differ.
+
+use std::path::Path;
+
+use crate::conformance::absolute;
+use crate::one_test::OneTest;
+
+/// The test that sends the manifests.
+const TEST: OneTest = OneTest {
+    package: "steersman-apiserver",
+    test: "golden::corpus::corpus",
+};
+/// The variable with the folder, which makes the test run.
+const FOLDER: &str = "STEERSMAN_CORPUS";
+
+/// Compares the answers of embedded servers to the manifests of a folder with the recording of the folder, or
+/// with a second server.
+///
+/// # Errors
+/// Fails if cargo could not be started, a path does not exist, or answers differ; the test prints the
+/// differences.
+pub(crate) fn run(
+    root: &Path,
+    folder: &Path,
+    against: Option<&Path>,
+    record: bool,
+) -> Result<(), String> {
+    let mut variables = vec![(FOLDER.to_owned(), absolute(folder)?.into())];
+    if let Some(kubeconfig) = against {
+        variables.push((format!("{FOLDER}_AGAINST"), absolute(kubeconfig)?.into()));
+    }
+    if record {
+        variables.push((format!("{FOLDER}_RECORD"), "1".into()));
+    }
+    TEST.run(root, variables, "the servers answered differently")
+}
