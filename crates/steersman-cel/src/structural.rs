@@ -72,7 +72,8 @@ pub struct Keywords {
     pub items: (Option<u64>, Option<u64>),
     /// `minProperties` and `maxProperties`.
     pub properties: (Option<u64>, Option<u64>),
-    /// `pattern`: its source, and its compiled form if it compiles.
+    /// `pattern`: its source, and its compiled form. A definition with a pattern that does not compile
+    /// is refused (CEL-3).
     pub pattern: Option<(String, Option<Regex>)>,
     /// `x-kubernetes-list-type`: `set` or `map`.
     pub list_type: String,

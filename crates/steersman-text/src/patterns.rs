@@ -25,10 +25,17 @@ const MOST_NESTED: u32 = 8 * MOST_HEIGHT;
 /// repeated a thousand times.
 pub const MOST_COMPILED: usize = 64 << 20;
 
-/// Returns the first error in a pattern, and `None` for a pattern that Go accepts.
+/// The number of states from which on a pattern may be too large, so that [`mistake`] compiles it.
+const MANY_STATES: u64 = 20_000;
+
+/// Returns the first error in a pattern, and `None` for a pattern that [`compile`] accepts with the
+/// limit [`MOST_COMPILED`] (CEL-3).
 #[must_use]
 pub fn mistake(pattern: &str) -> Option<String> {
-    translate(pattern).err()
+    match read(pattern) {
+        Ok((_, states)) if states > MANY_STATES => compile(pattern, MOST_COMPILED).err(),
+        read => read.err(),
+    }
 }
 
 /// Compiles a pattern in Go's syntax into at most `limit` bytes.
@@ -48,6 +55,11 @@ pub fn compile(pattern: &str, limit: usize) -> Result<Regex, String> {
 /// # Errors
 /// Fails with Go's message for an invalid pattern.
 pub fn translate(pattern: &str) -> Result<String, String> {
+    read(pattern).map(|(translated, _)| translated)
+}
+
+/// Translates a pattern, and estimates the number of its states.
+fn read(pattern: &str) -> Result<(String, u64), String> {
     let mut translation = Translation {
         pattern,
         at: 0,
@@ -85,8 +97,13 @@ struct Translation<'a> {
 #[derive(Default)]
 struct Group {
     captures: bool,
+    /// The position of the group in the translation.
+    start: usize,
+    /// The position of the last item in the translation.
+    item_start: usize,
     /// The largest number of repetitions within one item, because nested repetitions multiply.
     times: u32,
+    states: u64,
     /// The last item, which a repetition repeats.
     item: Option<Item>,
     /// The number of items of the last alternative. Literals in a row are one item.
@@ -102,6 +119,7 @@ struct Group {
 struct Item {
     /// The number of repetitions within the item.
     times: u32,
+    states: u64,
     height: u32,
     /// Whether the item is a literal character.
     literal: bool,
@@ -110,6 +128,7 @@ struct Item {
 impl Item {
     const LITERAL: Self = Self {
         times: 1,
+        states: 1,
         height: 1,
         literal: true,
     };
@@ -117,6 +136,22 @@ impl Item {
         literal: false,
         ..Self::LITERAL
     };
+
+    /// Returns a class, with the number of states of its encoding in UTF-8: a class by the name of a
+    /// category or script has the most, and an ASCII class has one.
+    fn class(text: &str) -> Self {
+        let states = if text.contains("\\p") || text.contains("\\P") {
+            500
+        } else if text.contains("[^") || !text.is_ascii() {
+            20
+        } else {
+            1
+        };
+        Self {
+            states,
+            ..Self::OTHER
+        }
+    }
 }
 
 impl Group {
@@ -125,6 +160,7 @@ impl Group {
         self.items += u32::from(!joins);
         self.height = self.height.max(item.height);
         self.times = self.times.max(item.times);
+        self.states = self.states.saturating_add(item.states);
         self.item = Some(item);
     }
 
@@ -141,6 +177,7 @@ impl Group {
         let choice = u32::from(self.alternatives > 1);
         Item {
             times: self.times.max(1),
+            states: self.states,
             height: self.highest + choice + u32::from(self.captures),
             literal: false,
         }
@@ -163,8 +200,10 @@ impl<'a> Translation<'a> {
     /// Writes an item of the pattern, and skips `length` bytes of the pattern.
     fn item(&mut self, item: Item, text: &str, length: usize) -> Result<(), String> {
         self.write_flags();
+        let start = self.out.len();
         self.out.push_str(text);
         self.at += length;
+        self.group().item_start = start;
         if item.height > MOST_HEIGHT {
             return self.too_deep();
         }
@@ -204,7 +243,7 @@ impl<'a> Translation<'a> {
             }
             '[' => {
                 let (text, length) = class::bracketed(rest)?;
-                self.item(Item::OTHER, &text, length)
+                self.item(Item::class(&text), &text, length)
             }
             '.' | '^' | '$' => self.item(Item::OTHER, &rest[..1], 1),
             '\\' => self.escape(),
@@ -240,7 +279,7 @@ impl<'a> Translation<'a> {
         }
         match class::escape(rest)? {
             (class::Escape::Character(c), length) => self.item(Item::LITERAL, &literal(c), length),
-            (class::Escape::Class(text), length) => self.item(Item::OTHER, &text, length),
+            (class::Escape::Class(text), length) => self.item(Item::class(&text), &text, length),
         }
     }
 
@@ -266,13 +305,24 @@ impl<'a> Translation<'a> {
             return self.too_deep();
         }
         let group = self.group();
+        let more = item
+            .states
+            .saturating_mul(u64::from(times.saturating_sub(1)));
+        group.states = group.states.saturating_add(more);
         group.times = group.times.max(all);
         group.height = group.height.max(height);
         group.item = Some(Item {
+            states: item.states.saturating_add(more),
             times: all.max(1),
             height,
             literal: false,
         });
+        if !self.flags.is_empty() {
+            // The pattern has flags between the item and its repetition.
+            let start = self.group().item_start;
+            self.out.insert_str(start, "(?:");
+            self.out.push(')');
+        }
         self.out.push_str(text);
         self.repeated = Some(self.at);
         self.at = end;
@@ -291,9 +341,11 @@ impl<'a> Translation<'a> {
             }
             Opening::Group { captures, flags } => {
                 self.write_flags();
+                let start = self.out.len();
                 let _ = write!(self.out, "(?{flags}:");
                 self.groups.push(Group {
                     captures,
+                    start,
                     ..Group::default()
                 });
             }
@@ -308,10 +360,13 @@ impl<'a> Translation<'a> {
         };
         // Flags at the end of a group have no effect.
         self.flags.clear();
-        self.item(closed.close(), ")", 1)
+        let start = closed.start;
+        self.item(closed.close(), ")", 1)?;
+        self.group().item_start = start;
+        Ok(())
     }
 
-    fn end(mut self) -> Result<String, String> {
+    fn end(mut self) -> Result<(String, u64), String> {
         if self.groups.len() > 1 {
             return wrong("missing closing )", self.pattern);
         }
@@ -319,7 +374,7 @@ impl<'a> Translation<'a> {
         if whole.height > MOST_HEIGHT {
             return self.too_deep();
         }
-        Ok(self.out)
+        Ok((self.out, whole.states))
     }
 }
 

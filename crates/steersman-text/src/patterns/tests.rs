@@ -90,7 +90,7 @@ fn patterns_match_as_those_of_go() {
     }
 }
 
-/// SRV-3: a deep pattern overflows no stack, and a large one is refused.
+/// CEL-3: a pattern that has no mistake compiles. SRV-3: a deep pattern overflows no stack, and a large one is refused.
 #[test]
 fn deep_and_large_patterns_are_refused() {
     let nested = |open: &str, close: &str, depth: usize| {
@@ -108,6 +108,10 @@ fn deep_and_large_patterns_are_refused() {
     assert!(compile("\\pL{1000}", MOST_COMPILED).is_ok());
     let large = compile("\\pL{1000}", 1 << 20).unwrap_err();
     assert_eq!(large, "expression too large: `\\pL{1000}`");
+    assert_eq!(mistake("\\pL{1000}"), None);
+    let large = "(\\pL\\PL\\pN\\PN){1000}".repeat(20);
+    let why = mistake(&large).unwrap();
+    assert!(why.starts_with("expression too large: `(\\pL"), "{why}");
 }
 
 proptest! {
