@@ -54,6 +54,7 @@ fn expressions_have_the_estimates_costs_and_values_of_upstream() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(cases().count() > 900);
 }
 
 fn answer(case: &Json, object: &Json, decl: &Arc<Decl>) -> Json {
