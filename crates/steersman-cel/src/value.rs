@@ -2,6 +2,7 @@
 //! reads them.
 
 pub(crate) mod times;
+mod address_errors;
 pub(crate) mod addresses;
 pub(crate) mod semver;
 pub(crate) mod named_formats;

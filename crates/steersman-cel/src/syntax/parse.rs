@@ -23,6 +23,9 @@ const PARSER_STACK: usize = 64 << 20;
 /// nest deeply.
 const SHORT: usize = 16;
 
+/// The parser's error for a variable of a macro that is not a name.
+const NO_NAME: &str = "argument must be a simple name";
+
 const EXISTS_ONE: [char; 9] = ['e', 'x', 'i', 's', 't', 's', 'O', 'n', 'e'];
 
 /// An error: its position in characters from the start, and its message.
@@ -86,19 +89,28 @@ fn read(source: &str) -> Result<Parsed, String> {
                 .filter(|one| !one.msg.starts_with("Incomplete"))
                 .map(|one| {
                     let at = offset(source, one.pos.0, one.pos.1);
-                    if one.msg.contains("OtherError(") {
-                        (
-                            at,
-                            format!("expression recursion limit exceeded: {MAX_DEPTH}"),
-                        )
+                    let what = if one.msg.contains("OtherError(") {
+                        format!("expression recursion limit exceeded: {MAX_DEPTH}")
+                    } else if one.msg == NO_NAME && is_first_of_map(source, at) {
+                        "argument is not an identifier".to_owned()
                     } else {
-                        (at, one.msg.clone())
-                    }
+                        one.msg.clone()
+                    };
+                    (at, what)
                 })
                 .collect();
             refused(&mistakes)
         }
     }
+}
+
+/// Returns whether the argument at a position is the first of `map` or `filter`. Upstream reports
+/// another error for them than for other macros.
+fn is_first_of_map(source: &str, at: usize) -> bool {
+    let before: String = source.chars().take(at).collect();
+    let before = before.trim_end();
+    let call = before.strip_suffix('(').unwrap_or_default().trim_end();
+    call.ends_with(".map") || call.ends_with(".filter")
 }
 
 /// Returns the position in the source, in characters. `line` and `column` start at 1.

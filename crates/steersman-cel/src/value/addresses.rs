@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use steersman_text::go;
 
+use super::address_errors::describe;
+
 /// The parts of a URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
@@ -256,12 +258,12 @@ pub(crate) fn ip(text: &str) -> Result<IpAddr, String> {
         .map_or((text, None), |(address, zone)| (address, Some(zone)));
     let parsed: IpAddr = address
         .parse()
-        .map_err(|_| format!("{lead}: ParseAddr({text:?}): unable to parse IP"))?;
+        .map_err(|_| format!("{lead}: {}", describe(text)))?;
     match (parsed, zone) {
         (IpAddr::V6(_), Some(zone)) if !zone.is_empty() => Err(format!(
             "IP address {text:?} with zone value is not allowed"
         )),
-        (_, Some(_)) => Err(format!("{lead}: ParseAddr({text:?}): unable to parse IP")),
+        (_, Some(_)) => Err(format!("{lead}: {}", describe(text))),
         (IpAddr::V6(six), None) if six.to_ipv4_mapped().is_some() => Err(mapped(text)),
         (parsed, None) => Ok(parsed),
     }
@@ -285,7 +287,7 @@ impl Cidr {
         if address.contains('%') {
             return Err(refused("IPv6 zones cannot be present in a prefix"));
         }
-        let unreadable = || refused(&format!("ParseAddr({address:?}): unable to parse IP"));
+        let unreadable = || refused(&describe(address));
         let address: IpAddr = address.parse().map_err(|_| unreadable())?;
         if let IpAddr::V6(six) = address
             && six.to_ipv4_mapped().is_some()
