@@ -3,6 +3,7 @@
 //! Costs are counted as in cel-go's `interpreter/runtimecost.go`.
 
 pub(crate) mod run;
+mod equality;
 mod operators;
 mod string_functions;
 mod list_functions;
@@ -238,7 +239,7 @@ impl<'a, 'n> Run<'a, 'n> {
             return Ok(Value::Bool(false));
         }
         let one = self.eval(one)?;
-        operators::among_them(self, &one, &items).map(Value::Bool)
+        equality::among_them(self, &one, &items).map(Value::Bool)
     }
 
     /// Evaluates `&&` and `||`. A side with the value `decides` determines the result even if the

@@ -122,6 +122,18 @@ impl Object {
         };
         self.fields.get(name).or_else(escaped)
     }
+
+    /// Returns the field that a value has for a name, which may also be the name in JSON.
+    pub fn find(&self, name: &str) -> Option<&Field> {
+        let escaped = || self.fields.get(&escape(name)?);
+        self.fields.get(name).or_else(escaped)
+    }
+
+    /// Returns the field with a name in JSON.
+    pub fn json_field(&self, json: &str) -> Option<&Field> {
+        let field = self.fields.get(&escape(json)?);
+        field.filter(|field| field.json == json)
+    }
 }
 
 impl Type {

@@ -310,8 +310,10 @@ impl<'a> Value<'a> {
                 let Key::Text(name) = key else { return None };
                 match decl.map(|decl| &decl.kind) {
                     Some(Type::Object(object)) => {
-                        let field = object.field_of(name)?;
-                        Some(Self::of(members.get(&field.json)?, Some(&field.decl)))
+                        let field = object.find(name)?;
+                        // A null of an object with declared fields counts as absent.
+                        let found = members.get(&field.json).filter(|one| !one.is_null())?;
+                        Some(Self::of(found, Some(&field.decl)))
                     }
                     _ => {
                         let decl = decl.and_then(|decl| decl.items.as_deref());

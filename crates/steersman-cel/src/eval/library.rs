@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use steersman_text::quantity::Quantity;
 
-use super::operators::{among_them, covers};
+use super::equality::{among_them, covers};
 use super::run::{Failure, Outcome, Run};
 use super::{authorizer_functions, conversions, list_functions, string_functions};
 use crate::cost::call_cost::{ACCESS_CHECK, selector};

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use super::operators::{apply as operate, equal};
+use super::equality::{among_them, equal};
+use super::operators::apply as operate;
 use super::run::{Failure, Outcome, Run};
 use crate::cost::cost_range::{PER_CHARACTER, floored, scaled};
 use crate::value::{Key, Value};
@@ -242,7 +243,7 @@ fn distinct<'a>(run: &mut Run<'a, '_>, items: Vec<Value<'a>>) -> Outcome<'a> {
     run.charge(comparing(&items))?;
     let mut kept: Vec<Value<'a>> = Vec::new();
     for item in items {
-        if !super::operators::among_them(run, &item, &kept)? {
+        if !among_them(run, &item, &kept)? {
             kept.push(item);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::equality::{among_them, equality, identity, same};
 use super::run::{Failure, Outcome, Run, key_text, maybe, select};
 use crate::cost::cost_range::{PER_CHARACTER, scaled};
 use crate::value::{Key, Text, Value};
@@ -159,49 +160,6 @@ fn merged<'a>(run: &mut Run<'a, '_>, a: &Value<'a>, b: &Value<'a>) -> Outcome<'a
     Ok(Value::List(items.into()))
 }
 
-/// Returns the key fields of a list's items: `None` if items are identified by index, and an empty
-/// list if the whole item is the key.
-fn identity(list: &Value<'_>) -> Option<Vec<Key>> {
-    let Value::JsonList(_, Some(decl)) = list else {
-        return None;
-    };
-    match decl.list_type.as_str() {
-        "set" => Some(Vec::new()),
-        "map" => Some(
-            decl.keys
-                .iter()
-                .filter_map(|key| crate::types::escape(key))
-                .map(|key| Key::Text(key.into()))
-                .collect(),
-        ),
-        _ => None,
-    }
-}
-
-/// Returns whether two items have the same identity.
-fn same(
-    run: &mut Run<'_, '_>,
-    a: &Value<'_>,
-    b: &Value<'_>,
-    keys: &[Key],
-) -> Result<bool, Failure> {
-    if keys.is_empty() {
-        return equal(run, a, b);
-    }
-    for key in keys {
-        let (a, b) = (a.member(key).transpose()?, b.member(key).transpose()?);
-        let fits = match (a, b) {
-            (Some(a), Some(b)) => equal(run, &a, &b)?,
-            (None, None) => true,
-            _ => false,
-        };
-        if !fits {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
 fn moved<'a>(time: jiff::Timestamp, by: i64) -> Outcome<'a> {
     let moved = time.checked_add(jiff::SignedDuration::from_nanos(by));
     let moved = moved.map_err(|_| Failure::of("timestamp overflow"))?;
@@ -269,110 +227,6 @@ fn comparison<'a>(run: &mut Run<'a, '_>, name: &str, a: &Value<'a>, b: &Value<'a
         "_>_" => order.is_gt(),
         _ => order.is_ge(),
     }))
-}
-
-fn equality(
-    run: &mut Run<'_, '_>,
-    a: &Value<'_>,
-    b: &Value<'_>,
-    size: u64,
-) -> Result<bool, Failure> {
-    run.charge(scaled(size, PER_CHARACTER))?;
-    // Upstream does not compare a list or map of an object with a value of another type.
-    let unlike = match a {
-        Value::JsonList(..) => !b.is_list(),
-        Value::JsonMap(..) => !b.is_map(),
-        _ => false,
-    };
-    if unlike && !matches!(b, Value::Null) {
-        return Err(Failure::overload());
-    }
-    equal(run, a, b)
-}
-
-/// Returns whether two values are equal. Charges one step per compared part.
-pub(super) fn equal(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
-    run.work(1)?;
-    if a.is_list() && b.is_list() {
-        if a.size() != b.size() {
-            return Ok(false);
-        }
-        let (left, right) = (a.items()?, b.items()?);
-        let unordered = identity(a).filter(|_| identity(b).is_some());
-        if unordered.is_some() {
-            return covers(run, &left, &right);
-        }
-        for (a, b) in left.iter().zip(&right) {
-            if !equal(run, a, b)? {
-                return Ok(false);
-            }
-        }
-        return Ok(true);
-    }
-    if a.is_map() && b.is_map() {
-        let keys = a.keys();
-        if keys.len() != b.keys().len() {
-            return Ok(false);
-        }
-        for key in keys {
-            let (Some(left), Some(right)) = (a.member(&key), b.member(&key)) else {
-                return Ok(false);
-            };
-            if !equal(run, &left?, &right?)? {
-                return Ok(false);
-            }
-        }
-        return Ok(true);
-    }
-    Ok(match (a, b) {
-        (Value::Null, Value::Null) | (Value::Optional(None), Value::Optional(None)) => true,
-        (Value::Optional(Some(a)), Value::Optional(Some(b))) => equal(run, a, b)?,
-        (Value::Type(a), Value::Type(b)) => a == b,
-        (Value::Url(a), Value::Url(b)) => a == b,
-        (Value::Ip(a), Value::Ip(b)) => a == b,
-        (Value::Cidr(a), Value::Cidr(b)) => a == b,
-        (Value::Named(a), Value::Named(b)) => a == b,
-        (Value::Message(a), Value::Message(b)) => {
-            if a.name != b.name || !a.fields.keys().eq(b.fields.keys()) {
-                return Ok(false);
-            }
-            for (a, b) in a.fields.values().zip(b.fields.values()) {
-                if !equal(run, a, b)? {
-                    return Ok(false);
-                }
-            }
-            true
-        }
-        _ => a.compare(b).is_some_and(std::cmp::Ordering::is_eq),
-    })
-}
-
-/// Returns whether the second list contains every value of the first list.
-pub(super) fn covers(
-    run: &mut Run<'_, '_>,
-    these: &[Value<'_>],
-    among: &[Value<'_>],
-) -> Result<bool, Failure> {
-    for one in these {
-        if !among_them(run, one, among)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Returns whether a list contains a value.
-pub(super) fn among_them(
-    run: &mut Run<'_, '_>,
-    one: &Value<'_>,
-    among: &[Value<'_>],
-) -> Result<bool, Failure> {
-    for other in among {
-        if equal(run, one, other)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 fn contained<'a>(run: &mut Run<'a, '_>, one: &Value<'a>, of: &Value<'a>) -> Outcome<'a> {

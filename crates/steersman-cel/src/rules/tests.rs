@@ -116,6 +116,52 @@ fn transition_rules_run_only_on_values_with_an_old_value() {
 }
 
 #[test]
+fn objects_are_compared_with_their_undeclared_fields() {
+    let same = json!([{"rule": "self == oldSelf"}]);
+    let rules = rules(json!({"type": "object", "properties": {
+        "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"a": {"type": "string"}}, "x-kubernetes-validations": same},
+        "set": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"},
+            "x-kubernetes-validations": same},
+        "keyed": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["k"],
+            "items": {"type": "object", "properties": {"k": {"type": "string"}, "v": {"type": "integer"}}},
+            "x-kubernetes-validations": same},
+    }}));
+    let wrong = |old: Json, new: Json| report(&rules, new, Some(old)).len();
+    let free = |value: Json| json!({"free": {"a": "x", "z": value}});
+    assert_eq!(wrong(free(json!([1])), free(json!([1]))), 0);
+    assert_eq!(wrong(free(json!([1])), free(json!([2]))), 1);
+    assert_eq!(
+        wrong(free(json!({"b": 1})), free(json!({"b": 1, "c": 2}))),
+        1
+    );
+    assert_eq!(
+        wrong(json!({"set": ["a", "b"]}), json!({"set": ["b", "a"]})),
+        0
+    );
+    assert_eq!(
+        wrong(json!({"set": ["a", "b"]}), json!({"set": ["b", "c"]})),
+        1
+    );
+    let keyed = |v: i64| json!({"keyed": [{"k": "x", "v": v}, {"k": "y", "v": 2}]});
+    let turned = json!({"keyed": [{"k": "y", "v": 2}, {"k": "x", "v": 1}]});
+    assert_eq!(wrong(keyed(1), turned.clone()), 0);
+    assert_eq!(wrong(keyed(3), turned), 1);
+}
+
+#[test]
+fn a_null_of_an_object_counts_as_absent() {
+    let rules = rules(json!({"type": "object", "properties": {
+        "a": {"type": "string", "nullable": true},
+        "m": {"type": "object", "additionalProperties": {"type": "string", "nullable": true}},
+    }, "x-kubernetes-validations": [
+        {"rule": "!has(self.a) && self.?a.orValue('z') == 'z'"},
+        {"rule": "'k' in self.m && dyn(self.m['k']) == null"},
+    ]}));
+    assert!(report(&rules, json!({"a": null, "m": {"k": null}}), None).is_empty());
+}
+
+#[test]
 fn errors_in_unchanged_values_are_warnings() {
     let rules = rules(json!({"type": "object", "properties": {
         "o": {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},

@@ -1,0 +1,244 @@
+//! Machine: decides whether two values are equal.
+
+use serde_json::Value as Json;
+
+use super::run::{Failure, Run};
+use crate::cost::cost_range::{PER_CHARACTER, scaled};
+use crate::types::{Object, Type};
+use crate::value::{Key, Value};
+
+type JsonObject = serde_json::Map<String, Json>;
+
+/// Evaluates `==`, and charges the cost of comparing `size` characters.
+pub(super) fn equality(
+    run: &mut Run<'_, '_>,
+    a: &Value<'_>,
+    b: &Value<'_>,
+    size: u64,
+) -> Result<bool, Failure> {
+    run.charge(scaled(size, PER_CHARACTER))?;
+    // Upstream does not compare a declared list or map with a value of another type.
+    let unlike = match a {
+        Value::JsonList(_, Some(_)) => !b.is_list(),
+        Value::JsonMap(_, Some(_)) => !b.is_map(),
+        _ => false,
+    };
+    if unlike && !matches!(b, Value::Null) {
+        return Err(Failure::overload());
+    }
+    equal(run, a, b)
+}
+
+/// Returns whether two values are equal. Charges one step per compared part.
+pub(super) fn equal(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
+    run.work(1)?;
+    if a.is_list() && b.is_list() {
+        if a.size() != b.size() {
+            return Ok(false);
+        }
+        let (left, right) = (a.items()?, b.items()?);
+        // A list of type `set` or `map` has no order.
+        match identity(a) {
+            Some(keys) if keys.is_empty() => return covers(run, &right, &left),
+            Some(keys) => return equal_by_keys(run, &left, &right, &keys),
+            None => {}
+        }
+        for (a, b) in left.iter().zip(&right) {
+            if !equal(run, a, b)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    if let (Value::JsonMap(members, Some(decl)), Value::JsonMap(others, _)) = (a, b)
+        && let Type::Object(object) = &decl.kind
+    {
+        return equal_objects(run, (a, members), (b, others), object);
+    }
+    if a.is_map() && b.is_map() {
+        let keys = a.keys();
+        if keys.len() != b.keys().len() {
+            return Ok(false);
+        }
+        for key in keys {
+            let (Some(left), Some(right)) = (a.member(&key), b.member(&key)) else {
+                return Ok(false);
+            };
+            if !equal(run, &left?, &right?)? {
+                return Ok(false);
+            }
+        }
+        return Ok(true);
+    }
+    Ok(match (a, b) {
+        (Value::Null, Value::Null) | (Value::Optional(None), Value::Optional(None)) => true,
+        (Value::Optional(Some(a)), Value::Optional(Some(b))) => equal(run, a, b)?,
+        (Value::Type(a), Value::Type(b)) => a == b,
+        (Value::Url(a), Value::Url(b)) => a == b,
+        (Value::Ip(a), Value::Ip(b)) => a == b,
+        (Value::Cidr(a), Value::Cidr(b)) => a == b,
+        (Value::Named(a), Value::Named(b)) => a == b,
+        (Value::Message(a), Value::Message(b)) => {
+            if a.name != b.name || !a.fields.keys().eq(b.fields.keys()) {
+                return Ok(false);
+            }
+            for (a, b) in a.fields.values().zip(b.fields.values()) {
+                if !equal(run, a, b)? {
+                    return Ok(false);
+                }
+            }
+            true
+        }
+        _ => a.compare(b).is_some_and(std::cmp::Ordering::is_eq),
+    })
+}
+
+/// Returns whether the items of a list of type `map` are equal to those of another list.
+fn equal_by_keys(
+    run: &mut Run<'_, '_>,
+    left: &[Value<'_>],
+    right: &[Value<'_>],
+    keys: &[Key],
+) -> Result<bool, Failure> {
+    for one in right {
+        let mut found = false;
+        for other in left {
+            if same(run, other, one, keys)? {
+                found = equal(run, other, one)?;
+                break;
+            }
+        }
+        if !found {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns whether two objects are equal. Upstream compares undeclared fields only if both objects
+/// have them.
+fn equal_objects(
+    run: &mut Run<'_, '_>,
+    (a, members): (&Value<'_>, &JsonObject),
+    (b, others): (&Value<'_>, &JsonObject),
+    object: &Object,
+) -> Result<bool, Failure> {
+    if members.len() != others.len() {
+        return Ok(false);
+    }
+    for (name, value) in members {
+        run.work(1)?;
+        let equal = if object.json_field(name).is_some() {
+            let key = Key::Text(name.as_str().into());
+            match (a.member(&key), b.member(&key)) {
+                (Some(left), Some(right)) => equal(run, &left?, &right?)?,
+                (left, right) => left.is_none() && right.is_none(),
+            }
+        } else {
+            match others.get(name) {
+                Some(other) => equal_json(run, value, other)?,
+                None => true,
+            }
+        };
+        if !equal {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns whether two values without a declaration are equal.
+fn equal_json(run: &mut Run<'_, '_>, a: &Json, b: &Json) -> Result<bool, Failure> {
+    run.work(1)?;
+    match (a, b) {
+        (Json::Array(a), Json::Array(b)) => {
+            for (a, b) in a.iter().zip(b) {
+                if !equal_json(run, a, b)? {
+                    return Ok(false);
+                }
+            }
+            Ok(a.len() == b.len())
+        }
+        (Json::Object(a), Json::Object(b)) => {
+            for (name, a) in a {
+                match b.get(name) {
+                    Some(b) if equal_json(run, a, b)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            Ok(a.len() == b.len())
+        }
+        (a, b) => Ok(a == b),
+    }
+}
+
+/// Returns whether the second list contains every value of the first list.
+pub(super) fn covers(
+    run: &mut Run<'_, '_>,
+    these: &[Value<'_>],
+    among: &[Value<'_>],
+) -> Result<bool, Failure> {
+    for one in these {
+        if !among_them(run, one, among)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns whether a list contains a value.
+pub(super) fn among_them(
+    run: &mut Run<'_, '_>,
+    one: &Value<'_>,
+    among: &[Value<'_>],
+) -> Result<bool, Failure> {
+    for other in among {
+        if equal(run, one, other)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the key fields of a list's items: `None` if items are identified by index, and an empty
+/// list if the whole item is the key.
+pub(super) fn identity(list: &Value<'_>) -> Option<Vec<Key>> {
+    let Value::JsonList(_, Some(decl)) = list else {
+        return None;
+    };
+    match decl.list_type.as_str() {
+        "set" => Some(Vec::new()),
+        "map" => Some(
+            decl.keys
+                .iter()
+                .filter_map(|key| crate::types::escape(key))
+                .map(|key| Key::Text(key.into()))
+                .collect(),
+        ),
+        _ => None,
+    }
+}
+
+/// Returns whether two items have the same identity.
+pub(super) fn same(
+    run: &mut Run<'_, '_>,
+    a: &Value<'_>,
+    b: &Value<'_>,
+    keys: &[Key],
+) -> Result<bool, Failure> {
+    if keys.is_empty() {
+        return equal(run, a, b);
+    }
+    for key in keys {
+        let (a, b) = (a.member(key).transpose()?, b.member(key).transpose()?);
+        let fits = match (a, b) {
+            (Some(a), Some(b)) => equal(run, &a, &b)?,
+            (None, None) => true,
+            _ => false,
+        };
+        if !fits {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
