@@ -1,6 +1,7 @@
 //! Room: the admission plugins that are built into a kube-apiserver.
 
 mod limits;
+mod topology;
 mod usage;
 mod quota;
 mod security;

@@ -77,6 +77,7 @@ impl Registry {
         if admission.is_of("", "Pod") {
             self.limit_containers(admission, object);
             self.take_account(admission, object)?;
+            self.take_topology(object);
             self.prioritize(admission, object)?;
             self.take_runtime_class(admission, object)?;
         } else if admission.is_of("", "PersistentVolumeClaim") {

@@ -47,6 +47,28 @@ fn a_pod_is_bound_once() {
 }
 
 #[test]
+fn a_pod_gets_the_zone_and_the_region_of_its_node() {
+    let mut server = Server::new();
+    let zone = json!({"topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r"});
+    let mut labels = zone.clone();
+    labels["topology.kubernetes.io/rack"] = json!("k");
+    let node = json!({"metadata": {"name": "n", "labels": labels}});
+    server.create("nodes", node).unwrap();
+    server.pod("bound", &json!({}));
+    let binding = json!({"metadata": {"name": "bound",
+        "labels": {"topology.kubernetes.io/zone": "other"}}, "target": {"name": "n"}});
+    server.act(Act::Bind, "bound", &binding).unwrap();
+    server.pod("fixed", &json!({"nodeName": "n"}));
+    for name in ["bound", "fixed"] {
+        let pod = server.get("pods", name).unwrap();
+        assert_eq!(pod["metadata"]["labels"], zone, "{name}");
+    }
+    server.pod("elsewhere", &json!({"nodeName": "absent"}));
+    let pod = server.get("pods", "elsewhere").unwrap();
+    assert_eq!(pod["metadata"].get("labels"), None);
+}
+
+#[test]
 fn an_eviction_is_refused_by_two_budgets_and_a_refused_delete_costs_no_disruption() {
     let mut server = Server::new();
     server.pod("p", &json!({"nodeName": "n"}));

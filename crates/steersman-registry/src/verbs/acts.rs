@@ -212,12 +212,18 @@ impl Registry {
         let value = &mut draft.value;
         metadata::members(&mut value["spec"]).insert("nodeName".to_owned(), node.into());
         metadata::members(&mut value["status"]).remove("nominatedNodeName");
+        let zone = self.topology_of(node);
         for field in ["annotations", "labels"] {
             if let Some(more) = body["metadata"][field].as_object() {
                 let known = metadata::of(value).entry(field);
                 let known = metadata::members(known.or_insert_with(|| json!({})));
                 known.extend(more.clone());
             }
+        }
+        if !zone.is_empty() {
+            let known = metadata::of(value).entry("labels");
+            let known = metadata::members(known.or_insert_with(|| json!({})));
+            known.extend(zone);
         }
         let scheduled = json!({
             "type": "PodScheduled",

@@ -1,0 +1,39 @@
+//! Machine: copies the zone and the region of a node to the labels of its Pods.
+//!
+//! Kubernetes source: `plugin/pkg/admission/podtopologylabels`.
+
+use serde_json::{Map, Value, json};
+use steersman_schema::resource::StorageKey;
+
+use crate::requests::metadata;
+use crate::state::registry::Registry;
+
+/// The labels that Pods have from their node.
+const LABELS: [&str; 2] = [
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+];
+
+impl Registry {
+    /// Returns the labels of a node that its Pods get; none for a node that does not exist.
+    pub(crate) fn topology_of(&self, node: &str) -> Map<String, Value> {
+        let nodes = StorageKey::new("", "nodes");
+        let Some(node) = self.store.get(&nodes, "", node) else {
+            return Map::new();
+        };
+        let labels = LABELS.iter();
+        labels
+            .filter_map(|name| Some(((*name).to_owned(), node.label(name)?.into())))
+            .collect()
+    }
+
+    /// Gives a new Pod that names its node the labels of that node.
+    pub(crate) fn take_topology(&self, pod: &mut Value) {
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+        let labels = self.topology_of(node);
+        if !labels.is_empty() {
+            let own = metadata::of(pod).entry("labels");
+            metadata::members(own.or_insert_with(|| json!({}))).extend(labels);
+        }
+    }
+}
