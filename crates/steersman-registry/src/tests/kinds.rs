@@ -166,3 +166,54 @@ fn nodes_begin_tainted_and_volumes_protected() {
     server.delete("persistentvolumeclaims", "c").unwrap();
     assert_eq!(refused(server.get("persistentvolumeclaims", "c")).0, 404);
 }
+
+#[test]
+fn a_job_without_labels_has_all_labels_of_its_template() {
+    let mut server = Server::new();
+    let mut labels_of = |name: &str, own: Value, of_template: Value| {
+        let body = json!({
+            "metadata": {"name": name, "labels": own},
+            "spec": {"template": {"metadata": {"labels": of_template}, "spec": {
+                "restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}}},
+        });
+        let made = server.create("jobs", body).unwrap();
+        let labels = made["metadata"]["labels"].as_object().unwrap();
+        labels.keys().cloned().collect::<Vec<_>>().join(" ")
+    };
+    let generated =
+        "batch.kubernetes.io/controller-uid batch.kubernetes.io/job-name controller-uid job-name";
+    assert_eq!(labels_of("a", Value::Null, Value::Null), generated);
+    let of_template = json!({"app": "x"});
+    let both = format!("app {generated}");
+    assert_eq!(labels_of("b", Value::Null, of_template.clone()), both);
+    assert_eq!(labels_of("c", of_template.clone(), of_template), "app");
+}
+
+#[test]
+fn the_fields_of_a_claim_reference_have_owners_of_their_own() {
+    let mut server = Server::new();
+    let volume = json!({
+        "metadata": {"name": "v"},
+        "spec": {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
+            "hostPath": {"path": "/x"}, "claimRef": {"namespace": "default", "name": "c"}},
+    });
+    let made = server.create("persistentvolumes", volume).unwrap();
+    let fields = &made["metadata"]["managedFields"][0]["fieldsV1"];
+    assert_eq!(
+        fields["f:spec"]["f:claimRef"],
+        json!({".": {}, "f:name": {}, "f:namespace": {}})
+    );
+}
+
+#[test]
+fn the_claim_of_an_ephemeral_volume_has_metadata() {
+    let mut server = Server::new();
+    let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    let pod = json!({"metadata": {"name": "p"}, "spec": {
+        "containers": [{"name": "c", "image": "i"}],
+        "volumes": [{"name": "e", "ephemeral": {"volumeClaimTemplate": claim}}]}});
+    let made = server.create("pods", pod).unwrap();
+    let template = &made["spec"]["volumes"][0]["ephemeral"]["volumeClaimTemplate"];
+    assert_eq!(template["metadata"], json!({}));
+}
