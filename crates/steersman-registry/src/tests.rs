@@ -9,7 +9,6 @@ use steersman_text::status::Status;
 
 use super::*;
 
-mod secret_tokens;
 mod service_accounts;
 mod acts;
 mod authorizer;

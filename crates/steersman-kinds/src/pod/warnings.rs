@@ -73,13 +73,6 @@ pub(super) fn of(holder: &FieldPath<'_>, owner: SpecOwner<'_>) -> Vec<String> {
         warn_of_container(&container, &mut warnings);
     }
     warn_of_ports(&spec, &mut warnings);
-    let grace = spec.at("terminationGracePeriodSeconds");
-    if grace.int() < 0 {
-        warnings.push(format!(
-            "{}: must be >= 0; negative values are invalid and will be treated as 1",
-            grace.path()
-        ));
-    }
     warn_of_affinities(&spec.at("affinity"), &mut warnings);
     for server in spec.down("dnsConfig.nameservers").items() {
         shared_warnings::of_ip(&server, &mut warnings);

@@ -136,11 +136,15 @@ pub(super) fn daemon_set(object: &mut Value) {
 /// Counts the generations of the template in an annotation, which replaces a field of the API's
 /// first versions.
 pub(super) fn count_templates(new: &mut Value, old: Option<&Value>) {
-    let count = old.map_or(1, |old| {
-        let text = old["metadata"]["annotations"][GENERATION].as_str();
-        let count: i64 = text.and_then(|text| text.parse().ok()).unwrap_or_default();
-        count + i64::from(old["spec"]["template"] != new["spec"]["template"])
-    });
+    let count_of = |object: &Value| -> i64 {
+        let text = object["metadata"]["annotations"][GENERATION].as_str();
+        text.and_then(|text| text.parse().ok()).unwrap_or_default()
+    };
+    let count = match old {
+        // A create may begin with a later count, as that of a DaemonSet from a backup.
+        None => count_of(new).max(1),
+        Some(old) => count_of(old) + i64::from(old["spec"]["template"] != new["spec"]["template"]),
+    };
     if let Some(metadata) = part(new, "metadata")
         && let Some(annotations) = part(metadata, "annotations")
         && let Some(annotations) = annotations.as_object_mut()

@@ -104,7 +104,12 @@ fn a_daemon_set_counts_its_templates() {
     (DAEMON_SET.defaults)(&mut old);
     (DAEMON_SET.prepare)(&mut old, None);
     assert_eq!(old.pointer(COUNT), Some(&json!("1")));
+    let mut later = old.clone();
+    *later.pointer_mut(COUNT).unwrap() = json!("7");
+    (DAEMON_SET.prepare)(&mut later, None);
+    assert_eq!(later.pointer(COUNT), Some(&json!("7")));
     let mut new = old.clone();
+    *new.pointer_mut(COUNT).unwrap() = json!("7");
     (DAEMON_SET.prepare)(&mut new, Some(&old));
     assert_eq!(new.pointer(COUNT), Some(&json!("1")));
     new["spec"]["template"]["spec"]["hostname"] = json!("h");

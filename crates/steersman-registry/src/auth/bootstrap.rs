@@ -36,10 +36,8 @@ pub fn objects() -> impl Iterator<Item = BootstrapObject> {
         }
         let mut words = lines.next()?.split_whitespace();
         let (word, name) = (words.next()?, words.next()?);
-        let mut rules = Vec::new();
-        while let Some(line) = lines.next_if(|line| line.starts_with(' ')) {
-            rules.push(rule(line.split_whitespace()));
-        }
+        let below = std::iter::from_fn(|| lines.next_if(|line| line.starts_with(' ')));
+        let rules: Value = below.map(|line| rule(line.split_whitespace())).collect();
         Some(match word {
             "bind" => binding(name, words),
             "controller" => {
@@ -48,11 +46,11 @@ pub fn objects() -> impl Iterator<Item = BootstrapObject> {
                 let subjects = std::iter::once(account.as_str());
                 binding_of_controller =
                     Some(binding_to(&whole, ("", "ClusterRole", &whole), subjects));
-                role("", &whole, words, &rules)
+                role("", &whole, words, rules.into())
             }
             _ => {
                 let (namespace, name) = place(name);
-                role(namespace, name, words, &rules)
+                role(namespace, name, words, rules.into())
             }
         })
     })
@@ -75,9 +73,10 @@ fn role<'a>(
     namespace: &'static str,
     name: &str,
     words: impl Iterator<Item = &'a str>,
-    rules: &[Value],
+    rules: Value,
 ) -> BootstrapObject {
-    let mut value = json!({"metadata": metadata(name), "rules": rules});
+    let mut value = json!({"metadata": metadata(name)});
+    value["rules"] = rules;
     for word in words {
         let (what, which) = word.split_once('=').unwrap_or_default();
         let label = format!("{GROUP}/aggregate-to-{which}");

@@ -6,7 +6,6 @@
 use serde_json::{Map, Value};
 
 use super::rule::{Rule, uncovered};
-use crate::requests::metadata::members;
 
 /// The annotation with which a user keeps a role or a binding as it is.
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
@@ -100,6 +99,17 @@ fn add_selectors(role: &mut Value, policy: &Value) {
         &rule["clusterRoleSelectors"],
     );
     role["aggregationRule"] = own;
+}
+
+/// Returns the members of an object; any other value is replaced by an empty object.
+fn members(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(members) => members,
+        _ => unreachable!("the lines above made it an object"),
+    }
 }
 
 fn extend(holder: &mut Value, field: &str, absent: Vec<Value>) {

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use steersman_schema::resource::StorageKey;
 
-use super::startup_objects::SERVER;
+use super::standard_objects::SERVER;
 use crate::auth::{Authorization, BootstrapObject, Reconciliation, bootstrap_objects, reconcile};
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;

@@ -11,8 +11,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_schema::resource::StorageKey;
 
-use super::startup_objects::SERVER;
+use super::standard_objects::SERVER;
 use crate::requests::metadata;
+use crate::state::pending_work::ServiceAddress;
 use crate::state::registry::Registry;
 use crate::store::Stored;
 
@@ -21,9 +22,6 @@ const GROUP: &str = "networking.k8s.io";
 const CIDR_MANAGER: &str = "kubernetes-service-cidr-controller";
 const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
 const ALLOCATOR: &str = "ipallocator.k8s.io";
-
-/// An address, and the namespace and name of the Service that has or had it.
-pub(crate) type ServiceAddress = (IpAddr, Arc<str>, Arc<str>);
 
 impl Registry {
     /// Records, after a write or a deletion, that a Service has other addresses.

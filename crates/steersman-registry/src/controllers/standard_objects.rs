@@ -5,6 +5,9 @@
 
 use serde_json::{Value, json};
 
+/// The field manager of most objects of the server.
+pub(super) const SERVER: &str = "kube-apiserver";
+
 /// The number of queues, and the hand size of a flow.
 type Queues = (u64, u64);
 

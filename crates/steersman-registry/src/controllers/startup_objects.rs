@@ -8,7 +8,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::standard_objects;
+use super::standard_objects::{self, SERVER};
 use crate::objects::managed::{self, Ownership};
 use crate::plugins::classes::SYSTEM;
 use crate::requests::metadata;
@@ -16,8 +16,6 @@ use crate::requests::options::{Subresource, Target, WriteOptions};
 use crate::state::registry::Registry;
 use crate::store::{Draft, Stored};
 
-/// The field manager of most of these objects.
-pub(super) const SERVER: &str = "kube-apiserver";
 /// The field managers of flow control configurations and of their status.
 const FLOWS: (&str, &str) = (
     "api-priority-and-fairness-config-producer-v1",

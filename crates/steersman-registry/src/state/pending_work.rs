@@ -2,17 +2,20 @@
 //! controllers that act within requests.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 
-use crate::controllers::service_addresses::ServiceAddress;
 use crate::requests::metadata;
 use crate::store::Stored;
 
 /// The address of a stored object.
 pub(crate) type Address = (StorageKey, Arc<str>, Arc<str>);
+
+/// An address, and the namespace and name of the Service that has or had it.
+pub(crate) type ServiceAddress = (IpAddr, Arc<str>, Arc<str>);
 
 /// The finalizer of an owner that is removed after its dependents were orphaned.
 pub(crate) const ORPHAN: &str = "orphan";

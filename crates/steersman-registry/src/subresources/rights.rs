@@ -1,7 +1,7 @@
 //! Machine: permissions that a request needs beyond the verb that was authorized before.
 
 use serde_json::Value;
-use steersman_schema::resource::{Resource, StorageKey};
+use steersman_schema::resource::StorageKey;
 use steersman_text::status::{FieldError, Status};
 
 use crate::auth::{Attributes, User, node_of_account};
@@ -27,7 +27,9 @@ impl Registry {
     pub(crate) fn authorize_creation(&self, target: Target<'_>, user: &User) -> Result<(), Status> {
         let Target { resource, name, .. } = target;
         let asked = Attributes::of("create", &resource.group, &resource.plural, name);
-        self.authorize_besides(user, &asked.within(target.scope()), resource)
+        let asked = asked.within(target.scope());
+        let refusal = self.refusal_besides(user, &asked);
+        refusal.map_or(Ok(()), |reason| Err(asked.forbidden(user, &reason)))
     }
 
     /// Checks the permission to create a stream to a Pod, whatever the method (AUTH-5).
@@ -48,29 +50,21 @@ impl Registry {
         }
         let mut asked = Attributes::of("create", "", "pods", name).within(target.scope());
         part.clone_into(&mut asked.subresource);
-        self.authorize_besides(user, &asked, resource)
+        // This refusal contains only the reason of the authorizer, which is often empty.
+        let refusal = self.refusal_besides(user, &asked);
+        refusal.map_or(Ok(()), |reason| {
+            Err(Status::forbidden(resource.subject(), name, &reason))
+        })
     }
 
-    fn authorize_besides(
-        &self,
-        user: &User,
-        asked: &Attributes,
-        resource: &Resource,
-    ) -> Result<(), Status> {
+    /// Returns the authorizer's reason to refuse what a request does besides its own verb.
+    fn refusal_besides(&self, user: &User, asked: &Attributes) -> Option<String> {
         // A user without a name is the program that embeds the server.
         if user.name.is_empty() {
-            return Ok(());
+            return None;
         }
         let decision = self.authorizer().authorize(user, asked);
-        if decision.allowed {
-            return Ok(());
-        }
-        // This refusal contains only the reason of the authorizer, which is often empty.
-        Err(Status::forbidden(
-            resource.subject(),
-            &asked.name,
-            &decision.reason,
-        ))
+        (!decision.allowed).then_some(decision.reason)
     }
 
     /// Checks the permissions for the parts of a ResourceClaim's status (AUTH-6): allocations and

@@ -7,6 +7,8 @@ use crate::{
     DeleteOptions, GetOptions, ListOptions, RegistryOptions, Target, WatchOptions, WriteOptions,
 };
 
+mod secret_tokens;
+
 fn furnishing() -> Server {
     Server::with(RegistryOptions {
         furnish_namespaces: true,

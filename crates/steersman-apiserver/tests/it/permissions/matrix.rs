@@ -231,15 +231,15 @@ async fn check(rows: Vec<Row>) {
     }
 }
 
-/// AUTH-5: a request that creates an absent object needs the permission to create it. The storage
-/// refuses it with only the authorizer's reason, which is empty without a broken binding.
+/// AUTH-5: a request that creates an absent object needs the permission to create it. The refusal
+/// says who may not do what.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_creates_needs_the_right_to_create() {
     let leases = "coordination.k8s.io";
     let source = "endpoints/handlers/update.go, patch.go: withAuthorization";
     let right = rule(&["create"], leases, &["leases"]);
-    let lease_refused = "leases.coordination.k8s.io \"new\" is forbidden: ";
-    let map_refused = "configmaps \"new\" is forbidden: ";
+    let lease_refused = refusal("ann", "create", (leases, "leases"), ("default", "new"));
+    let map_refused = refusal("ann", "create", ("", "configmaps"), ("default", "new"));
     let maps = rule(&["create"], "", &["configmaps"]);
     let new_map = format!("{MAPS}/new?fieldManager=ann");
     check(vec![
@@ -247,12 +247,12 @@ async fn a_request_that_creates_needs_the_right_to_create() {
             .body(lease("new"))
             .code(201)
             .gate("update", leases, "leases", ("default", "new"))
-            .also(right.clone(), 403, lease_refused),
+            .also(right.clone(), 403, lease_refused.clone()),
         Row::new(source, "PUT", format!("{LEASES}/new?dryRun=All"))
             .body(lease("new"))
             .code(201)
             .gate("update", leases, "leases", ("default", "new"))
-            .also(right.clone(), 403, lease_refused),
+            .also(right.clone(), 403, lease_refused.clone()),
         Row::new(source, "PATCH", format!("{LEASES}/new?fieldManager=ann"))
             .apply(lease("new"))
             .code(201)
@@ -262,7 +262,7 @@ async fn a_request_that_creates_needs_the_right_to_create() {
             .apply(map("new"))
             .code(201)
             .gate("patch", "", "configmaps", ("default", "new"))
-            .also(maps.clone(), 403, map_refused),
+            .also(maps.clone(), 403, map_refused.clone()),
         Row::new(source, "PATCH", format!("{new_map}&dryRun=All"))
             .apply(map("new"))
             .code(201)
@@ -279,7 +279,7 @@ async fn a_request_that_creates_needs_the_right_to_create() {
                 json!({ "verbs": ["create"], "apiGroups": [""], "resources": ["namespaces"],
                     "resourceNames": ["new"] }),
                 403,
-                "namespaces \"new\" is forbidden: ",
+                refusal("ann", "create", ("", "namespaces"), ("", "new")),
             ),
         // An existing object is changed, whatever the verb.
         Row::new(source, "PATCH", format!("{MAPS}/c?fieldManager=ann"))
@@ -331,7 +331,7 @@ async fn a_refused_creation_names_broken_bindings() {
     let outcome = ask(&server, "PATCH", &path, &headers, map("new").to_string()).await;
     assert_eq!(
         outcome.expect(403)["message"],
-        "configmaps \"new\" is forbidden: RBAC: clusterrole.rbac.authorization.k8s.io \"lost\" not found"
+        "configmaps \"new\" is forbidden: User \"ann\" cannot create resource \"configmaps\" in API group \"\" in the namespace \"default\": RBAC: clusterrole.rbac.authorization.k8s.io \"lost\" not found"
     );
 }
 
@@ -360,6 +360,7 @@ async fn writing_roles_and_bindings_needs_the_permissions_they_grant() {
     proxier["roleRef"]["name"] = json!("system:node-proxier");
     let bindings = format!("{RBAC}/namespaces/default/rolebindings");
     let create = rule(&["create"], group, &["roles"]);
+    let refused = refusal("ann", "create", (group, "roles"), ("default", "new"));
     let rows = vec![
         Row::new(source, "POST", roles.clone())
             .body(role.clone())
@@ -371,17 +372,13 @@ async fn writing_roles_and_bindings_needs_the_permissions_they_grant() {
             .code(201)
             .gate("update", group, "roles", ("default", "new"))
             .also(reads.clone(), 403, lacks.clone())
-            .also(
-                create.clone(),
-                403,
-                format!("roles.{group} \"new\" is forbidden: "),
-            ),
+            .also(create.clone(), 403, refused.clone()),
         Row::new(source, "PATCH", format!("{roles}/new?fieldManager=ann"))
             .apply(role.clone())
             .code(201)
             .gate("patch", group, "roles", ("default", "new"))
             .also(rule(&["escalate"], group, &["roles"]), 403, lacks)
-            .also(create, 403, format!("roles.{group} \"new\" is forbidden: ")),
+            .also(create, 403, refused),
         // Every user has the permissions of this role.
         Row::new(source, "POST", bindings.clone())
             .body(binding)

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::Server;
+use super::super::Server;
 
 fn claims(server: &Server) -> Value {
     let account = server.get("serviceaccounts", "bot").unwrap();
