@@ -46,11 +46,11 @@ pub fn objects() -> impl Iterator<Item = BootstrapObject> {
                 let subjects = std::iter::once(account.as_str());
                 binding_of_controller =
                     Some(binding_to(&whole, ("", "ClusterRole", &whole), subjects));
-                role("", &whole, words, rules.into())
+                role("", &whole, words, rules)
             }
             _ => {
                 let (namespace, name) = place(name);
-                role(namespace, name, words, rules.into())
+                role(namespace, name, words, rules)
             }
         })
     })

@@ -243,12 +243,12 @@ async fn served(server: &impl Transport, path: &str) {
         let conditions = crd["status"]["conditions"].as_array().into_iter().flatten();
         let mut established = conditions.filter(|one| one["type"] == "Established");
         let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
-        let object = versions.filter(|one| one["served"] == true).map(|one| {
+        let mut object = versions.filter(|one| one["served"] == true).map(|one| {
             let version = one["name"].as_str().unwrap_or_default();
             let group = crd["spec"]["group"].as_str().unwrap_or_default();
             json!({"apiVersion": format!("{group}/{version}"), "kind": crd["spec"]["names"]["kind"]})
         });
-        let object = object.last().unwrap_or_default();
+        let object = object.next_back().unwrap_or_default();
         if established.any(|one| one["status"] == "True")
             && collection(server, &object).await.is_some()
         {
