@@ -54,6 +54,7 @@ impl ObjectCheck {
     pub fn problems(&self, object: &Value) -> Vec<FieldError> {
         let mut object = object.clone();
         if let Some(schema) = self.resource.structural() {
+            schema.drop_nulls(&mut object);
             schema.apply_defaults(&mut object);
         }
         let (mut errors, mut warnings) = (Vec::new(), Vec::new());
@@ -135,6 +136,16 @@ mod tests {
             check.problems(&object)
         };
         assert_eq!(problems(json!({"hosts": ["a"], "other": 7})), []);
+        // A create removes a null that the schema does not allow.
+        let spec = json!({"type": "object", "properties": {"site": {"type": "string"}}});
+        let mut loose = definition("true");
+        loose["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec;
+        let object = json!({"apiVersion": "example.com/v1", "kind": "Site",
+            "metadata": {"name": "a"}, "spec": {"site": null}});
+        assert_eq!(
+            ObjectCheck::new(&loose, "v1").unwrap().problems(&object),
+            []
+        );
         let found = problems(json!({"hosts": ["a", 7]}));
         assert_eq!(found[0].field, "spec.hosts[1]");
         let found = problems(json!({"hosts": ["a", "b"]}));
