@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::equality::{among_them, equality, identity, same};
 use super::run::{Failure, Outcome, Run, key_text, maybe, select};
 use crate::cost::cost_range::{PER_CHARACTER, scaled};
+use crate::value::printing;
 use crate::value::{Key, Text, Value};
 
 /// Applies an operator. Returns `None` if `name` is not an operator.
@@ -245,29 +246,17 @@ fn contained<'a>(run: &mut Run<'a, '_>, one: &Value<'a>, of: &Value<'a>) -> Outc
 
 /// Returns an item of a list or a value of a map, by `_[_]` or `_[?_]`.
 pub(super) fn indexed<'a>(name: &str, of: &Value<'a>, index: &Value<'a>) -> Outcome<'a> {
-    match of {
-        of if name == "_[?_]" => {
-            let key = index.key().ok_or_else(Failure::overload)?;
-            maybe(of, &key)
+    match index.key() {
+        Some(key) if name == "_[?_]" => maybe(of, &key),
+        Some(key) => select(of, &key),
+        None if name == "_[?_]" => Err(Failure::overload()),
+        None => {
+            let index = printing::print(index).unwrap_or_default();
+            Err(Failure::Error(if of.is_list() {
+                format!("unsupported index value {index} in list")
+            } else {
+                format!("no such key: {index}")
+            }))
         }
-        Value::Optional(_) => {
-            let key = index.key().ok_or_else(Failure::overload)?;
-            maybe(of, &key)
-        }
-        list if list.is_list() => {
-            let Some(Key::Int(at)) = index.key() else {
-                return Err(Failure::of("unsupported index type"));
-            };
-            let found = usize::try_from(at).ok().and_then(|at| list.item(at));
-            match found {
-                Some(found) => Ok(found?),
-                None => Err(Failure::of(format!("index out of bounds: {at}"))),
-            }
-        }
-        map if map.is_map() => {
-            let key = index.key().ok_or_else(Failure::overload)?;
-            select(map, &key)
-        }
-        _ => Err(Failure::overload()),
     }
 }

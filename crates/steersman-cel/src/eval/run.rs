@@ -174,13 +174,13 @@ pub(crate) fn compile(text: &str, limit: usize) -> Result<Regex, String> {
     patterns::compile(text, limit).map_err(|why| format!("error parsing regexp: {why}"))
 }
 
-/// Returns whether a field exists.
+/// Returns whether a field exists. Values without fields have none.
 pub(crate) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
     match of {
         Value::Optional(None) => Ok(false),
         Value::Optional(Some(held)) => has(held, key),
-        map if map.is_map() => Ok(map.member(key).is_some()),
-        _ => Err(Failure::overload()),
+        list if list.is_list() => Ok(item(list, key)?.is_some()),
+        of => Ok(of.member(key).is_some()),
     }
 }
 
@@ -188,6 +188,8 @@ pub(crate) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
 pub(crate) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     match of {
         Value::Optional(_) => maybe(of, key),
+        list if list.is_list() => item(list, key)?
+            .ok_or_else(|| Failure::of(format!("index out of bounds: {}", key_text(key)))),
         of => match of.member(key) {
             Some(found) => Ok(found?),
             None => Err(Failure::of(format!("no such key: {}", key_text(key)))),
@@ -200,25 +202,35 @@ pub(crate) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
     match of {
         Value::Optional(None) => Ok(Value::NONE),
         Value::Optional(Some(held)) => maybe(held, key),
-        list if list.is_list() => {
-            let Key::Int(index) = key else {
-                return Err(Failure::overload());
-            };
-            let found = usize::try_from(*index)
-                .ok()
-                .and_then(|index| list.item(index));
-            Ok(found.transpose()?.map_or(Value::NONE, Value::some))
-        }
-        map if map.is_map() => {
-            let found = map.member(key).transpose()?;
+        list if list.is_list() => Ok(item(list, key)?.map_or(Value::NONE, Value::some)),
+        of => {
+            let found = of.member(key).transpose()?;
             Ok(match found {
                 None => Value::NONE,
                 Some(held @ Value::Optional(_)) => held,
                 Some(found) => Value::some(found),
             })
         }
-        _ => Ok(Value::NONE),
     }
+}
+
+/// Returns an item of a list, or `None` beyond its end.
+fn item<'a>(list: &Value<'a>, key: &Key) -> Result<Option<Value<'a>>, Failure> {
+    let index = match key {
+        Key::Int(index) => usize::try_from(*index).ok(),
+        Key::Uint(_) => None,
+        Key::Bool(_) | Key::Text(_) => {
+            let kind = if matches!(key, Key::Text(_)) {
+                "string"
+            } else {
+                "bool"
+            };
+            let why = format!("unsupported index type '{kind}' in list");
+            return Err(Failure::Error(why));
+        }
+    };
+    let found = index.and_then(|index| list.item(index));
+    Ok(found.transpose()?)
 }
 
 /// Returns a key as text for messages.

@@ -135,6 +135,11 @@ fn failures_have_the_messages_of_upstream() {
             "type conversion error from 'string' to 'int'",
         ),
         (
+            "dyn(self.l)['a'] == 1",
+            "unsupported index type 'string' in list",
+        ),
+        ("dyn(self.s)[0] == 1", "no such key: 0"),
+        (
             "optional.none().value() == 1",
             "optional.none() dereference",
         ),

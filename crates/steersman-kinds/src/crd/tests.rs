@@ -328,8 +328,8 @@ fn types_defaults_and_rules_of_a_schema_are_validated() {
     );
 }
 
-/// The errors are those of a kube-apiserver 1.36.2 for the same definitions. The first ones are of
-/// forms that projects ship, and have no error.
+/// The errors are those of the validation of Kubernetes 1.36.2 for the same definitions. The first ones
+/// are of forms that projects ship, and have no error.
 #[test]
 fn rules_of_a_schema_have_the_errors_and_limits_of_upstream() {
     let lines: Vec<&str> = include_str!("tests/rules.jsonl").lines().collect();

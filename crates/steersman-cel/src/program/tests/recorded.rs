@@ -1,4 +1,4 @@
-//! Tests of the types, estimates, costs and values that a kube-apiserver has for the same expressions.
+//! Tests of the types, estimates, costs and values that Kubernetes has for the same expressions.
 
 use std::sync::Arc;
 
