@@ -21,7 +21,7 @@ pub enum Reconciliation {
     Replace,
 }
 
-/// Compares a stored role or binding with that of the bootstrap policy.
+/// Compares a stored role or binding with that of the bootstrap policy (AUTH-11).
 pub fn reconcile(stored: &Value, policy: &Value) -> Reconciliation {
     if stored["metadata"]["annotations"][AUTO_UPDATE] == "false" {
         return Reconciliation::Keep;
@@ -161,6 +161,7 @@ mod tests {
         assert_eq!(none["rules"].as_array().unwrap().len(), 3);
     }
 
+    /// AUTH-11
     #[test]
     fn a_role_with_the_annotation_false_stays_as_it_is() {
         let policy = role(&json!([{"verbs": ["*"], "nonResourceURLs": ["*"]}]));

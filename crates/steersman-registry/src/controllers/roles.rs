@@ -51,10 +51,11 @@ impl Registry {
         let storage = cluster_roles();
         for _ in 0..ROUNDS {
             let all: Vec<Arc<Stored>> = self.store.list(&storage, None).cloned().collect();
+            let labels: Vec<Value> = all.iter().map(|role| labels_of(role)).collect();
             let mut changed = false;
             for role in all.iter().filter(|role| may_aggregate(role)) {
                 let stored = role.look();
-                let Some(rules) = aggregated(role, &stored, &all) else {
+                let Some(rules) = aggregated((role, &stored), &all, &labels) else {
                     continue;
                 };
                 let kept = stored["rules"].as_array();
@@ -85,12 +86,15 @@ fn may_aggregate(role: &Stored) -> bool {
 
 /// Collects the rules of a ClusterRole with an aggregation rule from all others, without
 /// duplicates; `None` for a role without an aggregation rule (`clusterroleaggregation`).
-fn aggregated(role: &Stored, value: &Value, all: &[Arc<Stored>]) -> Option<Vec<Value>> {
+fn aggregated(
+    (role, value): (&Stored, &Value),
+    all: &[Arc<Stored>],
+    labels: &[Value],
+) -> Option<Vec<Value>> {
     let selectors = value["aggregationRule"]["clusterRoleSelectors"].as_array()?;
-    let labels: Vec<Value> = all.iter().map(|other| labels_of(other)).collect();
     let mut rules: Vec<Value> = Vec::new();
     for selector in selectors {
-        let others = all.iter().zip(&labels);
+        let others = all.iter().zip(labels);
         for (other, labels) in others.filter(|(other, _)| other.name != role.name) {
             if !selects(selector, labels) {
                 continue;

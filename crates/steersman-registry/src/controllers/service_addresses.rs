@@ -44,7 +44,7 @@ impl Registry {
         }
     }
 
-    /// Creates or removes the IPAddress of an address of this network.
+    /// Creates or removes the IPAddress of an address of this network (SRV-IP-2).
     pub(crate) fn settle_address(&mut self, noted: &ServiceAddress, now: Timestamp) {
         let (address, namespace, name) = noted;
         let services = StorageKey::new("", "services");

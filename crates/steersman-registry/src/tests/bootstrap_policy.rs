@@ -44,6 +44,7 @@ fn a_start_writes_the_policy_of_the_cluster_and_of_its_namespaces() {
     );
 }
 
+/// AUTH-11
 #[test]
 fn a_later_start_adds_what_the_policy_lacks_and_changes_nothing_else() {
     let mut server = server();

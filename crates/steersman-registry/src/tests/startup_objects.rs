@@ -230,6 +230,7 @@ fn a_server_publishes_its_authorities_and_its_lease() {
     }
 }
 
+/// SRV-IP-2
 #[test]
 fn each_address_of_a_service_has_an_ip_address() {
     let mut server = with_network("10.0.0.0/28");
