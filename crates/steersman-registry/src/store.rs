@@ -19,6 +19,7 @@ mod protobuf_form;
 mod head;
 mod revision_text;
 mod draft;
+mod later_reads;
 mod decoded_window;
 mod decoded;
 mod object;

@@ -70,7 +70,7 @@ pub fn parse(body: &[u8]) -> Result<Value, String> {
 /// Returns the warning about the first duplicate key: its line and its name.
 pub fn twice(body: &[u8]) -> Option<String> {
     let document = first_document(body);
-    // Clients send JSON, whose parser is faster.
+    // Clients send JSON, and the parser of JSON is faster.
     if document.trim_ascii_start().starts_with(b"{") && duplicates::are_absent(document) {
         return None;
     }

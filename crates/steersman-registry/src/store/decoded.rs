@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use super::change_type::ChangeType;
-use super::decoded_window::ReadReporter;
+use super::later_reads::ReadReporter;
 use super::revision_text::{MANAGED, ManagedFields, RevisionText};
 
 /// An object that is decoded at its first use and stays decoded for the lifetime of this value.

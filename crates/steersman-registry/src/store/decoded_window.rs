@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use steersman_schema::resource::StorageKey;
 
-use super::revision_text::RevisionText;
+use super::later_reads::{LaterRead, LaterReads, ReadReporter};
 
 /// Bytes of JSON of the objects that stay decoded, which takes about ten times this memory. A client
 /// that writes an object often writes or reads it again soon.
@@ -38,27 +37,6 @@ pub(super) struct DecodedObject {
     pub(super) bytes: usize,
 }
 
-/// The reads that decoded an object after it had left the window.
-#[derive(Debug, Default)]
-struct LaterReads(Mutex<Vec<LaterRead>>);
-
-/// A read that decoded an object again.
-#[derive(Debug)]
-pub(super) struct LaterRead {
-    pub(super) storage: StorageKey,
-    pub(super) key: Arc<str>,
-    /// The revision that was decoded.
-    pub(super) text: Arc<RevisionText>,
-}
-
-/// Reports that an object of the store was decoded again, so that it enters the window again.
-#[derive(Debug)]
-pub(super) struct ReadReporter {
-    reads: Arc<LaterReads>,
-    storage: StorageKey,
-    key: Arc<str>,
-}
-
 impl DecodedWindow {
     /// Adds a decoded object as the newest one.
     pub(super) fn add(&mut self, object: DecodedObject) {
@@ -85,16 +63,12 @@ impl DecodedWindow {
 
     /// Returns a reporter for an object that is not decoded.
     pub(super) fn reporter(&self, storage: &StorageKey, key: &Arc<str>) -> ReadReporter {
-        ReadReporter {
-            reads: Arc::clone(&self.reads),
-            storage: storage.clone(),
-            key: Arc::clone(key),
-        }
+        ReadReporter::new(&self.reads, storage, key)
     }
 
     /// Takes the reads since the last call that decoded an object again.
     pub(super) fn take_reads(&self) -> Vec<LaterRead> {
-        std::mem::take(&mut *self.reads.0.lock())
+        self.reads.take()
     }
 
     /// Forgets all objects.
@@ -102,16 +76,5 @@ impl DecodedWindow {
         self.objects.clear();
         self.large.clear();
         self.bytes = 0;
-    }
-}
-
-impl ReadReporter {
-    /// Reports that this revision was decoded.
-    pub(super) fn report(&self, text: &Arc<RevisionText>) {
-        self.reads.0.lock().push(LaterRead {
-            storage: self.storage.clone(),
-            key: Arc::clone(&self.key),
-            text: Arc::clone(text),
-        });
     }
 }

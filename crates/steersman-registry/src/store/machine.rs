@@ -436,12 +436,11 @@ impl Store {
         self.held.push_back(held);
         self.held_bytes += held;
         if !change.deleted {
-            let bytes = change.new.bytes().len();
             self.window.add(DecodedObject {
                 storage,
                 key,
                 revision: change.revision,
-                bytes,
+                bytes: change.new.bytes().len(),
             });
             self.fold(UNFOLDED);
         }

@@ -11,9 +11,9 @@ use steersman_protobuf::EncodeError;
 
 use super::change_type::ChangeType;
 use super::decoded::Decoded;
-use super::decoded_window::ReadReporter;
 use super::draft::Draft;
 use super::head::{Field, Head};
+use super::later_reads::ReadReporter;
 use super::protobuf_form::ProtobufForm;
 use super::revision_text::{ManagedFields, RevisionText};
 

@@ -1,16 +1,17 @@
 //! `cargo xtask corpus`: sends the manifests of a folder to the embedded server, and compares the answers
 //! with a recording or with a second server.
 
+mod difference;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kube_client::config::Kubeconfig;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
 
+use self::difference::{Folder, Recorded, Report, compare, is_definition};
 use super::conformance::{configuration, run, say};
 use super::https::Remote;
 use super::ledger;
@@ -31,40 +32,6 @@ const MANAGER: &str = "corpus";
 const LOOKS: u32 = 100;
 /// Time between two of them.
 const BETWEEN: Duration = Duration::from_millis(100);
-
-/// A folder of manifests, which is one conversation with a server.
-#[derive(Debug)]
-struct Folder {
-    path: PathBuf,
-    /// The manifests by file name, with a number for the second and later documents of a file.
-    manifests: Vec<(String, Value)>,
-    recording: BTreeMap<String, Recorded>,
-}
-
-/// The answer to one manifest.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct Recorded {
-    status: u16,
-    /// The message of a refusal; empty if it is not compared.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    message: String,
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    warnings: String,
-    /// Parts of the object by JSON pointer, null for absent parts; the object without the metadata that
-    /// each server chooses has the pointer "".
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    object: BTreeMap<String, Value>,
-}
-
-/// A difference between two servers.
-#[derive(Debug, PartialEq)]
-struct Difference {
-    /// What kind of difference it is, for the table of the report.
-    class: String,
-    manifest: String,
-    what: String,
-}
 
 /// Reads all folders with manifests, the given one and those below it.
 fn folders(root: &Path) -> Result<Vec<Folder>, String> {
@@ -118,10 +85,6 @@ fn manifests(file: &Path) -> Result<Vec<(String, Value)>, String> {
         _ => (format!("{name}#{}", index + 1), object),
     });
     Ok(named.collect())
-}
-
-fn is_definition(object: &Value) -> bool {
-    object["kind"] == "CustomResourceDefinition"
 }
 
 /// Sends the manifests of a folder in their order.
@@ -271,134 +234,6 @@ fn comparable(mut object: Value) -> Value {
         }
     }
     object
-}
-
-/// Compares the answer of the embedded server with the expected one.
-fn compare(manifest: &str, object: &Value, want: &Recorded, got: &Recorded) -> Vec<Difference> {
-    let noun = if is_definition(object) {
-        "definition"
-    } else {
-        "object"
-    };
-    let difference = |class: String, what: String| Difference {
-        class,
-        manifest: manifest.to_owned(),
-        what,
-    };
-    if want.status != got.status {
-        let class = match (want.status < 300, got.status < 300) {
-            (true, false) => format!("{noun} refused here only"),
-            (false, true) => format!("{noun} accepted here only"),
-            _ => format!("{noun} answered with another status"),
-        };
-        let shown = |one: &Recorded| format!("{} {}", one.status, one.message);
-        let what = format!("expected {}\n    got {}", shown(want), shown(got));
-        return vec![difference(class, what)];
-    }
-    let mut found = Vec::new();
-    let mut texts = |class: &str, want: &str, got: &str| {
-        if want != got {
-            let what = format!("expected {want}\n    got {got}");
-            found.push(difference(format!("{noun}: {class}"), what));
-        }
-    };
-    if !want.message.is_empty() {
-        texts("message", &want.message, &got.message);
-    }
-    texts("warnings", &want.warnings, &got.warnings);
-    let whole = got.object.get("").cloned().unwrap_or_default();
-    for (pointer, want) in &want.object {
-        let part = whole.pointer(pointer).cloned().unwrap_or_default();
-        for at in differing(want, &part, pointer) {
-            let show = |one: &Value, from: &str| {
-                let value = at.strip_prefix(from).and_then(|rest| one.pointer(rest));
-                value.map_or_else(|| "absent".to_owned(), Value::to_string)
-            };
-            let (want, got) = (show(want, pointer), show(&part, pointer));
-            let class = format!(
-                "{noun}: {}",
-                at.split('/').take(3).collect::<Vec<_>>().join("/")
-            );
-            found.push(difference(
-                class,
-                format!("{at}: expected {want}\n    got {got}"),
-            ));
-        }
-    }
-    found
-}
-
-/// Returns the pointers of the smallest parts that differ.
-fn differing(want: &Value, got: &Value, at: &str) -> Vec<String> {
-    match (want, got) {
-        (Value::Object(left), Value::Object(right)) => {
-            let names: BTreeSet<_> = left.keys().chain(right.keys()).collect();
-            let below = names.into_iter().flat_map(|name| {
-                let path = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
-                match (left.get(name), right.get(name)) {
-                    (Some(left), Some(right)) => differing(left, right, &path),
-                    _ => vec![path],
-                }
-            });
-            below.collect()
-        }
-        _ if want == got => Vec::new(),
-        _ => vec![at.to_owned()],
-    }
-}
-
-/// The report: each difference, and the number of differences by class.
-#[derive(Debug, Default)]
-struct Report {
-    sent: usize,
-    unknown: usize,
-    classes: BTreeMap<String, usize>,
-    /// The manifests that were answered differently, by folder and file.
-    differ: BTreeSet<String>,
-    text: String,
-}
-
-impl Report {
-    fn add(
-        &mut self,
-        folder: &Folder,
-        want: &BTreeMap<String, Recorded>,
-        got: &BTreeMap<String, Recorded>,
-    ) {
-        for (name, object) in &folder.manifests {
-            self.sent += 1;
-            let (Some(want), Some(got)) = (want.get(name), got.get(name)) else {
-                self.unknown += 1;
-                continue;
-            };
-            for one in compare(name, object, want, got) {
-                let place = folder.path.join(&one.manifest);
-                let short = folder.path.file_name().unwrap_or_default();
-                let short = format!("{}/{}", short.to_string_lossy(), one.manifest);
-                self.differ.insert(short);
-                let _ = writeln!(
-                    self.text,
-                    "{}: {}\n    {}",
-                    place.display(),
-                    one.class,
-                    one.what
-                );
-                *self.classes.entry(one.class).or_default() += 1;
-            }
-        }
-    }
-
-    fn summary(&self) -> String {
-        let mut out = format!("{}{} manifests were sent", self.text, self.sent);
-        if self.unknown > 0 {
-            let _ = write!(out, ", {} without a recorded answer", self.unknown);
-        }
-        out.push('\n');
-        for (class, count) in &self.classes {
-            let _ = writeln!(out, "{count:6}  {class}");
-        }
-        out
-    }
 }
 
 /// Sends the manifests to embedded servers, one for each folder.
