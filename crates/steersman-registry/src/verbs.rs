@@ -1,9 +1,9 @@
 //! Room: the verbs: get, list, watch, create, update, patch, apply, delete, and acts on Pods.
 
 mod read;
+pub(crate) mod deletion;
 pub(crate) mod create;
 mod waiting;
-pub(crate) mod deletion;
 mod delete;
 pub(crate) mod pods;
 pub(crate) mod acts;

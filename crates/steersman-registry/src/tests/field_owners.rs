@@ -8,6 +8,8 @@ use super::{Server, deployment};
 use crate::store::Stored;
 use crate::{PatchKind, Subresource, Target, WatchEvent, WatchOptions, WriteOptions};
 
+mod client_side_apply;
+
 fn by(manager: &str) -> WriteOptions {
     WriteOptions {
         field_manager: Some(manager.to_owned()),

@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod stored_forms;
+
 #[test]
 fn a_status_that_does_not_add_up_is_refused() {
     let mut server = Server::new();

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Done, Server, refused};
+use super::super::{Done, Server, refused};
 use crate::{PatchKind, Subresource, Target, WriteOptions};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
