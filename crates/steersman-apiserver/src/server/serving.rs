@@ -125,7 +125,6 @@ impl Serving {
             tasks: tasks.clone(),
             accepted: Arc::clone(&accepted),
         };
-        tasks.spawn(accepting.run());
         let now = server.now();
         server.context.with_registry(|registry| {
             let clients = server.pem.clients.as_deref();
@@ -133,6 +132,8 @@ impl Serving {
         });
         let token = server.admin_token.as_deref().map(str::to_owned);
         let token = server.add_known_token(token.unwrap_or_else(secret), User::admin(), false);
+        // Connections may have waited for this: from the first request on, the token is known.
+        tasks.spawn(accepting.run());
         Ok(Self {
             server,
             address,
