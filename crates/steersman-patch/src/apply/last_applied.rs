@@ -23,7 +23,7 @@ const KUBECTL: &str = "kubectl";
 /// The maximum size of all annotations of an object, in bytes.
 const MOST_ANNOTATIONS: usize = 256 * 1024;
 
-/// Applies a configuration like [`apply`]. The manager `kubectl` takes over a field in conflict that
+/// Applies a configuration like `apply`. The manager `kubectl` takes over a field in conflict that
 /// has the value of the configuration in the annotation, because client-side apply wrote that value.
 ///
 /// # Errors
