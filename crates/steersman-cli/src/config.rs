@@ -14,6 +14,7 @@ use steersman_manager::{Manager, ManagerBuilder, MetricsServer};
 use steersman_serve::{ListenAddress, TlsOptions, TokenFile};
 use steersman_webhook::WebhookServer;
 
+use crate::console::Console;
 use crate::controller_setting::{Backoff, NamedSetting, by_controller};
 use crate::error::ConfigError;
 use crate::file::{FileContent, read_log_format, read_operator, read_settings};
@@ -179,6 +180,12 @@ impl<T> Config<T> {
     #[must_use]
     pub fn log_format(&self) -> LogFormat {
         self.flags.log_format.unwrap_or_default()
+    }
+
+    /// Returns the console for the texts of the program, in the form of the log.
+    #[must_use]
+    pub fn console(&self) -> Console {
+        Console::new(self.log_format())
     }
 
     /// Returns options of a cache of the namespaces to watch. A program with options of its own begins with them,

@@ -24,8 +24,9 @@ thread_local! {
 
 /// The target of the lines about panics.
 const PANIC: &str = "panic";
-/// The target of the line about the error that ends the process. Its `logger` is the name of the program.
-const LAST_ERROR: &str = "program";
+/// The target of the lines of the program itself: its texts, and the error that ends the process. Their `logger` is the
+/// name of the program.
+const PROGRAM: &str = "program";
 
 /// A layer that writes each event as one line.
 pub(crate) struct JsonLog<W> {
@@ -112,11 +113,16 @@ fn log_panic(panic: &PanicHookInfo<'_>) {
     say_or_write(say, PANIC, "a thread panicked", &pairs);
 }
 
+/// Returns the line of a text of the program, with a line feed.
+pub(crate) fn text_line(text: &str) -> String {
+    line(&head(Level::INFO, PROGRAM), &[], &LineFields::of(text, &[]))
+}
+
 /// Writes the error that ends the process.
 pub(crate) fn log_last_error(error: &str) {
-    let say = || tracing::error!(target: LAST_ERROR, error, "the program ends with an error");
+    let say = || tracing::error!(target: PROGRAM, error, "the program ends with an error");
     let message = "the program ends with an error";
-    say_or_write(say, LAST_ERROR, message, &[("error", error)]);
+    say_or_write(say, PROGRAM, message, &[("error", error)]);
 }
 
 /// LOG-2: logs an event, which has the fields of its spans. If no line was written (before the log is set up, or because
@@ -139,23 +145,19 @@ fn say_or_write(say: impl FnOnce(), target: &str, message: &str, fields: &[(&'st
 
 /// Returns the name of the program's file, without its extension.
 fn program() -> &'static str {
-    static PROGRAM: LazyLock<String> = LazyLock::new(|| {
+    static NAME: LazyLock<String> = LazyLock::new(|| {
         let program = std::env::args_os().next();
         let program = program.as_deref().map(Path::new).and_then(Path::file_stem);
         program.map_or_else(
-            || LAST_ERROR.to_owned(),
+            || PROGRAM.to_owned(),
             |name| name.to_string_lossy().into_owned(),
         )
     });
-    &PROGRAM
+    &NAME
 }
 
 fn head(level: Level, target: &str) -> LineHead<'_> {
-    let target = if target == LAST_ERROR {
-        program()
-    } else {
-        target
-    };
+    let target = if target == PROGRAM { program() } else { target };
     LineHead {
         level: match level {
             Level::ERROR => "error",

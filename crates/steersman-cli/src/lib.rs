@@ -28,6 +28,7 @@
 //! - `flags` are the flags, `kubebuilder` those of kubebuilder with another name or form, and `layer` reads variables and files with their parsers.
 //! - `file` reads the file.
 //! - `json_line` makes a flat JSON object of an event and its spans, and `json_log` writes it.
+//! - [`console`] has [`Console`], which prints the texts of a program.
 //! - [`log`] has [`LogLevel`].
 //! - `level_route` shows and changes the level over HTTP.
 //! - [`config`] has [`Config`], and [`args`] the command line.
@@ -46,6 +47,7 @@ mod layer;
 mod file;
 mod json_line;
 mod json_log;
+pub mod console;
 pub mod log;
 mod level_route;
 pub mod config;
@@ -55,6 +57,7 @@ pub mod program;
 
 pub use args::{Args, NoSettings, OperatorArgs};
 pub use config::Config;
+pub use console::Console;
 pub use controller_setting::CONTROLLER_KEYS;
 pub use description::Description;
 pub use error::{ConfigError, ProgramError, SettingSource};

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use steersman::Connection;
-use steersman::cli::Config;
+use steersman::cli::{Config, Console};
 use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::apiserver::{ApiServer, Serving};
 
-use crate::narrator::{Clock, say};
+use crate::narrator::Clock;
 use crate::{BoxError, Settings};
 
 /// The time that the Pod of a Job runs on the embedded API server.
@@ -41,7 +41,9 @@ pub async fn configured(config: &Config<Settings>) -> Result<Cluster, BoxError> 
     match config.connect().await {
         Ok(connection) => {
             let endpoint = connection.endpoint();
-            say(format_args!("using the cluster at {endpoint}"));
+            config
+                .console()
+                .say(format_args!("using the cluster at {endpoint}"));
             Ok(Cluster {
                 connection,
                 embedded: None,
@@ -60,14 +62,14 @@ pub async fn configured(config: &Config<Settings>) -> Result<Cluster, BoxError> 
 /// # Errors
 ///
 /// An error if the server cannot listen, or the file cannot be written.
-pub async fn embedded(kubeconfig: Option<&Path>) -> Result<Cluster, BoxError> {
+pub async fn embedded(kubeconfig: Option<&Path>, console: Console) -> Result<Cluster, BoxError> {
     let speed = Speed::brisk().complete(RUN_TIME);
     let played = Played::everything().speed(speed);
     let server = ApiServer::builder().play(played).build();
     let connection = Connection::in_process(server.service(), "default");
     let serving = match kubeconfig {
         None => {
-            say(
+            console.say(
                 "started an API server in this process; its clock skips the time in which nothing happens",
             );
             None
@@ -75,10 +77,10 @@ pub async fn embedded(kubeconfig: Option<&Path>) -> Result<Cluster, BoxError> {
         Some(path) => {
             let serving = server.serve("127.0.0.1:0").await?;
             serving.write_kubeconfig(path)?;
-            say(format_args!("started an API server at {}", serving.url()));
+            console.say(format_args!("started an API server at {}", serving.url()));
             let file = path.display();
-            say("in another terminal:");
-            say(format_args!(
+            console.say("in another terminal:");
+            console.say(format_args!(
                 "  kubectl --kubeconfig {file} get cronjobs.batch.example.com,jobs -w"
             ));
             Some((serving, path.to_owned()))

@@ -1,14 +1,15 @@
 //! The operator's binary: finds a cluster or starts an API server, and runs the operator.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Parser;
 use cronjob_operator::cluster::{self, Cluster};
-use cronjob_operator::narrator::{Narrator, say};
+use cronjob_operator::narrator::Narrator;
 use cronjob_operator::{BoxError, Settings, controller, once, setup};
-use steersman::cli::OperatorArgs;
+use steersman::cli::{Console, OperatorArgs};
 use steersman::shutdown_signal;
 use tokio::runtime::{Builder, Runtime};
 
@@ -60,18 +61,19 @@ fn runtime(is_paused: bool) -> std::io::Result<Runtime> {
 async fn run(args: &Args) -> Result<(), BoxError> {
     args.operator.init_logging()?;
     if args.setup.print_crd {
-        say(setup::definition()?);
+        writeln!(std::io::stdout(), "{}", setup::definition()?)?;
         return Ok(());
     }
     let config = args.operator.config()?.version(env!("CARGO_PKG_VERSION"));
+    let console = config.console();
     let cluster = if args.embedded {
         let file = Some(args.write_kubeconfig.as_path()).filter(|_| !args.once);
-        cluster::embedded(file).await?
+        cluster::embedded(file, console).await?
     } else {
         cluster::configured(&config).await?
     };
     let builder = config.manager_over(cluster.connection.clone(), "cronjob-operator");
-    let ended = operate(args, builder, &cluster).await;
+    let ended = operate(args, builder, &cluster, console).await;
     if let Some(embedded) = cluster.embedded {
         // After a failure as well: otherwise the kubeconfig would stay and name a closed port.
         embedded.stop().await;
@@ -84,13 +86,14 @@ async fn operate(
     args: &Args,
     builder: steersman::manager::ManagerBuilder,
     cluster: &Cluster,
+    console: Console,
 ) -> Result<(), BoxError> {
     let clock = cluster.clock();
     let of_manager = Arc::clone(&clock);
     let manager = builder.clock(move || of_manager()).build()?;
-    setup::prepare(args.setup, manager.client(), args.embedded).await?;
+    setup::prepare(args.setup, manager.client(), args.embedded, console).await?;
     controller::declare(&manager)?;
-    let narrator = tokio::spawn(Narrator::listen(&manager, &clock)?.narrate());
+    let narrator = tokio::spawn(Narrator::listen(&manager, &clock)?.narrate(console));
     match args.once {
         true => once::run(&manager, args.completed).await?,
         false => manager.start(shutdown_signal()).await?,

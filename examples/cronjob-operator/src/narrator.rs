@@ -1,12 +1,11 @@
 //! Driver: prints what happens to CronJobs and their Jobs.
 
-use std::fmt::Display;
-use std::io::Write as _;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use steersman::Manager;
 use steersman::cache::Cache;
+use steersman::cli::Console;
 use steersman::informer::{Delivery, Event, Origin};
 use steersman::k8s_openapi::api::batch::v1::Job;
 use steersman::object::{Object as _, TypedObject};
@@ -46,16 +45,11 @@ impl Narrator {
     /// # Cancel safety
     ///
     /// Cancel safe: a dropped future has printed whole lines.
-    pub async fn narrate(mut self) {
+    pub async fn narrate(mut self, console: Console) {
         while let Some(line) = self.lines.recv().await {
-            say(line);
+            console.say(line);
         }
     }
-}
-
-/// Prints a line for the user. A closed standard output is no error.
-pub fn say(line: impl Display) {
-    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Sends the lines about a kind, each with the time of day of its event.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use steersman::cli::Console;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::Object as _;
 use steersman::{Client, ObjectKey, Selection, client};
 use thiserror::Error;
 
 use crate::cron_job::CronJob;
-use crate::narrator::say;
 
 /// How long the server may take to serve the kind after its definition was installed.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -70,16 +70,17 @@ pub async fn prepare(
     args: SetupArgs,
     client: &Client,
     is_embedded: bool,
+    console: Console,
 ) -> Result<(), SetupError> {
     if args.install || is_embedded {
         client.install(&CronJob::crd(), PATIENCE).await?;
-        say("the definition cronjobs.batch.example.com is installed");
+        console.say("the definition cronjobs.batch.example.com is installed");
     } else {
         check(client).await?;
     }
     if args.sample || is_embedded {
         let key = sample(client).await?;
-        say(format_args!("the sample CronJob {key} is there"));
+        console.say(format_args!("the sample CronJob {key} is there"));
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Driver: a run of the operator on an embedded API server, beside a service on a free port.
 
-use std::io::Write;
+use std::fmt::Display;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -21,19 +21,21 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const DATABASES: &str = "databases.db.example.com";
 const EXTERNAL: &str = "default.orders";
 
-/// Runs the operator, and changes the object and the service. Writes one line per step to `out`.
+/// Runs the operator, and changes the object and the service. Passes one text per step to `say`.
 ///
 /// # Errors
 ///
 /// If a step does not have its effect in time.
-pub async fn run(out: &mut (impl Write + Send)) -> Result<(), BoxError> {
+pub async fn run(say: impl Fn(&dyn Display)) -> Result<(), BoxError> {
     let server = ApiServer::new();
     server
         .install_crd(serde_json::to_value(Database::crd())?)
         .map_err(refused)?;
     let service = DatabaseService::new();
     let address = service.serve().await?;
-    writeln!(out, "a database service listens at http://{address}")?;
+    say(&format_args!(
+        "a database service listens at http://{address}"
+    ));
     let manager = Manager::builder(Connection::in_process(server.service(), "default"))
         .cache(controller::cache(CacheOptions::new()))
         .build()?;
@@ -45,16 +47,15 @@ pub async fn run(out: &mut (impl Write + Send)) -> Result<(), BoxError> {
     server.create(orders()).map_err(refused)?;
     has(&service, Some(10)).await?;
     let password = password(&server, None).await?;
-    writeln!(
-        out,
+    say(&format_args!(
         "the database {EXTERNAL} exists, and a Secret has its credentials"
-    )?;
+    ));
 
     let patch = json!({"spec": {"connections": 20}});
     let patched = server.merge_patch(DATABASES, "default", "orders", &patch);
     patched.map_err(refused)?;
     has(&service, Some(20)).await?;
-    writeln!(out, "a change of the spec reached the service")?;
+    say(&"a change of the spec reached the service");
 
     let fewer = Settings {
         owner: "ann".to_owned(),
@@ -63,24 +64,18 @@ pub async fn run(out: &mut (impl Write + Send)) -> Result<(), BoxError> {
     let body = serde_json::to_vec(&fewer)?;
     service.with(|records| records.respond(&http::Method::PUT, &path(), &body));
     has(&service, Some(20)).await?;
-    writeln!(
-        out,
-        "a change at the service was seen by polling, and corrected"
-    )?;
+    say(&"a change at the service was seen by polling, and corrected");
 
     service.with(|records| records.respond(&http::Method::DELETE, &path(), &[]));
     has(&service, Some(20)).await?;
     self::password(&server, Some(&password)).await?;
-    writeln!(
-        out,
-        "a database that was lost was created anew, with new credentials"
-    )?;
+    say(&"a database that was lost was created anew, with new credentials");
 
     server
         .delete(DATABASES, "default", "orders")
         .map_err(refused)?;
     has(&service, None).await?;
-    writeln!(out, "the object was deleted, and the database with it")?;
+    say(&"the object was deleted, and the database with it");
 
     stop.cancel();
     running.await??;
@@ -121,6 +116,6 @@ fn path() -> String {
     format!("/databases/{EXTERNAL}")
 }
 
-fn refused(status: impl std::fmt::Display) -> BoxError {
+fn refused(status: impl Display) -> BoxError {
     status.to_string().into()
 }

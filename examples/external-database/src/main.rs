@@ -41,7 +41,8 @@ async fn main() -> ExitCode {
 
 async fn run(program: &Program) -> Result<(), BoxError> {
     if program.once {
-        return demo::run(&mut std::io::stdout()).await;
+        let console = program.operator.config()?.console();
+        return demo::run(|step| console.say(step)).await;
     }
     if program.print_crd {
         let definition = serde_saphyr::to_string(&Database::crd())?;

@@ -1,6 +1,6 @@
 //! Driver: a run of the operator on an embedded API server.
 
-use std::io::Write;
+use std::fmt::Display;
 
 use serde_json::{Value, json};
 use steersman::manager::Shutdown;
@@ -14,12 +14,12 @@ use crate::{BoxError, controller};
 /// The data of the sample, in base64, before and after its change.
 const VALUES: [&str; 2] = ["Zmlyc3Q=", "c2Vjb25k"];
 
-/// Runs the operator and changes a source, a copy and a namespace. Writes one line per step to `out`.
+/// Runs the operator and changes a source, a copy and a namespace. Passes one text per step to `say`.
 ///
 /// # Errors
 ///
 /// If a step does not have its effect in time.
-pub async fn run(out: &mut (impl Write + Send), server: &ApiServer) -> Result<(), BoxError> {
+pub async fn run(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), BoxError> {
     let connection = Connection::in_process(server.service(), "default");
     let manager = Manager::builder(connection)
         .cache(controller::cache(CacheOptions::new()))
@@ -32,34 +32,31 @@ pub async fn run(out: &mut (impl Write + Send), server: &ApiServer) -> Result<()
     create(server, namespace("private", "false"))?;
     create(server, source("shop,private,later"))?;
     holds(server, "shop", Some(VALUES[0])).await?;
-    writeln!(out, "the Secret default/token has a copy in shop")?;
+    say(&"the Secret default/token has a copy in shop");
 
     patch(server, "default", &json!({"data": {"key": VALUES[1]}}))?;
     holds(server, "shop", Some(VALUES[1])).await?;
-    writeln!(out, "a change of the source reached the copy")?;
+    say(&"a change of the source reached the copy");
 
     patch(server, "shop", &json!({"data": {"key": VALUES[0]}}))?;
     holds(server, "shop", Some(VALUES[1])).await?;
-    writeln!(out, "a change of the copy was corrected")?;
+    say(&"a change of the copy was corrected");
 
     create(server, namespace("later", "true"))?;
     holds(server, "later", Some(VALUES[1])).await?;
-    writeln!(out, "the new namespace later got a copy")?;
+    say(&"the new namespace later got a copy");
 
     let only_later = json!({"metadata": {"annotations": {NAMESPACES: "later"}}});
     patch(server, "default", &only_later)?;
     holds(server, "shop", None).await?;
-    writeln!(
-        out,
-        "the source does not name shop any more, and its copy was deleted"
-    )?;
+    say(&"the source does not name shop any more, and its copy was deleted");
 
     server
         .delete("secrets", "default", "token")
         .map_err(refused)?;
     holds(server, "later", None).await?;
     holds(server, "private", None).await?;
-    writeln!(out, "the source was deleted, and so was its last copy")?;
+    say(&"the source was deleted, and so was its last copy");
 
     stop.cancel();
     running.await??;
@@ -107,6 +104,6 @@ fn source(namespaces: &str) -> Value {
     })
 }
 
-fn refused(status: impl std::fmt::Display) -> BoxError {
+fn refused(status: impl Display) -> BoxError {
     status.to_string().into()
 }

@@ -31,7 +31,8 @@ fn run(program: &Program) -> Result<(), BoxError> {
         let mut runtime = Builder::new_current_thread();
         let runtime = runtime.enable_all().start_paused(true).build()?;
         let server = ApiServer::new();
-        return runtime.block_on(demo::run(&mut std::io::stdout(), &server));
+        let console = program.operator.config()?.console();
+        return runtime.block_on(demo::run(|step| console.say(step), &server));
     }
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(operate(&program.operator))

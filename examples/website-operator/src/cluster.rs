@@ -4,11 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use steersman::Connection;
-use steersman::cli::Config;
+use steersman::cli::{Config, Console};
 use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::apiserver::{ApiServer, Serving};
 
-use crate::narrator::say;
 use crate::webhooks::{NAME, Webhooks};
 use crate::{BoxError, Settings};
 
@@ -49,19 +48,20 @@ pub async fn find(
     is_embedded: bool,
     kubeconfig: Option<&Path>,
 ) -> Result<(Connection, Option<Embedded>), BoxError> {
+    let console = config.console();
     if is_embedded {
-        return embedded("", kubeconfig).await;
+        return embedded(console, "", kubeconfig).await;
     }
     match config.connect().await {
         Ok(connection) => {
-            say(format_args!(
+            console.say(format_args!(
                 "using the cluster at {}",
                 connection.endpoint()
             ));
             Ok((connection, None))
         }
         Err(error) if error.is_no_config() => {
-            embedded("no cluster is configured: ", kubeconfig).await
+            embedded(console, "no cluster is configured: ", kubeconfig).await
         }
         Err(error) => Err(error.into()),
     }
@@ -69,6 +69,7 @@ pub async fn find(
 
 /// Starts the server, and says so after the reason for it.
 async fn embedded(
+    console: Console,
     reason: &str,
     kubeconfig: Option<&Path>,
 ) -> Result<(Connection, Option<Embedded>), BoxError> {
@@ -76,17 +77,17 @@ async fn embedded(
     let server = ApiServer::builder().play(played).build();
     let serving = server.serve("127.0.0.1:0").await?;
     let url = serving.url();
-    say(format_args!("{reason}started an API server at {url}"));
+    console.say(format_args!("{reason}started an API server at {url}"));
     let connection = Connection::in_process(server.service(), "default");
     if let Some(path) = kubeconfig {
         serving.write_kubeconfig(path)?;
         let file = path.display();
-        say("in another terminal:");
-        say(format_args!("  kubectl --kubeconfig {file} get websites"));
-        say(format_args!(
+        console.say("in another terminal:");
+        console.say(format_args!("  kubectl --kubeconfig {file} get websites"));
+        console.say(format_args!(
             "  kubectl --kubeconfig {file} scale website hello --replicas 3"
         ));
-        say(format_args!("  kubectl --kubeconfig {file} get pods -w"));
+        console.say(format_args!("  kubectl --kubeconfig {file} get pods -w"));
     }
     let embedded = Embedded {
         server,

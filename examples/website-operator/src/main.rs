@@ -1,5 +1,6 @@
 //! The operator's binary: finds a cluster or starts an API server, and runs the operator.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -7,7 +8,7 @@ use steersman::cli::Config;
 use steersman::{Connection, shutdown_signal};
 use website_operator::args::Args;
 use website_operator::cluster::{self, Embedded};
-use website_operator::narrator::{Narrator, say};
+use website_operator::narrator::Narrator;
 use website_operator::setup::{self, Setup, SetupError};
 use website_operator::webhooks::{NAME, Webhooks};
 use website_operator::{BoxError, Settings, controller, once};
@@ -21,7 +22,7 @@ async fn main() -> ExitCode {
 async fn run(args: &Args) -> Result<(), BoxError> {
     args.operator.init_logging()?;
     if args.setup.print_crd {
-        say(setup::definition()?);
+        writeln!(std::io::stdout(), "{}", setup::definition()?)?;
         return Ok(());
     }
     let config = args.operator.config()?.version(env!("CARGO_PKG_VERSION"));
@@ -66,9 +67,10 @@ async fn operate(
         has_sample,
         must_be_served: args.once,
         webhooks,
+        console: config.console(),
     };
     setup.run(manager.client(), config.namespaces()).await?;
-    let narrator = tokio::spawn(Narrator::listen(&manager)?.narrate());
+    let narrator = tokio::spawn(Narrator::listen(&manager)?.narrate(config.console()));
     match args.once {
         true => once::run(&manager).await?,
         false => manager.start(shutdown_signal()).await?,

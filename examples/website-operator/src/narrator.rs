@@ -1,10 +1,10 @@
 //! Driver: prints what happens to websites and their children.
 
-use std::fmt::{Display, Write as _};
-use std::io::Write as _;
+use std::fmt::Write as _;
 
 use steersman::Manager;
 use steersman::cache::Cache;
+use steersman::cli::Console;
 use steersman::informer::{Delivery, Event, Origin};
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{Pod, Service};
@@ -45,11 +45,11 @@ impl Narrator {
     /// # Cancel safety
     ///
     /// Cancel safe: a dropped future has printed whole lines.
-    pub async fn narrate(mut self) {
+    pub async fn narrate(mut self, console: Console) {
         let start = Instant::now();
         while let Some(line) = self.next().await {
             let time = start.elapsed().as_secs_f64();
-            say(format_args!("{time:7.2}s  {line}"));
+            console.say(format_args!("{time:7.2}s  {line}"));
         }
     }
 
@@ -61,11 +61,6 @@ impl Narrator {
     pub async fn next(&mut self) -> Option<String> {
         self.lines.recv().await
     }
-}
-
-/// Prints a line for the user. A closed standard output is no error.
-pub fn say(line: impl Display) {
-    let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Sends the lines about a kind, from each of its informers: there is one per namespace of --namespace.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use steersman::cli::Console;
 use steersman::definitions::{Definition, Definitions};
 use steersman::k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
@@ -13,7 +14,6 @@ use steersman::object::{Object as _, TypedObject, WholeObject};
 use steersman::{Client, ObjectKey, Selection};
 use thiserror::Error;
 
-use crate::narrator::say;
 use crate::webhooks::{NAME, Webhooks};
 use crate::website::{self, Website};
 
@@ -71,6 +71,8 @@ pub struct Setup {
     pub must_be_served: bool,
     /// The webhooks of this program, if it has them.
     pub webhooks: Option<Webhooks>,
+    /// Where each step is told.
+    pub console: Console,
 }
 
 /// Returns the definition as YAML, with the conversion webhook of `manifests/webhooks.yaml`.
@@ -105,13 +107,15 @@ impl Setup {
     pub async fn run(&self, client: &Client, namespaces: &[String]) -> Result<(), SetupError> {
         if self.installs_now {
             install(client, self.webhooks.as_ref()).await?;
-            say("the definition websites.web.example.com is installed");
+            self.console
+                .say("the definition websites.web.example.com is installed");
         } else if self.must_be_served {
             check(client, namespaces).await?;
         }
         if self.has_sample {
             let key = sample(client).await?;
-            say(format_args!("the sample Website {key} is there"));
+            self.console
+                .say(format_args!("the sample Website {key} is there"));
         }
         if let Some(webhooks) = self.webhooks.as_ref().filter(|_| self.installs_now) {
             configure(client, webhooks).await?;

@@ -2,6 +2,7 @@
 
 use std::process::{Output, Stdio};
 
+use steersman_testenv::json_lines;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -35,6 +36,22 @@ async fn once_completes_jobs_on_the_embedded_server() {
     // The history has two Jobs.
     assert!(said.contains(" is gone"), "{said}");
     assert_eq!(text(&output.stderr), "", "a quiet run logs nothing");
+}
+
+/// LOG-3.
+#[tokio::test]
+async fn the_program_tells_its_user_in_the_form_of_the_log() {
+    let output = run(&["--once", "--embedded", "--log-format=json"]).await;
+    let said = json_lines(&text(&output.stdout)).unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let texts = || said.iter().filter_map(|line| line["msg"].as_str());
+    assert_eq!(
+        texts()
+            .filter(|text| text.ends_with(" was created"))
+            .count(),
+        4,
+        "{said:?}"
+    );
 }
 
 #[tokio::test]

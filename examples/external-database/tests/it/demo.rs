@@ -2,15 +2,30 @@
 
 use std::process::Stdio;
 
+use steersman_testenv::json_lines;
 use tempfile::TempDir;
 use tokio::process::Command;
 
 #[tokio::test]
 async fn once_shows_the_demo_and_ends() {
+    let said = demo_with(&[]).await;
+    assert_eq!(said.lines().count(), 6, "{said}");
+    assert!(said.contains("and the database with it"), "{said}");
+}
+
+#[tokio::test]
+async fn the_demo_is_told_in_the_form_of_the_log() {
+    let said = json_lines(&demo_with(&["--log-format=json"]).await).unwrap();
+    assert_eq!(said.len(), 6, "{said:?}");
+}
+
+/// Returns what the program prints about its demonstration.
+async fn demo_with(arguments: &[&str]) -> String {
     let home = TempDir::new().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_external-database"));
     command
         .arg("--once")
+        .args(arguments)
         .env_clear()
         .env("HOME", home.path())
         .current_dir(home.path())
@@ -22,6 +37,5 @@ async fn once_shows_the_demo_and_ends() {
         String::from_utf8_lossy(&output.stderr),
     );
     assert!(output.status.success(), "{said}{log}");
-    assert_eq!(said.lines().count(), 6, "{said}");
-    assert!(said.contains("and the database with it"), "{said}");
+    said.into_owned()
 }

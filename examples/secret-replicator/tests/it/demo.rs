@@ -1,26 +1,46 @@
 //! The demonstration, and the program that shows it.
 
+use std::fmt::Display;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use secret_replicator::{BoxError, demo};
 use steersman_testenv::apiserver::ApiServer;
+use steersman_testenv::json_lines;
 use tempfile::TempDir;
 use tokio::process::Command;
 
 #[tokio::test(start_paused = true)]
 async fn every_step_of_the_demo_has_its_effect() -> Result<(), BoxError> {
-    let mut out = Vec::new();
-    demo::run(&mut out, &ApiServer::new()).await?;
-    assert_eq!(String::from_utf8(out)?.lines().count(), 6);
+    let steps = AtomicUsize::new(0);
+    let count = |_: &dyn Display| {
+        steps.fetch_add(1, Ordering::Relaxed);
+    };
+    demo::run(count, &ApiServer::new()).await?;
+    assert_eq!(steps.into_inner(), 6);
     Ok(())
 }
 
 #[tokio::test]
 async fn once_shows_the_demo_and_ends() {
+    let said = demo_with(&[]).await;
+    assert_eq!(said.lines().count(), 6, "{said}");
+    assert!(said.contains("so was its last copy"), "{said}");
+}
+
+#[tokio::test]
+async fn the_demo_is_told_in_the_form_of_the_log() {
+    let said = json_lines(&demo_with(&["--log-format=json"]).await).unwrap();
+    assert_eq!(said.len(), 6, "{said:?}");
+}
+
+/// Returns what the program prints about its demonstration.
+async fn demo_with(arguments: &[&str]) -> String {
     let home = TempDir::new().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_secret-replicator"));
     command
         .arg("--once")
+        .args(arguments)
         .env_clear()
         .env("HOME", home.path())
         .current_dir(home.path())
@@ -32,5 +52,5 @@ async fn once_shows_the_demo_and_ends() {
         String::from_utf8_lossy(&output.stderr),
     );
     assert!(output.status.success(), "{said}{log}");
-    assert!(said.contains("so was its last copy"), "{said}");
+    said.into_owned()
 }

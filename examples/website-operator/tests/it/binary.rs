@@ -220,6 +220,11 @@ async fn the_flags_of_a_deployment_elect_a_leader_and_serve_probes_and_metrics()
     let listening = lines
         .iter()
         .filter(|line| line["msg"] == "the server listens");
+    // LOG-3: what the program tells its user has the same form.
+    let said = json_lines(&text(&output.stdout)).unwrap();
+    let served = "Website default/hello is Served: 2 of 2 pods are ready";
+    let texts = || said.iter().filter_map(|line| line["msg"].as_str());
+    assert!(texts().any(|text| text.ends_with(served)), "{said:?}");
     // Those of probes, metrics and webhooks.
     assert_eq!(listening.count(), 3, "{log}");
     // LOG-1: with the keys of controller-runtime, and the values of the reconcile.

@@ -283,10 +283,12 @@ impl Installation {
         Ok(values.sum())
     }
 
-    /// Returns the lines of all logs.
+    /// Returns the lines of all logs, and of what the replicas printed to standard output.
     pub(super) fn lines(&self) -> Vec<Map<String, Value>> {
         let read = |path| json_lines(&std::fs::read_to_string(path).unwrap()).unwrap();
-        self.logs.iter().flat_map(read).collect()
+        let outputs = self.logs.iter().map(|log| log.with_extension("out"));
+        let files = self.logs.iter().cloned().chain(outputs);
+        files.flat_map(read).collect()
     }
 }
 
