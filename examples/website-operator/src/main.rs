@@ -9,7 +9,7 @@ use steersman::{Connection, shutdown_signal};
 use website_operator::args::Args;
 use website_operator::cluster::{self, Embedded};
 use website_operator::narrator::Narrator;
-use website_operator::setup::{self, Setup, SetupError};
+use website_operator::setup::{self, Setup};
 use website_operator::webhooks::{NAME, Webhooks};
 use website_operator::{BoxError, Settings, controller, once};
 
@@ -49,7 +49,7 @@ async fn operate(
     let is_newest_only = args.setup.install_newest_version_only;
     let installs = args.setup.install || is_newest_only || embedded.is_some();
     if installs && webhooks.is_none() && !is_newest_only {
-        return Err(SetupError::Unconverted.into());
+        setup::check_unconverted()?;
     }
     let mut builder = config.manager_over(connection, NAME);
     if let Some(webhooks) = &webhooks {

@@ -43,11 +43,10 @@ pub enum SetupError {
     },
     /// Both versions of the kind would be installed without the webhooks.
     #[error(
-        "websites.web.example.com has two versions with different fields, which would be lost without the webhook that \
-         converts them: run again with --webhook-bind-address=:9443, or with --install-newest-version-only in place of \
-         --install"
+        "the program cannot install both versions without its webhook: run again with --webhook-bind-address=:9443, or \
+         with --install-newest-version-only in place of --install"
     )]
-    Unconverted,
+    Unconverted(#[source] steersman::definitions::Error),
     /// A manifest does not parse.
     #[error("the manifests of this program cannot be read")]
     Manifest(#[from] serde_saphyr::Error),
@@ -93,6 +92,16 @@ pub fn definitions(webhooks: Option<&Webhooks>) -> Definitions {
         Some(webhooks) => webhooks.definitions(),
         None => Definitions::new().with(Website::crd()),
     }
+}
+
+/// Checks that the versions of the kind can be installed without the webhooks.
+///
+/// # Errors
+///
+/// [`SetupError::Unconverted`] with the fields in which the versions differ, and that would be lost.
+pub fn check_unconverted() -> Result<(), SetupError> {
+    let definition = Definition::new(&website::definition());
+    definition.check().map_err(SetupError::Unconverted)
 }
 
 impl Setup {
