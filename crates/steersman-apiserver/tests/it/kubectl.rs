@@ -88,6 +88,9 @@ async fn create_from_files_and_get() {
         .collect();
     assert_eq!(lines[0], ["NAME", "IMAGE", "READY", "AGE"]);
     assert_eq!(lines[1][..2], ["one", "registry.example.com/site:1"]);
+    let table = world.run(&["get", "websites", "-o", "wide"]).await;
+    let headings: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(headings, ["NAME", "IMAGE", "READY", "WANTED", "AGE"]);
     let table = world.run(&["get", "deployments", "-o", "wide"]).await;
     let lines: Vec<Vec<&str>> = table
         .lines()

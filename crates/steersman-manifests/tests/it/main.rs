@@ -14,3 +14,4 @@ mod implied;
 mod sites;
 mod own_role;
 mod cert_manager;
+mod printer_columns;
