@@ -286,3 +286,25 @@ fn component(resource: &Resource, metadata: &Value) -> Value {
     add_selectable_fields(resource, &mut schema);
     schema
 }
+
+#[cfg(test)]
+mod tests {
+    use steersman_schema::builtin::built_in;
+    use steersman_schema::custom_schema::CustomSchema;
+
+    use super::*;
+
+    #[test]
+    fn a_tag_follows_what_a_document_shows_and_nothing_else() {
+        let custom = |schema: &'static str, change: &dyn Fn(&mut Resource)| {
+            let mut resource = built_in().swap_remove(0);
+            resource.schema = Some(Arc::new(CustomSchema::new(schema.into())));
+            change(&mut resource);
+            tag([Arc::new(resource)].iter())
+        };
+        let first = custom("{}", &|_| {});
+        assert_eq!(custom("{}", &|one| one.edition = 7), first);
+        assert_ne!(custom("{\"type\":\"object\"}", &|_| {}), first);
+        assert_ne!(custom("{}", &|one| one.namespaced ^= true), first);
+    }
+}
