@@ -179,7 +179,7 @@ impl KeptByEtcd {
     }
 }
 
-/// EtcdAppender the writes of a server to the log of its etcd, in their order, for as long as the process
+/// Appends the writes of a server to the log of its etcd, in their order, for as long as the process
 /// lives.
 async fn keep_log(link: Arc<EtcdLink>, log: WriteAheadLog, server: ApiServer) -> ! {
     let mut problem = LastingProblem::default();
