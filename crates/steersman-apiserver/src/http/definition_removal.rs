@@ -1,5 +1,6 @@
 //! Driver: removes deleted definitions a little later than their requests are answered.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -14,11 +15,32 @@ use super::context::Context;
 const DELAY: Duration = Duration::from_millis(100);
 
 /// Starts the removal when a request ends, even if its client has disconnected.
-pub(super) struct DefinitionRemoval<'a>(pub(super) &'a Arc<Context>);
+pub(super) struct DefinitionRemoval<'a> {
+    context: &'a Arc<Context>,
+    /// Whether the last run of the verb left definitions to remove.
+    is_due: AtomicBool,
+}
+
+impl<'a> DefinitionRemoval<'a> {
+    pub(super) fn of(context: &'a Arc<Context>) -> Self {
+        Self {
+            context,
+            is_due: AtomicBool::new(false),
+        }
+    }
+
+    /// Notes the outcome of a run of the verb, under the lock that the run has.
+    pub(super) fn note(&self, registry: &Registry) {
+        self.is_due
+            .store(registry.removes_definitions(), Ordering::Relaxed);
+    }
+}
 
 impl Drop for DefinitionRemoval<'_> {
     fn drop(&mut self) {
-        start(self.0);
+        if self.is_due.load(Ordering::Relaxed) {
+            start(self.context);
+        }
     }
 }
 

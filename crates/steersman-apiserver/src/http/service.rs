@@ -279,8 +279,14 @@ impl ApiService {
         let mut body = RequestBody::new(&body);
         // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and
         // is run again with the answer.
-        let perform = |registry: &mut Registry| verbs::perform(registry, &call, &mut body, now);
-        let _removal = (!reads).then(|| DefinitionRemoval(&self.context));
+        let removal = DefinitionRemoval::of(&self.context);
+        let perform = |registry: &mut Registry| {
+            let outcome = verbs::perform(registry, &call, &mut body, now);
+            if !reads {
+                removal.note(registry);
+            }
+            outcome
+        };
         let asking = async {
             let verb = future_reads::run(&self.context, perform);
             let done = stop::before_end(&self.stop, verb).await;
