@@ -29,10 +29,10 @@ impl<'a> DefinitionRemoval<'a> {
         }
     }
 
-    /// Notes the outcome of a run of the verb, under the lock that the run has.
-    pub(super) fn note(&self, registry: &Registry) {
-        self.is_due
-            .store(registry.removes_definitions(), Ordering::Relaxed);
+    /// Notes the outcome of a run of the verb, under the lock that the run has. A read leaves nothing to remove.
+    pub(super) fn note(&self, registry: &Registry, reads: bool) {
+        let is_due = !reads && registry.removes_definitions();
+        self.is_due.store(is_due, Ordering::Relaxed);
     }
 }
 

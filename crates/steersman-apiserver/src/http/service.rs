@@ -282,9 +282,7 @@ impl ApiService {
         let removal = DefinitionRemoval::of(&self.context);
         let perform = |registry: &mut Registry| {
             let outcome = verbs::perform(registry, &call, &mut body, now);
-            if !reads {
-                removal.note(registry);
-            }
+            removal.note(registry, reads);
             outcome
         };
         let asking = async {
