@@ -72,19 +72,29 @@ const OF_STRINGS: &[&str] = &[
     "uuid5",
 ];
 
-/// Returns the format of a schema, or an empty text for a format that validation ignores because it
-/// does not belong to the type.
+/// Returns whether validation checks a format of the values of a type.
 ///
-/// Source: `StripUnsupportedFormatsPostProcessorForVersion` of apiextensions-apiserver.
-pub(crate) fn checked(schema: &Structural) -> &str {
-    let format = schema.format.as_str();
-    let is_checked = match schema.kind.as_str() {
+/// Source: `StripUnsupportedFormatsPostProcessorForVersion` and `GetUnrecognizedFormats` of
+/// apiextensions-apiserver.
+#[must_use]
+pub fn is_checked_format(kind: &str, format: &str) -> bool {
+    match kind {
         "" | "string" => OF_STRINGS.contains(&format.replace('-', "").as_str()),
         "integer" => matches!(format, "int32" | "int64"),
         "number" => matches!(format, "float" | "double"),
         _ => false,
-    };
-    if is_checked { format } else { "" }
+    }
+}
+
+/// Returns the format of a schema, or an empty text for a format that validation ignores because it
+/// does not belong to the type.
+pub(crate) fn checked(schema: &Structural) -> &str {
+    let format = schema.format.as_str();
+    if is_checked_format(&schema.kind, format) {
+        format
+    } else {
+        ""
+    }
 }
 
 type Pattern = LazyLock<Option<Regex>>;

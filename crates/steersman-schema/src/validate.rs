@@ -8,6 +8,7 @@ use steersman_text::go;
 use steersman_text::status::FieldError;
 
 use super::formats;
+pub use super::formats::is_checked_format;
 
 mod numbers;
 

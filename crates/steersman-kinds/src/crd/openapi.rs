@@ -3,41 +3,11 @@
 use serde_json::Value;
 use steersman_cel::Rules;
 use steersman_cel::structural::Structural;
-use steersman_schema::validate::{quoted, validate_at};
+use steersman_schema::validate::{is_checked_format, quoted, validate_at};
 use steersman_text::status::FieldError;
 
 use super::skeleton::{self, is_empty};
 use super::{cel_rules, lists, print};
-
-/// The formats that validation knows. Some of them have no rule beyond their type.
-const FORMATS: &[&str] = &[
-    "bsonobjectid",
-    "byte",
-    "cidr",
-    "creditcard",
-    "date",
-    "datetime",
-    "duration",
-    "email",
-    "hexcolor",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "isbn",
-    "isbn10",
-    "isbn13",
-    "k8s-long-name",
-    "k8s-short-name",
-    "mac",
-    "password",
-    "rgbcolor",
-    "ssn",
-    "uri",
-    "uuid",
-    "uuid3",
-    "uuid4",
-    "uuid5",
-];
 
 /// The types that a schema may name.
 const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
@@ -98,25 +68,14 @@ pub fn unknown_formats(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     each(schema, "", &mut |node, _| {
         let format = node["format"].as_str().unwrap_or_default();
-        if !format.is_empty() && !is_known(node["type"].as_str().unwrap_or_default(), format) {
+        let kind = node["type"].as_str().unwrap_or_default();
+        if !format.is_empty() && !is_checked_format(kind, format) {
             found.push(format.to_owned());
         }
     });
     found.sort();
     found.dedup();
     found
-}
-
-/// Returns whether the server checks a format of values of a type. Upstream: `GetUnrecognizedFormats`.
-fn is_known(kind: &str, format: &str) -> bool {
-    match kind {
-        "" | "string" => {
-            FORMATS.contains(&format.replace('-', "").as_str()) || FORMATS.contains(&format)
-        }
-        "integer" => matches!(format, "int32" | "int64"),
-        "number" => matches!(format, "float" | "double"),
-        _ => false,
-    }
 }
 
 /// Visits a schema and all schemas inside it.
