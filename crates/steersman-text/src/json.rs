@@ -2,7 +2,7 @@
 
 pub mod duplicates;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Parses one JSON document.
 ///
@@ -10,6 +10,17 @@ use serde_json::Value;
 /// Fails with the message of Go's `encoding/json`, in the common cases word for word.
 pub fn parse(bytes: &[u8]) -> Result<Value, String> {
     serde_json::from_slice(bytes).map_err(|error| explain(bytes, &error))
+}
+
+/// Returns the value as an object; any other value is replaced by an empty object.
+pub fn members(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
+    }
+    match value {
+        Value::Object(members) => members,
+        _ => unreachable!("the lines above made it an object"),
+    }
 }
 
 /// Replaces floats without a fraction by integers, as Go's encoder writes them.

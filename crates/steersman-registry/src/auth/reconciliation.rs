@@ -4,6 +4,7 @@
 //! it: permissions and subjects that a user added stay.
 
 use serde_json::{Map, Value};
+use steersman_text::json::members;
 
 use super::rule::{Rule, uncovered};
 
@@ -99,17 +100,6 @@ fn add_selectors(role: &mut Value, policy: &Value) {
         &rule["clusterRoleSelectors"],
     );
     role["aggregationRule"] = own;
-}
-
-/// Returns the members of an object; any other value is replaced by an empty object.
-fn members(value: &mut Value) -> &mut Map<String, Value> {
-    if !value.is_object() {
-        *value = Value::Object(Map::new());
-    }
-    match value {
-        Value::Object(members) => members,
-        _ => unreachable!("the lines above made it an object"),
-    }
 }
 
 fn extend(holder: &mut Value, field: &str, absent: Vec<Value>) {

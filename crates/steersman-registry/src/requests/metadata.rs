@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::{Generation, MetadataCheck, Resource};
 use steersman_schema::types;
+pub use steersman_text::json::members;
 use steersman_text::status::{FieldError, Status};
 use steersman_text::{go, names};
 
@@ -14,17 +15,6 @@ pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
 /// Returns the object's metadata, which is created if it is absent or no object.
 pub fn of(object: &mut Value) -> &mut Map<String, Value> {
     members(members(object).entry("metadata").or_insert(Value::Null))
-}
-
-/// Returns the value as an object; any other value is replaced by an empty object.
-pub fn members(value: &mut Value) -> &mut Map<String, Value> {
-    if !value.is_object() {
-        *value = Value::Object(Map::new());
-    }
-    match value {
-        Value::Object(members) => members,
-        _ => unreachable!("the lines above made it an object"),
-    }
 }
 
 /// Decodes `metadata`: removes unknown fields (adding their names to `unknown`), nulls and empty
