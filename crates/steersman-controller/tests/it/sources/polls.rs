@@ -12,7 +12,7 @@ use steersman_object::{Object, ObjectKey};
 use steersman_testenv::log::capture;
 use tokio::time::Instant;
 
-use crate::world::{World, record};
+use crate::world::{Record, World, record};
 
 const EVERY: Duration = Duration::from_secs(60);
 
@@ -73,6 +73,16 @@ impl Outside {
     }
 }
 
+/// Builds a controller that asks outside, and returns what the calls return.
+fn polling(poll: Poll<Deployment, String>, note: Record) -> (Controller, PollResults<String>) {
+    let results = poll.results();
+    let controller = Controller::builder::<Deployment>()
+        .polls(poll)
+        .build(note.reconciler())
+        .unwrap();
+    (controller, results)
+}
+
 fn state(results: &PollResults<String>, name: &str) -> Option<String> {
     results.get(&key(name)).as_deref().cloned()
 }
@@ -89,12 +99,7 @@ async fn a_state_that_the_reconciler_sets_is_what_the_next_call_is_compared_with
     world.deploy("a");
     outside.set("a", "wanted");
     let (note, mut runs) = record();
-    let poll = outside.poll(EVERY);
-    let results = poll.results();
-    let controller = Controller::builder::<Deployment>()
-        .polls(poll)
-        .build(note.reconciler())
-        .unwrap();
+    let (controller, results) = polling(outside.poll(EVERY), note);
     // Nothing is kept for an object without a state.
     assert!(!results.set(&key("a"), "early".to_owned()));
     assert!(results.is_empty());
@@ -123,12 +128,7 @@ async fn a_call_that_began_before_the_reconciler_set_the_state_is_ignored() {
     world.deploy("a");
     outside.set("a", "wanted");
     let (note, mut runs) = record();
-    let poll = outside.poll(EVERY);
-    let results = poll.results();
-    let controller = Controller::builder::<Deployment>()
-        .polls(poll)
-        .build(note.reconciler())
-        .unwrap();
+    let (controller, results) = polling(outside.poll(EVERY), note);
     world.start(controller);
     runs.rest().await;
     outside.set("a", "drifted");
@@ -154,12 +154,7 @@ async fn an_object_is_requested_when_the_state_outside_changes_and_not_before() 
         outside.set(name, "new");
     }
     let (note, mut runs) = record();
-    let poll = outside.poll(EVERY);
-    let results = poll.results();
-    let controller = Controller::builder::<Deployment>()
-        .polls(poll)
-        .build(note.reconciler())
-        .unwrap();
+    let (controller, results) = polling(outside.poll(EVERY), note);
     world.start(controller);
     // The objects themselves, then their first states.
     let mut first = runs.rest().await;
@@ -186,12 +181,7 @@ async fn a_changed_object_is_polled_at_once_and_a_deleted_one_is_forgotten() {
     world.deploy("web");
     outside.set("web", "1");
     let (note, mut runs) = record();
-    let poll = outside.poll(10 * EVERY);
-    let results = poll.results();
-    let controller = Controller::builder::<Deployment>()
-        .polls(poll)
-        .build(note.reconciler())
-        .unwrap();
+    let (controller, results) = polling(outside.poll(10 * EVERY), note);
     world.start(controller);
     assert_eq!(
         (runs.next().await, runs.next().await),
@@ -248,11 +238,7 @@ async fn calls_share_a_bound_and_no_object_is_left_out() {
         outside.set(name, "new");
     }
     let (note, mut runs) = record();
-    let poll = outside.poll(EVERY);
-    let controller = Controller::builder::<Deployment>()
-        .polls(poll.max_concurrent(3))
-        .build(note.reconciler())
-        .unwrap();
+    let (controller, _) = polling(outside.poll(EVERY).max_concurrent(3), note);
     world.start(controller);
     assert_eq!(runs.rest().await.len(), 2 * names.len());
     assert_eq!(outside.shared.lock().most_open, 3);
@@ -272,12 +258,7 @@ async fn a_failing_poll_keeps_the_last_state_and_is_repeated_with_growing_pauses
         outside.set(name, "new");
     }
     let (note, mut runs) = record();
-    let poll = outside.poll(EVERY);
-    let results = poll.results();
-    let controller = Controller::builder::<Deployment>()
-        .polls(poll.limit(Duration::from_secs(5)))
-        .build(note.reconciler())
-        .unwrap();
+    let (controller, results) = polling(outside.poll(EVERY).limit(Duration::from_secs(5)), note);
     let running = world.start(controller);
     assert_eq!(runs.rest().await.len(), 8);
     outside.shared.lock().states.remove("fails");
