@@ -268,15 +268,21 @@ pub fn check_annotations(
     errors: &mut Vec<FieldError>,
 ) {
     let field = format!("{path}.annotations");
-    let mut size = 0;
-    for (key, value) in annotations {
+    for key in annotations.keys() {
         push_all(errors, &field, key, &check_key(&key.to_lowercase_prefix()));
-        size += key.len() + value.as_str().unwrap_or_default().len();
     }
-    if size > ANNOTATIONS_LIMIT {
+    if are_annotations_too_large(annotations) {
         let detail = format!("may not be more than {ANNOTATIONS_LIMIT} bytes");
         errors.push(FieldError::too_long(&field, &detail));
     }
+}
+
+/// Returns whether the keys and values of annotations exceed their limit together.
+#[must_use]
+pub fn are_annotations_too_large(annotations: &Map<String, Value>) -> bool {
+    let sizes = annotations.iter();
+    let sizes = sizes.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len));
+    sizes.sum::<usize>() > ANNOTATIONS_LIMIT
 }
 
 /// An annotation key with its domain in lower case: upstream ignores the case of the domain.

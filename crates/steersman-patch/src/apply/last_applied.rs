@@ -6,6 +6,7 @@
 
 use serde_json::{Map, Value};
 use steersman_text::go;
+use steersman_text::names::are_annotations_too_large;
 
 use super::changed_fields::compare;
 use super::conflict::Conflict;
@@ -19,9 +20,6 @@ const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The manager that takes over from client-side apply.
 const KUBECTL: &str = "kubectl";
-
-/// The maximum size of all annotations of an object, in bytes.
-const MOST_ANNOTATIONS: usize = 256 * 1024;
 
 /// Applies a configuration like `apply`. The manager `kubectl` takes over a field in conflict that
 /// has the value of the configuration in the annotation, because client-side apply wrote that value.
@@ -97,9 +95,7 @@ pub fn follow(
     let mut object = applied.unwrap_or_else(|| live.clone());
     if let Some(annotations) = annotations(&mut object) {
         annotations.insert(ANNOTATION.to_owned(), Value::from(text));
-        let sizes = annotations.iter();
-        let sizes = sizes.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len));
-        if sizes.sum::<usize>() > MOST_ANNOTATIONS {
+        if are_annotations_too_large(annotations) {
             annotations.remove(ANNOTATION);
         }
     }
