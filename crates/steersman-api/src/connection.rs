@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use tokio::task::spawn_blocking;
 use tower::{BoxError, Layer, Service};
 
+use crate::client_certificate::ClientCertificate;
 use crate::config::proxy::is_local;
 use crate::config::{ConfigChoice, Environment, Found, find};
 use crate::encoding::{Encoding, SharedEncoding};
@@ -425,6 +426,16 @@ impl Connection {
     #[must_use]
     pub fn credentials(&self) -> Option<&str> {
         self.credentials.as_deref()
+    }
+
+    /// Reads the certificate that names the user. Returns `None` if a token, a password or a credential plugin does, or
+    /// if the certificate cannot be read. Blocks while a file is read.
+    #[must_use]
+    pub fn client_certificate(&self) -> Option<ClientCertificate> {
+        let Destination::Network(network) = &self.destination else {
+            return None;
+        };
+        network.client_certificate()?.read(self.credentials())
     }
 
     /// Returns the context of the kubeconfig; `None` in a Pod, or if the program itself made the configuration.

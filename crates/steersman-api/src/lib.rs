@@ -70,6 +70,7 @@ mod pages;
 mod problem_log;
 pub mod request;
 pub mod list_watch;
+mod client_certificate;
 mod config;
 pub mod wire;
 mod link;
@@ -81,6 +82,7 @@ pub use kube_client;
 
 pub use api::Api;
 pub use apply_digest::ApplyDigest;
+pub use client_certificate::ClientCertificate;
 pub use config::ConfigChoice;
 pub use connection::Connection;
 pub use decode::decode_raw_object;

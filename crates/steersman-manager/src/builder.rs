@@ -233,6 +233,7 @@ impl ManagerBuilder {
         let (clock, limits) = (move || clock(), self.event_limits);
         let events = EventPublisher::with_limits(connection.clone(), clock, Some(metrics), limits);
         let cluster = Cluster::with_client_options(connection, cache, client)?;
+        let cluster = cluster.measured(&self.options.registry)?;
         let cluster = cluster.preflight(self.preflight);
         let cluster = cluster.installing(definitions.kinds());
         let definitions = with_definition_metrics(definitions, &self.options.registry)?;

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::time::Duration;
 
+use k8s_openapi::jiff::Timestamp;
 use prometheus::Registry;
 use steersman_api::{Connection, ConnectionMetrics};
 use steersman_cache::{Cache, CacheMetrics, CacheOptions, StartedCache};
@@ -13,6 +14,7 @@ use steersman_object::{Gvk, report};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
+use crate::client_certificate_check::{ClientCertificateCheck, ClientCertificateMetrics};
 use crate::error::{BoxError, Error};
 use crate::order::Group;
 use crate::runnable::{RunContext, Runnable};
@@ -36,6 +38,7 @@ pub struct Cluster {
     preflight: bool,
     /// The kinds of the definitions that the leader of this operator installs.
     installed: Vec<Gvk>,
+    certificate_metrics: Option<ClientCertificateMetrics>,
     /// The name among the clusters that were added to a manager.
     name: Option<ClusterName>,
     /// The start of the cache; only in the clone that a manager runs.
@@ -50,6 +53,7 @@ impl Clone for Cluster {
             client: self.client.clone(),
             preflight: self.preflight,
             installed: self.installed.clone(),
+            certificate_metrics: self.certificate_metrics.clone(),
             name: self.name.clone(),
             begun: None,
         }
@@ -84,6 +88,7 @@ impl Cluster {
             client,
             preflight: false,
             installed: Vec::new(),
+            certificate_metrics: None,
             name: None,
             begun: None,
         })
@@ -101,6 +106,13 @@ impl Cluster {
     pub(crate) fn installing(mut self, kinds: Vec<Gvk>) -> Self {
         self.installed = kinds;
         self
+    }
+
+    /// Shows in a registry when the client certificate of the cluster expires.
+    pub(crate) fn measured(mut self, registry: &Registry) -> Result<Self, Error> {
+        let metrics = ClientCertificateMetrics::register(registry).map_err(Error::Metrics)?;
+        self.certificate_metrics = Some(metrics);
+        Ok(self)
     }
 
     /// Counts the writes to this cluster as writes of a client of another one. LEASE-8: also those that are in flight
@@ -194,7 +206,7 @@ impl Runnable for Cluster {
     async fn run(self, context: RunContext) -> Result<(), BoxError> {
         let name = self.name.as_ref().map(ToString::to_string);
         let name = name.unwrap_or_else(|| self.connection.endpoint());
-        let _shown = context.shows(&name, &self.cache);
+        let shown = context.shows(&name, &self.cache);
         let begun = self.begun.map_or_else(|| self.cache.begin(), Ok)?;
         let run = begun.run(self.connection.clone(), context.cancellation());
         let asking = async {
@@ -214,6 +226,9 @@ impl Runnable for Cluster {
             context.ready();
             pending::<Infallible>().await
         };
+        let check =
+            ClientCertificateCheck::new(self.connection.clone(), self.certificate_metrics.clone());
+        let checking = check.run(&shown, Timestamp::now);
         tokio::select! {
             ended = run => {
                 context.note_end(&format!("cache of {}", self.connection.endpoint()));
@@ -221,6 +236,7 @@ impl Runnable for Cluster {
             }
             never = settled => match never {},
             never = asking => match never {},
+            never = checking => never,
         }
     }
 }

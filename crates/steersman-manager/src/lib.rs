@@ -61,7 +61,8 @@
 //! - [`shutdown`] has [`shutdown_signal`] and [`Shutdown`].
 //! - `supervision` decides which group starts or stops next, and `supervisor` carries that out with the
 //!   tasks of `tasks`.
-//! - [`cluster`] has [`Cluster`]: connection, cache and client of one api-server.
+//! - [`cluster`] has [`Cluster`]: connection, cache and client of one api-server; `client_certificate_check` looks at the
+//!   certificate of the connection.
 //! - [`manager`] has the handle, [`Manager`].
 //! - [`builder`] has [`ManagerBuilder`].
 //!
@@ -86,6 +87,7 @@ pub mod http_options;
 mod probes;
 mod process_metrics;
 mod http_server;
+mod client_certificate_check;
 pub mod cluster;
 mod clusters;
 pub mod manager;

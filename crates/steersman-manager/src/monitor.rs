@@ -25,6 +25,8 @@ pub(crate) struct Monitor {
     liveness: Mutex<Liveness>,
     /// The kinds that the server serves only with the help of the operator, each in one version or several.
     provided: Mutex<Vec<Gvk>>,
+    /// What is wrong with the client certificate of a cluster, by the name of the cluster.
+    client_certificates: Mutex<BTreeMap<String, String>>,
 }
 
 /// How far the run of a manager has come.
@@ -53,6 +55,7 @@ pub(crate) struct WatchedKinds {
 #[must_use]
 pub(crate) struct ShownCluster {
     monitor: Arc<Monitor>,
+    cluster: String,
     /// `None` for the manager's own cluster, which always stays.
     added: Option<Cache>,
 }
@@ -67,6 +70,7 @@ impl Monitor {
             ended_tasks: Mutex::default(),
             liveness: Mutex::default(),
             provided: Mutex::default(),
+            client_certificates: Mutex::default(),
         }
     }
 
@@ -109,6 +113,11 @@ impl Monitor {
         self.ended_tasks.lock().push(name.to_owned());
     }
 
+    /// Returns what is wrong with client certificates.
+    pub(crate) fn client_certificates(&self) -> Vec<String> {
+        self.client_certificates.lock().values().cloned().collect()
+    }
+
     pub(crate) fn tasks(&self) -> BTreeMap<String, Group> {
         self.tasks.lock().clone()
     }
@@ -142,6 +151,7 @@ impl Monitor {
         }
         ShownCluster {
             monitor: Arc::clone(monitor),
+            cluster: cluster.to_owned(),
             added: (!is_known).then(|| cache.clone()),
         }
     }
@@ -198,8 +208,20 @@ fn of_controller(status: &ControllerStatus) -> ControllerHealth {
     }
 }
 
+impl ShownCluster {
+    /// Notes what is wrong with the client certificate of the cluster.
+    pub(crate) fn note_client_certificate(&self, problem: Option<String>) {
+        let mut known = self.monitor.client_certificates.lock();
+        match problem {
+            Some(problem) => known.insert(self.cluster.clone(), problem),
+            None => known.remove(&self.cluster),
+        };
+    }
+}
+
 impl Drop for ShownCluster {
     fn drop(&mut self) {
+        self.note_client_certificate(None);
         if let Some(cache) = &self.added {
             let mut clusters = self.monitor.clusters.lock();
             clusters.retain(|(_, known)| !known.is_same(cache));

@@ -75,7 +75,7 @@ impl BuiltIn {
     /// Returns the names of the manager's checks, in order.
     fn names(self) -> &'static [&'static str] {
         match self {
-            Self::Ready => &[PING, "manager", "informers"],
+            Self::Ready => &[PING, "manager", "informers", "client-certificates"],
             Self::Live => &[PING, "tasks", "workers", "reflectors"],
         }
     }

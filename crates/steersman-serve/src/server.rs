@@ -1,8 +1,11 @@
 //! Handle: a server on one address: accepts connections, and stops after the requests in progress.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::fmt;
+use std::future::pending;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -155,6 +158,7 @@ impl Server {
             stop: stop.clone(),
         });
         let mut tasks = JoinSet::new();
+        let mut looking = pin!(looking(self.certificates.clone()));
         let (mut next_id, mut warned) = (0_u64, None);
         loop {
             let accepted = tokio::select! {
@@ -162,6 +166,7 @@ impl Server {
                 () = stop.cancelled() => break,
                 Some(_ended) = tasks.join_next(), if !tasks.is_empty() => continue,
                 accepted = self.listener.accept() => accepted,
+                never = &mut looking => never,
             };
             match accepted {
                 Ok((stream, _)) => {
@@ -253,6 +258,14 @@ impl OpenConnections {
 impl Drop for TableEntry {
     fn drop(&mut self) {
         self.table.table.lock().remove(&self.id);
+    }
+}
+
+/// Looks at the certificate again and again.
+async fn looking(certificates: Option<Arc<Certificates>>) -> ! {
+    match certificates {
+        Some(certificates) => certificates.looked_at().await,
+        None => match pending::<Infallible>().await {},
     }
 }
 

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
-use prometheus::{IntCounter, IntGaugeVec, Opts, Registry};
 use rustls::ServerConfig;
 use tokio::task::spawn_blocking;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tracing::{error, info, warn};
 
 use crate::certificate::PemPair;
+use crate::certificate_metrics::CertificateMetrics;
 use crate::certificate_times::{CertificateState, CertificateTimes};
 use crate::error::Error;
 use crate::shared_certificate::{self, SharedCertificate};
@@ -66,19 +66,10 @@ struct ChangedPair {
     config: Arc<ServerConfig>,
 }
 
-/// The metrics of certificate files, under the names of controller-runtime's certificate watcher. Cheap to clone;
-/// the servers of one registry share them.
-#[derive(Clone, Debug)]
-#[must_use]
-pub struct CertificateMetrics {
-    reads: IntCounter,
-    errors: IntCounter,
-    not_before: IntGaugeVec,
-    not_after: IntGaugeVec,
-}
-
 /// How long files may take to be read before the handshake uses the former certificate.
 const LONGEST_READ: Duration = Duration::from_secs(2);
+/// The pause between two looks at the certificate of a server without handshakes.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 impl TlsOptions {
     /// Generates a certificate for `localhost` when the server is made. Clients cannot verify it, as with the
@@ -225,6 +216,14 @@ impl Certificates {
         self.current.lock().config.clone()
     }
 
+    /// SERVE-7: looks at the certificate each minute, because a server without clients has no handshakes.
+    pub(crate) async fn looked_at(&self) -> ! {
+        loop {
+            sleep(LOOK_AGAIN).await;
+            let _config = self.current().await;
+        }
+    }
+
     /// Sets the metrics of the times of the certificate.
     fn show_times(&self) {
         let (times, metrics) = (self.current.lock().times, &self.options.metrics);
@@ -361,55 +360,6 @@ impl TlsOptions {
     }
 }
 
-impl CertificateMetrics {
-    /// Registers `certwatcher_read_certificate_total` and `certwatcher_read_certificate_errors_total`, and
-    /// `steersman_certificate_not_before_timestamp_seconds` and `steersman_certificate_not_after_timestamp_seconds` with the
-    /// label `server`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Metrics`] if the registry has them already.
-    pub fn register(registry: &Registry) -> Result<Self, Error> {
-        let register = || {
-            Ok(Self {
-                reads: counter(
-                    registry,
-                    "certwatcher_read_certificate_total",
-                    "Reads of certificate files that had changed, or that could not be used",
-                )?,
-                errors: counter(
-                    registry,
-                    "certwatcher_read_certificate_errors_total",
-                    "Reads of certificate files that could not be used",
-                )?,
-                not_before: gauge(
-                    registry,
-                    "steersman_certificate_not_before_timestamp_seconds",
-                    "From when on the certificate of a server is valid, in seconds since 1970",
-                )?,
-                not_after: gauge(
-                    registry,
-                    "steersman_certificate_not_after_timestamp_seconds",
-                    "When the certificate of a server expires, in seconds since 1970",
-                )?,
-            })
-        };
-        register().map_err(Error::Metrics)
-    }
-}
-
-fn counter(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
-    let counter = IntCounter::with_opts(Opts::new(name, help))?;
-    registry.register(Box::new(counter.clone()))?;
-    Ok(counter)
-}
-
-fn gauge(registry: &Registry, name: &str, help: &str) -> Result<IntGaugeVec, prometheus::Error> {
-    let gauge = IntGaugeVec::new(Opts::new(name, help), &["server"])?;
-    registry.register(Box::new(gauge.clone()))?;
-    Ok(gauge)
-}
-
 /// Returns the pair in the files if it differs from the present one and is valid, else the problem.
 ///
 /// SERVE-4: files that cannot be used are read once more, because a Secret may have been replaced between the reads
@@ -455,6 +405,22 @@ mod tests {
     fn read_of(reads: Vec<PemPair>) -> impl Fn() -> Result<PemPair, Error> {
         let reads = RefCell::new(reads.into_iter());
         move || Ok(reads.borrow_mut().next().unwrap())
+    }
+
+    /// SERVE-7
+    #[tokio::test(start_paused = true)]
+    async fn a_server_without_handshakes_sees_that_its_certificate_has_expired() {
+        let folder = tempfile::tempdir().unwrap();
+        let pair = PemPair::self_signed().unwrap();
+        std::fs::write(folder.path().join("tls.crt"), &pair.chain).unwrap();
+        std::fs::write(folder.path().join("tls.key"), &pair.key).unwrap();
+        let options = TlsOptions::directory(folder.path());
+        let mut certificates = Certificates::new(options, "webhooks").await.unwrap();
+        certificates.clock = || Timestamp::MAX;
+        let look = timeout(LOOK_AGAIN * 3 / 2, certificates.looked_at()).await;
+        assert!(look.is_err());
+        let state = certificates.current.lock().state;
+        assert!(matches!(state, CertificateState::Expired(_)), "{state}");
     }
 
     /// SERVE-4

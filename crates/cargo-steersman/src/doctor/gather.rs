@@ -22,7 +22,7 @@ use steersman_webhook::certificates::CertificateReport;
 use crate::doctor::election::check_lease;
 use crate::doctor::finding::{Finding, Section, Seen, UnseenCause};
 use crate::doctor::objects::ObjectTally;
-use crate::doctor::own_certificates::{check_mounted, mounted_certificates};
+use crate::doctor::own_certificates::{check_client, check_mounted, mounted_certificates};
 use crate::doctor::own_definitions::check_definition;
 use crate::doctor::permissions::{check_permissions, questions};
 use crate::doctor::served_kinds::{check_kinds, needed_kinds, resource};
@@ -124,10 +124,14 @@ impl Examination<'_> {
     async fn server(&self) -> (Vec<Finding>, bool) {
         let endpoint = self.cluster.endpoint();
         let version = self.cluster.version().await;
-        let mut findings = vec![match &version {
+        let certificate = self.cluster.client_certificate();
+        let certificate = certificate.and_then(|one| check_client(&one, self.now));
+        let mut findings: Vec<Finding> = certificate.into_iter().collect();
+        let certificates = findings.len();
+        findings.push(match &version {
             Ok(version) => Finding::good(format!("{endpoint} runs Kubernetes {version}")),
             Err(unseen) => unseen.finding(&format!("the version of {endpoint}")),
-        }];
+        });
         match self.cluster.user().await {
             Ok(user) => findings.push(Finding::good(format!(
                 "the credentials are those of {user}"
@@ -145,7 +149,9 @@ impl Examination<'_> {
                 let text = format!("{endpoint} does not answer: {}", unseen.problem);
                 let advice = "look at the address in the kubeconfig and whether the cluster runs, or choose another context \
                               with --context";
-                return (vec![Finding::problem(text, advice)], false);
+                findings.truncate(certificates);
+                findings.push(Finding::problem(text, advice));
+                return (findings, false);
             }
             // Servers before 1.28 do not serve this review.
             Err(unseen) => findings.push(unseen.finding("the user of the credentials")),

@@ -1,8 +1,9 @@
-//! Machine: whether the certificates that a Deployment mounts are valid.
+//! Machine: whether the certificates that a Deployment mounts, and that of the kubeconfig's user, are valid.
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
+use steersman_api::ClientCertificate;
 use steersman_webhook::{CertificateState, CertificateTimes};
 
 use crate::doctor::finding::{Finding, Seen};
@@ -109,6 +110,14 @@ pub(crate) fn check_mounted(
     }
 }
 
+/// Checks the certificate of the kubeconfig's user. Returns `None` if it is valid.
+pub(crate) fn check_client(certificate: &ClientCertificate, now: Timestamp) -> Option<Finding> {
+    let state = CertificateTimes::of_pem(&certificate.chain)?.state(now);
+    let text = format!("the client certificate of {}: {state}", certificate.place);
+    let advice = "renew the credentials in the kubeconfig";
+    (state != CertificateState::Valid).then(|| Finding::problem(text, advice))
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::ByteString;
@@ -209,6 +218,22 @@ mod tests {
             of_csi.text.contains("the metrics server"),
             "{}",
             of_csi.text
+        );
+    }
+    #[test]
+    fn an_expired_client_certificate_is_a_finding() {
+        let certificate = ClientCertificate {
+            place: "client.crt".to_owned(),
+            chain: chain().into_bytes(),
+        };
+        let check = |now: &str| check_client(&certificate, now.parse().unwrap());
+        assert!(check("2026-06-01T00:00:00Z").is_none());
+        let found = check("2027-02-01T00:00:00Z").unwrap();
+        assert_eq!(found.level, Level::Problem);
+        let text = &found.text;
+        assert!(
+            text.contains("client.crt: the certificate expired at 2027-01-01"),
+            "{text}"
         );
     }
 }

@@ -10,7 +10,9 @@ use k8s_openapi::api::authorization::v1::{
 use serde_json::Value;
 use steersman_api::kube_client::Client;
 use steersman_api::kube_client::core::DynamicObject;
-use steersman_api::{Api, Connection, Decoded, Error as RequestError, Mapper, Paging};
+use steersman_api::{
+    Api, ClientCertificate, Connection, Decoded, Error as RequestError, Mapper, Paging,
+};
 use steersman_cli::description::DescribedKind;
 use steersman_manifests::RuleTarget;
 use steersman_object::{Kind, LabelSelector, ObjectKey, Selection};
@@ -51,6 +53,11 @@ impl TargetCluster {
 
     pub(crate) fn endpoint(&self) -> String {
         self.connection.endpoint()
+    }
+
+    /// Reads the certificate of the kubeconfig's user.
+    pub(crate) fn client_certificate(&self) -> Option<ClientCertificate> {
+        self.connection.client_certificate()
     }
 
     /// Returns the version of the server.

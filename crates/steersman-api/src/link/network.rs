@@ -18,6 +18,7 @@ use super::dial::Dialer;
 use super::options::LinkOptions;
 use super::pool::Links;
 use super::signing::Signer;
+use crate::client_certificate::CertificatePlace;
 use crate::config::explain_client;
 use crate::error::{Error, Unreachable};
 use crate::wire::Middleware;
@@ -75,6 +76,11 @@ impl Network {
         let service = named.layer(self.config.base_uri_layer().layer(sending));
         let namespace = self.config.default_namespace.clone();
         Ok(kube_client::Client::new(around.wrap(service), namespace))
+    }
+
+    /// Returns where the certificate of the user is kept.
+    pub(crate) fn client_certificate(&self) -> Option<CertificatePlace> {
+        CertificatePlace::of(&self.config.auth_info)
     }
 
     /// Returns the links and credentials that the clients of the current runtime share.

@@ -42,6 +42,7 @@ impl Manager {
         let measured = with_metrics(&registry, connection, options, client);
         let (connection, options, client) = measured.map_err(Error::Metrics)?;
         let cluster = Cluster::with_client_options(connection, options, client)?
+            .measured(&registry)?
             .preflight(self.shared.cluster.has_preflight())
             .counting_within(self.shared.cluster.client())
             .named(name.clone());

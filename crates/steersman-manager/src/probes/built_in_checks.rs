@@ -18,8 +18,9 @@ impl Monitor {
     /// `informers` if each declared kind of the manager's own cluster has synced once. A kind that fails later is a
     /// finding and no failure, and so is a kind of another cluster, because clusters come and go, and a kind that the
     /// manager's own webhook converts or its leader installs: no webhook is called before the manager is ready, and a
-    /// rollout waits for a standby of the next release before that release leads.
-    pub(crate) fn ready_checks(&self) -> [Check; 2] {
+    /// rollout waits for a standby of the next release before that release leads. `client-certificates` always passes:
+    /// open connections go on with a certificate that has expired (HEALTH-5).
+    pub(crate) fn ready_checks(&self) -> [Check; 3] {
         let stage = self.stage();
         let manager = match stage {
             RunStage::Starting => Some("the manager is starting"),
@@ -48,6 +49,11 @@ impl Monitor {
                 name: "informers",
                 is_ok: all_synced,
                 findings,
+            },
+            Check {
+                name: "client-certificates",
+                is_ok: true,
+                findings: self.client_certificates(),
             },
         ]
     }

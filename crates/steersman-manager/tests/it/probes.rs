@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::CustomResourceExt as _;
+use rcgen::{CertificateParams, KeyPair};
+use steersman_api::Connection;
+use steersman_api::kube_client::Config;
 use steersman_apiserver::ApiServer;
 use steersman_controller::{Action, Context, Error as ReconcileError, Reconciler, Request};
 use steersman_manager::{Error, Group, HealthServer, Manager, runnable};
@@ -333,4 +336,41 @@ fn an_address_that_is_off_or_wrong_is_known_when_the_manager_is_built() {
     let zero = HealthServer::new(":0").check_timeout(std::time::Duration::ZERO);
     let error = manager_of(&server).health(zero).build().unwrap_err();
     assert!(matches!(error, Error::Server(_)), "{error}");
+}
+
+/// HEALTH-5
+#[tokio::test]
+async fn an_expired_client_certificate_is_named_by_readiness_and_the_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    let pair = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["operator".to_owned()]).unwrap();
+    params.not_before = rcgen::date_time_ymd(2001, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2002, 1, 1);
+    std::fs::write(&certificate, params.self_signed(&pair).unwrap().pem()).unwrap();
+    std::fs::write(&key, pair.serialize_pem()).unwrap();
+    let mut config = Config::new("https://127.0.0.1:1".parse().unwrap());
+    config.auth_info.client_certificate = Some(certificate.display().to_string());
+    config.auth_info.client_key = Some(key.display().to_string());
+    let connection = Connection::from_config(config);
+    let manager = Manager::builder(connection).health("127.0.0.1:0");
+    let manager = manager.build().unwrap();
+    let listens = listening(&manager);
+    let started = start(&manager);
+    soon(listens).await.unwrap();
+    let address = manager.health_address().unwrap();
+    eventually("the finding", || async move {
+        let (_, text) = get(address, "/readyz?verbose").await;
+        let found = text.contains("[+]client-certificates ok\n    https://127.0.0.1:1: ")
+            && text.contains("tls.crt: the certificate expired at 2002-01-01");
+        if found { Ok(()) } else { Err(text) }
+    })
+    .await
+    .unwrap();
+    let families = manager.metrics_registry().gather();
+    let name = "steersman_client_certificate_not_after_timestamp_seconds";
+    let family = families.iter().find(|family| family.name() == name);
+    let end = family.unwrap().get_metric()[0].get_gauge().get_value();
+    assert!((end - 1_009_843_200.0).abs() < 1.0, "{end}");
+    started.stop().await.unwrap();
 }

@@ -1,0 +1,155 @@
+//! Driver: looks each minute whether the certificate that a cluster's requests carry is still valid.
+
+use std::future::pending;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use prometheus::{IntGaugeVec, Opts, Registry};
+use steersman_api::{ClientCertificate, Connection};
+use steersman_serve::{CertificateState, CertificateTimes};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+use tracing::{error, info, warn};
+
+use crate::monitor::ShownCluster;
+
+/// The pause between two looks, as long as that between two reads of credentials in files (CONN-4).
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// Looks at the client certificate of one connection (HEALTH-5).
+pub(crate) struct ClientCertificateCheck {
+    connection: Connection,
+    metrics: Option<ClientCertificateMetrics>,
+    /// The state that was logged last.
+    state: CertificateState,
+}
+
+/// When the client certificates of a registry's clusters expire. Absent for connections without one.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientCertificateMetrics(IntGaugeVec);
+
+// === impl ClientCertificateMetrics ===
+
+impl ClientCertificateMetrics {
+    pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let options = Opts::new(
+            "steersman_client_certificate_not_after_timestamp_seconds",
+            "When the certificate that requests to the API server carry expires, in seconds since 1970",
+        );
+        let gauge = IntGaugeVec::new(options, &["host"])?;
+        registry.register(Box::new(gauge.clone()))?;
+        Ok(Self(gauge))
+    }
+}
+
+// === impl ClientCertificateCheck ===
+
+impl ClientCertificateCheck {
+    pub(crate) fn new(connection: Connection, metrics: Option<ClientCertificateMetrics>) -> Self {
+        Self {
+            connection,
+            metrics,
+            state: CertificateState::Valid,
+        }
+    }
+
+    /// Looks again and again, and shows what it finds in the health of the manager.
+    pub(crate) async fn run(mut self, shown: &ShownCluster, clock: fn() -> Timestamp) -> ! {
+        let mut has_certificate = false;
+        loop {
+            let connection = self.connection.clone();
+            // A task that panicked has read nothing.
+            let read = spawn_blocking(move || connection.client_certificate()).await;
+            if let Ok(Some(certificate)) = read {
+                has_certificate = true;
+                shown.note_client_certificate(self.look(&certificate, clock()));
+            } else if !has_certificate {
+                // A connection without a certificate gets none later.
+                pending::<()>().await;
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// HEALTH-5: logs each change of the state once. Returns what is wrong.
+    fn look(&mut self, certificate: &ClientCertificate, wall: Timestamp) -> Option<String> {
+        let times = CertificateTimes::of_pem(&certificate.chain)?;
+        if let Some(ClientCertificateMetrics(gauge)) = &self.metrics {
+            let gauge = gauge.with_label_values(&[self.connection.host()]);
+            gauge.set(times.not_after.as_second());
+        }
+        let state = times.state(wall);
+        let (endpoint, place) = (self.connection.endpoint(), &*certificate.place);
+        if state != self.state {
+            self.state = state;
+            match state {
+                CertificateState::NotYetValid(_) | CertificateState::Expired(_) => error!(
+                    endpoint,
+                    place,
+                    "{state}: the API server refuses new connections with it, renew it or correct the clock"
+                ),
+                CertificateState::ExpiresSoon(_) => warn!(
+                    endpoint,
+                    place,
+                    "{state}, and nothing has renewed it: renew the client certificate of the operator"
+                ),
+                _ => info!(endpoint, place, "{state}"),
+            }
+        }
+        (state != CertificateState::Valid).then(|| format!("{endpoint}: {place}: {state}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use rcgen::{CertificateParams, KeyPair};
+    use steersman_api::kube_client::client::Body;
+    use tower::service_fn;
+
+    use super::*;
+
+    /// HEALTH-5
+    #[test]
+    fn a_client_certificate_is_seen_before_and_after_its_end() {
+        let log = steersman_testenv::log::capture();
+        let mut params = CertificateParams::new(vec!["operator".to_owned()]).unwrap();
+        params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2027, 1, 1);
+        let made = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let certificate = ClientCertificate {
+            place: "client.crt".to_owned(),
+            chain: made.pem().into_bytes(),
+        };
+        let service = service_fn(|_: Request<Body>| async {
+            Ok::<_, Infallible>(Response::new(Body::empty()))
+        });
+        let registry = Registry::new();
+        let metrics = ClientCertificateMetrics::register(&registry).unwrap();
+        let connection = Connection::in_process(service, "default");
+        let mut check = ClientCertificateCheck::new(connection, Some(metrics));
+        let mut look = |wall: &str| check.look(&certificate, wall.parse().unwrap());
+        assert_eq!(look("2026-06-01T00:00:00Z"), None);
+        for (wall, state) in [
+            ("2026-12-25T00:00:00Z", "expires at 2027-01-01"),
+            ("2026-12-26T00:00:00Z", "expires at 2027-01-01"),
+            ("2027-01-02T00:00:00Z", "expired at 2027-01-01"),
+            ("2025-01-01T00:00:00Z", "not valid before 2026-01-01"),
+        ] {
+            let finding = look(wall).unwrap();
+            assert!(
+                finding.contains("client.crt") && finding.contains(state),
+                "{finding}"
+            );
+        }
+        assert_eq!(look("2026-06-01T00:00:00Z"), None);
+        let text = log.text();
+        for (level, lines) in [("WARN", 1), ("ERROR", 2), ("INFO", 1)] {
+            assert_eq!(text.matches(level).count(), lines, "{text}");
+        }
+        let gauge = registry.gather()[0].get_metric()[0].get_gauge().get_value();
+        assert!((gauge - 1_798_761_600.0).abs() < 1.0, "{gauge}");
+    }
+}

@@ -1,0 +1,65 @@
+//! Handle: the metrics of certificate files.
+
+use prometheus::{IntCounter, IntGaugeVec, Opts, Registry};
+
+use crate::error::Error;
+
+/// The metrics of certificate files, under the names of controller-runtime's certificate watcher. Cheap to clone;
+/// the servers of one registry share them.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct CertificateMetrics {
+    pub(crate) reads: IntCounter,
+    pub(crate) errors: IntCounter,
+    pub(crate) not_before: IntGaugeVec,
+    pub(crate) not_after: IntGaugeVec,
+}
+
+impl CertificateMetrics {
+    /// Registers `certwatcher_read_certificate_total` and `certwatcher_read_certificate_errors_total`, and
+    /// `steersman_certificate_not_before_timestamp_seconds` and `steersman_certificate_not_after_timestamp_seconds` with the
+    /// label `server`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Metrics`] if the registry has them already.
+    pub fn register(registry: &Registry) -> Result<Self, Error> {
+        let register = || {
+            Ok(Self {
+                reads: counter(
+                    registry,
+                    "certwatcher_read_certificate_total",
+                    "Reads of certificate files that had changed, or that could not be used",
+                )?,
+                errors: counter(
+                    registry,
+                    "certwatcher_read_certificate_errors_total",
+                    "Reads of certificate files that could not be used",
+                )?,
+                not_before: gauge(
+                    registry,
+                    "steersman_certificate_not_before_timestamp_seconds",
+                    "From when on the certificate of a server is valid, in seconds since 1970",
+                )?,
+                not_after: gauge(
+                    registry,
+                    "steersman_certificate_not_after_timestamp_seconds",
+                    "When the certificate of a server expires, in seconds since 1970",
+                )?,
+            })
+        };
+        register().map_err(Error::Metrics)
+    }
+}
+
+fn counter(registry: &Registry, name: &str, help: &str) -> Result<IntCounter, prometheus::Error> {
+    let counter = IntCounter::with_opts(Opts::new(name, help))?;
+    registry.register(Box::new(counter.clone()))?;
+    Ok(counter)
+}
+
+fn gauge(registry: &Registry, name: &str, help: &str) -> Result<IntGaugeVec, prometheus::Error> {
+    let gauge = IntGaugeVec::new(Opts::new(name, help), &["server"])?;
+    registry.register(Box::new(gauge.clone()))?;
+    Ok(gauge)
+}
