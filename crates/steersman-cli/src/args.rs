@@ -165,7 +165,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     }
 
     /// Returns the form of log lines, even if another setting is wrong.
-    fn log_format(&self) -> LogFormat {
+    pub(crate) fn log_format(&self) -> LogFormat {
         let flags = self.kubebuilder.apply(self.flags.clone());
         Config::<T>::log_format_despite_errors(&flags, |name| std::env::var_os(name))
     }

@@ -25,6 +25,8 @@ use crate::description::{
 };
 use crate::dev_session::stop_with_session;
 use crate::error::ProgramError;
+use crate::flags::LogFormat;
+use crate::json_log::log_last_error;
 use crate::settings::OperatorSettings;
 
 /// An operator as a program: it reads flags, variables and a configuration file, sets up the log, connects, declares a
@@ -236,8 +238,7 @@ impl<T: OperatorSettings> Program<T> {
                 operator.exit_code(self.run_parsed(args, shutdown_signal()).await)
             }
             Err(error) => {
-                // A closed pipe is no reason for another error.
-                let _ = error.print();
+                self.say_usage_error(&error);
                 ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
             }
         }
@@ -294,10 +295,36 @@ impl<T: OperatorSettings> Program<T> {
         self.description(args)
     }
 
+    /// Prints an error about the words of the command line, or the help. LOG-2: an error is a line of the log if lines
+    /// are JSON.
+    fn say_usage_error(&self, error: &clap::Error) {
+        let matches = self.command().ignore_errors(true);
+        let matches = matches.try_get_matches_from(std::env::args_os()).ok();
+        let args = matches.and_then(|matches| ProgramArgs::<T>::from_arg_matches(&matches).ok());
+        let format = args.map_or_else(LogFormat::default, |args| args.operator.log_format());
+        if error.use_stderr() && format == LogFormat::Json {
+            let text = error.to_string();
+            log_last_error(text.trim_start_matches("error: ").trim_end());
+        } else {
+            // A closed pipe is no reason for another error.
+            let _ = error.print();
+        }
+    }
+
     fn parse(
         &self,
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     ) -> Result<ProgramArgs<T>, clap::Error> {
+        let matches = self.command().try_get_matches_from(words)?;
+        let mut args = ProgramArgs::from_arg_matches(&matches)?;
+        if let Some(own) = &self.own_args {
+            args.own = Some((own.read)(&matches)?);
+        }
+        Ok(args)
+    }
+
+    /// Returns the command line of the program.
+    fn command(&self) -> Command {
         let mut command = ProgramArgs::<T>::command()
             .name(self.name)
             .version(self.version);
@@ -305,13 +332,7 @@ impl<T: OperatorSettings> Program<T> {
             command = (own.augment)(command.next_help_heading("Program"));
         }
         // After those, because the documentation of their type would take this place.
-        command = command.about(self.about).long_about(None);
-        let matches = command.try_get_matches_from(words)?;
-        let mut args = ProgramArgs::from_arg_matches(&matches)?;
-        if let Some(own) = &self.own_args {
-            args.own = Some((own.read)(&matches)?);
-        }
-        Ok(args)
+        command.about(self.about).long_about(None)
     }
 
     fn description(self, args: ProgramArgs<T>) -> Result<Description, ProgramError> {

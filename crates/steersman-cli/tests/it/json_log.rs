@@ -5,7 +5,7 @@ use std::process::Command;
 
 use clap::Parser as _;
 use serde_json::{Map, Value};
-use steersman_cli::Args;
+use steersman_cli::{Args, NoSettings, Program};
 use steersman_testenv::json_lines;
 
 /// Names what the process of a test does.
@@ -16,6 +16,7 @@ fn log_of(test: &str, part: &str) -> Vec<Map<String, Value>> {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env(PART, part)
+        .env("STEERSMAN_LOG_FORMAT", "json")
         .env_remove("RUST_BACKTRACE")
         .output()
         .unwrap();
@@ -164,4 +165,24 @@ fn the_error_that_ends_the_process_is_the_last_line() {
             "cannot write: an error occurred when formatting an argument"
         );
     }
+}
+
+/// LOG-2.
+#[tokio::test]
+async fn an_error_about_the_command_line_is_a_line_too() {
+    if part().is_some() {
+        // The words of this process are those of a test, which the program does not know.
+        let program = Program::<NoSettings>::new("program", "1.0.0");
+        program.setup(|_, _| Ok(())).run().await;
+        return;
+    }
+    let test = "json_log::an_error_about_the_command_line_is_a_line_too";
+    let lines = log_of(test, "usage");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert_eq!(text(&lines[0], "msg"), "the program ends with an error");
+    let error = text(&lines[0], "error");
+    assert!(
+        error.starts_with("unexpected argument '--exact'"),
+        "{error}"
+    );
 }
