@@ -1,6 +1,7 @@
 //! Driver: the benchmarks of the embedded API server, each with processes of its own.
 
 pub(crate) mod fill;
+mod durability;
 mod environment;
 mod player;
 mod program;
@@ -65,6 +66,11 @@ pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> Outcome<Vec<
         progress(format!("{} programs at once", size.servers));
         figures
             .measure(program::many(program, size.servers))
+            .await?;
+        progress("writes that survive the end of the program");
+        let span = Duration::from_secs(size.seconds.min(3));
+        figures
+            .measure(durability::writes(program, size.runs.min(3), span))
             .await?;
     }
     progress(format!("{} Pods in process", size.objects));

@@ -1,7 +1,8 @@
 //! Driver: measures the program `steersman-apiserver`: its start, its memory, and many servers at once.
 
+use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use base64::Engine as _;
@@ -16,11 +17,11 @@ use crate::report::{Figure, Spread};
 use crate::wire::{Exchange, ServerAddress, trust};
 
 /// A server in a process of its own. A drop kills the process.
-struct ProgramServer {
+pub(super) struct ProgramServer {
     child: Child,
     place: ServerAddress,
-    /// Holds the kubeconfig.
-    _folder: TempDir,
+    /// Holds the kubeconfig, and the data directory if there is one.
+    folder: TempDir,
     /// The time from the start of the process to the response of `/readyz`, in milliseconds.
     ready_ms: f64,
 }
@@ -28,6 +29,14 @@ struct ProgramServer {
 impl ProgramServer {
     /// Starts a server, and waits until it is ready.
     async fn start(program: &Path) -> Outcome<Self> {
+        Self::start_with(program, |_| Vec::new()).await
+    }
+
+    /// Starts a server with the flags that `flags` returns for its folder, and waits until it is ready.
+    pub(super) async fn start_with(
+        program: &Path,
+        flags: impl Fn(&Path) -> Vec<OsString>,
+    ) -> Outcome<Self> {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
         let began = Instant::now();
@@ -35,6 +44,7 @@ impl ProgramServer {
             .arg("--port=0")
             .arg("--kubeconfig")
             .arg(&kubeconfig)
+            .args(flags(folder.path()))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -53,12 +63,17 @@ impl ProgramServer {
                 ca_pem: authority(&kubeconfig)?,
                 kubeconfig,
             },
-            _folder: folder,
+            folder,
             ready_ms: 0.0,
         };
         server.check_ready().await?;
         server.ready_ms = began.elapsed().as_secs_f64() * 1e3;
         Ok(server)
+    }
+
+    /// Returns the file with the credentials of its administrator.
+    pub(super) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
     }
 
     /// Fails unless the server answers that it is ready.

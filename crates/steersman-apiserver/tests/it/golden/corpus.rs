@@ -25,8 +25,10 @@ const RECORD: &str = "STEERSMAN_CORPUS_RECORD";
 /// The recording of a folder.
 const ANSWERS: &str = "answers.json";
 
-/// The field manager of all requests.
+/// The field manager of requests.
 const MANAGER: &str = "corpus";
+/// The beginning of the names of files that `kubectl apply --server-side` sends.
+const BY_KUBECTL: &str = "apply-kubectl";
 
 /// Number of times that a definition is looked up until its kind is served.
 const LOOKS: u32 = 100;
@@ -99,8 +101,8 @@ async fn send_all(server: &impl Transport, folder: &Folder) -> BTreeMap<String, 
     answers
 }
 
-/// Sends one manifest: as an apply if its file name begins with `apply`, otherwise as a create, which is a
-/// dry run if the name begins with `dry`.
+/// Sends one manifest: as an apply if its file name begins with `apply` ([`BY_KUBECTL`] for one of kubectl), otherwise
+/// as a create, which is a dry run if the name begins with `dry`.
 async fn send(server: &impl Transport, file: &str, object: &Value) -> Recorded {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let Some((collection, namespaced)) = collection(server, object).await else {
@@ -137,7 +139,11 @@ async fn send(server: &impl Transport, file: &str, object: &Value) -> Recorded {
     }
     let name = text(&object["metadata"]["name"]);
     let body = object.to_string();
-    let query = format!("fieldManager={MANAGER}&fieldValidation=Warn");
+    let manager = match file.starts_with(BY_KUBECTL) {
+        true => "kubectl",
+        false => MANAGER,
+    };
+    let query = format!("fieldManager={manager}&fieldValidation=Warn");
     let apply = format!("{path}/{name}?{query}");
     let dry = if file.starts_with("dry") {
         "&dryRun=All"
@@ -221,8 +227,13 @@ async fn served(server: &impl Transport, path: &str) {
     }
 }
 
-/// Returns an object without the metadata that each server chooses.
+/// Returns an object without the metadata that each server chooses, and with a word in place of its uid elsewhere.
 fn comparable(mut object: Value) -> Value {
+    let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+    if !uid.is_empty() {
+        let text = object.to_string().replace(uid, "its-uid");
+        object = serde_json::from_str(&text).unwrap();
+    }
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         for name in [
             "uid",
