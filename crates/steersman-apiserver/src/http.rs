@@ -6,7 +6,6 @@ mod documents;
 mod webhooks;
 mod changes;
 mod context;
-mod definition_removal;
 mod handlers;
 mod service;
 
@@ -14,5 +13,4 @@ pub use responses::body::{BodyError, ResponseBody};
 pub use service::ApiService;
 
 pub(crate) use context::{Clock, Context, Tuning};
-pub(crate) use definition_removal::start as start_definition_removal;
 pub(crate) use requests::auth::Caller;

@@ -2,6 +2,7 @@
 
 mod clock;
 mod migrator;
+mod removals;
 mod names;
 mod options;
 mod socket;
@@ -26,11 +27,12 @@ use tokio_util::sync::CancellationToken;
 use migrator::MigratorTask;
 use names::{find, of_object, scope};
 pub use options::ApiServerBuilder;
+use removals::RemovalTask;
 pub use serving::Serving;
 
 use crate::error::Error;
 use crate::faults::{Faults, RequestLog, Restart};
-use crate::http::{ApiService, Caller, Context, Tuning, start_definition_removal};
+use crate::http::{ApiService, Caller, Context, Tuning};
 use crate::tls::Pem;
 #[cfg(feature = "player")]
 use steersman_player::Player;
@@ -52,6 +54,7 @@ use steersman_text::status::Status;
 pub struct ApiServer {
     context: Arc<Context>,
     migrator: Arc<MigratorTask>,
+    removals: Arc<RemovalTask>,
     #[cfg(feature = "player")]
     player: Player,
     pem: Arc<Pem>,
@@ -83,6 +86,7 @@ impl ApiServerBuilder {
             registry.add_token(token, user, false);
         }
         let migrator = Arc::new(MigratorTask::new(registry.migrates_storage()));
+        let removals = Arc::new(RemovalTask::new(&registry));
         let parts = (RequestLog::new(self.log_capacity), Faults::new(seed));
         let mut context = Context::new(registry, clock, tuning, parts);
         if let Some(wal) = self.wal {
@@ -95,6 +99,7 @@ impl ApiServerBuilder {
         let server = ApiServer {
             context: Arc::new(context),
             migrator,
+            removals,
             #[cfg(feature = "player")]
             player: Player::new(&self.played, seed),
             pem: Arc::new(self.pem),
@@ -305,11 +310,10 @@ impl ApiServer {
         &self.player
     }
 
-    /// Starts the tasks that drive the migrator, the player and the removal of definitions, unless they
-    /// run already or there is no runtime.
+    /// Starts the tasks of the migrator, the player and later removals, unless they run or there is no runtime.
     fn drive(&self) {
         self.migrator.start(&self.context, &self.stop);
-        start_definition_removal(&self.context);
+        self.removals.start(&self.context, &self.stop);
         #[cfg(feature = "player")]
         steersman_player::start(&self.player, &self.context, &self.stop);
     }

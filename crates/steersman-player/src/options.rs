@@ -134,7 +134,8 @@ impl Played {
         self
     }
 
-    /// Plays the namespace controller, within the request that deletes a namespace: empties and
+    /// Plays the namespace controller, within the request that deletes a namespace or, in a server that
+    /// does not [remove at once](RegistryOptions::remove_at_once), after that request: empties and
     /// removes the namespace.
     pub fn namespaces(mut self, on: bool) -> Self {
         self.namespaces = on;

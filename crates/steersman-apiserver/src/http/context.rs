@@ -51,6 +51,8 @@ pub(crate) struct Context {
     /// The subscriptions to changes of storages.
     changes: Changes,
     any_change: watch::Sender<u64>,
+    /// Marked changed by every turn of the lock after which objects wait for their removal.
+    marks: watch::Sender<()>,
     /// Marked changed at every restart.
     restarts: watch::Sender<u64>,
     clock: Clock,
@@ -73,6 +75,8 @@ struct AfterLock<R> {
     result: std::thread::Result<R>,
     /// Whether a storage changed.
     has_changed: bool,
+    /// Whether objects that are marked as deleted wait for their removal.
+    has_marked: bool,
     /// The storages with watches to wake now: those that changed, unless the changes are not in the
     /// write-ahead log yet.
     changed: Vec<StorageKey>,
@@ -92,6 +96,7 @@ impl Context {
             registry: Mutex::new(registry),
             changes: Changes::default(),
             any_change: watch::Sender::new(0),
+            marks: watch::Sender::new(()),
             restarts: watch::Sender::new(0),
             clock,
             tuning,
@@ -138,6 +143,9 @@ impl Context {
     fn finish<R>(&self, done: AfterLock<R>) -> R {
         if done.has_changed {
             self.any_change.send_modify(|version| *version += 1);
+        }
+        if done.has_marked {
+            self.marks.send_replace(());
         }
         if !done.changed.is_empty() {
             self.changes.notify(&done.changed);
@@ -280,6 +288,11 @@ impl Context {
     pub(crate) fn subscribe_to_changes(&self) -> watch::Receiver<u64> {
         self.any_change.subscribe()
     }
+
+    /// Returns a receiver that is marked changed while objects wait for their removal after the request.
+    pub(crate) fn subscribe_to_marks(&self) -> watch::Receiver<()> {
+        self.marks.subscribe()
+    }
 }
 
 /// Returns the refusal of a request while the write-ahead log cannot be written. It was not carried out,
@@ -334,6 +347,7 @@ impl<R> AfterLock<R> {
         Self {
             result,
             has_changed,
+            has_marked: registry.has_marked(),
             changed,
             is_logged,
             writes: registry.take_after_writes(),

@@ -19,7 +19,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::faults::{Decision, RequestRecord, RestartEffect, Verb, WatchMode};
 use crate::http::context::Context;
-use crate::http::definition_removal::DefinitionRemoval;
 use crate::http::documents::issuer::{self, IssuerDocument};
 use crate::http::documents::metrics;
 use crate::http::documents::serve::{self, DocumentRequest};
@@ -279,12 +278,7 @@ impl ApiService {
         let mut body = RequestBody::new(&body);
         // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and
         // is run again with the answer.
-        let removal = DefinitionRemoval::of(&self.context);
-        let perform = |registry: &mut Registry| {
-            let outcome = verbs::perform(registry, &call, &mut body, now);
-            removal.note(registry, reads);
-            outcome
-        };
+        let perform = |registry: &mut Registry| verbs::perform(registry, &call, &mut body, now);
         let asking = async {
             let verb = future_reads::run(&self.context, perform);
             let done = stop::before_end(&self.stop, verb).await;

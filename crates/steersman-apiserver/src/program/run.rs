@@ -31,7 +31,7 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
     let listener = bind(&flags).await?;
     let mut builder = ApiServer::builder()
         .log_capacity(REMEMBERED)
-        .remove_definitions_at_once(false);
+        .remove_at_once(false);
     if flags.rbac {
         builder = builder.authorization(Authorization::Rbac);
     }

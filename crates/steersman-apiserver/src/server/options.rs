@@ -271,12 +271,12 @@ impl ApiServerBuilder {
         self
     }
 
-    /// Sets whether a deleted definition is removed, with its objects, before the delete is answered.
-    /// Default on. Otherwise the answer shows the terminating definition, and the removal follows a
-    /// tenth of a second later, so that a client that deletes and then watches sees it, as on a
+    /// Sets whether a deleted definition or namespace is removed, with its objects, before the delete is
+    /// answered. Default on. Otherwise the answer shows the terminating object, and the removal follows
+    /// a tenth of a second later, so that a client that deletes and then watches sees it, as on a
     /// kube-apiserver. The programs remove later.
-    pub fn remove_definitions_at_once(mut self, at_once: bool) -> Self {
-        self.registry.remove_definitions = at_once;
+    pub fn remove_at_once(mut self, at_once: bool) -> Self {
+        self.registry.remove_at_once = at_once;
         self
     }
 

@@ -127,9 +127,7 @@ async fn status_and_scale() {
 /// controllers that act after the answer.
 #[tokio::test(start_paused = true)]
 async fn a_definition_can_be_removed_after_its_deletion_is_answered() {
-    let server = ApiServer::builder()
-        .remove_definitions_at_once(false)
-        .build();
+    let server = ApiServer::builder().remove_at_once(false).build();
     let path = format!("{DEFINITIONS}/websites.example.com");
     post(&server, DEFINITIONS, &website_crd()).await.expect(201);
     post(&server, WEBSITES, &website("one")).await.expect(201);
@@ -161,7 +159,7 @@ async fn a_definition_can_be_removed_after_its_deletion_is_answered() {
 /// A server that stopped between the two continues after its next start.
 #[tokio::test(start_paused = true)]
 async fn the_removal_of_a_definition_continues_after_a_start() {
-    let later = || ApiServer::builder().remove_definitions_at_once(false);
+    let later = || ApiServer::builder().remove_at_once(false);
     let server = later().build();
     let path = format!("{DEFINITIONS}/websites.example.com");
     post(&server, DEFINITIONS, &website_crd()).await.expect(201);

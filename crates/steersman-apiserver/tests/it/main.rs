@@ -16,6 +16,7 @@ mod kinds;
 mod kubectl;
 mod lists;
 mod names;
+mod namespaces;
 mod permissions;
 mod play;
 #[cfg(all(unix, feature = "binary"))]

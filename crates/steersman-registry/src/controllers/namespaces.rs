@@ -1,6 +1,7 @@
 //! Machine: the namespace controller: empties and removes terminating namespaces.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -9,6 +10,7 @@ use steersman_schema::resource::StorageKey;
 use crate::requests::metadata;
 use crate::state::pending_work::PropagationPolicy;
 use crate::state::registry::Registry;
+use crate::store::Stored;
 use crate::verbs::deletion::may_go;
 
 /// The conditions of a terminating namespace, with their content while nothing is wrong.
@@ -53,6 +55,24 @@ struct RemainingContent {
 }
 
 impl Registry {
+    /// Leaves a namespace whose deletion begins to [`remove_marked`](Self::remove_marked), unless
+    /// namespaces are removed within the request, or by another program.
+    pub(crate) fn put_removal_off(&mut self, name: &Arc<str>) {
+        if self.options.end_namespaces && !self.options.remove_at_once {
+            self.pending.mark_namespace(name);
+        }
+    }
+
+    /// Continues the deletions of namespaces that a snapshot or a log holds.
+    pub(crate) fn resume_removals(&mut self) {
+        let all = self.store.list(&StorageKey::new("", "namespaces"), None);
+        let is_terminating = |one: &&Arc<Stored>| !one.meta("deletionTimestamp").is_empty();
+        let all: Vec<_> = all.filter(is_terminating).cloned().collect();
+        for namespace in all {
+            self.put_removal_off(&namespace.name);
+        }
+    }
+
     /// Deletes the content of a terminating namespace, Pods first, reports what remains, and
     /// removes the namespace if nothing does.
     pub(crate) fn empty_namespace(&mut self, name: &str, now: Timestamp) {

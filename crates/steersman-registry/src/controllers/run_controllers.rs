@@ -53,6 +53,27 @@ impl Registry {
         }
     }
 
+    /// Returns whether deleted definitions and namespaces are removed within the request.
+    #[must_use]
+    pub fn removes_at_once(&self) -> bool {
+        self.options.remove_at_once
+    }
+
+    /// Returns whether [`remove_marked`](Self::remove_marked) has work.
+    #[must_use]
+    pub fn has_marked(&self) -> bool {
+        self.pending.has_marked()
+    }
+
+    /// Deletes the objects of the definitions and namespaces that are marked as deleted, and removes the
+    /// definitions and namespaces without objects. One with an object that a finalizer holds is removed
+    /// after that object.
+    pub fn remove_marked(&mut self, now: Timestamp) {
+        self.clear_definitions(now);
+        self.pending.resume_namespaces();
+        self.settle(now);
+    }
+
     /// Does all recorded work, including work that this causes. A loop over a queue rather than
     /// recursion, because a chain of owners can be arbitrarily long (SRV-GC-2).
     pub(crate) fn settle(&mut self, now: Timestamp) {

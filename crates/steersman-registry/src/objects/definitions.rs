@@ -157,21 +157,8 @@ impl Registry {
         crd::set_condition(crd, "Terminating", true, why, &time);
     }
 
-    /// Returns whether definitions wait for [`remove_definitions`](Self::remove_definitions).
-    #[must_use]
-    pub fn removes_definitions(&self) -> bool {
-        !self.pending.definitions.is_empty()
-    }
-
     /// Deletes the objects of the definitions that are marked as deleted, and removes the definitions
-    /// without objects. A definition with an object that a finalizer holds is removed after that
-    /// object.
-    pub fn remove_definitions(&mut self, now: Timestamp) {
-        self.clear_definitions(now);
-        self.settle(now);
-    }
-
-    /// Does the work of [`remove_definitions`](Self::remove_definitions), except for its consequences.
+    /// without objects. `settle` draws the consequences.
     pub(crate) fn clear_definitions(&mut self, now: Timestamp) {
         let Some(resource) =
             self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")

@@ -48,6 +48,9 @@ pub(crate) struct PendingWork {
     lacking: BTreeSet<Arc<str>>,
     /// The names of terminating definitions with objects that are still to be deleted.
     pub(crate) definitions: BTreeSet<Arc<str>>,
+    /// The names of namespaces whose deletion began, and which the namespace controller leaves alone until
+    /// [`Registry::remove_marked`](crate::Registry::remove_marked).
+    marked_namespaces: BTreeSet<Arc<str>>,
     /// Whether versions of custom resources may have been added or removed.
     pub(crate) versions: bool,
     /// Changes of usage that the quotas of namespaces have not counted yet.
@@ -66,9 +69,26 @@ impl PendingWork {
         }
     }
 
-    /// Schedules a look of the namespace controller at a namespace.
+    /// Schedules a look of the namespace controller at a namespace, unless that look comes later.
     pub(crate) fn namespace(&mut self, name: &Arc<str>) {
-        self.namespaces.insert(Arc::clone(name));
+        if !self.marked_namespaces.contains(name) {
+            self.namespaces.insert(Arc::clone(name));
+        }
+    }
+
+    /// Puts the looks of the namespace controller at a namespace off.
+    pub(crate) fn mark_namespace(&mut self, name: &Arc<str>) {
+        self.marked_namespaces.insert(Arc::clone(name));
+    }
+
+    /// Schedules the looks that were put off.
+    pub(crate) fn resume_namespaces(&mut self) {
+        self.namespaces.append(&mut self.marked_namespaces);
+    }
+
+    /// Returns whether objects that were marked as deleted wait for their removal after the request.
+    pub(crate) fn has_marked(&self) -> bool {
+        !self.definitions.is_empty() || !self.marked_namespaces.is_empty()
     }
 
     /// Schedules a check of the namespace for a missing ServiceAccount or certificate.

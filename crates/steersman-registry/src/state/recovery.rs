@@ -88,6 +88,7 @@ impl Registry {
         }
         self.store.take_after_writes().finish();
         self.serve_definitions();
+        self.resume_removals();
     }
 
     /// Makes the changes of a transaction once more. Their consequences are changes of their own in the

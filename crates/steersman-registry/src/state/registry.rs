@@ -45,12 +45,11 @@ pub struct RegistryOptions {
     /// collected or orphaned, or block the deletion. Default true. Without it such objects stay, as
     /// on a server that runs alone.
     pub collect_garbage: bool,
-    /// Whether a deleted namespace is emptied and removed within the request. Default true.
+    /// Whether a deleted namespace is emptied and removed. Default true.
     pub end_namespaces: bool,
-    /// Whether a deleted definition is removed within the request, with its objects. Default true.
-    /// Otherwise the request only marks it, and a driver calls
-    /// [`Registry::remove_definitions`] later.
-    pub remove_definitions: bool,
+    /// Whether a deleted definition or namespace is removed within the request, with its objects. Default
+    /// true. Otherwise the request only marks it, and a driver calls [`Registry::remove_marked`] later.
+    pub remove_at_once: bool,
     /// Whether the rules of ClusterRoles with an `aggregationRule` are maintained. Default true.
     pub gather_roles: bool,
     /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false,
@@ -87,7 +86,7 @@ impl Default for RegistryOptions {
             retained_bytes: 128 << 20,
             collect_garbage: true,
             end_namespaces: true,
-            remove_definitions: true,
+            remove_at_once: true,
             gather_roles: true,
             serve_storage_migrations: false,
             migrate_storage: true,

@@ -176,6 +176,7 @@ impl Registry {
     pub fn restore(&mut self, snapshot: &Snapshot) {
         self.restore_objects(snapshot);
         self.serve_definitions();
+        self.resume_removals();
     }
 
     /// Replaces the state by the snapshot, without serving its CRDs.

@@ -187,6 +187,9 @@ impl Registry {
         if is_definition(resource) {
             return self.delete_definition(resource, stored, now);
         }
+        if is_namespace(resource) && stored.meta("deletionTimestamp").is_empty() {
+            self.put_removal_off(&stored.name);
+        }
         let mut draft = stored.draft();
         if self.options.collect_garbage {
             unprotect(resource, &mut draft.value);
@@ -225,7 +228,7 @@ impl Registry {
             self.serve_again(stored.lean(), &marked);
         }
         self.pending.definitions.insert(Arc::clone(&stored.name));
-        if self.options.remove_definitions {
+        if self.options.remove_at_once {
             self.clear_definitions(now);
         }
         Progress::Marked(marked)

@@ -135,7 +135,7 @@ fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Proble
     }
     let mut builder = ApiServer::builder()
         .log_capacity(REMEMBERED)
-        .remove_definitions_at_once(false)
+        .remove_at_once(false)
         .play(played)
         .storage_migrations(options.migrates_storage);
     if options.is_rbac {
