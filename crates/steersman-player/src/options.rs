@@ -125,6 +125,12 @@ impl Played {
         options.count_quotas = self.quotas;
         options.migrate_storage = self.storage_migrations;
         options.furnish_namespaces = self.accounts;
+        let components = [
+            ("controller-manager", self.workloads),
+            ("scheduler", self.pods),
+        ];
+        let played = components.into_iter().filter(|(_, on)| *on);
+        options.played_components = played.map(|(name, _)| name).collect();
     }
 
     /// Plays the garbage collector, within the request that makes an object garbage: dependents of

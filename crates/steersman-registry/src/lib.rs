@@ -67,6 +67,7 @@ pub use state::transaction::{Transaction, TransactionError};
 pub use subresources::bearer::ValidToken;
 pub use subresources::review::is_review;
 pub use verbs::acts::ActRequest;
+pub use verbs::components::is_component_status;
 pub use verbs::watch::WatchCursor;
 
 #[cfg(test)]

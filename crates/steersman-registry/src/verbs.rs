@@ -1,6 +1,7 @@
 //! Room: the verbs: get, list, watch, create, update, patch, apply, delete, and acts on Pods.
 
 mod read;
+pub(crate) mod components;
 pub(crate) mod deletion;
 pub(crate) mod create;
 mod waiting;

@@ -6,6 +6,7 @@ mod support;
 
 mod bad_input;
 mod client_certificates;
+mod components;
 mod crds;
 mod discovery;
 mod faults;

@@ -303,7 +303,7 @@ pub enum Deleted {
 pub struct Page {
     /// The objects, by namespace and name.
     pub items: Vec<Object>,
-    /// The list's `metadata.resourceVersion`.
+    /// The list's `metadata.resourceVersion`; zero for objects that are not stored.
     pub revision: u64,
     /// `metadata.continue`; absent on the last page.
     pub continue_token: Option<String>,
@@ -311,6 +311,17 @@ pub struct Page {
     pub remaining: Option<u64>,
     /// `metadata.shardInfo.selector`; absent without a `shardSelector`.
     pub shard: Option<String>,
+}
+
+impl Page {
+    /// Returns the text of the revision; empty for objects that are not stored.
+    #[must_use]
+    pub fn resource_version(&self) -> String {
+        match self.revision {
+            0 => String::new(),
+            revision => revision.to_string(),
+        }
+    }
 }
 
 /// One event of a watch.

@@ -50,6 +50,8 @@ pub struct RegistryOptions {
     /// Whether a deleted definition or namespace is removed within the request, with its objects. Default
     /// true. Otherwise the request only marks it, and a driver calls [`Registry::remove_marked`] later.
     pub remove_at_once: bool,
+    /// The components whose work this process does, by the names of their ComponentStatuses. Default none.
+    pub played_components: Vec<&'static str>,
     /// Whether the rules of ClusterRoles with an `aggregationRule` are maintained. Default true.
     pub gather_roles: bool,
     /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false,
@@ -87,6 +89,7 @@ impl Default for RegistryOptions {
             collect_garbage: true,
             end_namespaces: true,
             remove_at_once: true,
+            played_components: Vec::new(),
             gather_roles: true,
             serve_storage_migrations: false,
             migrate_storage: true,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use steersman_protobuf::Message;
 use steersman_registry::{
     DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
-    check_options, is_review,
+    check_options, is_component_status, is_review,
 };
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::{Act, further};
@@ -193,11 +193,20 @@ fn perform_on(
     }
     match verb {
         Verb::Get => {
-            let object = registry.get(target, &query.get_options())?;
+            let object = if is_component_status(resource) {
+                registry.component_status(name, now)?
+            } else {
+                registry.get(target, &query.get_options())?
+            };
             view.object(200, resource, &object)
         }
         Verb::List => {
-            let page = registry.list(resource, namespace, &query.list_options()?)?;
+            let options = query.list_options()?;
+            let page = if is_component_status(resource) {
+                registry.component_statuses(&options, now)?
+            } else {
+                registry.list(resource, namespace, &options)?
+            };
             view.page(resource, page)
         }
         Verb::Watch => watch(registry, call, resource, &view),

@@ -135,7 +135,7 @@ impl View {
             Shape::Whole => self.whole_page(resource, page),
             Shape::Table(version) => {
                 let meta = TableMeta {
-                    resource_version: page.revision.to_string(),
+                    resource_version: page.resource_version(),
                     continue_token: page.continue_token.clone(),
                     remaining: page.remaining,
                 };
@@ -218,7 +218,10 @@ impl View {
 
 /// Builds the metadata of a list. Lists of custom resources always have the member `continue`.
 fn list_metadata(page: &Page, always_continue: bool) -> Value {
-    let mut metadata = json!({ "resourceVersion": page.revision.to_string() });
+    let mut metadata = json!({});
+    if page.revision > 0 {
+        metadata["resourceVersion"] = page.resource_version().into();
+    }
     match &page.continue_token {
         Some(token) => metadata["continue"] = token.as_str().into(),
         None if always_continue => metadata["continue"] = "".into(),

@@ -43,7 +43,7 @@ enum Source {
 /// The metadata of a Table's list.
 #[derive(Debug, Default)]
 pub(crate) struct TableMeta {
-    /// `metadata.resourceVersion`.
+    /// `metadata.resourceVersion`; absent if empty.
     pub(crate) resource_version: String,
     /// `metadata.continue`.
     pub(crate) continue_token: Option<String>,
@@ -93,7 +93,10 @@ impl TableMaker {
         with_columns: bool,
         now: Timestamp,
     ) -> Value {
-        let mut metadata = json!({ "resourceVersion": meta.resource_version });
+        let mut metadata = json!({});
+        if !meta.resource_version.is_empty() {
+            metadata["resourceVersion"] = meta.resource_version.as_str().into();
+        }
         if let Some(token) = &meta.continue_token {
             metadata["continue"] = token.as_str().into();
         }

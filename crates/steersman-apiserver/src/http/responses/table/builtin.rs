@@ -19,7 +19,7 @@ use super::policies::{
     VALIDATING, WEBHOOKS,
 };
 use super::storage::{
-    ATTACHMENTS, ATTRIBUTES_CLASSES, CLAIMS, CSI_CAPACITIES, CSI_DRIVERS, CSI_NODES,
+    ATTACHMENTS, ATTRIBUTES_CLASSES, CLAIMS, CSI_CAPACITIES, CSI_DRIVERS, CSI_NODES, MIGRATIONS,
     STORAGE_CLASSES, VOLUMES,
 };
 use super::workloads::{
@@ -121,6 +121,7 @@ fn other(resource: &str) -> Columns {
         "rolebindings" | "clusterrolebindings" => BINDINGS,
         "resourceclaims" => RESOURCE_CLAIMS,
         "resourceslices" => RESOURCE_SLICES,
+        "storageversionmigrations" => MIGRATIONS,
         "roles" | "clusterroles" | "customresourcedefinitions" => CREATED_AT,
         _ => AGE_ALONE,
     }
@@ -138,3 +139,37 @@ const CREATED_AT: Columns = Columns {
     }],
     row: |object, _| vec![text(object, &["metadata", "creationTimestamp"]).into()],
 };
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use serde_json::json;
+    use steersman_schema::builtin;
+
+    use super::*;
+
+    /// A kind that is new in the table of kinds needs its columns, or a place in this list of the kinds
+    /// with none but `Age` upstream.
+    #[test]
+    fn each_kind_has_the_columns_that_upstream_prints() {
+        let without_columns = ["deviceclasses", "resourceclaimtemplates"];
+        let mut found = Vec::new();
+        for resource in builtin::built_in() {
+            let listed = resource.verbs.contains(&"list");
+            let headings = columns(&resource.group, &resource.plural).headings;
+            let is_age_alone = headings.len() == 1 && headings[0].name == AGE.name;
+            if listed && is_age_alone {
+                found.push(resource.plural.clone());
+            }
+        }
+        assert_eq!(found, without_columns);
+    }
+
+    #[test]
+    fn a_migration_shows_its_resource_with_the_group() {
+        let migration = json!({"metadata": {"name": "m"},
+            "spec": {"resource": {"group": "example.com", "resource": "websites"}}});
+        let cells = (MIGRATIONS.row)(&migration, Timestamp::UNIX_EPOCH);
+        assert_eq!(cells, ["m", "websites.example.com"]);
+    }
+}

@@ -268,3 +268,22 @@ pub(super) const CSI_CAPACITIES: Columns = Columns {
         ]
     },
 };
+
+/// StorageVersionMigrations. The column of the name has no format, as upstream.
+pub(super) const MIGRATIONS: Columns = Columns {
+    headings: &[
+        Heading {
+            format: "",
+            ..Heading::NAME
+        },
+        shown("Resource", "Resource and group of the migrated objects."),
+    ],
+    row: |migration, _| {
+        let part = |name: &str| text(migration, &["spec", "resource", name]);
+        let resource = format!("{}.{}", part("resource"), part("group"));
+        vec![
+            text(migration, &["metadata", "name"]).into(),
+            resource.into(),
+        ]
+    },
+};
