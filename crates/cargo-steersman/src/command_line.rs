@@ -6,7 +6,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-/// The command line as cargo passes it on: `cargo-steersman steersman new greeter`.
+/// Make, run and deploy operators for Kubernetes.
+// The command line as cargo passes it on: `cargo-steersman steersman new greeter`.
 #[derive(Debug, Parser)]
 #[command(name = "cargo", bin_name = "cargo", disable_help_subcommand = true)]
 pub(crate) enum CargoArgs {
@@ -54,9 +55,10 @@ pub(crate) enum SteersmanCommand {
 
 /// Write the manifests of the operator into config and dist
 ///
-/// Builds the operator and asks it for its kinds, controllers and webhooks. The role has the rules that the watches need, and
-/// those in rbac.observed.yaml, which the tests write. Rules by hand are in rbac.extra.yaml. Options are in
-/// [package.metadata.steersman] of Cargo.toml: namespace, image, namespaces, replicas, prometheus, network-policy.
+/// Builds the operator and asks it for its kinds, controllers and webhooks. The role has the rules that the declarations imply,
+/// those that controllers declare, those in rbac.observed.yaml, which the tests write, and those in rbac.extra.yaml, which are
+/// written by hand; a comment states the source of each rule. Options are in [package.metadata.steersman] of Cargo.toml:
+/// namespace, image, namespaces, replicas, prometheus, network-policy, cert-manager.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -1,6 +1,6 @@
 //! Words: the certificate with which a connection names its user.
 
-use std::path::PathBuf;
+use std::io;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,34 +15,18 @@ pub struct ClientCertificate {
     pub chain: Vec<u8>,
 }
 
-/// Where the certificate of a user is kept.
-pub(crate) enum CertificatePlace {
-    Inline(String),
-    File(PathBuf),
-}
-
-impl CertificatePlace {
-    /// Returns `None` for a user without a certificate, and for one with certificates of a credential plugin.
-    pub(crate) fn of(user: &AuthInfo) -> Option<Self> {
+impl ClientCertificate {
+    /// Reads the certificate of a user; `None` for a user without one, and for one with certificates of a credential
+    /// plugin. Blocks.
+    pub(crate) fn read(user: &AuthInfo, credentials: Option<&str>) -> Option<io::Result<Self>> {
         if let Some(data) = &user.client_certificate_data {
-            return Some(Self::Inline(data.clone()));
+            let chain = STANDARD.decode(data.trim()).map_err(io::Error::other);
+            let place = credentials.unwrap_or("the configuration").to_owned();
+            return Some(chain.map(|chain| Self { place, chain }));
         }
-        let file = user.client_certificate.as_ref()?;
-        Some(Self::File(file.into()))
-    }
-
-    /// Reads the certificate. Blocks. Returns `None` if it cannot be read, which the connection reports (CONN-4).
-    pub(crate) fn read(self, credentials: Option<&str>) -> Option<ClientCertificate> {
-        match self {
-            Self::Inline(data) => Some(ClientCertificate {
-                place: credentials.unwrap_or("the configuration").to_owned(),
-                chain: STANDARD.decode(data.trim()).ok()?,
-            }),
-            Self::File(file) => Some(ClientCertificate {
-                place: file.display().to_string(),
-                chain: std::fs::read(&file).ok()?,
-            }),
-        }
+        let place = user.client_certificate.clone()?;
+        let chain = std::fs::read(&place);
+        Some(chain.map(|chain| Self { place, chain }))
     }
 }
 
@@ -54,23 +38,28 @@ mod tests {
     fn a_certificate_is_read_where_it_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("client.crt");
-        std::fs::write(&file, "of a file").unwrap();
         let read = |user: &AuthInfo| {
-            let read = CertificatePlace::of(user)?.read(Some("the user \"a\""))?;
-            Some((read.place, String::from_utf8(read.chain).unwrap()))
+            let read = ClientCertificate::read(user, Some("the user \"a\""))?;
+            Some(
+                read.ok()
+                    .map(|one| (one.place, String::from_utf8(one.chain).unwrap())),
+            )
         };
         let mut user = AuthInfo {
             client_certificate: Some(file.display().to_string()),
             ..AuthInfo::default()
         };
+        // A file that is not there yet is no reason never to look again.
+        assert_eq!(read(&user), Some(None));
+        std::fs::write(&file, "of a file").unwrap();
         let of_file = (file.display().to_string(), "of a file".to_owned());
-        assert_eq!(read(&user), Some(of_file));
+        assert_eq!(read(&user), Some(Some(of_file)));
         // client-go prefers the data.
         user.client_certificate_data = Some(STANDARD.encode("of the kubeconfig"));
         let inline = ("the user \"a\"".to_owned(), "of the kubeconfig".to_owned());
-        assert_eq!(read(&user), Some(inline));
+        assert_eq!(read(&user), Some(Some(inline)));
         user.client_certificate_data = Some("no base64!".to_owned());
-        assert_eq!(read(&user), None);
+        assert_eq!(read(&user), Some(None));
         assert_eq!(read(&AuthInfo::default()), None);
     }
 }

@@ -393,7 +393,16 @@ fn without_advice(text: &str) -> String {
 pub(crate) fn explain_client(error: &kube_client::Error) -> String {
     match error {
         kube_client::Error::InferKubeconfig(error) => explain(error),
-        other => one_line(&chain(other)),
+        other => {
+            let text = one_line(&chain(other));
+            match text.contains("UnsupportedCertVersion") {
+                true => format!(
+                    "the client certificate is one of X.509 version 1, and only version 3 can be used: issue it anew with \
+                     an extension, such as extendedKeyUsage=clientAuth ({text})"
+                ),
+                false => text,
+            }
+        }
     }
 }
 

@@ -428,14 +428,14 @@ impl Connection {
         self.credentials.as_deref()
     }
 
-    /// Reads the certificate that names the user. Returns `None` if a token, a password or a credential plugin does, or
-    /// if the certificate cannot be read. Blocks while a file is read.
+    /// Reads the certificate that names the user; `None` if a token, a password or a credential plugin does. Blocks
+    /// while a file is read.
     #[must_use]
-    pub fn client_certificate(&self) -> Option<ClientCertificate> {
-        let Destination::Network(network) = &self.destination else {
-            return None;
-        };
-        network.client_certificate()?.read(self.credentials())
+    pub fn client_certificate(&self) -> Option<std::io::Result<ClientCertificate>> {
+        match &self.destination {
+            Destination::Network(network) => network.client_certificate(self.credentials()),
+            Destination::InProcess(_) => None,
+        }
     }
 
     /// Returns the context of the kubeconfig; `None` in a Pod, or if the program itself made the configuration.

@@ -18,6 +18,8 @@ pub(crate) struct Advice {
     pub(crate) credentials: Arc<OnceLock<String>>,
     /// The problem of the server; an informer that meets a failure itself knows more.
     pub(crate) server: ServerProblem,
+    /// Whether this program itself installs the definition of the kind, or converts its objects.
+    pub(crate) is_provided: bool,
 }
 
 impl Advice {
@@ -114,6 +116,12 @@ impl Advice {
     fn definition(&self) -> String {
         let kind = self.coverage.kind();
         let group = kind.gvk().group();
+        if self.is_provided {
+            return format!(
+                "wait: the leader of this operator installs the CustomResourceDefinition {}, and its log says if it cannot",
+                kind.qualified_plural()
+            );
+        }
         if group.contains('.') && !group.ends_with(".k8s.io") {
             return format!(
                 "install the CustomResourceDefinition {} with version {}",
@@ -163,6 +171,7 @@ mod tests {
             namespace: namespace.map(Into::into),
             credentials: Arc::default(),
             server: ServerProblem::default(),
+            is_provided: false,
         }
     }
 
@@ -272,6 +281,13 @@ mod tests {
         assert_eq!(
             text,
             "install the CustomResourceDefinition websites.web.example.com with version v1"
+        );
+        let mut own = advice(&kind, None);
+        own.is_provided = true;
+        let text = own.remedy(Reason::NotServed).unwrap();
+        assert!(
+            text.starts_with("wait: the leader of this operator installs "),
+            "{text}"
         );
         let built_in = advice(&Kind::of::<Deployment>(), None);
         let text = built_in.remedy(Reason::NotServed).unwrap();

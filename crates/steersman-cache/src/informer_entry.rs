@@ -441,6 +441,7 @@ mod tests {
             namespace: None,
             credentials: Arc::default(),
             server: ServerProblem::default(),
+            is_provided: false,
         };
         let entry = InformerEntry::new(
             advice,

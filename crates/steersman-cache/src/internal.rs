@@ -54,6 +54,10 @@ pub trait CacheInternals {
     /// (RYOW-10). Running informers are not affected.
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion);
 
+    /// Notes kinds with definitions that this program installs, or with objects that it converts: informers that start
+    /// later log no warning when their first list fails for that reason.
+    fn note_provided(&self, kinds: Vec<Gvk>);
+
     /// Recognises the applies of a program's field managers in the objects of informers, for
     /// [`Mirror::is_applied`]. Objects that arrived before are not looked at again.
     fn note_field_manager(&self, program: &str);
@@ -142,6 +146,10 @@ impl CacheInternals for Cache {
 
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion) {
         self.shared.written_versions.raise(gvk, version);
+    }
+
+    fn note_provided(&self, kinds: Vec<Gvk>) {
+        self.shared.provided.lock().extend(kinds);
     }
 
     fn note_field_manager(&self, program: &str) {

@@ -138,6 +138,7 @@ impl Cache {
                 namespace,
                 credentials: Arc::default(),
                 server: self.shared.server_problem.clone(),
+                is_provided: self.shared.is_provided(&informer_key.gvk),
             };
             all.insert(informer_key, advice);
         };

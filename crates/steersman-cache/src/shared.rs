@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) server_problem: ServerProblem,
     /// The versions that this process wrote, for first lists (RYOW-10).
     pub(crate) written_versions: Arc<WrittenVersions>,
+    /// The kinds with definitions that this program installs, or with objects that it converts.
+    pub(crate) provided: Mutex<Vec<Gvk>>,
     /// The field managers of which informers recognise the applies.
     pub(crate) field_managers: FieldManagers,
     /// Wakes the supervisor when an informer was declared.
@@ -86,6 +88,7 @@ impl Shared {
             credentials: Arc::default(),
             server_problem: ServerProblem::default(),
             written_versions: Arc::default(),
+            provided: Mutex::default(),
             field_managers: FieldManagers::default(),
             declared: Notify::new(),
             phase: watch::Sender::new(Phase::Declaring),
@@ -329,6 +332,7 @@ impl Shared {
                     namespace,
                     credentials: Arc::clone(&self.credentials),
                     server: self.server_problem.clone(),
+                    is_provided: self.is_provided(&informer_key.gvk),
                 };
                 let options = self.informer_options(&advice, &informer_key);
                 let mirror = Mirror::new(kind.clone(), options);
@@ -378,6 +382,12 @@ impl Shared {
         }
     }
 
+    /// Returns whether the server lists a kind only with the help of this program.
+    pub(crate) fn is_provided(&self, gvk: &Gvk) -> bool {
+        let provided = self.provided.lock();
+        provided.iter().any(|one| one.same_group_kind(gvk))
+    }
+
     fn informer_options(&self, advice: &Advice, informer_key: &InformerKey) -> InformerOptions {
         let (options, coverage) = (&self.options, &advice.coverage);
         let hook = options.on_watch_error.0.clone();
@@ -390,6 +400,7 @@ impl Shared {
             .watch_list(options.watch_list)
             .budget(self.budget.clone())
             .health(self.health.clone())
+            .provided(advice.is_provided)
             .failure_advice(move |reason| advice.remedy(reason));
         let settings = coverage.settings(informer_key.namespace.as_deref());
         let settings = settings.cloned().unwrap_or_default();

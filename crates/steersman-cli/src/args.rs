@@ -193,6 +193,25 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     }
 }
 
+/// Returns the words of a command line that decide the form of log lines.
+pub(crate) fn words_about_log(words: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    const FLAGS: [&str; 4] = ["--log-format", "--zap-encoder", "--zap-devel", "--config"];
+    let mut words = words.into_iter();
+    let mut kept: Vec<OsString> = words.next().into_iter().collect();
+    while let Some(word) = words.next() {
+        let text = word.to_string_lossy();
+        let (flag, has_value) = match text.split_once('=') {
+            Some((flag, _)) => (flag, true),
+            None => (&*text, text == "--zap-devel"),
+        };
+        if FLAGS.contains(&flag) {
+            kept.push(word.clone());
+            kept.extend((!has_value).then(|| words.next()).flatten());
+        }
+    }
+    kept
+}
+
 /// Returns the flags with their defaults, variables and headings in the help.
 fn described(of_program: &[(&str, &str)]) -> Vec<Arg> {
     let flags = KubebuilderFlags::augment_args(Flags::augment_args(Command::new("flags")));
@@ -286,5 +305,29 @@ impl<T> Clone for OperatorArgs<T> {
 impl<T> fmt::Debug for OperatorArgs<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.flags.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_about_the_log_are_found_after_others() {
+        let kept = |line: &str| {
+            let words = words_about_log(line.split(' ').map(OsString::from));
+            let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+            words.join(" ")
+        };
+        assert_eq!(
+            kept("p --bogus --log-format=json -x"),
+            "p --log-format=json"
+        );
+        assert_eq!(kept("p --log-format json --y"), "p --log-format json");
+        assert_eq!(
+            kept("p --zap-devel --z --config f"),
+            "p --zap-devel --config f"
+        );
+        assert_eq!(kept("p describe"), "p");
     }
 }

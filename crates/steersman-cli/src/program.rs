@@ -18,7 +18,7 @@ use steersman_object::ObjectKey;
 use steersman_serve::ListenAddress;
 use steersman_webhook::{BuiltInCertificates, WebhookServer};
 
-use crate::args::{NoSettings, OperatorArgs};
+use crate::args::{NoSettings, OperatorArgs, words_about_log};
 use crate::config::{Config, OwnValues};
 use crate::description::{
     ConvertedKind, DescribedController, DescribedKind, DescribedWebhook, Description, LimitedKind,
@@ -298,8 +298,10 @@ impl<T: OperatorSettings> Program<T> {
     /// Prints an error about the words of the command line, or the help. LOG-2: an error is a line of the log if lines
     /// are JSON.
     fn say_usage_error(&self, error: &clap::Error) {
+        // Those alone that lead to the form of the log: an unknown word would end the reading.
+        let words = words_about_log(std::env::args_os());
         let matches = self.command().ignore_errors(true);
-        let matches = matches.try_get_matches_from(std::env::args_os()).ok();
+        let matches = matches.try_get_matches_from(words).ok();
         let args = matches.and_then(|matches| ProgramArgs::<T>::from_arg_matches(&matches).ok());
         let format = args.map_or_else(LogFormat::default, |args| args.operator.log_format());
         if error.use_stderr() && format == LogFormat::Json {

@@ -61,6 +61,9 @@ pub struct InformerOptions {
     pub metrics: Option<InformerMetrics>,
     /// The advice that is logged when requests fail. Default: none.
     pub failure_advice: FailureAdvice,
+    /// Whether this program itself installs the definition of the kind, or converts its objects, so that a first list
+    /// that fails is no problem yet. Default: no.
+    pub is_provided: bool,
     /// Called after each failed request. Default: no hook.
     pub on_failure: OnFailure,
     /// The resource version that the first list must have reached. Default: any version.
@@ -147,6 +150,7 @@ impl Default for InformerOptions {
             decode_batches: None,
             metrics: None,
             failure_advice: FailureAdvice::default(),
+            is_provided: false,
             on_failure: OnFailure::default(),
             first_version: FirstVersion::default(),
         }
@@ -300,6 +304,13 @@ impl InformerOptions {
         advise: impl Fn(Reason) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         self.failure_advice = FailureAdvice(Some(Arc::new(advise)));
+        self
+    }
+
+    /// Sets whether this program itself installs the definition of the kind, or converts its objects.
+    #[must_use]
+    pub fn provided(mut self, is_provided: bool) -> Self {
+        self.is_provided = is_provided;
         self
     }
 

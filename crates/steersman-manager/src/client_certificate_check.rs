@@ -55,17 +55,17 @@ impl ClientCertificateCheck {
 
     /// Looks again and again, and shows what it finds in the health of the manager.
     pub(crate) async fn run(mut self, shown: &ShownCluster, clock: fn() -> Timestamp) -> ! {
-        let mut has_certificate = false;
         loop {
             let connection = self.connection.clone();
             // A task that panicked has read nothing.
             let read = spawn_blocking(move || connection.client_certificate()).await;
-            if let Ok(Some(certificate)) = read {
-                has_certificate = true;
-                shown.note_client_certificate(self.look(&certificate, clock()));
-            } else if !has_certificate {
-                // A connection without a certificate gets none later.
-                pending::<()>().await;
+            match read {
+                Ok(None) => pending::<()>().await,
+                Ok(Some(Ok(certificate))) => {
+                    shown.note_client_certificate(self.look(&certificate, clock()));
+                }
+                // The connection reports what it cannot read (CONN-4).
+                Ok(Some(Err(_))) | Err(_) => {}
             }
             sleep(PAUSE).await;
         }

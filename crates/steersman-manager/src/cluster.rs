@@ -7,6 +7,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use prometheus::Registry;
 use steersman_api::{Connection, ConnectionMetrics};
+use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{Cache, CacheMetrics, CacheOptions, StartedCache};
 use steersman_client::{Client, ClientMetrics, ClientOptions};
 use steersman_controller::ClusterName;
@@ -102,8 +103,9 @@ impl Cluster {
         self
     }
 
-    /// Sets the kinds of the definitions that the leader installs: the preflight does not miss these kinds.
+    /// Sets the kinds of the definitions that the leader installs: neither the preflight nor an informer misses them.
     pub(crate) fn installing(mut self, kinds: Vec<Gvk>) -> Self {
+        self.cache.note_provided(kinds.clone());
         self.installed = kinds;
         self
     }

@@ -142,6 +142,9 @@ impl Examination<'_> {
                     unseen.problem
                 );
                 let advice = "renew the credentials in the kubeconfig, or choose another context with --context";
+                if version.is_err() {
+                    findings.truncate(certificates);
+                }
                 findings.push(Finding::problem(text, advice));
                 return (findings, false);
             }

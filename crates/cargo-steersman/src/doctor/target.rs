@@ -8,8 +8,8 @@ use k8s_openapi::api::authorization::v1::{
     NonResourceAttributes, ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use serde_json::Value;
-use steersman_api::kube_client::Client;
 use steersman_api::kube_client::core::DynamicObject;
+use steersman_api::kube_client::{self, Client};
 use steersman_api::{
     Api, ClientCertificate, Connection, Decoded, Error as RequestError, Mapper, Paging,
 };
@@ -57,18 +57,14 @@ impl TargetCluster {
 
     /// Reads the certificate of the kubeconfig's user.
     pub(crate) fn client_certificate(&self) -> Option<ClientCertificate> {
-        self.connection.client_certificate()
+        self.connection.client_certificate()?.ok()
     }
 
     /// Returns the version of the server.
     pub(crate) async fn version(&self) -> Seen<String> {
         let asked = timeout(LIMIT, self.client.apiserver_version()).await;
         let info = asked.map_err(|_| no_answer("get /version"))?;
-        let info = info.map_err(|error| Unseen {
-            problem: format!("get /version failed: {}", steersman_object::report(&error)),
-            cause: UnseenCause::Other,
-        })?;
-        Ok(info.git_version)
+        Ok(info.map_err(|error| no_version(&error))?.git_version)
     }
 
     /// Returns the name of the user that the server takes the credentials for.
@@ -251,6 +247,29 @@ fn unseen(error: &RequestError) -> Unseen {
     }
 }
 
+/// Returns why the version is unknown. The `Display` of a refusal prints its whole Status.
+fn no_version(error: &kube_client::Error) -> Unseen {
+    let (problem, cause) = match error {
+        kube_client::Error::Api(status) => {
+            let cause = match status.code {
+                401 => UnseenCause::Unauthorized,
+                403 => UnseenCause::Forbidden,
+                _ => UnseenCause::Other,
+            };
+            let problem = format!("the server answered {}: {}", status.code, status.message);
+            (problem, cause)
+        }
+        error => (
+            steersman_object::report(error).to_string(),
+            UnseenCause::Other,
+        ),
+    };
+    Unseen {
+        problem: format!("get /version failed: {problem}"),
+        cause,
+    }
+}
+
 fn no_answer(request: &str) -> Unseen {
     Unseen {
         problem: format!("{request} had no answer in {} s", LIMIT.as_secs()),
@@ -261,4 +280,20 @@ fn no_answer(request: &str) -> Unseen {
 /// Returns an object as JSON. It was read from JSON, so it can always be written.
 fn to_json(object: DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use steersman_api::kube_client::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_of_the_version_is_told_in_one_line() {
+        let status = Status::failure("Unauthorized", "Unauthorized").with_code(401);
+        let unseen = no_version(&kube_client::Error::Api(Box::new(status)));
+        assert_eq!(unseen.cause, UnseenCause::Unauthorized);
+        let expected = "get /version failed: the server answered 401: Unauthorized";
+        assert_eq!(unseen.problem, expected);
+    }
 }

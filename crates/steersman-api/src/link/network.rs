@@ -18,7 +18,7 @@ use super::dial::Dialer;
 use super::options::LinkOptions;
 use super::pool::Links;
 use super::signing::Signer;
-use crate::client_certificate::CertificatePlace;
+use crate::client_certificate::ClientCertificate;
 use crate::config::explain_client;
 use crate::error::{Error, Unreachable};
 use crate::wire::Middleware;
@@ -78,9 +78,12 @@ impl Network {
         Ok(kube_client::Client::new(around.wrap(service), namespace))
     }
 
-    /// Returns where the certificate of the user is kept.
-    pub(crate) fn client_certificate(&self) -> Option<CertificatePlace> {
-        CertificatePlace::of(&self.config.auth_info)
+    /// Reads the certificate of the user.
+    pub(crate) fn client_certificate(
+        &self,
+        credentials: Option<&str>,
+    ) -> Option<std::io::Result<ClientCertificate>> {
+        ClientCertificate::read(&self.config.auth_info, credentials)
     }
 
     /// Returns the links and credentials that the clients of the current runtime share.

@@ -34,6 +34,18 @@ impl Core {
                     "is no longer served; goes on when it is served again"
                 );
             }
+            (LogLine::Begins, Some(problem))
+                if self.options.is_provided
+                    && !synced
+                    && matches!(problem.reason, Reason::NotServed | Reason::Server) =>
+            {
+                tracing::info!(
+                    kind = %self.name,
+                    error = %problem.message,
+                    "cannot be listed before this operator has installed its definition and serves its conversion; \
+                     trying again"
+                );
+            }
             // Resource versions expire regularly, and everything is listed again.
             (LogLine::Begins, Some(problem)) if problem.reason == Reason::Expired => {
                 tracing::info!(

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use k8s_openapi::jiff::Timestamp;
 use steersman_api::Connection;
+use steersman_cache::internal::CacheInternals as _;
 use steersman_webhook::{AuthorityMetrics, BuiltInCertificates};
 use tokio_util::sync::CancellationToken;
 
@@ -101,6 +102,7 @@ impl Manager {
         }
         if let Some(webhooks) = servers.webhooks() {
             shared.monitor.note_provided(webhooks.converted_kinds());
+            self.cache().note_provided(webhooks.converted_kinds());
             if let Some(certificates) = webhooks.built_in_certificates() {
                 self.add_certificates(certificates.clone())?;
             }

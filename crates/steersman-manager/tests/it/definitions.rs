@@ -13,6 +13,7 @@ use steersman_manager::{Error, Manager};
 use steersman_object::ObjectKey;
 use steersman_serve::TlsOptions;
 use steersman_testenv::eventually;
+use steersman_testenv::log::capture;
 use steersman_webhook::{Conversions, WebhookServer};
 use tokio::sync::mpsc;
 
@@ -56,6 +57,7 @@ async fn controllers_start_when_the_definitions_are_installed() {
 
 #[tokio::test(start_paused = true)]
 async fn the_first_start_of_an_operator_reconciles_its_own_kind() {
+    let log = capture();
     let server = ApiServer::new();
     let manager = with_definition(&server);
     let (told, mut reconciled) = mpsc::unbounded_channel();
@@ -66,6 +68,12 @@ async fn the_first_start_of_an_operator_reconciles_its_own_kind() {
         "metadata": {"name": "a", "namespace": "default"}, "spec": {"image": "nginx"}});
     server.create(site).unwrap();
     assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/a");
+    let text = log.text();
+    assert!(!text.contains("WARN"), "{text}");
+    assert!(
+        text.contains("cannot be listed before this operator"),
+        "{text}"
+    );
     started.stop().await.unwrap();
 }
 

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use steersman_protobuf::Message;
 use steersman_registry::{
-    DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
-    check_options, is_component_status, is_review,
+    DeleteOptions, Deleted, ListOptions, Page, PatchKind, Registry, Subresource, Target,
+    WriteOptions, Written, check_options, is_component_status, is_review,
 };
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::{Act, further};
@@ -164,6 +164,20 @@ fn is_pod(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }
 
+/// Returns a page of stored objects, or of ComponentStatuses, which are made when they are asked for.
+fn list(
+    registry: &Registry,
+    resource: &Resource,
+    namespace: Option<&str>,
+    options: &ListOptions,
+    now: Timestamp,
+) -> Result<Page, Status> {
+    match is_component_status(resource) {
+        true => registry.component_statuses(options, now),
+        false => registry.list(resource, namespace, options),
+    }
+}
+
 fn perform_on(
     registry: &mut Registry,
     call: &Call<'_>,
@@ -201,12 +215,7 @@ fn perform_on(
             view.object(200, resource, &object)
         }
         Verb::List => {
-            let options = query.list_options()?;
-            let page = if is_component_status(resource) {
-                registry.component_statuses(&options, now)?
-            } else {
-                registry.list(resource, namespace, &options)?
-            };
+            let page = list(registry, resource, namespace, &query.list_options()?, now)?;
             view.page(resource, page)
         }
         Verb::Watch => watch(registry, call, resource, &view),

@@ -137,33 +137,20 @@ async fn send(server: &impl Transport, file: &str, object: &Value) -> Recorded {
         let (version, plural) = collection.rsplit_once('/').unwrap_or_default();
         path = format!("{version}/namespaces/{namespace}/{plural}");
     }
-    let name = text(&object["metadata"]["name"]);
-    let body = object.to_string();
-    let manager = match file.starts_with(BY_KUBECTL) {
-        true => "kubectl",
-        false => MANAGER,
-    };
-    let query = format!("fieldManager={manager}&fieldValidation=Warn");
-    let apply = format!("{path}/{name}?{query}");
-    let dry = if file.starts_with("dry") {
-        "&dryRun=All"
-    } else {
-        ""
-    };
-    let create = format!("{path}?{query}{dry}");
-    let ask = if file.starts_with("apply") {
-        let mut ask = request("PATCH", &apply, &body);
-        ask.headers
-            .insert("Content-Type", "application/apply-patch+yaml");
-        ask
-    } else {
-        request("POST", &create, &body)
-    };
+    let is_dry = file.starts_with("dry");
+    let is_apply = file.starts_with("apply");
+    let place = place(file, &path, &text(&object["metadata"]["name"]));
+    let verb = if is_apply { "PATCH" } else { "POST" };
+    let mut ask = request(verb, &place, &object.to_string());
+    if is_apply {
+        let kind = "application/apply-patch+yaml";
+        ask.headers.insert("Content-Type", kind);
+    }
     let answer = server.send(ask).await;
     let (status, warnings) = (answer.status, answer.headers.get("warning").cloned());
     let answered: Value = serde_json::from_str(&answer.text().await).unwrap_or_default();
     let accepted = status < 300;
-    if status == 201 && dry.is_empty() {
+    if status == 201 && !is_dry {
         let own = format!("{path}/{}", text(&answered["metadata"]["name"]));
         if let Some(ledger) = server.ledger() {
             ledger.note(&own);
@@ -185,6 +172,20 @@ async fn send(server: &impl Transport, file: &str, object: &Value) -> Recorded {
             .then(|| (String::new(), comparable(answered)))
             .into_iter()
             .collect(),
+    }
+}
+
+/// Returns the path of a manifest's request, with its query.
+fn place(file: &str, path: &str, name: &str) -> String {
+    let manager = match file.starts_with(BY_KUBECTL) {
+        true => "kubectl",
+        false => MANAGER,
+    };
+    let query = format!("fieldManager={manager}&fieldValidation=Warn");
+    match file {
+        _ if file.starts_with("apply") => format!("{path}/{name}?{query}"),
+        _ if file.starts_with("dry") => format!("{path}?{query}&dryRun=All"),
+        _ => format!("{path}?{query}"),
     }
 }
 
