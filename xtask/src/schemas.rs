@@ -1,5 +1,6 @@
 //! Writes and checks the tables of Kubernetes' own types for the embedded API server, and of the lists
-//! that strategic merge patches merge for the client, from the sources of `k8s-openapi`.
+//! that strategic merge patches merge for the client, from the sources of `k8s-openapi`. The messages of
+//! protobuf and the descriptions come from Go's sources.
 
 mod facts;
 mod source;
@@ -7,6 +8,7 @@ mod table;
 mod lists;
 mod go_types;
 mod messages;
+mod descriptions;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,37 +29,50 @@ const LISTS: &str = "crates/steersman-client/src/patch/strategic/lists.txt";
 /// The path of the table of protobuf messages, relative to the repository.
 const MESSAGES: &str = "crates/steersman-protobuf/src/messages.txt";
 
-/// Writes the tables of types and lists, or with `go` the table of protobuf messages from the Go sources in that
-/// folder. With `check` the tables are compared and nothing is written.
+/// The path of the packed descriptions of types, relative to the repository.
+const DESCRIPTIONS: &str = "crates/steersman-schema/src/types/descriptions/descriptions.gz";
+
+/// Writes the tables of types and lists, or with `go` the table of protobuf messages and the descriptions from
+/// the Go sources in that folder. With `check` the tables are compared and nothing is written.
 ///
 /// # Errors
 /// Fails if the sources are missing or have an unexpected form, or if a table is out of date.
 pub(crate) fn run(root: &Path, check: bool, go: Option<&Path>) -> Result<(), String> {
     let folder = sources(root)?;
-    let types = table::write(&source::read(&folder)?)?;
+    let structs = source::read(&folder)?;
+    let types = table::write(&structs)?;
     if let Some(folder) = go {
-        let messages = messages::write(&types, &GoTypes::read(folder)?)?;
-        return write_or_compare(root, check, MESSAGES, &messages);
+        let go = GoTypes::read(folder)?;
+        let packed = descriptions::write(&types, &structs, &go)?;
+        write_or_compare(root, check, DESCRIPTIONS, &packed)?;
+        let messages = messages::write(&types, &go)?;
+        return write_or_compare(root, check, MESSAGES, messages.as_bytes());
     }
-    write_or_compare(root, check, LISTS, &lists::write(&types)?)?;
-    write_or_compare(root, check, TABLE, &types)
+    if check {
+        let packed = read(&root.join(DESCRIPTIONS))?;
+        descriptions::check(&packed, &types, &structs)?;
+    }
+    write_or_compare(root, check, LISTS, lists::write(&types)?.as_bytes())?;
+    write_or_compare(root, check, TABLE, types.as_bytes())
 }
 
 /// Writes one table, or compares it.
-fn write_or_compare(root: &Path, check: bool, table: &str, fresh: &str) -> Result<(), String> {
+fn write_or_compare(root: &Path, check: bool, table: &str, fresh: &[u8]) -> Result<(), String> {
     let path = root.join(table);
     if !check {
         return fs::write(&path, fresh)
             .map_err(|error| format!("{} could not be written: {error}", path.display()));
     }
-    let found = fs::read_to_string(&path)
-        .map_err(|error| format!("{} could not be read: {error}", path.display()))?;
-    if found == fresh {
+    if read(&path)? == fresh {
         return Ok(());
     }
     Err(format!(
         "{table} is out of date: run `cargo xtask schemas` and review the difference"
     ))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("{} could not be read: {error}", path.display()))
 }
 
 /// Returns the folder into which cargo has unpacked the sources.

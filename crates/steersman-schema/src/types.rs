@@ -7,6 +7,7 @@ mod base64;
 mod decode;
 mod zeros;
 mod openapi;
+mod descriptions;
 
 use std::borrow::Cow;
 
@@ -15,6 +16,7 @@ use steersman_cel::structural::{Additional, Structural};
 use super::resource::Resource;
 
 pub use decode::{decode, decode_metadata};
+pub use descriptions::Descriptions;
 pub use go::type_word;
 pub use openapi::{describe, describe_metadata, describe_named};
 use table::{Node, Type};

@@ -1,6 +1,7 @@
-//! Machine: reads structs from the Go sources of Kubernetes, with the tags that decide their JSON and protobuf.
+//! Machine: reads structs from the Go sources of Kubernetes, with the tags that decide their JSON and protobuf, and
+//! with their comments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -13,7 +14,7 @@ const FOLDERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Packages that declare no messages of the table; their types are scalars.
+/// Packages that declare no messages of the table; their types are scalars. Only their comments are read.
 const SCALAR_PACKAGES: &[(&str, &str)] = &[
     ("k8s.io/apimachinery/pkg/api/resource", "resource"),
     ("k8s.io/apimachinery/pkg/runtime", "runtime"),
@@ -33,6 +34,17 @@ pub(super) struct GoField {
     /// Whether the JSON leaves out a zero struct.
     pub(super) omitzero: bool,
     pub(super) number: u32,
+    /// The lines of the comment above the field.
+    pub(super) comment: Vec<String>,
+}
+
+/// A constant with a type and a text as its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GoConstant {
+    pub(super) name: String,
+    pub(super) value: String,
+    /// The lines of the comment above the constant.
+    pub(super) comment: Vec<String>,
 }
 
 /// The types of all packages by names such as `core.v1.Pod`.
@@ -41,6 +53,12 @@ pub(super) struct GoTypes {
     pub(super) structs: BTreeMap<String, Vec<GoField>>,
     /// Names for other types, such as `core.v1.RestartPolicy` for `string`.
     pub(super) named: BTreeMap<String, String>,
+    /// The lines of the comment above each type.
+    pub(super) comments: BTreeMap<String, Vec<String>>,
+    /// The structs with the fields `apiVersion` and `kind`.
+    pub(super) kinds: BTreeSet<String>,
+    /// The constants by their types.
+    pub(super) constants: BTreeMap<String, Vec<GoConstant>>,
 }
 
 impl GoTypes {
@@ -64,15 +82,24 @@ impl GoTypes {
         }
         let mut types = Self::default();
         for (folder, package) in packages {
-            let folder = root.join(folder);
-            for file in names_in(&folder)? {
-                let generated = file.contains("generated") || file.contains("_test.");
-                if file.ends_with(".go") && !generated {
-                    types.read_file(&text(&folder.join(&file))?, &package);
-                }
+            types.read_folder(&root.join(folder), &package)?;
+        }
+        let mut scalars = Self::default();
+        for (path, package) in SCALAR_PACKAGES {
+            scalars.read_folder(&folder.join(path), package)?;
+        }
+        types.comments.append(&mut scalars.comments);
+        Ok(types)
+    }
+
+    fn read_folder(&mut self, folder: &Path, package: &str) -> Result<(), String> {
+        for file in names_in(folder)? {
+            let generated = file.contains("generated") || file.contains("_test.");
+            if file.ends_with(".go") && !generated {
+                self.read_file(&text(&folder.join(&file))?, package);
             }
         }
-        Ok(types)
+        Ok(())
     }
 
     /// Reads the types of one file.
@@ -80,11 +107,19 @@ impl GoTypes {
         let imports = imports(text);
         let qualify = |ty: &str| qualified(ty, package, &imports);
         let mut open: Option<String> = None;
+        let mut comment = Vec::new();
         for line in text.lines() {
+            if let Some(words) = line.trim_start().strip_prefix("//") {
+                let words = words.strip_prefix(' ').unwrap_or(words);
+                comment.push(words.trim_end().to_owned());
+                continue;
+            }
+            let comment = std::mem::take(&mut comment);
             if let Some(rest) = line.strip_prefix("type ") {
                 let mut words = rest.splitn(2, ' ');
                 let name = format!("{package}.{}", words.next().unwrap_or_default());
                 let of = words.next().unwrap_or_default().trim_start_matches("= ");
+                self.comments.insert(name.clone(), comment);
                 if of.starts_with("struct") {
                     self.structs.insert(name.clone(), Vec::new());
                     open = (!of.ends_with('}')).then_some(name);
@@ -93,22 +128,40 @@ impl GoTypes {
                 }
             } else if line == "}" {
                 open = None;
-            } else if let Some(field) = open.as_ref().and_then(|_| field(line.trim(), &qualify)) {
-                let fields = open.as_ref().and_then(|name| self.structs.get_mut(name));
-                fields
-                    .into_iter()
-                    .for_each(|fields| fields.push(field.clone()));
+            } else if let Some(name) = &open {
+                if line.contains("TypeMeta `json:\",inline\"") {
+                    self.kinds.insert(name.clone());
+                }
+                let fields = self.structs.get_mut(name);
+                if let (Some(field), Some(fields)) = (field(line.trim(), &qualify), fields) {
+                    fields.push(GoField { comment, ..field });
+                }
+            } else if let Some((ty, constant)) = constant(line.trim(), comment) {
+                self.constants
+                    .entry(qualify(ty))
+                    .or_default()
+                    .push(constant);
             }
         }
     }
 }
 
+/// Reads a line `Name Type = "value"`, and returns the type and the constant.
+fn constant(line: &str, comment: Vec<String>) -> Option<(&str, GoConstant)> {
+    let (declared, value) = line.split_once(" = \"")?;
+    let declared = declared.strip_prefix("const ").unwrap_or(declared);
+    let (name, ty) = declared.split_once(char::is_whitespace)?;
+    let constant = GoConstant {
+        name: name.to_owned(),
+        value: value.split('"').next()?.to_owned(),
+        comment,
+    };
+    Some((ty.trim(), constant))
+}
+
 /// Reads a line `Name Type` or `Type` with tags; `None` for any other line, and for a field without a number.
 fn field(line: &str, qualify: &dyn Fn(&str) -> String) -> Option<GoField> {
     let (declared, tags) = line.strip_suffix('`')?.split_once('`')?;
-    if declared.starts_with("//") {
-        return None;
-    }
     let ty = declared.split_whitespace().last()?;
     let number = tag(tags, "protobuf")?.split(',').nth(1)?.parse().ok()?;
     let mut words = tag(tags, "json")?.split(',');
@@ -120,6 +173,7 @@ fn field(line: &str, qualify: &dyn Fn(&str) -> String) -> Option<GoField> {
         omitempty: options.contains(&"omitempty"),
         omitzero: options.contains(&"omitzero"),
         number,
+        comment: Vec::new(),
     })
 }
 
@@ -205,7 +259,14 @@ import (
 	metav1 \"k8s.io/apimachinery/pkg/apis/meta/v1\"
 )
 
+// Phase is a phase.
+// +enum
 type Phase string
+
+const (
+	// PhaseNew comes first.
+	PhaseNew Phase = \"New\"
+)
 
 type ResourceList map[ResourceName]resource.Quantity
 
@@ -214,6 +275,7 @@ type Thing struct {
 	metav1.TypeMeta `json:\",inline\"`
 	// Old string `json:\"old\" protobuf:\"bytes,9,opt,name=old\"`
 	metav1.ObjectMeta `json:\"metadata,omitempty\" protobuf:\"bytes,1,opt,name=metadata\"`
+	// Ports are open.
 	Ports []*Port `json:\"ports\" protobuf:\"bytes,2,rep,name=ports\"`
 	Source `json:\",inline\" protobuf:\"bytes,3,opt,name=source\"`
 }
@@ -246,5 +308,14 @@ type Thing struct {
             (3, "", "core.v1.Source", false),
         ];
         assert_eq!(seen, wanted);
+        assert_eq!(fields[1].comment, ["Ports are open."]);
+        assert_eq!(
+            types.comments["core.v1.Phase"],
+            ["Phase is a phase.", "+enum"]
+        );
+        assert!(types.kinds.contains("core.v1.Thing"));
+        let constant = &types.constants["core.v1.Phase"][0];
+        assert_eq!((&*constant.name, &*constant.value), ("PhaseNew", "New"));
+        assert_eq!(constant.comment, ["PhaseNew comes first."]);
     }
 }

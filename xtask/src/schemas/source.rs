@@ -13,6 +13,8 @@ pub(super) struct Struct {
     pub(super) definition: String,
     /// Whether the type has a JSON form of its own: it is an enum or a tuple struct.
     pub(super) opaque: bool,
+    /// Its description.
+    pub(super) description: String,
     /// The `apiVersion` if the type is a kind, for example `apps/v1`.
     pub(super) api_version: Option<String>,
     /// The fields in the order of the source.
@@ -28,6 +30,8 @@ pub(super) struct Field {
     pub(super) name: String,
     /// Its Rust type.
     pub(super) kind: String,
+    /// Its description.
+    pub(super) description: String,
     /// How a list or map merges.
     pub(super) merge: Option<Merge>,
 }
@@ -83,7 +87,11 @@ fn one(text: &str) -> Option<(String, Struct)> {
     };
     let mut name = None;
     let mut lines = text.lines();
+    let mut comment = Vec::new();
     for line in lines.by_ref() {
+        if let Some(words) = line.strip_prefix("///") {
+            comment.push(words);
+        }
         if let Some(rest) = line.strip_prefix("pub struct ") {
             read.opaque = rest.contains('(');
             name = rest.split([' ', '(', ';', '<']).next();
@@ -96,8 +104,13 @@ fn one(text: &str) -> Option<(String, Struct)> {
         }
     }
     let name = name?.to_owned();
+    read.description = description(&comment);
     if !read.opaque {
+        comment.clear();
         for line in lines.by_ref().take_while(|line| *line != "}") {
+            if let Some(words) = line.strip_prefix("    ///") {
+                comment.push(words);
+            }
             if let Some((name, kind)) = line
                 .strip_prefix("    pub ")
                 .and_then(|rest| rest.trim_end_matches(',').split_once(": "))
@@ -105,6 +118,7 @@ fn one(text: &str) -> Option<(String, Struct)> {
                 read.fields.push(Field {
                     name: name.to_owned(),
                     kind: kind.to_owned(),
+                    description: description(&std::mem::take(&mut comment)),
                     merge: merge(text, name),
                 });
             }
@@ -124,6 +138,18 @@ fn one(text: &str) -> Option<(String, Struct)> {
         }
     }
     Some((name, read))
+}
+
+/// Returns the description that a comment was made from. `k8s-openapi` escapes what would be a link or HTML.
+fn description(comment: &[&str]) -> String {
+    let lines = comment
+        .iter()
+        .map(|line| line.strip_prefix(' ').unwrap_or(line));
+    let mut text = lines.collect::<Vec<_>>().join("\n");
+    for escaped in ["\\[", "\\]", "\\<", "\\>", "\\\\"] {
+        text = text.replace(escaped, &escaped[1..]);
+    }
+    text
 }
 
 /// Returns how a field merges, from the implementation of `DeepMerge`.

@@ -203,7 +203,7 @@ fn inner<'a>(kind: &'a str, generic: &str) -> Option<&'a str> {
 }
 
 /// Returns the name of a definition without the prefixes that all definitions share.
-fn short(definition: &str) -> String {
+pub(super) fn short(definition: &str) -> String {
     let mut name = definition;
     for prefix in [
         "io.k8s.api.",

@@ -1,4 +1,4 @@
-//! Machine: writes OpenAPI v3 schemas of Kubernetes' own types, without descriptions.
+//! Machine: writes OpenAPI v3 schemas of Kubernetes' own types, to which `Descriptions` adds their descriptions.
 
 use std::collections::BTreeSet;
 
