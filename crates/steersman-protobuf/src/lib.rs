@@ -54,6 +54,7 @@ pub use findings::{Findings, Keep, Unknown};
 pub use stream::{Frames, ListItems};
 pub use table::Message;
 pub use transcode::{append_message, append_object};
+pub use wire::FieldWriter;
 
 #[cfg(test)]
 mod tests;

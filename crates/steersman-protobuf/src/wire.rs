@@ -221,22 +221,31 @@ impl<'a> Reader<'a> {
 
 /// Appends the fields of a message.
 #[derive(Debug)]
-pub(crate) struct FieldWriter<'o> {
+pub struct FieldWriter<'o> {
     pub(crate) out: &'o mut Vec<u8>,
 }
 
-impl FieldWriter<'_> {
-    pub(crate) fn varint(&mut self, number: u32, value: u64) {
+impl<'o> FieldWriter<'o> {
+    /// Returns a writer that appends to `out`.
+    #[must_use]
+    pub fn new(out: &'o mut Vec<u8>) -> Self {
+        Self { out }
+    }
+
+    /// Appends a number, a truth value or an enum.
+    pub fn varint(&mut self, number: u32, value: u64) {
         self.tag(number, 0);
         self.raw_varint(value);
     }
 
-    pub(crate) fn fixed64(&mut self, number: u32, value: u64) {
+    /// Appends the bits of a double.
+    pub fn fixed64(&mut self, number: u32, value: u64) {
         self.tag(number, 1);
         self.out.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub(crate) fn bytes(&mut self, number: u32, bytes: &[u8]) {
+    /// Appends a text, or other bytes.
+    pub fn bytes(&mut self, number: u32, bytes: &[u8]) {
         self.head(number, bytes.len());
         self.out.extend_from_slice(bytes);
     }
@@ -248,7 +257,10 @@ impl FieldWriter<'_> {
     }
 
     /// Appends a message; `write` appends its content.
-    pub(crate) fn nested<E>(
+    ///
+    /// # Errors
+    /// Fails if `write` fails.
+    pub fn nested<E>(
         &mut self,
         number: u32,
         write: impl FnOnce(&mut FieldWriter<'_>) -> Result<(), E>,

@@ -4,6 +4,7 @@
 mod discovery;
 mod openapi_paths;
 mod openapi_groups;
+mod openapi_reduction;
 mod openapi;
 mod openapi_v2;
 pub(crate) mod cache;

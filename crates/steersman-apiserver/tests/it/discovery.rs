@@ -1,10 +1,10 @@
-//! Tests of discovery, health, metrics and OpenAPI.
+//! Tests of discovery, health and metrics, and of OpenAPI in a file of its own.
 
-use std::collections::BTreeSet;
+mod openapi;
 
 use serde_json::{Value, json};
 
-use crate::support::{ask, get, send, server, website_crd};
+use crate::support::{ask, get, server, website_crd};
 
 const AGGREGATED: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
@@ -143,146 +143,6 @@ async fn version_and_health() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn openapi_has_the_paths_and_types_that_kubectl_reads() {
-    let server = server();
-    server.install_crd(website_crd()).unwrap();
-    let index = get(&server, "/openapi/v3").await.expect(200);
-    for (path, kind) in [
-        ("api/v1", "Pod"),
-        ("apis/apps/v1", "Deployment"),
-        ("apis/example.com/v1", "Website"),
-    ] {
-        let url = index["paths"][path]["serverRelativeURL"].as_str().unwrap();
-        let document = get(&server, url).await.expect(200);
-        let found = document["paths"].as_object().unwrap().values().any(|item| {
-            let patch = &item["patch"];
-            patch["x-kubernetes-group-version-kind"]["kind"] == kind
-                && patch["parameters"]
-                    .as_array()
-                    .is_some_and(|all| all.iter().any(|one| one["name"] == "fieldValidation"))
-        });
-        assert!(found, "{path} has a validating PATCH of {kind}");
-    }
-    let document = get(&server, "/openapi/v3/apis/example.com/v1")
-        .await
-        .expect(200);
-    let schema = &document["components"]["schemas"]["com.example.v1.Website"];
-    assert_eq!(
-        schema["properties"]["spec"]["properties"]["image"]["type"],
-        "string"
-    );
-    assert_eq!(
-        schema["x-kubernetes-group-version-kind"][0]["kind"],
-        "Website"
-    );
-    for path in [
-        "/openapi/v3/apis/none.example.com/v1",
-        "/openapi/v3/nothing",
-    ] {
-        let none = get(&server, path).await;
-        assert_eq!((none.status, none.text.as_str()), (404, ""), "{path}");
-    }
-}
-
-/// Generators of clients need operations with unique names and parameters, and valid references.
-#[tokio::test(start_paused = true)]
-async fn openapi_has_every_operation() {
-    let server = server();
-    server.install_crd(website_crd()).unwrap();
-    let index = get(&server, "/openapi/v3").await.expect(200);
-    let mut ids = BTreeSet::new();
-    for path in index["paths"].as_object().unwrap().keys() {
-        let document = get(&server, &format!("/openapi/v3/{path}")).await;
-        let text = document.text.clone();
-        let document = document.expect(200);
-        for reference in text.split("#/components/schemas/").skip(1) {
-            let name = reference.split('"').next().unwrap();
-            let found = &document["components"]["schemas"][name];
-            assert!(found.is_object(), "{path} has {name}");
-        }
-        for (path, item) in document["paths"].as_object().unwrap() {
-            let named = item["parameters"].as_array().map_or(&[][..], Vec::as_slice);
-            for part in path.split('/').filter_map(|part| part.strip_prefix('{')) {
-                let part = part.trim_end_matches('}');
-                let is_it = |one: &Value| one["name"] == part && one["required"] == true;
-                assert!(named.iter().any(is_it), "{path} takes {part}");
-            }
-            for (method, operation) in item.as_object().unwrap() {
-                if method != "parameters" {
-                    let id = operation["operationId"].as_str().unwrap().to_owned();
-                    assert!(ids.insert(id.clone()), "{id} is there once");
-                }
-            }
-        }
-    }
-    for id in [
-        "listCoreV1NamespacedPod",
-        "listCoreV1PodForAllNamespaces",
-        "watchCoreV1NamespacedPodList",
-        "createCoreV1NamespacedPodEviction",
-        "readCoreV1NamespacedPodLog",
-        "connectCoreV1GetNamespacedPodExec",
-        "createCoreV1NamespacedServiceAccountToken",
-        "deleteCoreV1CollectionNode",
-        "replaceCoreV1NamespaceFinalize",
-        "patchAppsV1NamespacedDeploymentScale",
-        "readRbacAuthorizationV1ClusterRole",
-        "createAuthorizationV1SubjectAccessReview",
-        "getCoreAPIVersions",
-        "getAPIVersions",
-        "getCodeVersion",
-        "getRbacAuthorizationAPIGroup",
-        "getAppsV1APIResources",
-        "getCoreV1APIResources",
-        "replaceExampleComV1NamespacedWebsiteStatus",
-    ] {
-        assert!(ids.contains(id), "{id}");
-    }
-    for id in [
-        "listAuthorizationV1SubjectAccessReview",
-        "getExampleComAPIGroup",
-        "getExampleComV1APIResources",
-    ] {
-        assert!(!ids.contains(id), "{id}");
-    }
-    for (path, object, strategic) in [
-        ("apis/apps/v1", "deployments", true),
-        ("apis/example.com/v1", "websites", false),
-    ] {
-        let document = get(&server, &format!("/openapi/v3/{path}"))
-            .await
-            .expect(200);
-        let object = format!("/{path}/namespaces/{{namespace}}/{object}/{{name}}");
-        let taken = &document["paths"][object]["patch"]["requestBody"]["content"];
-        assert!(taken["application/merge-patch+json"].is_object());
-        let strategy = &taken["application/strategic-merge-patch+json"];
-        assert_eq!(strategy.is_object(), strategic, "{path}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn openapi_v2_is_served_to_older_clients() {
-    let server = server();
-    let asked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-    let (status, headers, _) = send(&server, "GET", "/openapi/v2", &[("accept", asked)], "").await;
-    assert_eq!(status, 200);
-    let answered = headers["content-type"].to_str().unwrap();
-    assert_eq!(
-        answered,
-        "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-    );
-    let json = [("accept", "application/json")];
-    // As upstream, whatever the method.
-    for method in ["GET", "POST"] {
-        let document = ask(&server, method, "/openapi/v2", &json, "")
-            .await
-            .expect(200);
-        let schema = &document["definitions"]["io.k8s.api.core.v1.ConfigMap"];
-        assert_eq!(schema["properties"]["immutable"]["type"], "boolean");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn metrics_count_requests_and_stored_objects() {
     let server = server();
     get(&server, "/api/v1/namespaces/default").await.expect(200);
@@ -297,62 +157,6 @@ async fn metrics_count_requests_and_stored_objects() {
     ] {
         assert!(metrics.text.contains(line), "{}", metrics.text);
     }
-}
-
-/// The answer to a delete is a Status, except of kinds with deletes that return the object.
-#[tokio::test(start_paused = true)]
-async fn openapi_describes_deletes_and_custom_resources() {
-    let server = server();
-    let mut crd = website_crd();
-    crd["spec"]["versions"][0]["selectableFields"] = json!([{"jsonPath": ".spec.image"}]);
-    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-    schema["description"] = json!("A site.");
-    schema["properties"]["kind"] = json!({"type": "string", "description": "Always Website."});
-    server.install_crd(crd).unwrap();
-    let answers = |document: &Value, path: &str| -> Vec<String> {
-        let responses = &document["paths"][path]["delete"]["responses"];
-        let schema = |code: &str| {
-            let content = &responses[code]["content"]["application/json"];
-            let found = content["schema"]["$ref"].as_str().unwrap();
-            found.rsplit('.').next().unwrap().to_owned()
-        };
-        vec![schema("200"), schema("202")]
-    };
-    for (version, path, wanted) in [
-        (
-            "apis/example.com/v1",
-            "namespaces/{namespace}/websites/{name}",
-            "Status",
-        ),
-        (
-            "api/v1",
-            "namespaces/{namespace}/configmaps/{name}",
-            "Status",
-        ),
-        ("api/v1", "namespaces/{namespace}/pods/{name}", "Pod"),
-    ] {
-        let document = get(&server, &format!("/openapi/v3/{version}"))
-            .await
-            .expect(200);
-        let path = format!("/{version}/{path}");
-        assert_eq!(answers(&document, &path), [wanted, wanted], "{path}");
-    }
-    let document = get(&server, "/openapi/v3/apis/example.com/v1")
-        .await
-        .expect(200);
-    for kind in ["Website", "WebsiteList"] {
-        let schema = &document["components"]["schemas"][format!("com.example.v1.{kind}")];
-        let fields = &schema["x-kubernetes-selectable-fields"];
-        assert_eq!(*fields, json!([{"fieldPath": "spec.image"}]), "{kind}");
-    }
-    let schemas = &document["components"]["schemas"];
-    let site = &schemas["com.example.v1.Website"];
-    assert_eq!(site["description"], "A site.");
-    assert_eq!(site["properties"]["kind"]["description"], "Always Website.");
-    assert_eq!(
-        schemas["com.example.v1.WebsiteList"]["description"],
-        "WebsiteList is a list of Website"
-    );
 }
 
 #[tokio::test(start_paused = true)]

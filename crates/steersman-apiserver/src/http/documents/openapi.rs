@@ -7,16 +7,28 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
 use steersman_schema::stored_schemas::StoredSchemas;
-use steersman_schema::types;
+use steersman_schema::types::{self, Descriptions};
 
 use crate::http::documents::discovery::{
     ListedSubresource, group_version, group_versions, of_version,
 };
 use crate::http::documents::openapi_groups;
 use crate::http::documents::openapi_paths::{self, Components};
+use crate::http::documents::openapi_reduction;
 
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 const EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
+
+/// The title and the version in all documents.
+pub(crate) const INFO: (&str, &str) = ("Kubernetes", "v1.36.0");
+
+/// The edition of OpenAPI that schemas are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Edition {
+    /// Custom schemas have only what v2 can express. The rest of the document is v3 and converted later.
+    V2,
+    V3,
+}
 
 /// Returns the paths of the documents below `/openapi/v3/`.
 pub(crate) fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
@@ -73,7 +85,12 @@ fn version_at<'a>(resources: &'a [Arc<Resource>], path: &str) -> Option<(&'a str
 ///
 /// kubectl looks for a PATCH of its object's kind with a `fieldValidation` parameter; if there is
 /// one, it leaves validation to the server. `kubectl explain` reads the schemas.
-pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value> {
+pub(crate) fn document(
+    resources: &[Arc<Resource>],
+    path: &str,
+    descriptions: &Descriptions,
+    edition: Edition,
+) -> Option<Value> {
     let (group, version) = version_at(resources, path)?;
     let mut paths = Map::new();
     let mut schemas = Map::new();
@@ -82,7 +99,12 @@ pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value>
     schemas.insert(PATCH.to_owned(), json!({ "type": "object" }));
     schemas.insert(EVENT.to_owned(), event());
     for resource in of_version(resources, group, version) {
-        let (object, list) = add_schema(resource, &mut schemas);
+        let writer = SchemaWriter {
+            resource,
+            descriptions,
+            edition,
+        };
+        let (object, list) = writer.add(&mut schemas);
         let components = Components {
             object: &object,
             list: &list,
@@ -106,9 +128,11 @@ pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value>
         let root = format!("/{path}");
         openapi_groups::add_resources((group, version), &root, &mut paths, &mut schemas);
     }
+    descriptions.add_to(&mut schemas);
+    let (title, version) = INFO;
     Some(json!({
         "openapi": "3.0.0",
-        "info": { "title": "Kubernetes", "version": "v1.36.0" },
+        "info": { "title": title, "version": version },
         "paths": paths,
         "components": { "schemas": schemas },
     }))
@@ -135,31 +159,6 @@ fn kind(resource: &Resource) -> Value {
     json!({ "group": resource.group, "version": resource.version, "kind": resource.kind })
 }
 
-/// Adds the schemas of a resource's objects and lists, and returns their names.
-fn add_schema(resource: &Resource, schemas: &mut Map<String, Value>) -> (String, String) {
-    let known = if resource.built_in {
-        types::describe(&resource.api_version(), &resource.kind, schemas)
-    } else {
-        None
-    };
-    let name = if let Some(name) = known {
-        schemas[&name]["x-kubernetes-group-version-kind"] = json!([kind(resource)]);
-        name
-    } else {
-        let name = schema_name(resource, &resource.kind);
-        let metadata = reference(&types::describe_metadata(false, schemas));
-        schemas.insert(name.clone(), component(resource, &metadata));
-        name
-    };
-    let before = name.strip_suffix(&resource.kind).unwrap_or_default();
-    let list_name = format!("{before}{}", resource.list_kind);
-    if resource.verbs.contains(&"list") {
-        let of_list = reference(&types::describe_metadata(true, schemas));
-        schemas.insert(list_name.clone(), list(resource, &name, &of_list));
-    }
-    (name, list_name)
-}
-
 /// Returns a schema name such as `com.example.v1.Website`: the reversed group, the version, the
 /// kind.
 fn schema_name(resource: &Resource, kind: &str) -> String {
@@ -177,45 +176,170 @@ fn reference(component: &str) -> Value {
     json!({ "$ref": format!("#/components/schemas/{component}") })
 }
 
-/// Returns the fields that every object has.
-fn standard(metadata: &Value) -> [(&'static str, Value); 3] {
-    [
-        (
-            "apiVersion",
-            json!({ "type": "string", "description": "Group and version of the object." }),
-        ),
-        (
-            "kind",
-            json!({ "type": "string", "description": "Kind of the object." }),
-        ),
-        (
-            "metadata",
-            json!({ "description": "Name, labels and the like.", "allOf": [metadata] }),
-        ),
-    ]
+/// Writes the schemas of a resource.
+struct SchemaWriter<'a> {
+    resource: &'a Resource,
+    descriptions: &'a Descriptions,
+    edition: Edition,
 }
 
-/// Builds the schema of a list of objects (upstream: `buildListSchema`).
-fn list(resource: &Resource, name: &str, metadata: &Value) -> Value {
-    let mut properties: Map<String, Value> = standard(metadata)
-        .into_iter()
-        .map(|(name, field)| (name.to_owned(), field))
-        .collect();
-    properties.insert(
-        "items".to_owned(),
-        json!({ "type": "array", "items": { "allOf": [reference(name)] } }),
-    );
-    let mut schema = json!({
-        "type": "object",
-        "description": format!("{} is a list of {}", resource.list_kind, resource.kind),
-        "required": ["items"],
-        "properties": properties,
-        "x-kubernetes-group-version-kind": [{
-            "group": resource.group, "version": resource.version, "kind": resource.list_kind,
-        }],
-    });
-    add_selectable_fields(resource, &mut schema);
-    schema
+impl SchemaWriter<'_> {
+    /// Adds the schemas of the resource's objects and lists, and returns their names.
+    fn add(&self, schemas: &mut Map<String, Value>) -> (String, String) {
+        let resource = self.resource;
+        let known = if resource.built_in {
+            types::describe(&resource.api_version(), &resource.kind, schemas)
+        } else {
+            None
+        };
+        let name = if let Some(name) = known {
+            schemas[&name]["x-kubernetes-group-version-kind"] = json!([kind(resource)]);
+            name
+        } else {
+            let name = schema_name(resource, &resource.kind);
+            let metadata = reference(&types::describe_metadata(false, schemas));
+            schemas.insert(name.clone(), self.component(&metadata));
+            name
+        };
+        let before = name.strip_suffix(&resource.kind).unwrap_or_default();
+        let list_name = format!("{before}{}", resource.list_kind);
+        if resource.verbs.contains(&"list") {
+            let of_list = reference(&types::describe_metadata(true, schemas));
+            schemas.insert(list_name.clone(), self.list(&name, &of_list));
+        }
+        (name, list_name)
+    }
+
+    /// Returns the fields that every object or list has, with the words of a type of the metadata.
+    fn standard(&self, of: &str, metadata: &Value) -> [(&'static str, Value); 3] {
+        let field = |of: &str, name: &'static str| {
+            let component = format!("io.k8s.apimachinery.pkg.apis.meta.v1.{of}");
+            self.descriptions.of_field(&component, name)
+        };
+        let text = |name| {
+            let description = field("TypeMeta", name);
+            (
+                name,
+                json!({ "type": "string", "description": description }),
+            )
+        };
+        let description = field(of, "metadata");
+        [
+            text("apiVersion"),
+            text("kind"),
+            (
+                "metadata",
+                json!({ "description": description, "allOf": [metadata] }),
+            ),
+        ]
+    }
+
+    /// Builds the schema of a list of objects (upstream: `buildListSchema`).
+    fn list(&self, name: &str, metadata: &Value) -> Value {
+        let resource = self.resource;
+        let standard = self.standard("PartialObjectMetadataList", metadata);
+        let mut properties: Map<String, Value> = standard
+            .into_iter()
+            .map(|(name, field)| (name.to_owned(), field))
+            .collect();
+        let about = format!(
+            "List of {}. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md",
+            resource.plural
+        );
+        let items = json!({
+            "type": "array", "description": about, "items": { "allOf": [reference(name)] },
+        });
+        properties.insert("items".to_owned(), items);
+        let mut schema = json!({
+            "type": "object",
+            "description": format!("{} is a list of {}", resource.list_kind, resource.kind),
+            "required": ["items"],
+            "properties": properties,
+            "x-kubernetes-group-version-kind": [{
+                "group": resource.group, "version": resource.version, "kind": resource.list_kind,
+            }],
+        });
+        add_selectable_fields(resource, &mut schema);
+        schema
+    }
+
+    /// Builds the schema of a custom resource's objects (upstream: `buildKubeNative`).
+    fn component(&self, metadata: &Value) -> Value {
+        let resource = self.resource;
+        let mut schema = match resource.schema.as_ref().map(|schema| schema.decode()) {
+            Some(schema @ Value::Object(_)) => schema,
+            _ => json!({ "type": "object" }),
+        };
+        let in_v2 = self.edition == Edition::V2;
+        if in_v2 && is_open(&schema) {
+            // kubectl would refuse every field beside those of a schema with properties.
+            schema = json!({ "type": "object" });
+        } else {
+            if in_v2 {
+                openapi_reduction::reduce(&mut schema);
+            }
+            self.complete_embedded(&mut schema, metadata);
+            let standard = self.standard("PartialObjectMetadata", metadata);
+            add_properties(&mut schema, standard);
+        }
+        schema["x-kubernetes-group-version-kind"] = json!([kind(resource)]);
+        add_selectable_fields(resource, &mut schema);
+        schema
+    }
+
+    /// Adds apiVersion, kind and metadata to the schemas of embedded resources.
+    fn complete_embedded(&self, schema: &mut Value, metadata: &Value) {
+        let Some(fields) = schema.as_object_mut() else {
+            return;
+        };
+        for name in ["items", "additionalProperties"] {
+            if let Some(below) = fields.get_mut(name) {
+                self.complete_embedded(below, metadata);
+            }
+        }
+        let below = fields.get_mut("properties").and_then(Value::as_object_mut);
+        for below in below.into_iter().flat_map(Map::values_mut) {
+            self.complete_embedded(below, metadata);
+        }
+        if schema["x-kubernetes-embedded-resource"] != true
+            || self.edition == Edition::V2 && is_open(schema)
+        {
+            return;
+        }
+        let mut standard = self.standard("PartialObjectMetadata", metadata);
+        for ((_, field), about) in standard.iter_mut().zip(EMBEDDED) {
+            field["description"] = about.into();
+        }
+        add_properties(schema, standard);
+        let fields = schema.as_object_mut();
+        let required = fields.map(|fields| fields.entry("required").or_insert_with(|| json!([])));
+        if let Some(Value::Array(required)) = required {
+            for name in ["kind", "apiVersion"] {
+                if !required.iter().any(|known| known == name) {
+                    required.push(json!(name));
+                }
+            }
+        }
+    }
+}
+
+/// The descriptions of apiVersion and kind in an embedded resource (upstream: `addEmbeddedProperties`).
+const EMBEDDED: [&str; 2] = [
+    "apiVersion defines the versioned schema of this representation of an object. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources",
+    "kind is a string value representing the type of this object. In CamelCase. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#types-kinds",
+];
+
+/// Returns whether a schema preserves unknown fields.
+fn is_open(schema: &Value) -> bool {
+    schema["x-kubernetes-preserve-unknown-fields"] == true
+}
+
+fn add_properties(schema: &mut Value, added: [(&'static str, Value); 3]) {
+    let fields = schema.as_object_mut();
+    let properties = fields.map(|fields| fields.entry("properties").or_insert_with(|| json!({})));
+    if let Some(Value::Object(properties)) = properties {
+        properties.extend(added.map(|(name, field)| (name.to_owned(), field)));
+    }
 }
 
 /// Adds the fields that a field selector of a custom resource may use.
@@ -226,65 +350,6 @@ fn add_selectable_fields(resource: &Resource, schema: &mut Value) {
     let fields = resource.fields.iter();
     let fields = fields.map(|field| json!({ "fieldPath": field.label }));
     schema["x-kubernetes-selectable-fields"] = fields.collect();
-}
-
-/// Adds apiVersion, kind and metadata to the schemas of embedded resources.
-fn complete_embedded(schema: &mut Value, metadata: &Value) {
-    let Some(fields) = schema.as_object_mut() else {
-        return;
-    };
-    for name in ["items", "additionalProperties"] {
-        if let Some(below) = fields.get_mut(name) {
-            complete_embedded(below, metadata);
-        }
-    }
-    let below = fields.get_mut("properties").and_then(Value::as_object_mut);
-    for below in below.into_iter().flat_map(Map::values_mut) {
-        complete_embedded(below, metadata);
-    }
-    if fields.get("x-kubernetes-embedded-resource") == Some(&Value::Bool(true)) {
-        let properties = fields.entry("properties").or_insert_with(|| json!({}));
-        if let Some(properties) = properties.as_object_mut() {
-            for (name, field) in standard(metadata) {
-                properties.insert(name.to_owned(), field);
-            }
-        }
-        let required = fields.entry("required").or_insert_with(|| json!([]));
-        if let Some(required) = required.as_array_mut() {
-            for name in ["kind", "apiVersion"] {
-                if !required.iter().any(|known| known == name) {
-                    required.push(json!(name));
-                }
-            }
-        }
-    }
-}
-
-fn component(resource: &Resource, metadata: &Value) -> Value {
-    let mut schema = match resource.schema.as_ref().map(|schema| schema.decode()) {
-        Some(schema @ Value::Object(_)) => schema,
-        _ => json!({ "type": "object" }),
-    };
-    complete_embedded(&mut schema, metadata);
-    if let Some(fields) = schema.as_object_mut() {
-        let properties = fields.entry("properties").or_insert_with(|| json!({}));
-        if let Some(properties) = properties.as_object_mut() {
-            for (name, mut field) in standard(metadata) {
-                // The definition's own words, which are those of upstream's types in most of them.
-                let own = properties.get(name).map(|own| own["description"].clone());
-                if let Some(own @ Value::String(_)) = own {
-                    field["description"] = own;
-                }
-                properties.insert(name.to_owned(), field);
-            }
-        }
-        fields.insert(
-            "x-kubernetes-group-version-kind".to_owned(),
-            Value::Array(vec![kind(resource)]),
-        );
-    }
-    add_selectable_fields(resource, &mut schema);
-    schema
 }
 
 #[cfg(test)]

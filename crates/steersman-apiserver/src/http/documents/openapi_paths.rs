@@ -76,9 +76,10 @@ pub(crate) fn add(
             paths.insert(path, Value::Object(item));
         }
     };
-    let writer = Writer {
+    let mut writer = Writer {
         resource,
         components,
+        subresource: "",
     };
     let collection = writer.collection(&of, own);
     put(format!("{root}{place}/{plural}"), &scope, collection);
@@ -102,6 +103,7 @@ pub(crate) fn add(
         }
     }
     for below in subresources(resource) {
+        writer.subresource = below.name;
         let path = format!("{root}{place}/{plural}/{{name}}/{}", below.name);
         let of = format!("{of}{}", capital(below.name));
         let kind = if below.group.is_empty() {
@@ -133,6 +135,8 @@ pub(crate) fn add(
 struct Writer<'a> {
     resource: &'a Resource,
     components: Components<'a>,
+    /// The name of the subresource of the operations; empty for the resource itself.
+    subresource: &'a str,
 }
 
 impl Writer<'_> {
@@ -287,6 +291,42 @@ impl Writer<'_> {
         item
     }
 
+    /// Returns the description of an operation.
+    fn about(&self, operation: &Operation<'_>) -> String {
+        let kind = &*self.resource.kind;
+        let below = match self.subresource {
+            "" => String::new(),
+            name => format!(" {name} of"),
+        };
+        match operation.action {
+            "get" => format!("read{below} the specified {kind}"),
+            "put" => format!("replace{below} the specified {kind}"),
+            "patch" => format!("partially update{below} the specified {kind}"),
+            "list" if self.resource.built_in => format!("list or watch objects of kind {kind}"),
+            "list" => format!("list objects of kind {kind}"),
+            "post" => format!("create{below}{}{kind}", article(kind)),
+            "delete" => format!("delete{}{kind}", article(kind)),
+            "deletecollection" => format!("delete collection of {kind}"),
+            "watch" => format!(
+                "watch changes to an object of kind {kind}. deprecated: use the 'watch' parameter with a list operation instead, filtered to a single item with the 'fieldSelector' parameter."
+            ),
+            "watchlist" => format!(
+                "watch individual changes to a list of {kind}. deprecated: use the 'watch' parameter with a list operation instead."
+            ),
+            // The noun in the name of a connection starts with its method.
+            _ => {
+                let noun = if self.resource.namespaced {
+                    "Namespaced"
+                } else {
+                    kind
+                };
+                let method = operation.of.split(noun).next().unwrap_or_default();
+                let method = method.to_ascii_uppercase();
+                format!("connect {method} requests to{below} {kind}")
+            }
+        }
+    }
+
     fn options(&self) -> Value {
         body(&["*/*"], self.components.options, false)
     }
@@ -315,6 +355,7 @@ impl Writer<'_> {
         let mut document = json!({
             "tags": [format!("{group}_{version}")],
             "operationId": id,
+            "description": self.about(&operation),
             "x-kubernetes-action": operation.action,
             "x-kubernetes-group-version-kind": {
                 "group": kind_group, "version": kind_version, "kind": kind,
@@ -328,6 +369,17 @@ impl Writer<'_> {
             document["requestBody"] = body;
         }
         document
+    }
+}
+
+/// Returns the article of a noun between two spaces, as upstream's `GetArticleForNoun`.
+fn article(noun: &str) -> &'static str {
+    let is_plural = noun.ends_with('s') && !noun.ends_with("ss");
+    let vowels = ['a', 'e', 'i', 'o', 'u', 'A', 'E', 'I', 'O', 'U'];
+    match noun.starts_with(vowels) {
+        _ if is_plural => " ",
+        true => " an ",
+        false => " a ",
     }
 }
 
@@ -422,6 +474,18 @@ fn content(media: &[&str], component: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nouns_have_their_articles() {
+        for (noun, words) in [
+            ("Pod", " a "),
+            ("Ingress", " an "),
+            ("Endpoints", " "),
+            ("StorageClass", " a "),
+        ] {
+            assert_eq!(article(noun), words, "{noun}");
+        }
+    }
 
     #[test]
     fn group_names_become_one_word() {

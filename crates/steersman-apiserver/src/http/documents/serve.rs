@@ -5,9 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use steersman_schema::resource::Resource;
+use steersman_schema::types::Descriptions;
 use steersman_text::status::Status;
 
 use crate::http::documents::cache::{Document, DocumentCache};
+use crate::http::documents::openapi::Edition;
 use crate::http::documents::{discovery, health, openapi, openapi_groups, openapi_v2};
 use crate::http::requests::call::Refusal;
 use crate::http::requests::negotiate::{self, Discovery, Format, Reader};
@@ -54,26 +56,14 @@ pub(crate) fn answer(
         Route::Root => Ok(paths(resources, ask.has_issuer)),
         // The handlers of OpenAPI ignore the method.
         Route::OpenApiV2 if openapi_v2::is_accepted(ask.accept) => {
-            let made = cache.get(resources, "openapi/v2", || {
-                let (bytes, tag) = (openapi_v2::document(resources), String::new());
-                Some(Document { bytes, tag })
-            });
-            let bytes = made.map(|document| document.bytes).unwrap_or_default();
-            Ok(Reply::new(200, openapi_v2::CONTENT_TYPE, bytes))
+            let mut reply = openapi_v2(ask, resources, cache, "protobuf", openapi_v2::protobuf);
+            if reply.code == 200 {
+                reply.content_type = openapi_v2::CONTENT_TYPE;
+            }
+            Ok(reply)
         }
         Route::OpenApiV2 if openapi_v2::is_unknown(ask.accept) => Ok(Reply::new(406, "", "")),
-        Route::OpenApiV2 => {
-            let tag = openapi::tag(resources.iter());
-            if ask.if_none_match.is_some_and(|known| known.contains(&tag)) {
-                let bytes = Bytes::new();
-                return Ok(tagged(Document { bytes, tag }, ask));
-            }
-            let made = cache.get(resources, "openapi/v2 json", || {
-                let bytes = openapi_v2::json(resources).into();
-                Some(Document { bytes, tag })
-            });
-            Ok(made.map_or_else(|| Reply::new(404, "", ""), |made| tagged(made, ask)))
-        }
+        Route::OpenApiV2 => Ok(openapi_v2(ask, resources, cache, "json", openapi_v2::json)),
         Route::OpenApi { path } => match openapi_v3(resources, path, cache) {
             Some(document) => Ok(tagged(document, ask)),
             None => Ok(Reply::new(404, "", "")),
@@ -226,6 +216,26 @@ fn legacy(ask: &DocumentRequest<'_>, reader: Reader) -> Result<Format, Refusal> 
     }
 }
 
+/// Answers with the document of OpenAPI v2 in one encoding. All encodings have the same tag, as upstream.
+fn openapi_v2(
+    ask: &DocumentRequest<'_>,
+    resources: &[Arc<Resource>],
+    cache: &mut DocumentCache,
+    encoding: &str,
+    make: fn(&[Arc<Resource>]) -> Vec<u8>,
+) -> Reply {
+    let tag = openapi::tag(resources.iter());
+    if ask.if_none_match.is_some_and(|known| known.contains(&tag)) {
+        let bytes = Bytes::new();
+        return tagged(Document { bytes, tag }, ask);
+    }
+    let made = cache.get(resources, &format!("openapi/v2 {encoding}"), || {
+        let bytes = make(resources).into();
+        Some(Document { bytes, tag })
+    });
+    made.map_or_else(|| Reply::new(404, "", ""), |made| tagged(made, ask))
+}
+
 /// Returns the OpenAPI document of a group version, if it is served.
 fn openapi_v3(
     resources: &[Arc<Resource>],
@@ -233,12 +243,19 @@ fn openapi_v3(
     cache: &mut DocumentCache,
 ) -> Option<Document> {
     cache.get(resources, &format!("openapi/v3/{path}"), || {
-        let value = openapi::document(resources, path);
-        let (value, tag) = match value {
-            Some(value) => (value, openapi::tag_of(resources, path)?),
+        let (value, tag) = match openapi::tag_of(resources, path) {
+            Some(tag) => {
+                let descriptions = Descriptions::unpack();
+                let value = openapi::document(resources, path, &descriptions, Edition::V3)?;
+                (value, tag)
+            }
             None => {
-                let value = openapi_groups::document(resources, path)?;
+                let mut value = openapi_groups::document(resources, path)?;
+                // As in the index, which does not unpack the descriptions.
                 let tag = discovery::etag(&value);
+                if let Value::Object(schemas) = &mut value["components"]["schemas"] {
+                    Descriptions::unpack().add_to(schemas);
+                }
                 (value, tag)
             }
         };
