@@ -206,12 +206,12 @@ impl Rules {
             .map(|rule| Rule::compile(rule, &decl, schema))
             .collect();
         let mut properties = BTreeMap::new();
-        for (name, ruled) in &ruled.properties {
+        for (name, ruled) in ruled.properties.iter() {
             let Some(sub) = schema.properties.get(name) else {
                 continue;
             };
             let below = child(&decl, name, sub).and_then(|decl| Self::node(ruled, sub, decl));
-            properties.extend(below.map(|below| (name.clone(), below)));
+            properties.extend(below.map(|below| (name.to_owned(), below)));
         }
         let below = |ruled: Option<&Structural>, sub: Option<&Structural>| {
             Self::node(ruled?, sub?, decl.items.clone()?).map(Box::new)
@@ -231,7 +231,7 @@ impl Rules {
             && all_of.is_empty();
         (!empty).then(|| Self {
             here,
-            kind: schema.kind.clone(),
+            kind: schema.kind.to_string(),
             properties,
             values,
             items,
@@ -270,10 +270,10 @@ fn child(decl: &Decl, name: &str, schema: &Structural) -> Option<Arc<Decl>> {
 
 fn has_rules(schema: &Structural) -> bool {
     !schema.rules.validations.is_empty()
-        || schema.properties.values().any(has_rules)
+        || schema.properties.iter().any(|(_, sub)| has_rules(sub))
         || schema.items.as_deref().is_some_and(has_rules)
         || matches!(&schema.additional, Additional::Schema(sub) if has_rules(sub))
-        || schema.rules.all_of.iter().any(has_rules)
+        || schema.rules.all_of.iter().any(|sub| has_rules(sub))
 }
 
 #[cfg(test)]

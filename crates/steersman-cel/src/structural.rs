@@ -1,16 +1,20 @@
 //! Machine: compiles the structural schema of a custom resource; prunes objects and applies
 //! defaults.
 
-use std::collections::BTreeMap;
+mod properties;
+mod keywords;
+mod node;
 
-use regex::Regex;
 use serde_json::Value;
 use steersman_text::names::METADATA;
-use steersman_text::patterns;
 use steersman_text::status::FieldError;
 
-/// One node of a compiled `openAPIV3Schema`.
-#[derive(Debug, Clone, Default)]
+pub use keywords::{Bound, Keywords, Pattern, Restrictions};
+pub use node::SchemaNode;
+pub use properties::Properties;
+
+/// The content of one node of a compiled `openAPIV3Schema`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[expect(
     clippy::struct_excessive_bools,
@@ -18,15 +22,15 @@ use steersman_text::status::FieldError;
 )]
 pub struct Structural {
     /// `type`; empty if the schema has none.
-    pub kind: String,
+    pub kind: Box<str>,
     /// `format`.
-    pub format: String,
+    pub format: Box<str>,
     /// `properties`.
-    pub properties: BTreeMap<String, Self>,
+    pub properties: Properties,
     /// `additionalProperties`.
     pub additional: Additional,
     /// `items`.
-    pub items: Option<Box<Self>>,
+    pub items: Option<SchemaNode>,
     /// `default`.
     pub default: Option<Value>,
     /// `nullable`.
@@ -38,11 +42,11 @@ pub struct Structural {
     /// `x-kubernetes-embedded-resource`.
     pub embedded: bool,
     /// The keywords that restrict values.
-    pub rules: Keywords,
+    pub rules: Restrictions,
 }
 
 /// The content of `additionalProperties`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub enum Additional {
     /// Absent or `false`: unknown fields are pruned.
     #[default]
@@ -50,77 +54,44 @@ pub enum Additional {
     /// `true`: any value.
     Any,
     /// A schema for the values.
-    Schema(Box<Structural>),
-}
-
-/// The validating keywords of one node.
-#[derive(Debug, Clone, Default)]
-pub struct Keywords {
-    /// `required`.
-    pub required: Vec<String>,
-    /// `enum`.
-    pub allowed: Vec<Value>,
-    /// `minimum` and whether it is exclusive.
-    pub minimum: Option<(f64, bool)>,
-    /// `maximum` and whether it is exclusive.
-    pub maximum: Option<(f64, bool)>,
-    /// `multipleOf`.
-    pub multiple_of: Option<f64>,
-    /// `minLength` and `maxLength`.
-    pub length: (Option<u64>, Option<u64>),
-    /// `minItems` and `maxItems`.
-    pub items: (Option<u64>, Option<u64>),
-    /// `minProperties` and `maxProperties`.
-    pub properties: (Option<u64>, Option<u64>),
-    /// `pattern`: its source, and its compiled form. A definition with a pattern that does not compile
-    /// is refused (CEL-3).
-    pub pattern: Option<(String, Option<Regex>)>,
-    /// `x-kubernetes-list-type`: `set` or `map`.
-    pub list_type: String,
-    /// `x-kubernetes-list-map-keys`.
-    pub list_map_keys: Vec<String>,
-    /// `x-kubernetes-map-type`: `granular` or `atomic`; empty if the schema has none.
-    pub map_type: String,
-    /// `allOf`, `anyOf`, `oneOf`.
-    pub all_of: Vec<Structural>,
-    /// See [`Keywords::all_of`].
-    pub any_of: Vec<Structural>,
-    /// See [`Keywords::all_of`].
-    pub one_of: Vec<Structural>,
-    /// `not`.
-    pub not: Option<Box<Structural>>,
-    /// `x-kubernetes-validations`, not compiled.
-    pub validations: Vec<Value>,
+    Schema(SchemaNode),
 }
 
 impl Structural {
-    /// Compiles an `openAPIV3Schema`. Unknown keywords are ignored.
+    /// Compiles an `openAPIV3Schema`. Unknown keywords are ignored. For a schema that is kept,
+    /// [`SchemaNode::kept`] takes less memory.
     #[must_use]
     pub fn compile(schema: &Value) -> Self {
+        Self::build(schema, &mut SchemaNode::alone)
+    }
+
+    /// Compiles a schema. `share` makes the nodes below it.
+    fn build(schema: &Value, share: &mut dyn FnMut(Self) -> SchemaNode) -> Self {
         let flag = |name: &str| schema[name].as_bool().unwrap_or_default();
-        let text = |name: &str| schema[name].as_str().unwrap_or_default().to_owned();
-        let mut properties = BTreeMap::new();
-        if let Some(listed) = schema["properties"].as_object() {
-            for (name, sub) in listed {
-                properties.insert(name.clone(), Self::compile(sub));
-            }
-        }
+        let text = |name: &str| schema[name].as_str().unwrap_or_default().into();
+        let mut node = |sub: &Value| {
+            let content = Self::build(sub, share);
+            share(content)
+        };
+        let listed = schema["properties"].as_object().into_iter().flatten();
         Self {
             kind: text("type"),
             format: text("format"),
-            properties,
+            properties: listed
+                .map(|(name, sub)| (name.as_str().into(), node(sub)))
+                .collect(),
             additional: match &schema["additionalProperties"] {
                 Value::Bool(true) => Additional::Any,
-                sub @ Value::Object(_) => Additional::Schema(Box::new(Self::compile(sub))),
+                sub @ Value::Object(_) => Additional::Schema(node(sub)),
                 _ => Additional::None,
             },
-            items: schema.get("items").map(|sub| Box::new(Self::compile(sub))),
+            items: schema.get("items").map(&mut node),
             default: schema.get("default").filter(|one| !one.is_null()).cloned(),
             nullable: flag("nullable"),
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
             int_or_string: flag("x-kubernetes-int-or-string"),
             embedded: flag("x-kubernetes-embedded-resource"),
-            rules: Keywords::compile(schema),
+            rules: Keywords::compile(schema, &mut node).into(),
         }
     }
 
@@ -236,13 +207,13 @@ impl Structural {
     pub fn apply_defaults(&self, value: &mut Value) {
         match value {
             Value::Object(members) => {
-                for (name, schema) in &self.properties {
+                for (name, schema) in self.properties.iter() {
                     let Some(default) = &schema.default else {
                         continue;
                     };
                     match members.get_mut(name) {
                         None => {
-                            members.insert(name.clone(), default.clone());
+                            members.insert(name.to_owned(), default.clone());
                         }
                         Some(member) => schema.replace_null(member),
                     }
@@ -280,63 +251,6 @@ impl Structural {
             && let Some(default) = &self.default
         {
             value.clone_from(default);
-        }
-    }
-}
-
-impl Keywords {
-    fn compile(schema: &Value) -> Self {
-        let strings = |name: &str| -> Vec<String> {
-            let listed = schema[name].as_array().into_iter().flatten();
-            listed
-                .filter_map(|one| one.as_str().map(str::to_owned))
-                .collect()
-        };
-        let schemas = |name: &str| -> Vec<Structural> {
-            schema[name]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .map(Structural::compile)
-                .collect()
-        };
-        let bound = |name: &str, exclusive: &str| {
-            let exclusive = schema[exclusive].as_bool().unwrap_or_default();
-            schema[name].as_f64().map(|bound| (bound, exclusive))
-        };
-        let range = |least: &str, most: &str| (schema[least].as_u64(), schema[most].as_u64());
-        Self {
-            required: strings("required"),
-            allowed: schema["enum"].as_array().cloned().unwrap_or_default(),
-            minimum: bound("minimum", "exclusiveMinimum"),
-            maximum: bound("maximum", "exclusiveMaximum"),
-            multiple_of: schema["multipleOf"].as_f64(),
-            length: range("minLength", "maxLength"),
-            items: range("minItems", "maxItems"),
-            properties: range("minProperties", "maxProperties"),
-            pattern: schema["pattern"].as_str().map(|pattern| {
-                let compiled = patterns::compile(pattern, patterns::MOST_COMPILED);
-                (pattern.to_owned(), compiled.ok())
-            }),
-            list_type: schema["x-kubernetes-list-type"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
-            list_map_keys: strings("x-kubernetes-list-map-keys"),
-            map_type: schema["x-kubernetes-map-type"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
-            all_of: schemas("allOf"),
-            any_of: schemas("anyOf"),
-            one_of: schemas("oneOf"),
-            not: schema
-                .get("not")
-                .map(|sub| Box::new(Structural::compile(sub))),
-            validations: schema["x-kubernetes-validations"]
-                .as_array()
-                .cloned()
-                .unwrap_or_default(),
         }
     }
 }

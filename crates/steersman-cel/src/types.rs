@@ -372,7 +372,7 @@ impl Decl {
             let most = length.map_or(MAX_REQUEST - 2, |most| most.saturating_mul(4));
             return Some(Self::simple(Type::Dyn, most, 1));
         }
-        match schema.kind.as_str() {
+        match &*schema.kind {
             "array" => {
                 let items = schema.items.as_ref()?;
                 let items = Self::of(items, items.embedded, &format!("{name}.@idx"))?;
@@ -407,7 +407,7 @@ impl Decl {
     }
 
     fn text(schema: &Structural, length: Option<u64>) -> Self {
-        match schema.format.as_str() {
+        match &*schema.format {
             "byte" => Self::simple(Type::Bytes, length.unwrap_or(MAX_REQUEST - 2), 2),
             "duration" => Self::simple(Type::Duration, 32, 3),
             "date" => Self::simple(Type::Timestamp, 12, 12),
@@ -428,11 +428,11 @@ impl Decl {
     fn object(schema: &Structural, root: bool, name: &str) -> Self {
         let mut fields = BTreeMap::new();
         let mut least = 2;
-        for (json, sub) in &schema.properties {
+        for (json, sub) in schema.properties.iter() {
             let Some(decl) = Self::of(sub, sub.embedded, &format!("{name}.{json}")) else {
                 continue;
             };
-            if sub.default.is_none() && schema.rules.required.contains(json) {
+            if sub.default.is_none() && schema.rules.required.iter().any(|name| name == json) {
                 least += json.len() as u64 + decl.least_bytes + 4;
             }
             add(&mut fields, json, decl);

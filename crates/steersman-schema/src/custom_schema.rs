@@ -6,16 +6,16 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use serde_json::Value;
 use steersman_cel::Rules;
-use steersman_cel::structural::Structural;
+use steersman_cel::structural::{SchemaNode, Structural};
 
 /// The `openAPIV3Schema` of one version of a custom resource.
 ///
-/// The JSON is a part of the stored definition and shares its bytes. A compiled schema takes about
-/// twenty times that memory, and most clusters have many definitions without objects, so a schema is
-/// compiled when the first object is read or written (SRV-CRD-1).
+/// The JSON is a part of the stored definition and shares its bytes. Most clusters have many
+/// definitions without objects, so a schema is compiled when the first object is read or written.
+/// Compiled schemas share their equal parts (SRV-CRD-1).
 pub struct CustomSchema {
     json: Bytes,
-    structural: OnceLock<Structural>,
+    structural: OnceLock<SchemaNode>,
     rules: OnceLock<Option<Rules>>,
 }
 
@@ -45,7 +45,7 @@ impl CustomSchema {
     /// Returns the compiled schema, and compiles it at the first call.
     pub fn structural(&self) -> &Structural {
         self.structural
-            .get_or_init(|| Structural::compile(&self.decode()))
+            .get_or_init(|| SchemaNode::kept(&self.decode()))
     }
 
     /// Returns the compiled validation rules; `None` for a schema without rules. The first call

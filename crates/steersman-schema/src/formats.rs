@@ -89,7 +89,7 @@ pub fn is_checked_format(kind: &str, format: &str) -> bool {
 /// Returns the format of a schema, or an empty text for a format that validation ignores because it
 /// does not belong to the type.
 pub(crate) fn checked(schema: &Structural) -> &str {
-    let format = schema.format.as_str();
+    let format = &*schema.format;
     if is_checked_format(&schema.kind, format) {
         format
     } else {

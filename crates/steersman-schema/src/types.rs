@@ -200,7 +200,7 @@ impl<'a> TypeRef<'a> {
         match self.0 {
             View::Struct(found, _) => found.fields.contains_key(name),
             View::Custom { schema, root, .. } => {
-                schema.properties.contains_key(name)
+                schema.properties.contains(name)
                     || (root && matches!(name, "apiVersion" | "kind" | "metadata"))
             }
             _ => false,
@@ -297,8 +297,8 @@ impl<'a> TypeRef<'a> {
 ///
 /// Source: `parseSchema` and `convertPrimitive` of kube-openapi's `schemaconv`.
 fn custom_shape(schema: &Structural, root: bool) -> Shape {
-    match schema.kind.as_str() {
-        "string" if matches!(schema.format.as_str(), "" | "byte") => Shape::Scalar(Scalar::String),
+    match &*schema.kind {
+        "string" if matches!(&*schema.format, "" | "byte") => Shape::Scalar(Scalar::String),
         "string" => Shape::Scalar(Scalar::IntOrString),
         "integer" => Shape::Scalar(Scalar::Integer),
         "number" => Shape::Scalar(Scalar::Number),

@@ -231,7 +231,7 @@ fn check_type(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<
     let wanted = if schema.int_or_string {
         "integer,string"
     } else {
-        schema.kind.as_str()
+        &*schema.kind
     };
     let fits = match wanted {
         "" => true,
@@ -289,10 +289,10 @@ fn check_text(schema: &Structural, text: &str, path: &Path, errors: &mut Vec<Fie
     } else if let Some(least) = least.filter(|least| length < *least) {
         let detail = format!("{body} in body should be at least {least} chars long");
         errors.push(FieldError::invalid(&path.field, &quoted(text), &detail));
-    } else if let Some((pattern, Some(regex))) = &schema.rules.pattern
-        && !regex.is_match(text)
+    } else if let Some(pattern) = &schema.rules.pattern
+        && !pattern.matches(text)
     {
-        let detail = format!("{body} in body should match '{pattern}'");
+        let detail = format!("{body} in body should match '{}'", pattern.source());
         errors.push(FieldError::invalid(&path.field, &quoted(text), &detail));
     }
     if !formats::fits(&schema.format, text) {
@@ -336,7 +336,7 @@ fn check_combinators(
         }
     };
     if !rules.any_of.is_empty() {
-        let outcomes: Vec<_> = rules.any_of.iter().map(broken).collect();
+        let outcomes: Vec<_> = rules.any_of.iter().map(|sub| broken(sub)).collect();
         match outcomes.iter().find(|(broken, _)| broken.is_empty()) {
             Some((_, count)) => looked_at += count,
             None => {
@@ -350,7 +350,7 @@ fn check_combinators(
         }
     }
     if !rules.one_of.is_empty() {
-        let outcomes: Vec<_> = rules.one_of.iter().map(broken).collect();
+        let outcomes: Vec<_> = rules.one_of.iter().map(|sub| broken(sub)).collect();
         let mut fitting = outcomes.iter().filter(|(broken, _)| broken.is_empty());
         let first = fitting.next().map(|(_, count)| *count);
         let further = fitting.count();
@@ -371,7 +371,7 @@ fn check_combinators(
         }
     }
     let mut fitting = 0;
-    for (broken, count) in rules.all_of.iter().map(broken) {
+    for (broken, count) in rules.all_of.iter().map(|sub| broken(sub)) {
         looked_at += count;
         fitting += usize::from(broken.is_empty());
         tell(broken, errors);

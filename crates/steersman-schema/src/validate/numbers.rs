@@ -1,7 +1,7 @@
 //! Machine: checks numbers against the rules of a schema, with Go's semantics of numbers.
 
 use serde_json::Value;
-use steersman_cel::structural::Structural;
+use steersman_cel::structural::{Bound, Structural};
 use steersman_text::go;
 use steersman_text::status::FieldError;
 
@@ -51,7 +51,7 @@ pub(super) fn check_number(
         let detail = format!("{body} in body should be {what} {}", compared.bound_text());
         FieldError::invalid(&path.field, &compared.number_text(), &detail)
     };
-    if let Some(factor) = schema.rules.multiple_of {
+    if let Some(Bound(factor)) = schema.rules.multiple_of {
         let compared = typed(factor, "MultipleOf", errors);
         if compared.bound <= 0.0 {
             let factor = compared.bound_text();
@@ -62,7 +62,7 @@ pub(super) fn check_number(
             errors.push(refuse(&compared, "a multiple of"));
         }
     }
-    if let Some((least, exclusive)) = schema.rules.minimum {
+    if let Some((Bound(least), exclusive)) = schema.rules.minimum {
         let compared = typed(least, "Minimum boundary", errors);
         if exclusive && number <= compared.bound {
             errors.push(refuse(&compared, "greater than"));
@@ -70,7 +70,7 @@ pub(super) fn check_number(
             errors.push(refuse(&compared, "greater than or equal to"));
         }
     }
-    if let Some((most, exclusive)) = schema.rules.maximum {
+    if let Some((Bound(most), exclusive)) = schema.rules.maximum {
         let compared = typed(most, "Maximum boundary", errors);
         if exclusive && number >= compared.bound {
             errors.push(refuse(&compared, "less than"));
