@@ -5,8 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use serde_saphyr::Spanned;
-use steersman_text::yaml;
+use steersman_text::yaml::{self, Document};
 
 /// Maximum depth of folders.
 const DEEPEST: usize = 16;
@@ -73,7 +72,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Vec<Manifest>, ManifestError> {
             }
         };
         for document in found {
-            let line = document.referenced.line();
+            let line = document.line as u64;
             all.extend(objects(document).map(|object| Manifest {
                 object,
                 file: file.clone(),
@@ -110,7 +109,7 @@ fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> ManifestError {
 
 /// Returns the objects of a document: the items of a List, none for an empty document, or the
 /// document itself.
-fn objects(document: Spanned<Value>) -> impl Iterator<Item = Value> {
+fn objects(document: Document) -> impl Iterator<Item = Value> {
     let mut document = document.value;
     let is_list = document["kind"]
         .as_str()

@@ -198,13 +198,26 @@ pub fn print_double(number: f64) -> String {
     if number.is_infinite() {
         return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    let text = format!("{number:e}");
-    let Some((digits, exponent)) = text.split_once('e') else {
-        return text;
+    shortest(&format!("{number:e}"), || number.to_string())
+}
+
+/// Prints a number as [`print_double`] does, with the digits that a number of 32 bits needs.
+pub fn print_float(number: f32) -> String {
+    if number.is_finite() {
+        shortest(&format!("{number:e}"), || number.to_string())
+    } else {
+        print_double(number.into())
+    }
+}
+
+/// Chooses between the form with an exponent, which is given, and the form without one.
+fn shortest(scientific: &str, plain: impl FnOnce() -> String) -> String {
+    let Some((digits, exponent)) = scientific.split_once('e') else {
+        return scientific.to_owned();
     };
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    if number == 0.0 || (-4..6).contains(&exponent) {
-        return format!("{number}");
+    if (-4..6).contains(&exponent) {
+        return plain();
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:0>2}", exponent.abs())

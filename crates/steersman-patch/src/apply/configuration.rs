@@ -10,8 +10,8 @@ use steersman_text::yaml;
 pub fn parse(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let undecodable = |why: String| format!("error decoding YAML: {why}");
     let value = yaml::parse(body)
-        .map_err(|why| undecodable(format!("error converting YAML to JSON: yaml: {why}")))?;
-    let warnings = yaml::twice(body).into_iter().collect();
+        .map_err(|why| undecodable(format!("error converting YAML to JSON: {why}")))?;
+    let warnings = yaml::twice(body);
     match value {
         Value::Object(_) => Ok((value, warnings)),
         Value::Null => Ok((Value::Object(Map::new()), warnings)),

@@ -109,7 +109,7 @@ fn is_sexagesimal(text: &str) -> bool {
 }
 
 /// Returns whether a text is a date, or a date and a time, with parts of one or two digits.
-fn is_timestamp(text: &str) -> bool {
+pub(super) fn is_timestamp(text: &str) -> bool {
     let Some((year, rest)) = text.split_at_checked(4) else {
         return false;
     };

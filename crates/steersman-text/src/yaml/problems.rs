@@ -1,6 +1,8 @@
 //! Machine: words the problems of the YAML parser as Go's reader does.
 
-use super::too_deep;
+use granit_parser::{ErrorKind, ScanError};
+
+use super::tree::DEEPEST;
 
 /// How Go counts the line of a problem. Its scanner counts lines from one and its parser from zero,
 /// and neither names the first line.
@@ -15,7 +17,27 @@ enum Counts {
 }
 
 /// A part of the parser's message, Go's words, and how Go counts the line.
-const PROBLEMS: [(&str, &str, Counts); 15] = [
+const PROBLEMS: [(&str, &str, Counts); 19] = [
+    (
+        "handle wasn't declared",
+        "found undefined tag handle",
+        Counts::Parser,
+    ),
+    (
+        "implicit flow mapping",
+        "did not find expected node content",
+        Counts::Parser,
+    ),
+    (
+        "illegal placement of ':'",
+        "did not find expected ',' or ']'",
+        Counts::Parser,
+    ),
+    (
+        "only valid inside a block",
+        "did not find expected node content",
+        Counts::Parser,
+    ),
     (
         "tabs disallowed",
         "found character that cannot start any token",
@@ -93,12 +115,40 @@ const PROBLEMS: [(&str, &str, Counts); 15] = [
     ),
 ];
 
-/// Returns a problem of a text as Go's reader words it, and its line or 0 for none.
-pub(super) fn in_go_words(problem: &str, line: usize, text: &[u8]) -> (String, usize) {
-    let is = |part: &str| problem.contains(part);
-    if let Some(why) = unreadable(text) {
-        return (why.to_owned(), 0);
+/// Returns the text of a body.
+///
+/// # Errors
+/// Fails with the problem of bytes that no YAML holds, which Go's reader finds first.
+pub(super) fn readable(body: &[u8]) -> Result<&str, String> {
+    match (unreadable(body), std::str::from_utf8(body)) {
+        (None, Ok(text)) => Ok(text),
+        (why, _) => Err(why.unwrap_or("invalid leading UTF-8 octet").to_owned()),
     }
+}
+
+/// Returns the problem of values that are nested too deep.
+pub(super) fn too_deep(line: usize) -> String {
+    on_line(&format!("exceeded max depth of {DEEPEST}"), scanner(line))
+}
+
+/// Returns a problem of a text as Go's reader words it, with its line unless Go names none.
+pub(super) fn in_go_words(error: &ScanError, text: &str) -> String {
+    let (why, line) = worded(error, text.as_bytes());
+    on_line(&why, line)
+}
+
+fn on_line(why: &str, line: usize) -> String {
+    if line > 0 {
+        format!("line {line}: {why}")
+    } else {
+        why.to_owned()
+    }
+}
+
+fn worded(error: &ScanError, text: &[u8]) -> (String, usize) {
+    let line = error.marker().line();
+    let problem = error.kind().to_string();
+    let is = |part: &str| problem.contains(part);
     if is("unclosed bracket") || is("mismatched bracket") {
         let is_list = is("bracket '['");
         let (why, at_end) = (unclosed(text, is_list, is("mismatched")), end_line(text));
@@ -114,32 +164,104 @@ pub(super) fn in_go_words(problem: &str, line: usize, text: &[u8]) -> (String, u
         let why = "found unexpected end of stream".to_owned();
         return (why, count(Counts::Scanner, lines + 1, text));
     }
-    if is("unknown anchor") || is("weak recursion") {
-        let name = alias(text, is("weak recursion"));
-        let why = if is("unknown") {
-            format!("unknown anchor '{name}' referenced")
+    if let ErrorKind::RecursionLimitExceeded = error.kind() {
+        return (format!("exceeded max depth of {DEEPEST}"), scanner(line));
+    }
+    if let ErrorKind::SimpleKeyExpected = error.kind() {
+        let why = "could not find expected ':'".to_owned();
+        return (why, next_content(line, text));
+    }
+    if let Some((_, why, counts)) = PROBLEMS.iter().find(|(part, _, _)| is(part)) {
+        return ((*why).to_owned(), count(*counts, line, text));
+    }
+    if let Some((while_, why)) = problem.split_once(", ")
+        && let Some(what) = while_.strip_prefix("while ")
+    {
+        let is_parser = what.starts_with("parsing a block") || what.starts_with("parsing a flow");
+        let counts = if is_parser {
+            Counts::Parser
         } else {
-            format!("anchor '{name}' value contains itself")
+            Counts::Scanner
         };
-        return (why, 0);
+        return (why.to_owned(), count(counts, line, text));
     }
-    if let Some(why) = too_deep(problem) {
-        return (why, count(Counts::Scanner, line, text));
+    if problem.contains("EOF while parsing a block") {
+        let why = "did not find expected node content".to_owned();
+        return (why, count(Counts::Parser, line, text));
     }
-    if let Some((_, why)) = problem.split_once("while parsing a block") {
-        let detail = why.split_once(", ").map(|(_, detail)| detail);
-        let why = detail.unwrap_or("did not find expected node content");
-        return (why.to_owned(), count(Counts::Parser, line, text));
+    (problem, count(Counts::Scanner, line, text))
+}
+
+/// Refuses a node behind a tab where Go's scanner takes no tab: at the start of a line, and behind the
+/// indicator of an item or of a key. `before` is the text before the node.
+///
+/// # Errors
+/// Fails with the words of Go's scanner.
+pub(super) fn check_tab(before: &str, line: usize) -> Result<(), String> {
+    let blank = before.trim_end_matches([' ', '\t']);
+    let has_tab = before[blank.len()..].contains('\t');
+    if has_tab && (blank.is_empty() || blank.ends_with(['\n', '\r', '-', '?'])) {
+        let why = "found character that cannot start any token";
+        return Err(on_line(why, scanner(line)));
     }
-    let known = PROBLEMS.iter().find(|(part, _, _)| is(part));
-    let (why, counts) = known.map_or((problem, Counts::Scanner), |(_, why, counts)| {
-        (*why, *counts)
+    Ok(())
+}
+
+/// Refuses the escapes of JSON that Go's scanner does not know. `quoted` starts on this line.
+///
+/// # Errors
+/// Fails with the words of Go's scanner.
+pub(super) fn check_escapes(quoted: &str, line: usize) -> Result<(), String> {
+    let mut escapes = quoted.char_indices();
+    while let Some((at, c)) = escapes.next() {
+        if c != '\\' {
+            continue;
+        }
+        let is_surrogate = || {
+            let digits = quoted.get(at + 2..at + 6);
+            let code = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+            code.is_some_and(|code| (0xd800..0xe000).contains(&code))
+        };
+        let why = match escapes.next() {
+            Some((_, '/')) => "found unknown escape character",
+            Some((_, 'u')) if is_surrogate() => "found invalid Unicode character escape code",
+            _ => continue,
+        };
+        let breaks = quoted[..at].matches('\n').count();
+        return Err(on_line(why, scanner(line + breaks)));
+    }
+    Ok(())
+}
+
+/// Returns a text in which a line of a quoted text is indented more. Its indentation is no part of the
+/// quoted text, and Go's scanner takes any. `None` for a line that ends the document.
+pub(super) fn indented(text: &str, line: usize) -> Option<String> {
+    let lines = text.split_inclusive('\n').take(line.saturating_sub(1));
+    let (before, rest) = text.split_at(lines.map(str::len).sum());
+    let content = rest.trim_start_matches([' ', '\t']);
+    let ends = ["---", "..."].iter().any(|mark| {
+        let after = rest.strip_prefix(mark);
+        after.is_some_and(|after| after.is_empty() || after.starts_with([' ', '\t', '\r', '\n']))
     });
-    (why.to_owned(), count(counts, line, text))
+    // More than any indentation before.
+    let widest = before.lines().map(str::len).max().unwrap_or_default();
+    let indent = " ".repeat(widest.min(1024) + 1);
+    (!ends).then(|| format!("{before}{indent}{content}"))
+}
+
+/// Returns the line at which Go's scanner continues after a line: it skips empty lines.
+fn next_content(line: usize, text: &[u8]) -> usize {
+    let after = text.split_inclusive(|byte| *byte == b'\n').skip(line);
+    let is_empty = |line: &&[u8]| line.trim_ascii().is_empty();
+    line + 1 + after.take_while(is_empty).count()
+}
+
+/// Returns the line that Go's scanner names: none for the first.
+fn scanner(line: usize) -> usize {
+    if line > 1 { line } else { 0 }
 }
 
 fn count(counts: Counts, line: usize, text: &[u8]) -> usize {
-    let scanner = |line: usize| if line > 1 { line } else { 0 };
     match counts {
         Counts::Scanner => scanner(line),
         Counts::Parser => line.saturating_sub(1),
@@ -189,22 +311,6 @@ fn unclosed(text: &[u8], is_list: bool, closed: bool) -> &'static str {
 fn end_line(text: &[u8]) -> usize {
     let lines = text.iter().filter(|byte| **byte == b'\n').count();
     lines + usize::from(!text.ends_with(b"\n"))
-}
-
-/// Returns the name of the first alias that has no anchor before it, or with `any` of the first one.
-fn alias(text: &[u8], any: bool) -> String {
-    let text = String::from_utf8_lossy(text);
-    let name_of = |at: usize| {
-        let rest = text[at + 1..].chars();
-        let name = rest.take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c));
-        name.collect::<String>()
-    };
-    let mut aliases = text.match_indices('*').map(|(at, _)| (at, name_of(at)));
-    let found = aliases.find(|(at, name)| {
-        let mut anchors = text[..*at].match_indices('&').map(|(at, _)| name_of(at));
-        !name.is_empty() && (any || !anchors.any(|anchor| anchor == *name))
-    });
-    found.map_or_else(String::new, |(_, name)| name)
 }
 
 #[cfg(test)]
@@ -261,14 +367,18 @@ mod tests {
                 "line 1: found duplicate %YAML directive",
             ),
         ] {
-            assert_eq!(parse(text.as_bytes()).unwrap_err(), problem, "{text}");
+            assert_eq!(
+                parse(text.as_bytes()).unwrap_err(),
+                format!("yaml: {problem}"),
+                "{text}"
+            );
         }
         for (bytes, problem) in [
             (&b"a: \xff"[..], "invalid leading UTF-8 octet"),
             (&b"a: \xc3b"[..], "invalid trailing UTF-8 octet"),
             (&b"a: \xe2\x82"[..], "incomplete UTF-8 octet sequence"),
         ] {
-            assert_eq!(parse(bytes).unwrap_err(), problem);
+            assert_eq!(parse(bytes).unwrap_err(), format!("yaml: {problem}"));
         }
     }
 }

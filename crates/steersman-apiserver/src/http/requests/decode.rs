@@ -27,7 +27,7 @@ pub(crate) fn object(body: &[u8], format: BodyFormat, kind: &str) -> Result<Valu
                 "couldn't get version/kind; json parse error: {why}"
             ))
         })?,
-        BodyFormat::Yaml => yaml::parse(body).map_err(|why| refuse(format!("yaml: {why}")))?,
+        BodyFormat::Yaml => yaml::parse(body).map_err(refuse)?,
         BodyFormat::Protobuf => {
             let envelope = Envelope::open(body).map_err(refuse)?;
             let read = envelope.object();
@@ -102,7 +102,7 @@ pub(crate) fn delete_options(
     let value = match format {
         BodyFormat::Json => parse_json(body)
             .map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
-        BodyFormat::Yaml => yaml::parse(body).map_err(|why| format!("yaml: {why}")),
+        BodyFormat::Yaml => yaml::parse(body),
         BodyFormat::Protobuf => Envelope::open(body).and_then(|envelope| envelope.object()),
     }
     .map_err(Status::bad_request)?;

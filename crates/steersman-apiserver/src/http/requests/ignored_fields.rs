@@ -44,12 +44,12 @@ impl<'a> IgnoredFields<'a> {
             _ if mode == "Ignore" => return Ok(sent),
             BodyFormat::Json => in_vain(body, &[]),
             BodyFormat::Yaml if strict => {
-                let messages = yaml::twice(body).into_iter();
-                messages
-                    .map(|message| format!("yaml: unmarshal errors:\n  {message}"))
-                    .collect()
+                let messages = yaml::twice(body);
+                let first = (!messages.is_empty())
+                    .then(|| format!("yaml: unmarshal errors:\n  {}", messages.join("\n  ")));
+                first.into_iter().collect()
             }
-            BodyFormat::Yaml => yaml::twice(body).into_iter().collect(),
+            BodyFormat::Yaml => yaml::twice(body),
             BodyFormat::Protobuf => Vec::new(),
         };
         if !strict || sent.twice.is_empty() || !fits(object, resource, kind) {

@@ -1,0 +1,192 @@
+//! Machine: builds the nodes of one document after the other from the events of the parser.
+
+use std::collections::HashMap;
+
+use granit_parser::{
+    ErrorKind, Event, Parser, ScalarStyle, ScanError, StrInput, StructureStyle, Tag, YamlVersion,
+};
+
+use super::problems;
+
+/// Maximum nesting of values, the same as in JSON.
+pub(super) const DEEPEST: usize = 127;
+
+/// The nodes of a document. The last node that has no parent is the root.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+    /// The names of anchors, by the parser's numbers.
+    names: HashMap<usize, String>,
+    /// The anchored nodes, by the parser's numbers.
+    anchored: HashMap<usize, usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) content: Content,
+    /// The tag in its long form; empty for none.
+    pub(super) tag: String,
+    /// The line, from one.
+    pub(super) line: usize,
+}
+
+#[derive(Debug)]
+pub(super) enum Content {
+    Scalar {
+        text: String,
+        /// Whether the text may stand for a value of another type.
+        is_plain: bool,
+    },
+    /// The indexes of the items.
+    List(Vec<usize>),
+    /// The indexes of keys and values in turn.
+    Map(Vec<usize>),
+    /// The index of the anchored node, and the name of the anchor.
+    Alias(usize, String),
+}
+
+impl Tree {
+    pub(super) fn node(&self, at: usize) -> &Node {
+        &self.nodes[at]
+    }
+
+    fn add(
+        &mut self,
+        content: Content,
+        (anchor, tag, line): (usize, Option<&Tag>, usize),
+    ) -> usize {
+        let at = self.nodes.len();
+        let tag = tag.map(|tag| format!("{}{}", tag.handle(), tag.suffix()));
+        let tag = tag.unwrap_or_default();
+        self.nodes.push(Node { content, tag, line });
+        if anchor > 0 {
+            self.anchored.insert(anchor, at);
+        }
+        at
+    }
+}
+
+/// Reads the documents of a text.
+pub(super) struct Documents<'a> {
+    text: &'a str,
+    parser: Parser<'a, StrInput<'a>>,
+    /// The line, from one, that the parser refused for its indentation only.
+    pub(super) outdented: Option<usize>,
+}
+
+impl<'a> Documents<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        let mut options = granit_parser::options! {
+            emit_unresolved_aliases: true,
+            emit_anchor_events: true,
+        };
+        options.set_emit_comments(false);
+        let parser = Parser::new_from_str_with_options(text, options);
+        Self {
+            text,
+            parser,
+            outdented: None,
+        }
+    }
+
+    /// Returns the next document; its root is the first node. `None` at the end.
+    ///
+    /// # Errors
+    /// Fails in the words of Go's reader.
+    pub(super) fn next(&mut self) -> Result<Option<Tree>, String> {
+        let mut tree = Tree::default();
+        // The open lists and maps, and whether each is in brackets.
+        let mut open: Vec<(usize, bool)> = Vec::new();
+        while let Some(event) = self.parser.next_event() {
+            let (event, span) = match event {
+                Ok(event) => event,
+                Err(error) => return Err(self.problem(&error)),
+            };
+            let line = span.start.line();
+            let before = span.start.byte_offset().and_then(|at| self.text.get(..at));
+            if event.is_node() && !open.iter().any(|(_, is_flow)| *is_flow) {
+                problems::check_tab(before.unwrap_or_default(), line)?;
+            }
+            let mut is_flow = false;
+            let added = match event {
+                Event::StreamEnd => return Ok(None),
+                // Each document has a node, which may be empty.
+                Event::DocumentEnd if !tree.nodes.is_empty() => return Ok(Some(tree)),
+                Event::DocumentStart(_, Some(version)) if !is_known(version) => {
+                    return Err("found incompatible YAML document".to_owned());
+                }
+                Event::Anchor(anchor, name) => {
+                    tree.names.insert(anchor, name.into_owned());
+                    continue;
+                }
+                Event::UnresolvedAlias(name) => {
+                    return Err(format!("unknown anchor '{name}' referenced"));
+                }
+                Event::Alias(anchor) => {
+                    let name = tree.names.get(&anchor).cloned().unwrap_or_default();
+                    // The parser numbers an anchor at its node.
+                    let target = tree.anchored.get(&anchor).copied().unwrap_or_default();
+                    tree.add(Content::Alias(target, name), (0, None, line))
+                }
+                Event::Scalar(text, style, anchor, tag) => {
+                    let is_plain = tag.is_none() && style == ScalarStyle::Plain;
+                    if style == ScalarStyle::DoubleQuoted {
+                        let quoted = span.byte_range().and_then(|bytes| self.text.get(bytes));
+                        problems::check_escapes(quoted.unwrap_or_default(), line)?;
+                    }
+                    let mut text = text.into_owned();
+                    // Go's scanner adds no line break that the body lacks.
+                    let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                    let is_last = span.end.byte_offset() == Some(self.text.len());
+                    if is_block
+                        && is_last
+                        && !self.text.ends_with(['\n', '\r'])
+                        && text.ends_with('\n')
+                    {
+                        text.pop();
+                    }
+                    let content = Content::Scalar { text, is_plain };
+                    tree.add(content, (anchor, tag.as_deref(), line))
+                }
+                Event::SequenceStart(style, anchor, tag) => {
+                    is_flow = style == StructureStyle::Flow;
+                    tree.add(Content::List(Vec::new()), (anchor, tag.as_deref(), line))
+                }
+                Event::MappingStart(style, anchor, tag) => {
+                    is_flow = style == StructureStyle::Flow;
+                    tree.add(Content::Map(Vec::new()), (anchor, tag.as_deref(), line))
+                }
+                Event::SequenceEnd | Event::MappingEnd => {
+                    open.pop();
+                    continue;
+                }
+                _ => continue,
+            };
+            if let Some((parent, _)) = open.last().copied()
+                && let Content::List(children) | Content::Map(children) =
+                    &mut tree.nodes[parent].content
+            {
+                children.push(added);
+            }
+            if let Content::List(_) | Content::Map(_) = tree.nodes[added].content {
+                open.push((added, is_flow));
+                if open.len() > DEEPEST {
+                    return Err(problems::too_deep(line));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn problem(&mut self, error: &ScanError) -> String {
+        if let ErrorKind::InvalidQuotedScalarIndent | ErrorKind::TabInIndentation = error.kind() {
+            self.outdented = Some(error.marker().line());
+        }
+        problems::in_go_words(error, self.text)
+    }
+}
+
+/// Returns whether Go's reader knows a version of YAML.
+fn is_known(version: YamlVersion) -> bool {
+    (version.major, version.minor) == (1, 1)
+}
