@@ -1,10 +1,10 @@
 //! Driver: the benchmarks of the embedded API server, each with processes of its own.
 
 pub(crate) mod fill;
-mod durability;
 mod environment;
 mod player;
 mod program;
+mod durability;
 pub(crate) mod serve;
 pub(crate) mod role;
 
