@@ -428,6 +428,7 @@ fn the_assigned_fields_of_a_node_are_immutable() {
 }
 
 mod error_texts;
+mod full_objects;
 mod volumes;
 mod cells;
 mod fixed;

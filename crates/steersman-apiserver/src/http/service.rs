@@ -415,6 +415,8 @@ impl ApiService {
         }
         if let Some(tag) = reply.etag {
             append(headers, header::ETAG, &tag);
+            // One tag stands for all forms of a document.
+            headers.append(header::VARY, HeaderValue::from_static("Accept"));
         }
         for warning in &reply.warnings {
             let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");

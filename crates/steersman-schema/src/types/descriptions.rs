@@ -48,6 +48,12 @@ impl Descriptions {
         Self { text, types }
     }
 
+    /// Returns bytes that differ for other descriptions: the checksum and the length.
+    #[must_use]
+    pub fn tag() -> &'static [u8] {
+        PACKED.last_chunk::<8>().map_or(PACKED, |tag| tag)
+    }
+
     /// Returns the description of a field of a type.
     #[must_use]
     pub fn of_field(&self, component: &str, field: &str) -> String {

@@ -50,8 +50,9 @@ pub(crate) fn index(documents: Vec<(String, String)>) -> Value {
 /// documents are built from, so that an index names the documents without building them.
 pub(crate) fn tag<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> String {
     let mut hasher = DefaultHasher::new();
-    // The descriptions of the built-in types change with the program.
+    // The types and descriptions of the built-in kinds change with the program.
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
+    Descriptions::tag().hash(&mut hasher);
     for resource in resources {
         if let Some(schema) = &resource.schema {
             schema.json().hash(&mut hasher);

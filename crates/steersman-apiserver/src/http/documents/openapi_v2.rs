@@ -100,12 +100,14 @@ impl Parts {
         parts
     }
 
-    /// Adds a document. With `keep` the definitions that are already there stay.
+    /// Adds a document. With `keep` the definitions that are already there stay. Otherwise one gives way to that of the
+    /// document with the kind itself: documents that only refer to the kind do not say which kind it is.
     fn add(&mut self, mut document: Value, keep: bool, encoding: &Encoding) {
         conversion::references(&mut document);
         if let Value::Object(schemas) = document["components"]["schemas"].take() {
             for (name, mut schema) in schemas {
-                if keep && self.definitions.0.contains_key(&name) {
+                let is_named = schema.get("x-kubernetes-group-version-kind").is_some();
+                if (keep || !is_named) && self.definitions.0.contains_key(&name) {
                     continue;
                 }
                 conversion::built_in(&mut schema);

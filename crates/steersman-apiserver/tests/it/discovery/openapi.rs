@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
+use steersman_schema::builtin::{built_in, is_on_by_default};
 
 use crate::support::{ask, get, send, server, website_crd};
 
@@ -147,6 +148,29 @@ async fn openapi_v2_is_served_to_older_clients() {
     }
 }
 
+/// `kubectl explain --output=plaintext-openapiv2` finds a kind by its group, version and name.
+#[tokio::test(start_paused = true)]
+async fn openapi_v2_names_each_kind_that_is_listed() {
+    let server = server();
+    let json = [("accept", "application/json")];
+    let document = ask(&server, "GET", "/openapi/v2", &json, "")
+        .await
+        .expect(200);
+    let definitions = document["definitions"].as_object().unwrap();
+    let named: BTreeSet<_> = definitions
+        .values()
+        .filter_map(|one| one["x-kubernetes-group-version-kind"].as_array())
+        .flatten()
+        .map(ToString::to_string)
+        .collect();
+    for resource in built_in() {
+        if is_on_by_default(&resource) && resource.verbs.contains(&"list") {
+            let kind = json!({"group": resource.group, "kind": resource.kind, "version": resource.version});
+            assert!(named.contains(&kind.to_string()), "{kind}");
+        }
+    }
+}
+
 /// `kubectl explain` prints them.
 #[tokio::test(start_paused = true)]
 async fn openapi_has_descriptions_where_a_kube_apiserver_has_them() {
@@ -263,6 +287,9 @@ async fn openapi_v2_is_sent_once_to_a_client_that_keeps_it() {
         let (status, headers, body) = send(&server, "GET", "/openapi/v2", &asked, "").await;
         let bytes = body.collect().await.unwrap().to_bytes();
         assert!(status == 200 && bytes.len() > 1 << 20, "{accept}");
+        // A cache in between must not answer one form with the other.
+        let varies = headers.get_all("vary").iter();
+        assert!(varies.into_iter().any(|one| one == "Accept"), "{accept}");
         let tag = headers["etag"].to_str().unwrap().to_owned();
         let asked = [("accept", accept), ("if-none-match", tag.as_str())];
         let (status, _, body) = send(&server, "GET", "/openapi/v2", &asked, "").await;
