@@ -1,6 +1,7 @@
 //! Words: the measured objects. The same number yields the same object.
 
 mod dice;
+pub(crate) mod definitions;
 pub(crate) mod document;
 mod others;
 mod pods;

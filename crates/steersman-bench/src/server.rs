@@ -5,6 +5,7 @@ mod environment;
 mod player;
 mod program;
 mod durability;
+mod definitions;
 pub(crate) mod serve;
 pub(crate) mod role;
 
@@ -27,6 +28,7 @@ struct ServerSize {
     pods: u64,
     servers: u32,
     deployments: u64,
+    definitions: u32,
 }
 
 const FULL: ServerSize = ServerSize {
@@ -37,6 +39,7 @@ const FULL: ServerSize = ServerSize {
     pods: 100_000,
     servers: 200,
     deployments: 1000,
+    definitions: 400,
 };
 
 const QUICK: ServerSize = ServerSize {
@@ -47,6 +50,7 @@ const QUICK: ServerSize = ServerSize {
     pods: 1000,
     servers: 10,
     deployments: 100,
+    definitions: 20,
 };
 
 /// Writes per second to the watched object.
@@ -66,6 +70,10 @@ pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> Outcome<Vec<
         progress(format!("{} programs at once", size.servers));
         figures
             .measure(program::many(program, size.servers))
+            .await?;
+        progress(format!("{} definitions", size.definitions));
+        figures
+            .measure(definitions::many(program, size.definitions, size.runs))
             .await?;
         progress("writes that survive the end of the program");
         let span = Duration::from_secs(size.seconds.min(3));

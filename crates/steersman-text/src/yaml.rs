@@ -52,8 +52,7 @@ pub fn documents(text: &str) -> Result<Vec<Document>, String> {
 /// Fails with the message of kube-apiserver, which names the position.
 pub fn parse(body: &[u8]) -> Result<Value, String> {
     // Client libraries send JSON, which is YAML except for some escapes, and the parser of JSON is faster.
-    if body.trim_ascii_start().starts_with(b"{")
-        && !body.windows(2).any(|pair| pair == b"\\/" || pair == b"\\u")
+    if is_plain_json(body)
         && let Ok(mut value) = serde_json::from_slice(body)
     {
         json::write_whole(&mut value);
@@ -65,10 +64,31 @@ pub fn parse(body: &[u8]) -> Result<Value, String> {
     }
 }
 
+/// Reads the first document like [`parse`], and returns the messages of [`twice`] with it.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_and_warn(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+    // One reading is enough for what clients send.
+    if is_plain_json(body)
+        && let Some(mut value) = duplicates::parse_distinct(body)
+    {
+        json::write_whole(&mut value);
+        return Ok((value, Vec::new()));
+    }
+    Ok((parse(body)?, twice(body)))
+}
+
+/// Returns whether a body begins as JSON does, and has none of the escapes that YAML does not know.
+fn is_plain_json(body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"{")
+        && !body.windows(2).any(|pair| pair == b"\\/" || pair == b"\\u")
+}
+
 /// Returns a message for each key that a map of the first document has already: its line and its name.
 /// A document that cannot be read has none.
 pub fn twice(body: &[u8]) -> Vec<String> {
-    if body.trim_ascii_start().starts_with(b"{") && duplicates::are_absent(body) {
+    if body.trim_ascii_start().starts_with(b"{") && duplicates::parse_distinct(body).is_some() {
         return Vec::new();
     }
     let tree = first(body).ok().flatten();

@@ -28,7 +28,7 @@ pub(super) struct ProgramServer {
 
 impl ProgramServer {
     /// Starts a server, and waits until it is ready.
-    async fn start(program: &Path) -> Outcome<Self> {
+    pub(super) async fn start(program: &Path) -> Outcome<Self> {
         Self::start_with(program, |_| Vec::new()).await
     }
 
@@ -69,6 +69,16 @@ impl ProgramServer {
         server.check_ready().await?;
         server.ready_ms = began.elapsed().as_secs_f64() * 1e3;
         Ok(server)
+    }
+
+    /// Returns the address of the server.
+    pub(super) fn place(&self) -> &ServerAddress {
+        &self.place
+    }
+
+    /// Returns the resident memory of the process, in megabytes.
+    pub(super) fn resident(&self) -> Outcome<f64> {
+        self.memory("status", "VmRSS:")
     }
 
     /// Returns the file with the credentials of its administrator.
@@ -112,7 +122,7 @@ pub(super) async fn start(program: &Path, runs: u32) -> Outcome<Vec<Figure>> {
     for _ in 0..runs {
         let server = ProgramServer::start(program).await?;
         times.push(server.ready_ms);
-        memory.push(server.memory("status", "VmRSS:")?);
+        memory.push(server.resident()?);
     }
     let time = "time from the start of the program to the response of /readyz over HTTPS";
     let idle = "resident memory of the program after it answered /readyz";

@@ -9,9 +9,8 @@ use steersman_text::yaml;
 /// Fails with the message of a real kube-apiserver.
 pub fn parse(body: &[u8]) -> Result<(Value, Vec<String>), String> {
     let undecodable = |why: String| format!("error decoding YAML: {why}");
-    let value = yaml::parse(body)
+    let (value, warnings) = yaml::parse_and_warn(body)
         .map_err(|why| undecodable(format!("error converting YAML to JSON: {why}")))?;
-    let warnings = yaml::twice(body);
     match value {
         Value::Object(_) => Ok((value, warnings)),
         Value::Null => Ok((Value::Object(Map::new()), warnings)),

@@ -100,6 +100,75 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Option
     }
 }
 
+/// Returns whether an object holds a configuration with each of its values, so that a merge leaves
+/// the object as it is. `false` does not mean that a merge changes the object.
+///
+/// A null creation time, which Go's encoder writes, counts as absent: no request sets this time.
+pub(super) fn holds(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> bool {
+    hold(ty, live, configuration, &["metadata", "creationTimestamp"])
+}
+
+/// Compares like [`holds`]. A null at the path `unset` counts as absent.
+fn hold(ty: TypeRef<'_>, live: &Value, configuration: &Value, unset: &[&str]) -> bool {
+    let alike = form(ty, live);
+    let is_leaf = alike == Form::Leaf || live.is_null() || configuration.is_null();
+    if is_leaf || alike != form(ty, configuration) {
+        return alike == form(ty, configuration) && live == configuration;
+    }
+    match (live, configuration) {
+        (Value::Object(live), Value::Object(configuration)) => {
+            configuration.keys().all(|name| live.contains_key(name))
+                && live.iter().all(|(name, value)| {
+                    let ty = member_type(ty, name);
+                    let unset = match unset {
+                        [first, below @ ..] if first == name => Some(below),
+                        _ => None,
+                    };
+                    match configuration.get(name) {
+                        Some(Value::Null) if unset == Some(&[]) => true,
+                        Some(configured) => hold(ty, value, configured, unset.unwrap_or_default()),
+                        None => is_mergeable(ty, value),
+                    }
+                })
+        }
+        (Value::Array(live), Value::Array(configuration)) => hold_elements(ty, live, configuration),
+        _ => false,
+    }
+}
+
+/// Compares lists like [`holds`]. The elements of the configuration must have the order of the object.
+fn hold_elements(ty: TypeRef<'_>, live: &[Value], configuration: &[Value]) -> bool {
+    let mut seen = BTreeSet::new();
+    let mut configured = identified(ty, configuration).into_iter().peekable();
+    let all = live.iter().all(|item| {
+        let Ok(element) = identify(ty, item) else {
+            return false;
+        };
+        let of_element = configured.next_if(|(next, _)| *next == element);
+        let fits = match of_element {
+            Some((_, of_element)) => hold(ty.items(), item, of_element, &[]),
+            None => is_mergeable(ty.items(), item),
+        };
+        fits && seen.insert(element)
+    });
+    // An element without an identity of its own is missing in `identified`.
+    all && configured.peek().is_none() && identified(ty, configuration).len() == configuration.len()
+}
+
+/// Returns whether a merge without a configuration keeps a value: every element of its lists has an
+/// identity.
+fn is_mergeable(ty: TypeRef<'_>, value: &Value) -> bool {
+    match (form(ty, value), value) {
+        (Form::Members, Value::Object(members)) => members
+            .iter()
+            .all(|(name, member)| is_mergeable(member_type(ty, name), member)),
+        (Form::Elements, Value::Array(items)) => items
+            .iter()
+            .all(|item| identify(ty, item).is_ok() && is_mergeable(ty.items(), item)),
+        _ => true,
+    }
+}
+
 fn members(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Map<String, Value> {
     let mut merged = Map::new();
     let sides = [left, right].map(|side| side.and_then(Value::as_object));

@@ -10,7 +10,7 @@ use super::changed_fields::compare;
 use super::conflict::{self, Conflict};
 use super::field_set::{FieldSet, Node};
 use super::managed_fields::{Entries, Entry, Manager, Operation};
-use super::merge_values::{merge, remove};
+use super::merge_values::{holds, merge, remove};
 use super::path_element::PathElement;
 use super::typed_value::{complete, fields_of, with_parents};
 
@@ -111,10 +111,35 @@ pub(super) fn apply(
     force: bool,
     time: &str,
 ) -> Result<Option<Value>, Vec<Conflict>> {
-    let merged = merge(reach.ty, live, configuration);
     let last = entries.remove(manager);
     let fields = reach.limit(fields_of(reach.ty, configuration));
+    let states = (live, configuration);
+    let is_known = |last: &&Entry| reach.versions.contains(&last.version);
+    // APPLY-1: most applies repeat the last one, and to compare all fields copies the object several
+    // times.
+    match last.as_ref().filter(is_known) {
+        Some(last) if is_repeated(reach.ty, &last.fields(), &fields, states) => {
+            take(reach, entries, &FieldSet::default(), &FieldSet::default());
+            let entry = Entry::new(owned(fields), reach.version, last.time.clone());
+            entries.set(manager.clone(), entry);
+            Ok(None)
+        }
+        _ => apply_fields(reach, entries, manager, states, (last, fields), force, time),
+    }
+}
+
+/// Applies a configuration that names these `fields`. `last` is the manager's entry of its last apply.
+pub(super) fn apply_fields(
+    reach: &OwnershipContext<'_>,
+    entries: &mut Entries,
+    manager: &Manager,
+    (live, configuration): (&Value, &Value),
+    (last, fields): (Option<Entry>, FieldSet),
+    force: bool,
+    time: &str,
+) -> Result<Option<Value>, Vec<Conflict>> {
     let known = |entry: &Entry| reach.versions.contains(&entry.version);
+    let merged = merge(reach.ty, live, configuration);
     let mut kept = fields.clone();
     for (_, other) in entries.iter().filter(|(_, entry)| known(entry)) {
         kept.extend(other.fields().into_owned());
@@ -146,6 +171,29 @@ pub(super) fn apply(
     let entry = Entry::new(owned(fields), reach.version, time);
     entries.set(manager.clone(), entry);
     Ok((!is_unchanged).then_some(pruned))
+}
+
+/// Returns whether an apply names the fields that its manager owns already, with their values. `false`
+/// does not mean that the apply changes the object.
+fn is_repeated(
+    ty: TypeRef<'_>,
+    last: &FieldSet,
+    fields: &FieldSet,
+    (live, configuration): (&Value, &Value),
+) -> bool {
+    // A null of a built-in kind may stand for a value that the merge completes.
+    *last == owned(fields.clone())
+        && (ty.is_custom() || !has_null(live))
+        && holds(ty, live, configuration)
+}
+
+fn has_null(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(members) => members.values().any(has_null),
+        _ => false,
+    }
 }
 
 /// Returns whether the result of an apply equals the live object, apart from nulls of a built-in kind.

@@ -1,5 +1,7 @@
 //! Property tests of field sets and of server-side apply.
 
+mod repeated_applies;
+
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use steersman_schema::types::TypeRef;

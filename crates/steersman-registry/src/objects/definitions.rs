@@ -94,6 +94,19 @@ impl Registry {
         crd::set_approval(crd, &now);
     }
 
+    /// Returns whether a new decision about a definition's names and its approval changes nothing.
+    pub(crate) fn keeps_names(&self, crd: &Value, now: Timestamp) -> bool {
+        // The decision needs no version, and the versions are most of a definition.
+        let head = json!({
+            "metadata": crd["metadata"],
+            "spec": {"group": crd["spec"]["group"], "names": crd["spec"]["names"]},
+            "status": crd["status"],
+        });
+        let mut judged = head.clone();
+        self.judge_names(&mut judged, now);
+        judged == head
+    }
+
     /// Serves the resources of an established definition, and none of any other.
     fn serve_definition(&mut self, definition: &Stored, edition: u64, revised: bool) {
         let crd = definition.lean();

@@ -205,9 +205,11 @@ pub(crate) fn show(object: &mut Value, managed: &mut ManagedFields) {
 /// Returns whether storing this would change nothing, or only the times of managedFields, which also
 /// decide their order.
 pub(crate) fn same_but_times(draft: &mut Draft, stored: &Stored) -> bool {
-    if draft.value != *stored.lean() {
-        return false;
-    }
+    draft.value == *stored.lean() && differ_in_times(draft.managed(), stored.managed())
+}
+
+/// Returns whether two managedFields differ in nothing but times and their order.
+pub(crate) fn differ_in_times(new: Option<&str>, old: Option<&str>) -> bool {
     let timeless = |managed: Option<&str>| {
         let entries: Vec<Value> = serde_json::from_str(managed?).ok()?;
         let mut texts: Vec<String> = entries
@@ -220,7 +222,6 @@ pub(crate) fn same_but_times(draft: &mut Draft, stored: &Stored) -> bool {
         texts.sort_unstable();
         Some(texts)
     };
-    let (old, new) = (stored.managed(), draft.managed());
     if old == new {
         return true;
     }

@@ -5,6 +5,7 @@ use super::*;
 mod applies;
 mod conditions;
 mod editions;
+mod repeated_applies;
 mod schema_reads;
 mod schemas;
 pub(super) mod storage_versions;

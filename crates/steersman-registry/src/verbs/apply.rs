@@ -1,5 +1,7 @@
 //! Machine: server-side apply to an object, its status or its scale.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use steersman_patch::apply::{
@@ -15,7 +17,7 @@ use super::create::CreateRequest;
 use super::update::Write;
 use crate::objects::managed::{self, Ownership};
 use crate::objects::scale;
-use crate::requests::intake::{self, FieldValidation, Origin};
+use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
 use crate::requests::metadata;
 use crate::requests::options::{Subresource, Target, WriteOptions, Written};
 use crate::state::registry::Registry;
@@ -82,21 +84,27 @@ impl Registry {
             Status::internal_plain(format!("failed to decode managed fields: {why}"))
         })?;
         let new = if subresource == Subresource::Scale {
-            apply_scale(&request, &mut entries, live)?
+            Some(apply_scale(&request, &mut entries, live)?)
         } else {
             if entries.is_empty() {
                 self.note_before_first(&request, &mut entries, live);
             }
             self.applied(&request, &mut entries, live)?
-                .unwrap_or_else(|| live.clone())
         };
-        super::create::check_name(&new, name)?;
-        let mut new = new;
-        super::create::place(target, &mut new)?;
         let origin = Origin::Apply;
-        let ownership = Ownership::Given(entries.write());
-        let asked = (checked.0, options, ownership);
-        let write = Write::new(target, stored, origin, asked, now);
+        let managed = entries.write();
+        let asked = (checked.0, options, Ownership::Given(managed.clone()));
+        let write = Write::new(target, Arc::clone(&stored), origin, asked, now);
+        if new.is_none() && self.is_unwritten(&write, live, managed.as_deref()) {
+            self.note_warnings(request.warnings);
+            return Ok(Written {
+                object: shown,
+                created: false,
+            });
+        }
+        let mut new = new.unwrap_or_else(|| live.clone());
+        super::create::check_name(&new, name)?;
+        super::create::place(target, &mut new)?;
         let place = place_of(&request.configuration);
         let built_in = resource.built_in && subresource != Subresource::Scale;
         let read = self.read(resource, &mut new, origin, checked.1);
@@ -109,6 +117,19 @@ impl Registry {
                 status
             }
         })
+    }
+
+    /// Returns whether the write of an apply that leaves a definition as it is would change and refuse
+    /// nothing. Such a write copies the whole definition several times, and programs apply all
+    /// definitions at each start. `managed` are the managedFields after the apply.
+    fn is_unwritten(&self, write: &Write<'_>, live: &Value, managed: Option<&str>) -> bool {
+        is_definition(write.resource)
+            && write.subresource == Subresource::Main
+            && !self.is_changed()
+            && !self.is_judged()
+            && managed::differ_in_times(managed, write.stored.managed())
+            && self.check(write, live, live, &mut Vec::new()).is_ok()
+            && self.keeps_names(live, write.now)
     }
 
     /// Applies a configuration to an object that does not exist.

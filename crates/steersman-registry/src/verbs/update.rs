@@ -388,7 +388,7 @@ impl Registry {
         }
     }
 
-    fn check(
+    pub(super) fn check(
         &self,
         write: &Write<'_>,
         new: &Value,

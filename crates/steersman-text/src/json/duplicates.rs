@@ -1,6 +1,5 @@
 //! Machine: finds the keys that occur twice in one object of a JSON body.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -8,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{
     DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
+use serde_json::{Map, Value};
 
 /// Returns the paths of duplicate keys, for instance `spec.image`. Empty for a body that is no
 /// JSON: the decoder reports that.
@@ -40,69 +40,77 @@ pub fn in_vain(body: &[u8], unknown: &[String]) -> Vec<String> {
     }
 }
 
-/// Returns whether a body is valid JSON in which no object has a key twice.
-pub fn are_absent(body: &[u8]) -> bool {
+/// Parses JSON in which no object has a key twice. Returns `None` for a body with a duplicate key,
+/// and for one that is no JSON.
+pub fn parse_distinct(body: &[u8]) -> Option<Value> {
     let mut reader = serde_json::Deserializer::from_slice(body);
-    let read = Distinct::deserialize(&mut reader);
-    read.is_ok() && reader.end().is_ok()
+    let Distinct(value) = Distinct::deserialize(&mut reader).ok()?;
+    reader.end().ok().map(|()| value)
 }
 
-/// A JSON value without duplicate keys, which is not kept.
-struct Distinct;
+/// A JSON value without duplicate keys.
+struct Distinct(Value);
 
 struct DistinctVisitor;
 
 impl<'de> Deserialize<'de> for Distinct {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(DistinctVisitor)
+        deserializer.deserialize_any(DistinctVisitor).map(Self)
     }
 }
 
 impl<'de> Visitor<'de> for DistinctVisitor {
-    type Value = Distinct;
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value without duplicate keys")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Distinct, A::Error> {
-        let mut seen = HashSet::new();
-        while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-            if !seen.insert(key) {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let Distinct(value) = map.next_value()?;
+            if members.insert(key, value).is_some() {
                 return Err(A::Error::custom("a duplicate key"));
             }
-            map.next_value::<Distinct>()?;
         }
-        Ok(Distinct)
+        Ok(Value::Object(members))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Distinct, A::Error> {
-        while items.next_element::<Distinct>()?.is_some() {}
-        Ok(Distinct)
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Distinct(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::Array(list))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Distinct, E> {
-        Ok(Distinct)
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Distinct, E> {
-        Ok(Distinct)
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Distinct, E> {
-        Ok(Distinct)
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Distinct, E> {
-        Ok(Distinct)
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Distinct, E> {
-        Ok(Distinct)
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
     }
 
-    fn visit_unit<E>(self) -> Result<Distinct, E> {
-        Ok(Distinct)
+    fn visit_string<E>(self, value: String) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 }
 
@@ -217,5 +225,24 @@ mod tests {
             ["s.x", "a", "l[0].n"]
         );
         assert_eq!(find(br#"{"a":1,"a":"#), [""; 0]);
+    }
+
+    #[test]
+    fn json_without_duplicate_keys_is_parsed_as_by_the_parser_of_json() {
+        for text in [
+            r#" {"a":[1,-2,18446744073709551615,1.0,2.5e300,1e400],"b":{"a":null,"":true}} "#,
+            r#""\u00e9\n""#,
+            "[]",
+            "{}",
+            "{} x",
+            r#"{"a":}"#,
+            "",
+        ] {
+            let parsed = serde_json::from_str::<Value>(text).ok();
+            assert_eq!(parse_distinct(text.as_bytes()), parsed, "{text}");
+        }
+        for text in [r#"{"a":1,"a":1}"#, r#"{"l":[{"a":null,"\u0061":1}]}"#] {
+            assert_eq!(parse_distinct(text.as_bytes()), None, "{text}");
+        }
     }
 }
