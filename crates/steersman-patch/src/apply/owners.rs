@@ -124,7 +124,14 @@ pub(super) fn apply(
             entries.set(manager.clone(), entry);
             Ok(None)
         }
-        _ => apply_fields(reach, entries, manager, states, (last, fields), force, time),
+        _ => apply_fields(
+            reach,
+            entries,
+            manager,
+            states,
+            (last, fields),
+            (force, time),
+        ),
     }
 }
 
@@ -135,8 +142,7 @@ pub(super) fn apply_fields(
     manager: &Manager,
     (live, configuration): (&Value, &Value),
     (last, fields): (Option<Entry>, FieldSet),
-    force: bool,
-    time: &str,
+    (force, time): (bool, &str),
 ) -> Result<Option<Value>, Vec<Conflict>> {
     let known = |entry: &Entry| reach.versions.contains(&entry.version);
     let merged = merge(reach.ty, live, configuration);

@@ -122,12 +122,18 @@ impl Registry {
 
     /// Returns whether any mutating policy or webhook exists.
     pub(crate) fn is_changed(&self) -> bool {
-        self.is_attended() || self.presence.mutating_policies
+        self.calls_webhooks() || self.presence.mutating_policies
     }
 
     /// Returns whether any policy or webhook exists.
     pub(crate) fn is_judged(&self) -> bool {
-        self.is_attended() || self.presence.validating_policies
+        self.calls_webhooks() || self.presence.validating_policies
+    }
+
+    /// Returns whether the verb calls admission webhooks. A verb is also attended because a definition
+    /// has a conversion webhook, which sees no write of other kinds.
+    fn calls_webhooks(&self) -> bool {
+        self.is_attended() && self.presence.webhooks
     }
 
     /// Calls the webhooks for every object of a collection before the first is deleted, so one

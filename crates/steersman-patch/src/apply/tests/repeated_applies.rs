@@ -113,7 +113,7 @@ proptest! {
             let previous = full.remove(&m);
             let fields = fields_of(pod(), &configured);
             let compared =
-                apply_fields(reach, &mut full, &m, states, (previous, fields), false, LATER);
+                apply_fields(reach, &mut full, &m, states, (previous, fields), (false, LATER));
             prop_assert_eq!(&applied, &compared);
             if applied.is_ok() {
                 prop_assert_eq!(short.write(), full.write());

@@ -108,3 +108,28 @@ fn a_policy_refuses_a_repeated_apply_of_a_definition() {
         status.message
     );
 }
+
+/// ADM-3: a definition with a conversion webhook costs the writes of other kinds nothing.
+#[test]
+fn a_conversion_webhook_sees_no_write_of_other_kinds() {
+    let mut server = Server::new();
+    let mut crd = websites();
+    crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+        "clientConfig": {"url": "https://127.0.0.1:1/"}, "conversionReviewVersions": ["v1"]}});
+    server.create("customresourcedefinitions", crd).unwrap();
+    let asks = |server: &mut Server| {
+        let asks = server
+            .registry
+            .attempt(&mut Attempt::default(), |registry| {
+                assert!(registry.is_attended());
+                (registry.is_changed(), registry.is_judged())
+            });
+        asks.unwrap_or_else(|calls| panic!("{calls:?}"))
+    };
+    assert_eq!(asks(&mut server), (false, false));
+    let hooks = json!({"metadata": {"name": "hooks"}});
+    server
+        .create("validatingwebhookconfigurations", hooks)
+        .unwrap();
+    assert_eq!(asks(&mut server), (true, true));
+}
