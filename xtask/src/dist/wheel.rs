@@ -18,6 +18,8 @@ const SOURCES: &str = "python";
 const MODULE: &str = "steersman_apiserver";
 /// The file that declares the distribution.
 const PROJECT: &str = "pyproject.toml";
+/// The notice of the descriptions that the program holds.
+const NOTICE: &str = "crates/steersman-schema/src/types/descriptions/NOTICE";
 
 /// The file `pyproject.toml`, as far as a wheel needs it.
 #[derive(Debug, Deserialize)]
@@ -74,8 +76,10 @@ pub(super) fn wheel(
     let about = format!("{MODULE}-{version}.dist-info");
     let readme = self::text(&folder.join(&project.readme))?;
     let licence = read(&root.join("LICENSE"))?;
+    let notice = read(&root.join(NOTICE))?;
     for (name, content) in [
         ("licenses/LICENSE", licence),
+        ("licenses/NOTICE", notice),
         ("METADATA", metadata(&project, version, &readme).into()),
         ("WHEEL", head(platform).into()),
         ("entry_points.txt", entry_points(&project).into()),
@@ -110,7 +114,7 @@ fn modules(folder: &Path) -> Result<Vec<PackedFile>, String> {
 fn metadata(project: &Project, version: &str, readme: &str) -> String {
     let mut text = format!(
         "Metadata-Version: 2.4\nName: {}\nVersion: {version}\nSummary: {}\nKeywords: {}\nLicense-Expression: {}\n\
-         License-File: LICENSE\nRequires-Python: {}\n",
+         License-File: LICENSE\nLicense-File: NOTICE\nRequires-Python: {}\n",
         project.name,
         project.description,
         project.keywords.join(","),

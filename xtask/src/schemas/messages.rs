@@ -161,6 +161,7 @@ mod tests {
             omitempty,
             omitzero,
             number: 1,
+            comment: Vec::new(),
         }
     }
 

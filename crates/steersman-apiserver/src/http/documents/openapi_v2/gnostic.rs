@@ -25,10 +25,10 @@ enum Form {
 }
 
 /// The members of a JSON object that become fields of one value: the name, the number, the form.
-type Members = &'static [(&'static str, u32, Form)];
+type FieldTable = &'static [(&'static str, u32, Form)];
 
 /// `Schema`. The fields with schemas in them are in [`schema`].
-const SCHEMA: Members = &[
+const SCHEMA: FieldTable = &[
     ("$ref", 1, Form::Text),
     ("format", 2, Form::Text),
     ("title", 3, Form::Text),
@@ -52,7 +52,7 @@ const SCHEMA: Members = &[
 ];
 
 /// `BodyParameter`, without its schema.
-const BODY: Members = &[
+const BODY: FieldTable = &[
     ("description", 1, Form::Text),
     ("name", 2, Form::Text),
     ("in", 3, Form::Text),
@@ -60,7 +60,7 @@ const BODY: Members = &[
 ];
 
 /// `QueryParameterSubSchema`, as far as the documents have its fields.
-const QUERY: Members = &[
+const QUERY: FieldTable = &[
     ("required", 1, Form::Flag),
     ("in", 2, Form::Text),
     ("description", 3, Form::Text),
@@ -70,7 +70,7 @@ const QUERY: Members = &[
 ];
 
 /// `PathParameterSubSchema`, as far as the documents have its fields.
-const PATH: Members = &[
+const PATH: FieldTable = &[
     ("required", 1, Form::Flag),
     ("in", 2, Form::Text),
     ("description", 3, Form::Text),
@@ -80,7 +80,7 @@ const PATH: Members = &[
 ];
 
 /// `Operation`, without its parameters and responses.
-const OPERATION: Members = &[
+const OPERATION: FieldTable = &[
     ("tags", 1, Form::Texts),
     ("summary", 2, Form::Text),
     ("description", 3, Form::Text),
@@ -226,7 +226,7 @@ pub(super) fn schema(value: &Value, out: &mut FieldWriter<'_>) {
 }
 
 /// Writes the members of an object that a table names.
-fn members(value: &Value, members: Members, out: &mut FieldWriter<'_>) {
+fn members(value: &Value, members: FieldTable, out: &mut FieldWriter<'_>) {
     for (name, number, form) in members {
         let Some(value) = value.get(name) else {
             continue;

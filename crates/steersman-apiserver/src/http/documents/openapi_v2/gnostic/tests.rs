@@ -12,7 +12,7 @@ use super::*;
 use crate::http::documents::openapi_v2::{json as document_as_json, protobuf};
 
 /// The messages of gnostic's `OpenAPIv2.proto` that documents of Kubernetes have: `number:name=type`, where `*` marks
-/// a repeated field, and `^` one whose content replaces its holder.
+/// a repeated field, and `^` one that stands for its holder.
 const MESSAGES: &str = "\
 Document 1:swagger=string 2:info=Info 8:paths=Paths 9:definitions=Schemas
 Info 1:title=string 2:version=string
