@@ -125,11 +125,15 @@ pub(crate) fn document(
         let root = format!("/{path}");
         openapi_paths::add(resource, &root, components, component, &mut paths);
     }
-    if of_version(resources, group, version).any(|one| one.built_in) {
+    let built_in = of_version(resources, group, version).any(|one| one.built_in);
+    if built_in {
         let root = format!("/{path}");
         openapi_groups::add_resources((group, version), &root, &mut paths, &mut schemas);
     }
-    descriptions.add_to(&mut schemas);
+    // The one document of v2 takes the built-in types beside a custom resource from the built-in kinds.
+    if built_in || edition == Edition::V3 {
+        descriptions.add_to(&mut schemas);
+    }
     let (title, version) = INFO;
     Some(json!({
         "openapi": "3.0.0",
