@@ -1,6 +1,6 @@
 //! Machine: Pods and PodTemplates: defaults, validation of creates and updates, and status.
 
-mod resources;
+pub(crate) mod resources;
 mod env;
 mod handlers;
 mod volumes;

@@ -261,30 +261,6 @@ fn a_storage_class_keeps_its_parameters() {
 }
 
 #[test]
-fn an_autoscaler_of_either_version_is_validated_as_v2() {
-    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"});
-    let older = json!({"metadata": {}, "spec": {"maxReplicas": 2, "scaleTargetRef": target,
-        "targetCPUUtilizationPercentage": 0}});
-    assert_eq!(
-        refused("autoscaling/v1", "HorizontalPodAutoscaler", older, None),
-        [
-            "spec.metrics[0].resource.target.averageUtilization: Invalid value: 0: must be greater than 0"
-        ]
-    );
-    let newer = json!({"spec": {"maxReplicas": 2, "scaleTargetRef": target, "metrics": [
-        {"type": "Pods", "resource": {"name": "cpu", "target": {"type": "Value", "averageValue": "1"}}}],
-        "behavior": {"scaleUp": {"policies": [{"type": "Odd", "value": 1, "periodSeconds": 2000}]}}}});
-    assert_eq!(
-        refused("autoscaling/v2", "HorizontalPodAutoscaler", newer, None),
-        [
-            "spec.metrics[0].pods: Required value: must populate information for the given metric source",
-            "spec.behavior.scaleUp.policies[0].type: Unsupported value: \"Odd\": supported values: \"Percent\", \"Pods\"",
-            "spec.behavior.scaleUp.policies[0].periodSeconds: Invalid value: 2000: must be less than or equal to 1800",
-        ]
-    );
-}
-
-#[test]
 fn the_path_of_a_webhook_service_has_valid_segments() {
     let hooks = json!({"webhooks": [{"name": "a.b.c", "sideEffects": "None",
         "admissionReviewVersions": ["v1"], "matchConditions": [{"name": "", "expression": " "}],
@@ -427,6 +403,7 @@ fn the_assigned_fields_of_a_node_are_immutable() {
     );
 }
 
+mod autoscalers;
 mod error_texts;
 mod full_objects;
 mod volumes;

@@ -193,7 +193,7 @@ pub(super) fn together(spec: &FieldPath<'_>, part: &str, name: &str) -> Option<Q
 }
 
 /// Checks the name of a resource of a container.
-pub(super) fn check_name(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
+pub(crate) fn check_name(name: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     let shown = Value::from(name);
     let wrong = names::check_key(name);
     if !wrong.is_empty() {

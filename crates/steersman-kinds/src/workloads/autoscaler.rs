@@ -9,6 +9,7 @@ use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, lacks, part, put, set, set_text};
 use crate::fields::reference;
+use crate::pod::resources;
 use crate::quota::amount;
 
 pub(crate) const AUTOSCALER: Kind = Kind {
@@ -231,8 +232,11 @@ fn check_source(field: &str, at: &FieldPath<'_>, errors: &mut Errors) {
     let has = |name: &str| target.at(name).is_set();
     match field {
         "resource" | "containerResource" => {
-            if at.at("name").is_empty() {
-                errors.required(&at.at("name"), "must specify a resource name");
+            let name = at.at("name");
+            if name.is_empty() {
+                errors.required(&name, "must specify a resource name");
+            } else if field == "containerResource" {
+                resources::check_name(name.text(), &name, errors);
             }
             let container = at.at("container");
             if field == "containerResource" {
