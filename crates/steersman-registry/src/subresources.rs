@@ -4,5 +4,5 @@ mod rights;
 mod evict;
 mod token;
 pub(crate) mod bearer;
-mod secret_token;
+pub(crate) mod secret_token;
 pub(crate) mod review;

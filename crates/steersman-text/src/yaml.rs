@@ -4,6 +4,7 @@ mod plain;
 mod emit;
 mod problems;
 mod tree;
+mod go_value;
 mod scalar;
 mod decode;
 
@@ -122,7 +123,7 @@ pub fn write(value: &Value) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::tree::DEEPEST;
+    use super::problems::DEEPEST;
     use super::*;
 
     #[test]

@@ -246,7 +246,14 @@ impl Context {
         let now = self.now();
         let registry = self.registry.lock();
         let mut impersonations = self.impersonations.lock();
-        auth::check(&registry, &mut impersonations, parts, caller, &asked, now)
+        let outcome = auth::check(&registry, &mut impersonations, parts, caller, &asked, now);
+        drop(impersonations);
+        let has_used_secrets = registry.has_used_secrets();
+        drop(registry);
+        if has_used_secrets {
+            self.with_registry(|registry| registry.mark_used_secrets(now));
+        }
+        outcome
     }
 
     /// Shows clients a restart of the server: open watches break, idle connections are closed, and

@@ -40,7 +40,7 @@ impl RemovalTask {
             return;
         };
         if !self.is_running.swap(true, Ordering::AcqRel) {
-            let guard = RunGuard(Arc::clone(self));
+            let guard = RemovalGuard(Arc::clone(self));
             let work = run(guard, Arc::downgrade(context));
             let stop = stop.clone();
             runtime.spawn(async move { stop.run_until_cancelled(work).await });
@@ -49,15 +49,15 @@ impl RemovalTask {
 }
 
 /// The exclusive right to remove. When the task's runtime ends, a task of another runtime may take over.
-struct RunGuard(Arc<RemovalTask>);
+struct RemovalGuard(Arc<RemovalTask>);
 
-impl Drop for RunGuard {
+impl Drop for RemovalGuard {
     fn drop(&mut self) {
         self.0.is_running.store(false, Ordering::Release);
     }
 }
 
-async fn run(guard: RunGuard, server: Weak<Context>) {
+async fn run(guard: RemovalGuard, server: Weak<Context>) {
     let Some(mut marks) = server.upgrade().map(|server| server.subscribe_to_marks()) else {
         return;
     };

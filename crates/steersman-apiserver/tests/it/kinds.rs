@@ -1,6 +1,8 @@
 //! Tests of each built-in kind: the metadata that a write takes, and the field selectors.
 
+mod components;
 mod devices;
+mod namespaces;
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;

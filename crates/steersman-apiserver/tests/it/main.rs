@@ -6,7 +6,6 @@ mod support;
 
 mod bad_input;
 mod client_certificates;
-mod components;
 mod crds;
 mod discovery;
 mod faults;
@@ -17,7 +16,6 @@ mod kinds;
 mod kubectl;
 mod lists;
 mod names;
-mod namespaces;
 mod permissions;
 mod play;
 #[cfg(all(unix, feature = "binary"))]

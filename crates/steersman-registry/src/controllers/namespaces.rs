@@ -55,7 +55,7 @@ struct RemainingContent {
 }
 
 impl Registry {
-    /// Leaves a namespace whose deletion begins to [`remove_marked`](Self::remove_marked), unless
+    /// Leaves a namespace, at the beginning of its deletion, to [`remove_marked`](Self::remove_marked), unless
     /// namespaces are removed within the request, or by another program.
     pub(crate) fn put_removal_off(&mut self, name: &Arc<str>) {
         if self.options.end_namespaces && !self.options.remove_at_once {

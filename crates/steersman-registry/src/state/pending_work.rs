@@ -14,6 +14,9 @@ use crate::store::Stored;
 /// The address of a stored object.
 pub(crate) type Address = (StorageKey, Arc<str>, Arc<str>);
 
+/// The namespace and the name of a Secret.
+pub(crate) type SecretName = (Arc<str>, Arc<str>);
+
 /// An address, and the namespace and name of the Service that has or had it.
 pub(crate) type ServiceAddress = (IpAddr, Arc<str>, Arc<str>);
 
@@ -48,7 +51,7 @@ pub(crate) struct PendingWork {
     lacking: BTreeSet<Arc<str>>,
     /// The names of terminating definitions with objects that are still to be deleted.
     pub(crate) definitions: BTreeSet<Arc<str>>,
-    /// The names of namespaces whose deletion began, and which the namespace controller leaves alone until
+    /// The names of namespaces at the beginning of their deletion: the namespace controller leaves them alone until
     /// [`Registry::remove_marked`](crate::Registry::remove_marked).
     marked_namespaces: BTreeSet<Arc<str>>,
     /// Whether versions of custom resources may have been added or removed.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use steersman_schema::builtin::STORAGE_MIGRATION;
 use steersman_schema::resource::{Resource, StorageKey};
 
-use super::pending_work::{Address, OwnershipChange, PendingWork};
+use super::pending_work::{Address, OwnershipChange, PendingWork, SecretName};
 use super::recorder::Recorder;
 use super::service_network::ServiceNetwork;
 use crate::auth::{Authorization, Authorizer, TokenIssuer, TokenOptions, TokenSecret, Tokens};
@@ -50,7 +50,7 @@ pub struct RegistryOptions {
     /// Whether a deleted definition or namespace is removed within the request, with its objects. Default
     /// true. Otherwise the request only marks it, and a driver calls [`Registry::remove_marked`] later.
     pub remove_at_once: bool,
-    /// The components whose work this process does, by the names of their ComponentStatuses. Default none.
+    /// The components that this process plays, by the names of their ComponentStatuses. Default none.
     pub played_components: Vec<&'static str>,
     /// Whether the rules of ClusterRoles with an `aggregationRule` are maintained. Default true.
     pub gather_roles: bool,
@@ -134,6 +134,8 @@ pub struct Registry {
     pub(crate) compiled: RefCell<Compiled>,
     /// The webhook calls and warnings of the running verb. In a cell because reads have them too.
     pub(crate) verb_state: RefCell<VerbState>,
+    /// The Secrets with tokens that were used, and with labels that do not say so yet.
+    pub(crate) used_secrets: RefCell<BTreeSet<SecretName>>,
     /// A watch that starts before this revision expires.
     pub(crate) forgotten: u64,
     /// The certificate of the listener's authority, in PEM; `None` before the server listens.
@@ -181,6 +183,7 @@ impl Registry {
             presence: Presence::default(),
             compiled: RefCell::default(),
             verb_state: RefCell::default(),
+            used_secrets: RefCell::default(),
             forgotten: 0,
             authority: None,
             listens: None,

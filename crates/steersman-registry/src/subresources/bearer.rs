@@ -61,7 +61,7 @@ impl Registry {
             ForeignToken::Signature(why) => format!("[{UNKNOWN}, {why}]"),
         })?;
         let judged = if claims["iss"] == SECRET_ISSUER {
-            self.judge_secret_token(&claims, token, wanted)
+            self.judge_secret_token(&claims, token, wanted, now)
         } else {
             self.judge(&claims, wanted, now)
         };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
 
@@ -16,6 +17,8 @@ use crate::store::Stored;
 
 /// The label by which kube-controller-manager forbids a token that was not used for long.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+/// The label with the day of the last use, which kube-controller-manager reads.
+pub(crate) const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 
 impl Registry {
     /// AUTH-2: checks that the Secret exists and holds the token, and that its ServiceAccount exists.
@@ -25,6 +28,7 @@ impl Registry {
         claims: &Value,
         token: &str,
         wanted: &[String],
+        now: Timestamp,
     ) -> Result<ValidToken, String> {
         let audiences = self.audiences_of(claims, wanted)?;
         let subject = wanted_text(claims, "sub", "sub")?;
@@ -50,10 +54,11 @@ impl Registry {
         if held.as_deref().ok() != Some(token.as_bytes()) {
             return Err("service account token does not match server's copy".to_owned());
         }
-        if stored
+        let is_invalid = stored
             .label(INVALID_SINCE)
-            .is_some_and(|since| !since.is_empty())
-        {
+            .is_some_and(|since| !since.is_empty());
+        if is_invalid {
+            self.note_secret_use(stored, now);
             return Err(format!(
                 "the token in secret {namespace}/{secret} for service account {namespace}/{name} has been marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
             ));
@@ -72,9 +77,27 @@ impl Registry {
                 "service account UID ({own}) does not match claim ({uid})"
             ));
         }
+        self.note_secret_use(stored, now);
         let user = Arc::new(User::service_account(namespace, name).uid(uid));
         Ok(ValidToken { user, audiences })
     }
+
+    /// Notes the use of the token in a Secret, unless the label says so already. Another server may be a
+    /// day ahead.
+    fn note_secret_use(&self, secret: &Stored, now: Timestamp) {
+        let tomorrow = now.saturating_add(SignedDuration::from_hours(24));
+        let days = [day(now), day(tomorrow.unwrap_or(now))];
+        let last = secret.label(LAST_USED).unwrap_or_default();
+        if !days.iter().any(|day| day == last) {
+            let address = (Arc::clone(&secret.namespace), Arc::clone(&secret.name));
+            self.used_secrets.borrow_mut().insert(address);
+        }
+    }
+}
+
+/// Returns the day of a time, in UTC.
+pub(crate) fn day(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d").to_string()
 }
 
 fn wanted_text<'a>(claims: &'a Value, name: &str, title: &str) -> Result<&'a str, String> {

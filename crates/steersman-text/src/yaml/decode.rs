@@ -1,44 +1,17 @@
 //! Machine: decodes the nodes of a document into the values of Go, and these into JSON.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::problems;
+use super::go_value::{GoKey, GoValue, go_syntax, jsonable};
+use super::problems::{self, DEEPEST};
 use super::scalar;
-use super::tree::{Content, DEEPEST, Tree};
+use super::tree::{Content, Tree};
 use crate::go;
-use crate::json;
 
 /// The tag of the key `<<`.
 const MERGE: &str = "tag:yaml.org,2002:merge";
-
-/// A value as go-yaml decodes it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum GoValue {
-    Null,
-    Bool(bool),
-    Int(i64),
-    /// A number beyond the range of `Int`.
-    Uint(u64),
-    Float(f64),
-    Text(String),
-    List(Vec<Self>),
-    Map(BTreeMap<GoKey, Self>),
-}
-
-/// A key of a map. Keys of different types are different keys.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum GoKey {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Uint(u64),
-    /// The bits of the number.
-    Float(u64),
-    Text(String),
-}
 
 /// Decodes a document.
 ///
@@ -260,113 +233,5 @@ fn is_merge(tree: &Tree, key: usize) -> bool {
     match &node.content {
         Content::Scalar { text, is_plain } => text == "<<" && (*is_plain || node.tag == MERGE),
         _ => false,
-    }
-}
-
-impl GoKey {
-    fn to_value(&self) -> GoValue {
-        match self {
-            Self::Null => GoValue::Null,
-            Self::Bool(flag) => GoValue::Bool(*flag),
-            Self::Int(number) => GoValue::Int(*number),
-            Self::Uint(number) => GoValue::Uint(*number),
-            Self::Float(bits) => GoValue::Float(f64::from_bits(*bits)),
-            Self::Text(text) => GoValue::Text(text.clone()),
-        }
-    }
-
-    /// Returns the key in JSON: `convertToJSONableObject` of `sigs.k8s.io/yaml`. A null and a number
-    /// beyond `int` have none.
-    fn text(&self) -> Option<String> {
-        match self {
-            Self::Null | Self::Uint(_) => None,
-            Self::Bool(flag) => Some(flag.to_string()),
-            Self::Int(number) => Some(number.to_string()),
-            Self::Text(text) => Some(text.clone()),
-            Self::Float(bits) => {
-                #[expect(clippy::cast_possible_truncation, reason = "as in Go")]
-                let number = f64::from_bits(*bits) as f32;
-                Some(match go::print_float(number).as_str() {
-                    "+Inf" => ".inf".to_owned(),
-                    "-Inf" => "-.inf".to_owned(),
-                    "NaN" => ".nan".to_owned(),
-                    text => text.to_owned(),
-                })
-            }
-        }
-    }
-}
-
-/// Returns the JSON of a value, and notes the first number that JSON does not have.
-fn jsonable(value: &GoValue, unsupported: &mut Option<f64>) -> Result<Value, String> {
-    Ok(match value {
-        GoValue::Null => Value::Null,
-        GoValue::Bool(flag) => (*flag).into(),
-        GoValue::Int(number) => (*number).into(),
-        GoValue::Uint(number) => (*number).into(),
-        GoValue::Float(number) => {
-            if !number.is_finite() {
-                unsupported.get_or_insert(*number);
-            }
-            // Go's encoder writes a whole float as an integer.
-            let mut value = (*number).into();
-            json::write_whole(&mut value);
-            value
-        }
-        GoValue::Text(text) => text.as_str().into(),
-        GoValue::List(items) => {
-            let deeper =
-                |item| stacker::maybe_grow(128 << 10, 1 << 20, || jsonable(item, unsupported));
-            let items = items.iter().map(deeper);
-            Value::Array(items.collect::<Result<_, _>>()?)
-        }
-        GoValue::Map(entries) => {
-            let mut map = Map::new();
-            for (key, value) in entries {
-                let Some(text) = key.text() else {
-                    let (kind, key) = match key {
-                        GoKey::Uint(number) => ("uint64", format!("{number:#x}")),
-                        _ => ("%!s(<nil>)", "<nil>".to_owned()),
-                    };
-                    let value = match value {
-                        GoValue::Null => "<nil>".to_owned(),
-                        value => go_syntax(value),
-                    };
-                    return Err(format!(
-                        "unsupported map key of type: {kind}, key: {key}, value: {value}"
-                    ));
-                };
-                let deeper = || jsonable(value, unsupported);
-                let value = stacker::maybe_grow(128 << 10, 1 << 20, deeper)?;
-                map.insert(text, value);
-            }
-            Value::Object(map)
-        }
-    })
-}
-
-/// Prints a value as `%#v` does.
-fn go_syntax(value: &GoValue) -> String {
-    match value {
-        GoValue::Null => "interface {}(nil)".to_owned(),
-        GoValue::Bool(flag) => flag.to_string(),
-        GoValue::Int(number) => number.to_string(),
-        GoValue::Uint(number) => format!("{number:#x}"),
-        GoValue::Float(number) => go::print_double(*number),
-        GoValue::Text(text) => go::quote(text),
-        GoValue::List(items) => {
-            let items: Vec<_> = items.iter().map(go_syntax).collect();
-            format!("[]interface {{}}{{{}}}", items.join(", "))
-        }
-        GoValue::Map(entries) => {
-            let mut text = "map[interface {}]interface {}{".to_owned();
-            for (number, (key, value)) in entries.iter().enumerate() {
-                let comma = if number > 0 { ", " } else { "" };
-                let key = go_syntax(&key.to_value());
-                // Writing to a text cannot fail.
-                let _ = write!(text, "{comma}{key}:{}", go_syntax(value));
-            }
-            text + "}"
-        }
     }
 }

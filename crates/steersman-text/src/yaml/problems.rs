@@ -2,7 +2,8 @@
 
 use granit_parser::{ErrorKind, ScanError};
 
-use super::tree::DEEPEST;
+/// Maximum nesting of values, the same as in JSON.
+pub(super) const DEEPEST: usize = 127;
 
 /// How Go counts the line of a problem. Its scanner counts lines from one and its parser from zero,
 /// and neither names the first line.

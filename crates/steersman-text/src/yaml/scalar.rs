@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use super::decode::GoValue;
+use super::go_value::GoValue;
 use super::plain::is_timestamp;
 
 /// The prefix of the tags that YAML defines.

@@ -6,10 +6,7 @@ use granit_parser::{
     ErrorKind, Event, Parser, ScalarStyle, ScanError, StrInput, StructureStyle, Tag, YamlVersion,
 };
 
-use super::problems;
-
-/// Maximum nesting of values, the same as in JSON.
-pub(super) const DEEPEST: usize = 127;
+use super::problems::{self, DEEPEST};
 
 /// The nodes of a document. The last node that has no parent is the root.
 #[derive(Debug, Default)]

@@ -83,6 +83,8 @@ pub(crate) fn perform(
     if act == Act::Review {
         let target = Target::collection(resource, call.path.namespace.as_deref());
         let answer = registry.review(target, object, &options, now);
+        // A TokenReview uses the token.
+        registry.mark_used_secrets(now);
         let answer = sent.settle(registry, answer)?;
         return Ok(Reply::document(201, &answer, media.format));
     }

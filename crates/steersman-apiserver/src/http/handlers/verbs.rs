@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 use steersman_protobuf::Message;
 use steersman_registry::{
-    DeleteOptions, Deleted, ListOptions, Page, PatchKind, Registry, Subresource, Target,
-    WriteOptions, Written, check_options, is_component_status, is_review,
+    DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
+    check_options, is_component_status, is_review,
 };
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::{Act, further};
@@ -21,6 +21,7 @@ use crate::http::requests::decode;
 use crate::http::requests::ignored_fields::IgnoredFields;
 use crate::http::requests::negotiate::{self, BodyFormat, Format, Media, Reader, Shape};
 use crate::http::requests::path::ObjectPath;
+use crate::http::requests::query::Query;
 use crate::http::responses::events::EventEncoder;
 use crate::http::responses::protobuf::PROTOBUF_WATCH;
 use crate::http::responses::reply::{JSON, Reply, ReplyBody, WatchBody};
@@ -164,18 +165,30 @@ fn is_pod(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }
 
-/// Returns a page of stored objects, or of ComponentStatuses, which are made when they are asked for.
-fn list(
+/// Gets an object or lists objects. ComponentStatuses are not stored.
+fn read(
     registry: &Registry,
-    resource: &Resource,
-    namespace: Option<&str>,
-    options: &ListOptions,
+    target: Target<'_>,
+    (verb, query): (Verb, &Query),
+    view: &View,
     now: Timestamp,
-) -> Result<Page, Status> {
-    match is_component_status(resource) {
-        true => registry.component_statuses(options, now),
-        false => registry.list(resource, namespace, options),
+) -> Result<Reply, Status> {
+    let (resource, derived) = (target.resource, is_component_status(target.resource));
+    if verb == Verb::List {
+        let options = query.list_options()?;
+        let page = if derived {
+            registry.component_statuses(&options, now)?
+        } else {
+            registry.list(resource, target.namespace, &options)?
+        };
+        return view.page(resource, page);
     }
+    let object = if derived {
+        registry.component_status(target.name, now)?
+    } else {
+        registry.get(target, &query.get_options())?
+    };
+    view.object(200, resource, &object)
 }
 
 fn perform_on(
@@ -206,18 +219,7 @@ fn perform_on(
         check_name(name)?;
     }
     match verb {
-        Verb::Get => {
-            let object = if is_component_status(resource) {
-                registry.component_status(name, now)?
-            } else {
-                registry.get(target, &query.get_options())?
-            };
-            view.object(200, resource, &object)
-        }
-        Verb::List => {
-            let page = list(registry, resource, namespace, &query.list_options()?, now)?;
-            view.page(resource, page)
-        }
+        Verb::Get | Verb::List => read(registry, target, (verb, query), &view, now),
         Verb::Watch => watch(registry, call, resource, &view),
         Verb::Create => {
             let target = Target::collection(resource, namespace).part(subresource);

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use http::Request;
 use jiff::Timestamp;
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client, Config};
+use ring::rand::SystemRandom;
 use ring::signature::{
-    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+    ECDSA_P256_SHA256_FIXED, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair,
+    RsaPublicKeyComponents, UnparsedPublicKey,
 };
 use serde_json::{Value, json};
 use steersman_apiserver::{ApiServer, Authorization, Error, Serving, User};
 
-use crate::support::{ask, get, post, server};
+use crate::support::{ask, get, merge, post, server};
 
 const METADATA: &str = "/.well-known/openid-configuration";
 const KEYS: &str = "/openid/v1/jwks";
@@ -221,6 +223,64 @@ async fn the_documents_of_the_issuer_are_answered_as_by_kube_apiserver() {
         assert_eq!(absent.text, "404 page not found\n");
         assert!(!root["paths"].as_array().unwrap().contains(&json!(path)));
     }
+}
+
+/// Signs a token with the key of the tests, as kube-controller-manager does.
+fn signed(claims: &Value) -> String {
+    let lines = RSA.lines().filter(|line| !line.starts_with("-----"));
+    let key = STANDARD.decode(lines.collect::<String>()).unwrap();
+    let key = RsaKeyPair::from_der(&key).unwrap();
+    let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+    let text = format!("{}.{}", part(&json!({"alg": "RS256"})), part(claims));
+    let mut signature = vec![0; key.public().modulus_len()];
+    let random = SystemRandom::new();
+    key.sign(&RSA_PKCS1_SHA256, &random, text.as_bytes(), &mut signature)
+        .unwrap();
+    format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_and_a_review_note_the_use_of_a_token_in_its_secret() {
+    let secrets = "/api/v1/namespaces/default/secrets";
+    let server = ApiServer::builder()
+        .service_account_signing_key(RSA)
+        .starts_at("2026-01-01T00:00:00Z".parse().unwrap())
+        .build();
+    let server = with_bot(server);
+    let bot = server.get("serviceaccounts", "default", "bot").unwrap();
+    let token = signed(&json!({
+        "iss": "kubernetes/serviceaccount",
+        "sub": "system:serviceaccount:default:bot",
+        "kubernetes.io/serviceaccount/namespace": "default",
+        "kubernetes.io/serviceaccount/secret.name": "bot-token",
+        "kubernetes.io/serviceaccount/service-account.name": "bot",
+        "kubernetes.io/serviceaccount/service-account.uid": bot["metadata"]["uid"],
+    }));
+    let secret = json!({
+        "metadata": {"name": "bot-token",
+            "annotations": {"kubernetes.io/service-account.name": "bot"}},
+        "type": "kubernetes.io/service-account-token",
+        "data": {"token": STANDARD.encode(&token)},
+    });
+    post(&server, secrets, &secret).await.expect(201);
+    let label = "kubernetes.io/legacy-token-last-used";
+    let path = format!("{secrets}/bot-token");
+    let last = async || {
+        let secret = get(&server, &path).await.expect(200);
+        secret["metadata"]["labels"][label].clone()
+    };
+    assert_eq!(last().await, Value::Null);
+    let bearer = format!("Bearer {token}");
+    let headers = [("authorization", bearer.as_str())];
+    let reads = ask(&server, "GET", &path, &headers, "").await;
+    reads.expect(200);
+    assert_eq!(last().await, "2026-01-01");
+    let forgotten = json!({"metadata": {"labels": {label: null}}});
+    merge(&server, &path, &forgotten).await.expect(200);
+    let review = json!({"spec": {"token": token}});
+    let known = post(&server, REVIEWS, &review).await.expect(201);
+    assert_eq!(known["status"]["authenticated"], true);
+    assert_eq!(last().await, "2026-01-01");
 }
 
 #[tokio::test]

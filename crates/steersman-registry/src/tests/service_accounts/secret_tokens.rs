@@ -126,3 +126,37 @@ fn a_token_in_a_secret_ends_with_the_secret_and_with_the_account() {
         "service account token has been invalidated"
     );
 }
+
+/// The label that kube-controller-manager reads says the day, and is written once a day.
+#[test]
+fn the_use_of_a_token_is_noted_in_its_secret_once_a_day() {
+    let (mut server, token) = with_token();
+    let used = |server: &mut Server| {
+        let valid = server.registry.authenticate(&token, &[], server.now);
+        server.registry.mark_used_secrets(server.now);
+        let secret = server.get("secrets", "bot-token").unwrap();
+        (valid.is_ok(), secret)
+    };
+    let last = "/metadata/labels/kubernetes.io~1legacy-token-last-used";
+    let (is_valid, first) = used(&mut server);
+    assert!(is_valid);
+    assert_eq!(first.pointer(last), Some(&json!("2026-01-02")));
+    let fields = first["metadata"]["managedFields"].as_array().unwrap();
+    let mine = fields.iter().find(|one| one["manager"] == "kube-apiserver");
+    let labels = &mine.unwrap()["fieldsV1"]["f:metadata"]["f:labels"];
+    let name = "f:kubernetes.io/legacy-token-last-used";
+    assert_eq!(labels[name], json!({}));
+    // Another use on that day writes nothing.
+    assert_eq!(used(&mut server).1, first);
+    server.now += jiff::SignedDuration::from_hours(24);
+    let (_, second) = used(&mut server);
+    assert_eq!(second.pointer(last), Some(&json!("2026-01-03")));
+    // The use of a token that counts as unused is noted, too, and the token stays refused.
+    let label = json!({"metadata": {"labels":
+        {"kubernetes.io/legacy-token-invalid-since": "2026-01-03"}}});
+    server.merge("secrets", "bot-token", label).unwrap();
+    server.now += jiff::SignedDuration::from_hours(24);
+    let (is_valid, third) = used(&mut server);
+    assert!(!is_valid);
+    assert_eq!(third.pointer(last), Some(&json!("2026-01-04")));
+}
