@@ -49,7 +49,7 @@ pub(crate) enum Chore {
     /// sent first, then the other files by name: as an apply if the name begins with `apply`, as a dry run if
     /// it begins with `dry`. Prints the differences, and their number by class.
     Corpus {
-        /// The folder of the manifests (`*.yaml`).
+        /// The folder of the manifests (`*.yaml`, `*.yml`, `*.json`).
         #[arg(value_name = "DIR")]
         folder: PathBuf,
         /// The kubeconfig of the second server, for which nothing may stop the manifests: its objects of these

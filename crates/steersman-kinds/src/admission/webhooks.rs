@@ -1,7 +1,7 @@
 //! Machine: configurations of admission webhooks (upstream: `pkg/apis/admissionregistration`).
 
 use serde_json::{Value, json};
-use steersman_cel::{Environment, Type};
+use steersman_cel::{Environment, Type, Url};
 use steersman_schema::authorities;
 use steersman_text::names;
 use steersman_text::names::NameRule;
@@ -297,31 +297,60 @@ fn resources(all: &FieldPath<'_>, errors: &mut Errors) {
 
 /// Checks the URL of a webhook (upstream: `ValidateWebhookURL`).
 fn check_url(at: &FieldPath<'_>, errors: &mut Errors) {
-    let (scheme, rest) = at.text().split_once("://").unwrap_or(("", at.text()));
-    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
-    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let host = if scheme.is_empty() {
-        ""
-    } else {
-        rest.split('/').next().unwrap_or_default()
+    let (before, fragment) = at.text().split_once('#').unwrap_or((at.text(), ""));
+    let url = match parsed_url(before) {
+        Ok(url) => url,
+        Err(why) => {
+            let detail = format!("url must be a valid URL: {why}{FORM}");
+            return errors.required(at, &detail);
+        }
     };
-    let (user, host) = host.rsplit_once('@').unwrap_or(("", host));
+    let (_, rest) = before.split_once("//").unwrap_or(("", ""));
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    let user = authority.rsplit_once('@').map(|(user, _)| user);
     let mut refuse = |value: &str, detail: &str| errors.invalid_as(at, &json!(value), detail);
-    if scheme != "https" {
+    if url.scheme != "https" {
         let detail = format!("'https' is the only allowed URL scheme{FORM}");
-        refuse(scheme, &detail);
+        refuse(&url.scheme, &detail);
     }
-    if host.is_empty() {
-        refuse(host, &format!("host must be specified{FORM}"));
+    if url.host.is_empty() {
+        refuse(&url.host, &format!("host must be specified{FORM}"));
     }
-    if !user.is_empty() {
+    if let Some(user) = user {
         refuse(user, "user information is not permitted in the URL");
     }
     if !fragment.is_empty() {
         refuse(fragment, "fragments are not permitted in the URL");
     }
-    if !query.is_empty() {
-        refuse(query, "query parameters are not permitted in the URL");
+    if !url.query.is_empty() {
+        refuse(&url.query, "query parameters are not permitted in the URL");
+    }
+}
+
+/// Parses a URL without its fragment as Go's `url.Parse` does, which takes relative ones as well.
+fn parsed_url(text: &str) -> Result<Url, String> {
+    let empty = Url {
+        scheme: String::new(),
+        host: String::new(),
+        path: text.to_owned(),
+        query: String::new(),
+    };
+    let (before, query) = text.split_once('?').unwrap_or((text, ""));
+    let (first, _) = before.split_once('/').unwrap_or((before, ""));
+    match Url::parse(text) {
+        // A request needs an absolute URL, and a reference does not.
+        Err(_) if text.is_empty() => Ok(empty),
+        Err(why) if why.ends_with(": invalid URI for request") => match first.contains(':') {
+            true => Err(why.replace(
+                "invalid URI for request",
+                "first path segment in URL cannot contain colon",
+            )),
+            false => Ok(Url {
+                query: query.to_owned(),
+                ..empty
+            }),
+        },
+        parsed => parsed,
     }
 }
 

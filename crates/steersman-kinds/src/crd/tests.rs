@@ -350,6 +350,55 @@ fn rules_of_a_schema_have_the_errors_and_limits_of_upstream() {
     }
 }
 
+/// The texts are those of Go's `url.Parse` and of upstream's `ValidateWebhookURL`.
+#[test]
+fn the_url_of_a_webhook_is_parsed_as_go_does() {
+    const FORM: &str = "; desired format: https://host[/path]";
+    let errors_of = |url: &str| -> Vec<String> {
+        let mut crd = websites();
+        crd["spec"]["conversion"] = json!({"strategy": "Webhook", "webhook": {
+            "clientConfig": {"url": url}, "conversionReviewVersions": ["v1"]}});
+        apply_defaults(&mut crd);
+        let errors = validate(&crd, None);
+        errors.into_iter().map(|error| error.message).collect()
+    };
+    for good in [
+        "https://h",
+        "HTTPS://h/x",
+        "https://[::1]:9443/x",
+        "https://h:/x",
+    ] {
+        assert_eq!(errors_of(good), [""; 0], "{good}");
+    }
+    for (url, why) in [
+        ("https://[::1/", "missing ']' in host"),
+        ("https://a b/", "invalid character \" \" in host name"),
+        ("https://h:abc/", "invalid port \":abc\" after host"),
+        (
+            "https://h/\u{1}",
+            "net/url: invalid control character in URL",
+        ),
+        ("https://h/%zz", "invalid URL escape \"%zz\""),
+        ("https://h/x%2", "invalid URL escape \"%2\""),
+        (":", "missing protocol scheme"),
+        ("a b:c", "first path segment in URL cannot contain colon"),
+    ] {
+        let expected =
+            format!("Required value: url must be a valid URL: parse {url:?}: {why}{FORM}");
+        let expected = expected.replace("\\u{1}", "\\x01");
+        assert_eq!(errors_of(url), [expected], "{url}");
+    }
+    let scheme = |text: &str| {
+        format!("Invalid value: {text:?}: 'https' is the only allowed URL scheme{FORM}")
+    };
+    let host = format!("Invalid value: \"\": host must be specified{FORM}");
+    assert_eq!(errors_of("//h/x"), [scheme("")]);
+    assert_eq!(errors_of("https:h/x"), [host.clone()]);
+    assert_eq!(errors_of("h/x"), [scheme(""), host]);
+    let user = "Invalid value: \"u\": user information is not permitted in the URL";
+    assert_eq!(errors_of("https://u@h/x"), [user]);
+}
+
 #[test]
 fn the_address_of_a_conversion_webhook_is_validated() {
     let errors_of = |webhook: Value| -> Vec<String> {

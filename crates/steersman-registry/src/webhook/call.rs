@@ -94,7 +94,9 @@ impl Endpoint {
                 let end = url[start..].find(['/', '?', '#']);
                 let (host, rest) = url.split_at(end.map_or(url.len(), |at| start + at));
                 let path = rest.split(['?', '#']).next().unwrap_or_default();
-                (host.to_owned(), path)
+                let (scheme, host) = host.split_at(start);
+                // As Go's parser.
+                (scheme.to_lowercase() + host, path)
             }
             Self::Service {
                 namespace,

@@ -5,6 +5,7 @@ use std::num::IntErrorKind;
 use steersman_registry::{DeleteOptions, GetOptions, ListOptions, WatchOptions, WriteOptions};
 use steersman_text::go;
 use steersman_text::status::{FieldError, Status, Subject};
+use steersman_text::times;
 
 use crate::http::requests::path::percent_decode;
 
@@ -153,6 +154,16 @@ impl Query {
             Ok(found.map(|found| FieldError::invalid(field, &found.to_string(), detail)))
         };
         let since = at_least("sinceSeconds", 1, "must be greater than 0")?;
+        if let Some(time) = self
+            .get("sinceTime")
+            .filter(|time| !["", "null"].contains(time))
+        {
+            times::check(time).map_err(Status::bad_request)?;
+        }
+        let stream = self.get("stream").map(|_| {
+            // Upstream's feature PodLogsQuerySplitStreams is off by default.
+            FieldError::forbidden("stream", "may not be specified")
+        });
         let since = match (self.get("sinceSeconds"), self.get("sinceTime")) {
             (Some(_), Some(_)) => {
                 let detail = "at most one of `sinceTime` or `sinceSeconds` may be specified";
@@ -164,6 +175,7 @@ impl Query {
             at_least("tailLines", 0, "must be greater than or equal to 0")?,
             at_least("limitBytes", 1, "must be greater than 0")?,
             since,
+            stream,
         ];
         let errors: Vec<FieldError> = errors.into_iter().flatten().collect();
         match errors.is_empty() {
@@ -305,6 +317,12 @@ mod tests {
         );
         let text = "strconv.ParseInt: parsing \"x\": invalid syntax".to_owned();
         assert_eq!(why("tailLines=x"), Err((400, text)));
+        let text = "parsing time \"foo\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"foo\" as \"2006\"";
+        assert_eq!(why("sinceTime=foo"), Err((400, text.to_owned())));
+        assert_eq!(
+            why("stream=Stdout"),
+            invalid("stream: Forbidden: may not be specified")
+        );
     }
 
     #[test]

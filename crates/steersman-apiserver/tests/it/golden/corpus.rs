@@ -2,6 +2,7 @@
 //! with a recording or with a second server.
 
 mod difference;
+mod folders;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
 
 use self::difference::{Folder, Recorded, Report, compare, is_definition};
+use self::folders::{ANSWERS, folders};
 use super::conformance::{configuration, run, say};
 use super::https::Remote;
 use super::ledger;
@@ -22,9 +24,6 @@ const FOLDER: &str = "STEERSMAN_CORPUS";
 const AGAINST: &str = "STEERSMAN_CORPUS_AGAINST";
 const RECORD: &str = "STEERSMAN_CORPUS_RECORD";
 
-/// The recording of a folder.
-const ANSWERS: &str = "answers.json";
-
 /// The field manager of requests.
 const MANAGER: &str = "corpus";
 /// The beginning of the names of files that `kubectl apply --server-side` sends.
@@ -34,60 +33,6 @@ const BY_KUBECTL: &str = "apply-kubectl";
 const LOOKS: u32 = 100;
 /// Time between two of them.
 const BETWEEN: Duration = Duration::from_millis(100);
-
-/// Reads all folders with manifests, the given one and those below it.
-fn folders(root: &Path) -> Result<Vec<Folder>, String> {
-    let (mut found, mut waiting) = (Vec::new(), vec![root.to_owned()]);
-    while let Some(path) = waiting.pop() {
-        let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        let entries = std::fs::read_dir(&path).map_err(|error| problem(&error))?;
-        let entries: Result<Vec<_>, _> = entries.map(|one| one.map(|one| one.path())).collect();
-        let mut files = entries.map_err(|error| problem(&error))?;
-        files.sort();
-        let mut folder = Folder {
-            path: path.clone(),
-            manifests: Vec::new(),
-            recording: BTreeMap::new(),
-        };
-        for file in files {
-            let extension = file.extension().and_then(|one| one.to_str());
-            if file.is_dir() {
-                waiting.push(file);
-            } else if let Some("yaml" | "yml") = extension {
-                folder.manifests.extend(manifests(&file)?);
-            } else if file.ends_with(ANSWERS) {
-                let text = std::fs::read(&file).map_err(|error| problem(&error))?;
-                let read = serde_json::from_slice(&text);
-                folder.recording = read.map_err(|error| format!("{}: {error}", file.display()))?;
-            }
-        }
-        // The sort is stable: definitions come first, otherwise the order is that of the names.
-        folder.manifests.sort_by_key(|(_, one)| !is_definition(one));
-        if !folder.manifests.is_empty() {
-            found.push(folder);
-        }
-    }
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    if found.is_empty() {
-        return Err(format!("{} has no manifests (*.yaml)", root.display()));
-    }
-    Ok(found)
-}
-
-/// Reads the objects of a file.
-fn manifests(file: &Path) -> Result<Vec<(String, Value)>, String> {
-    let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", file.display());
-    let text = std::fs::read_to_string(file).map_err(|error| problem(&error))?;
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(&text).map_err(|error| problem(&error))?;
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    let objects = documents.into_iter().filter(|one| one["kind"].is_string());
-    let named = objects.enumerate().map(|(index, object)| match index {
-        0 => (name.to_string(), object),
-        _ => (format!("{name}#{}", index + 1), object),
-    });
-    Ok(named.collect())
-}
 
 /// Sends the manifests of a folder in their order.
 async fn send_all(server: &impl Transport, folder: &Folder) -> BTreeMap<String, Recorded> {
@@ -281,6 +226,11 @@ fn corpus() {
     say(&report.summary());
     let all: usize = report.classes.values().sum();
     assert_eq!(all, 0, "the number of differences");
+    let compared = report.sent - report.unknown - report.existing;
+    assert!(
+        record || compared > 0,
+        "nothing was compared: record answers with --record, or name a second server with --against"
+    );
 }
 
 #[tokio::main(flavor = "current_thread")]

@@ -13,6 +13,8 @@ pub(super) struct Folder {
     pub(super) path: PathBuf,
     /// The manifests by file name, with a number for the second and later documents of a file.
     pub(super) manifests: Vec<(String, Value)>,
+    /// Why files could not be read, with their paths.
+    pub(super) unreadable: Vec<String>,
     pub(super) recording: BTreeMap<String, Recorded>,
 }
 
@@ -129,6 +131,9 @@ fn differing(want: &Value, got: &Value, at: &str) -> Vec<String> {
 pub(super) struct Report {
     pub(super) sent: usize,
     pub(super) unknown: usize,
+    /// Number of manifests of objects that the second server had before.
+    pub(super) existing: usize,
+    unreadable: usize,
     pub(super) classes: BTreeMap<String, usize>,
     /// The manifests that were answered differently, by folder and file.
     pub(super) differ: BTreeSet<String>,
@@ -142,12 +147,20 @@ impl Report {
         want: &BTreeMap<String, Recorded>,
         got: &BTreeMap<String, Recorded>,
     ) {
+        self.unreadable += folder.unreadable.len();
+        for why in &folder.unreadable {
+            let _ = writeln!(self.text, "not sent: {why}");
+        }
         for (name, object) in &folder.manifests {
             self.sent += 1;
             let (Some(want), Some(got)) = (want.get(name), got.get(name)) else {
                 self.unknown += 1;
                 continue;
             };
+            if want.status == 409 && got.status < 300 && want.message.ends_with("already exists") {
+                self.existing += 1;
+                continue;
+            }
             for one in compare(name, object, want, got) {
                 let place = folder.path.join(&one.manifest);
                 let short = folder.path.file_name().unwrap_or_default();
@@ -169,6 +182,16 @@ impl Report {
         let mut out = format!("{}{} manifests were sent", self.text, self.sent);
         if self.unknown > 0 {
             let _ = write!(out, ", {} without a recorded answer", self.unknown);
+        }
+        if self.existing > 0 {
+            let _ = write!(
+                out,
+                ", {} of objects that exist on the second server",
+                self.existing
+            );
+        }
+        if self.unreadable > 0 {
+            let _ = write!(out, "; {} files could not be read", self.unreadable);
         }
         out.push('\n');
         for (class, count) in &self.classes {
