@@ -121,6 +121,7 @@ pub fn write(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::problems::DEEPEST;
@@ -297,5 +298,19 @@ mod tests {
             bomb.push_str(&format!("a{level}: &a{level} [{below}]\n"));
         }
         assert!(parse(bomb.as_bytes()).is_err());
+    }
+
+    proptest! {
+        /// SRV-3: no text makes the reader panic, and what it reads it also writes.
+        #[test]
+        fn any_text_is_read_or_refused(
+            text in "([a-z0-9~.+]|[ \\n\\t:,\\[\\]{}?&*!|>'\"%@#<=\\\\/_-]|- |: |\\n  |---\\n|<<: ){0,40}"
+        ) {
+            let _ = (documents(&text), twice(text.as_bytes()));
+            if let Ok(value) = parse(text.as_bytes()) {
+                let object = json!({"a": value});
+                prop_assert_eq!(parse(write(&object).as_bytes()), Ok(object));
+            }
+        }
     }
 }

@@ -56,7 +56,7 @@ struct RemainingContent {
 
 impl Registry {
     /// Leaves a namespace, at the beginning of its deletion, to [`remove_marked`](Self::remove_marked), unless
-    /// namespaces are removed within the request, or by another program.
+    /// namespaces are removed within the request, or by another program (SRV-NS-2).
     pub(crate) fn put_removal_off(&mut self, name: &Arc<str>) {
         if self.options.end_namespaces && !self.options.remove_at_once {
             self.pending.mark_namespace(name);

@@ -46,7 +46,7 @@ const HELD: [&str; 5] = [
     "SomeFinalizersRemain",
 ];
 
-/// A client that deletes a namespace and then watches sees the namespace end.
+/// SRV-NS-2: a client that deletes a namespace and then watches sees the namespace end.
 #[tokio::test(start_paused = true)]
 async fn a_namespace_can_be_removed_after_its_deletion_is_answered() {
     let server = later().build();
@@ -108,7 +108,7 @@ async fn a_namespace_waits_for_the_finalizers_of_its_content() {
     assert_eq!(watch.next().await.unwrap()["type"], "DELETED");
 }
 
-/// A server that stopped between the answer and the removal continues after its next start.
+/// SRV-NS-2: a server that stopped between the answer and the removal continues after its next start.
 #[tokio::test(start_paused = true)]
 async fn the_removal_of_a_namespace_continues_after_a_start() {
     let server = later().build();
