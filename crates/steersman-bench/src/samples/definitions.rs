@@ -28,7 +28,7 @@ pub(crate) fn collections(number: u32) -> [String; 2] {
     })
 }
 
-/// Returns a definition of about 75 kB of JSON.
+/// Returns a definition of about 80 kB of JSON.
 pub(crate) fn definition(number: u32) -> Value {
     let (plural, kind) = (plural(number), format!("Thing{number}"));
     let versions = VERSIONS.map(|version| {
@@ -82,7 +82,7 @@ fn parts(number: u32, version: &str) -> Map<String, Value> {
 }
 
 fn schema(part: &str, field: u32, version: &str) -> Value {
-    let about = format!("Field {field} of {part} in {version}. ").repeat(8);
+    let about = format!("Field {field} of {part} in {version}. ").repeat(6);
     match field % 4 {
         0 => {
             json!({"type": "string", "maxLength": 63, "pattern": "^[a-z]+$", "description": about})
