@@ -32,6 +32,29 @@ pub fn mistake(bundle: &str) -> Option<&'static str> {
     (!read.any(|read| read)).then_some("failed to parse certificate: x509: malformed certificate")
 }
 
+/// Checks the certificate of a signing request (PEM). Returns the message of upstream's `validateCertificate`, and
+/// `None` for certificates alone, or nothing.
+pub fn certificate_mistake(text: &[u8]) -> Option<String> {
+    if text.is_empty() {
+        return None;
+    }
+    let mut has_any = false;
+    for block in Pem::iter_from_buffer(text).flatten() {
+        if block.label != "CERTIFICATE" {
+            let label = block.label;
+            return Some(format!(
+                "only CERTIFICATE PEM blocks are allowed, found {label:?}"
+            ));
+        }
+        let read = X509Certificate::from_der(&block.contents);
+        if !read.is_ok_and(|(rest, _)| rest.is_empty()) {
+            return Some("x509: malformed certificate".to_owned());
+        }
+        has_any = true;
+    }
+    (!has_any).then(|| "must contain at least one CERTIFICATE PEM block".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use rcgen::{CertificateParams, KeyPair};
@@ -54,6 +77,25 @@ mod tests {
         assert_eq!(
             message(broken),
             Some("failed to parse certificate: x509: malformed certificate")
+        );
+    }
+    #[test]
+    fn a_signed_request_holds_certificates_alone() {
+        let key = KeyPair::generate().unwrap();
+        let made = CertificateParams::new(Vec::new()).unwrap();
+        let good = made.self_signed(&key).unwrap().pem();
+        let message = |text: &str| certificate_mistake(text.as_bytes());
+        assert_eq!(message(""), None);
+        assert_eq!(message(&format!("{good}{good}")), None);
+        let none = "must contain at least one CERTIFICATE PEM block";
+        assert_eq!(message("a").as_deref(), Some(none));
+        let key = "only CERTIFICATE PEM blocks are allowed, found \"PRIVATE KEY\"";
+        let both = format!("{good}{}", KeyPair::generate().unwrap().serialize_pem());
+        assert_eq!(message(&both).as_deref(), Some(key));
+        let broken = "-----BEGIN CERTIFICATE-----\neHg=\n-----END CERTIFICATE-----\n";
+        assert_eq!(
+            message(broken).as_deref(),
+            Some("x509: malformed certificate")
         );
     }
 }

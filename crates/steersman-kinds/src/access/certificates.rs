@@ -4,6 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use steersman_schema::authorities;
 use steersman_schema::signing_request::SigningRequest;
 use steersman_text::names;
 use steersman_text::names::NameRule;
@@ -184,6 +185,11 @@ fn check_part(object: &Value, old: &Value, part: WrittenPart) -> Errors {
         } else if !before.is_null() && before != "" {
             let detail = "updates may not modify existing certificate content";
             errors.forbidden(&certificate, detail);
+        }
+        // Only a new content: an object keeps what it had.
+        let content = STANDARD.decode(certificate.text()).unwrap_or_default();
+        if let Some(why) = authorities::certificate_mistake(&content) {
+            errors.invalid_as(&certificate, &json!("<certificate data>"), &why);
         }
     }
     errors

@@ -332,6 +332,11 @@ fn a_deleted_namespace_deletes_its_content() {
             "namespaces \"default\" is forbidden: this namespace may not be deleted".to_owned()
         )
     );
+    let text = "priorityclasses.scheduling.k8s.io \"system-node-critical\" is forbidden: this is a system priority class and cannot be deleted";
+    assert_eq!(
+        refused(server.delete("priorityclasses", "system-node-critical")),
+        (403, text.to_owned())
+    );
 }
 
 /// A shortened grace period counts from the first delete, and may be over already.

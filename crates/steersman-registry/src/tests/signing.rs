@@ -69,9 +69,19 @@ fn a_request_is_approved_and_then_signed() {
     ), "{message}");
     let mut signed = server.get(PLURAL, "a").unwrap();
     signed["status"]["certificate"] = json!("YQ==");
+    let (code, message) = refused(server.put(PLURAL, Subresource::Status, signed.clone()));
+    assert_eq!(code, 422);
+    let text = "status.certificate: Invalid value: \"<certificate data>\": must contain at least one CERTIFICATE PEM block";
+    assert!(message.ends_with(text), "{message}");
+    let certificate = |name: &str| {
+        let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let made = params.self_signed(&KeyPair::generate().unwrap());
+        STANDARD.encode(made.unwrap().pem())
+    };
+    signed["status"]["certificate"] = certificate("a").into();
     let mut signed = server.put(PLURAL, Subresource::Status, signed).unwrap();
-    assert_eq!(signed["status"]["certificate"], "YQ==");
-    signed["status"]["certificate"] = json!("Yg==");
+    assert!(signed["status"]["certificate"].is_string());
+    signed["status"]["certificate"] = certificate("b").into();
     assert_eq!(
         refused(server.put(PLURAL, Subresource::Status, signed)).0,
         422

@@ -9,6 +9,7 @@ use steersman_text::status::{FieldError, Status};
 
 use super::deletion::{DeletionStart, begun, empty, has_finalizers, is_namespace, unprotect};
 use crate::admission::attributes::Admission;
+use crate::plugins::classes::SYSTEM;
 use crate::requests::intake::{self, is_definition};
 use crate::requests::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
 use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
@@ -57,6 +58,10 @@ impl Registry {
         check_preconditions(resource, &stored, options)?;
         if is_namespace(resource) && matches!(name, "default" | "kube-system" | "kube-public") {
             let why = "this namespace may not be deleted";
+            return Err(Status::forbidden(resource.subject(), name, why));
+        }
+        if resource.is("scheduling.k8s.io", "PriorityClass") && SYSTEM.iter().any(|(class, _)| *class == name) {
+            let why = "this is a system priority class and cannot be deleted";
             return Err(Status::forbidden(resource.subject(), name, why));
         }
         let grace = options.grace_period_seconds;
