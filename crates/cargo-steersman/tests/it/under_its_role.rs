@@ -75,9 +75,11 @@ pub(crate) async fn works_under_its_role(folder: &Path, program: &Path) {
         .matching(|request| request.user == ACCOUNT && request.status == Some(403));
     assert!(refused.is_empty(), "{refused:?}");
     let log_text = log();
-    let lost = log_text
-        .lines()
-        .filter(|line| LOST.iter().any(|part| line.contains(part)));
+    // Without the time, which may hold the digits of a code.
+    let said = log_text.lines().filter_map(|line| line.split_once(' '));
+    let lost = said
+        .map(|(_, said)| said)
+        .filter(|said| LOST.iter().any(|part| said.contains(part)));
     assert_eq!(lost.collect::<Vec<_>>(), [""; 0], "{log_text}");
     // The operator goes on: doctor reads objects that its webhook converts.
     assert!(cluster.names_each_lacking_rule() > 10);
