@@ -3,6 +3,7 @@
 
 mod discovery;
 mod openapi_paths;
+mod members;
 mod openapi_groups;
 mod openapi_reduction;
 mod openapi;

@@ -60,7 +60,9 @@ impl Registry {
             let why = "this namespace may not be deleted";
             return Err(Status::forbidden(resource.subject(), name, why));
         }
-        if resource.is("scheduling.k8s.io", "PriorityClass") && SYSTEM.iter().any(|(class, _)| *class == name) {
+        if resource.is("scheduling.k8s.io", "PriorityClass")
+            && SYSTEM.iter().any(|(class, _)| *class == name)
+        {
             let why = "this is a system priority class and cannot be deleted";
             return Err(Status::forbidden(resource.subject(), name, why));
         }

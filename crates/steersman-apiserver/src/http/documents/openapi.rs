@@ -12,6 +12,7 @@ use steersman_schema::types::{self, Descriptions};
 use crate::http::documents::discovery::{
     ListedSubresource, group_version, group_versions, of_version,
 };
+use crate::http::documents::members::Members;
 use crate::http::documents::openapi_groups;
 use crate::http::documents::openapi_paths::{self, Components};
 use crate::http::documents::openapi_reduction;
@@ -141,6 +142,46 @@ pub(crate) fn document(
         "paths": paths,
         "components": { "schemas": schemas },
     }))
+}
+
+/// Builds the document of a group version for v3 like [`document`], as JSON. Only one custom resource at a time is
+/// decoded.
+pub(crate) fn json(
+    resources: &[Arc<Resource>],
+    path: &str,
+    descriptions: &Descriptions,
+) -> Option<Vec<u8>> {
+    let (group, version) = version_at(resources, path)?;
+    let all: Vec<_> = of_version(resources, group, version).cloned().collect();
+    if all.iter().any(|one| one.built_in) {
+        let document = document(resources, path, descriptions, Edition::V3)?;
+        return Some(document.to_string().into_bytes());
+    }
+    let (mut paths, mut schemas) = (Members::default(), Members::default());
+    for part in all.chunks(1) {
+        let mut document = document(part, path, descriptions, Edition::V3)?;
+        for (members, value) in [
+            (&mut paths, document["paths"].take()),
+            (&mut schemas, document["components"]["schemas"].take()),
+        ] {
+            if let Value::Object(value) = value {
+                for (name, value) in value {
+                    members.insert(name, value.to_string().into_bytes());
+                }
+            }
+        }
+    }
+    let mut out = Vec::with_capacity(paths.length() + schemas.length() + 128);
+    let (title, version) = INFO;
+    out.extend_from_slice(br#"{"components":{"schemas":"#);
+    schemas.write(&mut out);
+    let middle = format!(
+        r#"}},"info":{{"title":"{title}","version":"{version}"}},"openapi":"3.0.0","paths":"#
+    );
+    out.extend_from_slice(middle.as_bytes());
+    paths.write(&mut out);
+    out.push(b'}');
+    Some(out)
 }
 
 fn document_path(group: &str, version: &str) -> String {
@@ -363,6 +404,33 @@ mod tests {
     use steersman_schema::custom_schema::CustomSchema;
 
     use super::*;
+
+    /// SRV-CRD-1: only one custom resource at a time is decoded, and the text is the same.
+    #[test]
+    fn the_text_of_a_document_is_that_of_the_document() {
+        let custom = |kind: &str, schema: &'static str| {
+            let mut resource = built_in().swap_remove(0);
+            resource.built_in = false;
+            resource.group = "example.com".to_owned();
+            resource.version = "v1".to_owned();
+            resource.kind = kind.to_owned();
+            resource.plural = format!("{}s", kind.to_lowercase());
+            resource.schema = Some(Arc::new(CustomSchema::new(schema.into())));
+            Arc::new(resource)
+        };
+        let mut resources: Vec<_> = built_in().into_iter().map(Arc::new).collect();
+        let quoted = r#"{"type":"object","description":"\"quoted\""}"#;
+        resources.push(custom("Other", quoted));
+        let number = r#"{"type":"object","properties":{"spec":{"type":"integer"}}}"#;
+        resources.push(custom("Another", number));
+        let texts = Descriptions::unpack();
+        for path in ["apis/example.com/v1", "api/v1", "apis/apps/v1"] {
+            let document = document(&resources, path, &texts, Edition::V3).unwrap();
+            let json = json(&resources, path, &texts).unwrap();
+            assert!(document.to_string().as_bytes() == json, "{path}");
+        }
+        assert_eq!(json(&resources, "apis/example.com/v2", &texts), None);
+    }
 
     #[test]
     fn a_tag_follows_what_a_document_shows_and_nothing_else() {

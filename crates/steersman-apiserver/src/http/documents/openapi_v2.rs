@@ -4,13 +4,13 @@
 mod conversion;
 mod gnostic;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 use steersman_schema::resource::Resource;
 use steersman_schema::types::Descriptions;
 
+use crate::http::documents::members::Members;
 use crate::http::documents::openapi::{self, Edition, INFO};
 
 /// The media type of the protobuf document in Accept headers.
@@ -34,37 +34,6 @@ pub(crate) fn is_unknown(accept: Option<&str>) -> bool {
             "*/*" | "application/*" | "application/json" | ASKED | CONTENT_TYPE
         )
     })
-}
-
-/// The members of a JSON object, each in its encoding.
-#[derive(Default)]
-struct Members(BTreeMap<String, Vec<u8>>);
-
-impl Members {
-    /// Returns the upper bound of the length of the object as JSON.
-    fn length(&self) -> usize {
-        let each = self.0.iter();
-        each.map(|(name, text)| 2 * name.len() + text.len() + 4)
-            .sum()
-    }
-
-    /// Writes the object as JSON, and frees each member that is written.
-    fn write(self, out: &mut Vec<u8>) {
-        let mut before = b'{';
-        for (name, text) in self.into_each() {
-            out.push(before);
-            out.extend_from_slice(Value::from(name).to_string().as_bytes());
-            out.push(b':');
-            out.extend_from_slice(&text);
-            before = b',';
-        }
-        out.push(b'}');
-    }
-
-    /// Returns each member in the order of names, and keeps none that was returned.
-    fn into_each(mut self) -> impl Iterator<Item = (String, Vec<u8>)> {
-        std::iter::from_fn(move || self.0.pop_first())
-    }
 }
 
 /// The encoding of the paths and definitions of a document.
@@ -107,18 +76,18 @@ impl Parts {
         if let Value::Object(schemas) = document["components"]["schemas"].take() {
             for (name, mut schema) in schemas {
                 let is_named = schema.get("x-kubernetes-group-version-kind").is_some();
-                if (keep || !is_named) && self.definitions.0.contains_key(&name) {
+                if (keep || !is_named) && self.definitions.has(&name) {
                     continue;
                 }
                 conversion::built_in(&mut schema);
                 let encoded = (encoding.definition)(&name, &schema);
-                self.definitions.0.insert(name, encoded);
+                self.definitions.insert(name, encoded);
             }
         }
         if let Value::Object(paths) = document["paths"].take() {
             for (path, item) in paths {
                 let encoded = (encoding.path)(&path, &conversion::path(item));
-                self.paths.0.insert(path, encoded);
+                self.paths.insert(path, encoded);
             }
         }
     }

@@ -9,7 +9,6 @@ use steersman_schema::types::Descriptions;
 use steersman_text::status::Status;
 
 use crate::http::documents::cache::{Document, DocumentCache};
-use crate::http::documents::openapi::Edition;
 use crate::http::documents::{discovery, health, openapi, openapi_groups, openapi_v2};
 use crate::http::requests::call::Refusal;
 use crate::http::requests::negotiate::{self, Discovery, Format, Reader};
@@ -243,22 +242,17 @@ fn openapi_v3(
     cache: &mut DocumentCache,
 ) -> Option<Document> {
     cache.get(resources, &format!("openapi/v3/{path}"), || {
-        let (value, tag) = match openapi::tag_of(resources, path) {
-            Some(tag) => {
-                let descriptions = Descriptions::unpack();
-                let value = openapi::document(resources, path, &descriptions, Edition::V3)?;
-                (value, tag)
-            }
-            None => {
-                let mut value = openapi_groups::document(resources, path)?;
-                // As in the index, which does not unpack the descriptions.
-                let tag = discovery::etag(&value);
-                if let Value::Object(schemas) = &mut value["components"]["schemas"] {
-                    Descriptions::unpack().add_to(schemas);
-                }
-                (value, tag)
-            }
-        };
+        if let Some(tag) = openapi::tag_of(resources, path) {
+            let json = openapi::json(resources, path, &Descriptions::unpack())?;
+            let bytes = json.into();
+            return Some(Document { bytes, tag });
+        }
+        let mut value = openapi_groups::document(resources, path)?;
+        // As in the index, which does not unpack the descriptions.
+        let tag = discovery::etag(&value);
+        if let Value::Object(schemas) = &mut value["components"]["schemas"] {
+            Descriptions::unpack().add_to(schemas);
+        }
         let bytes = value.to_string().into();
         Some(Document { bytes, tag })
     })
