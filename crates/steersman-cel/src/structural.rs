@@ -1,9 +1,9 @@
 //! Machine: compiles the structural schema of a custom resource; prunes objects and applies
 //! defaults.
 
+mod node;
 mod properties;
 mod keywords;
-mod node;
 
 use serde_json::Value;
 use steersman_text::names::METADATA;
