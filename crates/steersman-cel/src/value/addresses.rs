@@ -37,7 +37,7 @@ impl Url {
     /// # Errors
     /// Fails with Go's message for other texts.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let refused = |why: &str| Err(format!("parse {text:?}: {why}"));
+        let refused = |why: &str| Err(format!("parse {}: {why}", go::quote(text)));
         if text.is_empty() {
             return refused("empty url");
         }

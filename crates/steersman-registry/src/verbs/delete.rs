@@ -51,6 +51,12 @@ impl Registry {
         let (dry, policy) = check_options(options)?;
         let Target { resource, name, .. } = target;
         self.warn_of_orphans(resource, options);
+        if resource.is("scheduling.k8s.io", "PriorityClass")
+            && SYSTEM.iter().any(|(class, _)| *class == name)
+        {
+            let why = "this is a system priority class and cannot be deleted";
+            return Err(Status::forbidden(resource.subject(), name, why));
+        }
         let found = self.store.get(&resource.storage, target.scope(), name);
         let Some(stored) = found.cloned() else {
             return Err(Status::not_found(resource.subject(), name));
@@ -58,12 +64,6 @@ impl Registry {
         check_preconditions(resource, &stored, options)?;
         if is_namespace(resource) && matches!(name, "default" | "kube-system" | "kube-public") {
             let why = "this namespace may not be deleted";
-            return Err(Status::forbidden(resource.subject(), name, why));
-        }
-        if resource.is("scheduling.k8s.io", "PriorityClass")
-            && SYSTEM.iter().any(|(class, _)| *class == name)
-        {
-            let why = "this is a system priority class and cannot be deleted";
             return Err(Status::forbidden(resource.subject(), name, why));
         }
         let grace = options.grace_period_seconds;
