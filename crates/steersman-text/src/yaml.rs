@@ -31,8 +31,30 @@ pub struct Document {
 /// # Errors
 /// Fails with the position of invalid YAML or of a duplicate key.
 pub fn documents(text: &str) -> Result<Vec<Document>, String> {
+    with_repairs(text, all_documents)
+}
+
+/// Reads a text again after each repair.
+fn with_repairs<T>(
+    text: &str,
+    read: impl Fn(&mut Documents<'_>) -> Result<T, String>,
+) -> Result<T, String> {
+    let mut text = Cow::Borrowed(text);
+    let mut bytes = 0;
+    loop {
+        let mut documents = Documents::new(&text);
+        let found = read(&mut documents);
+        bytes += text.len();
+        let repair = documents.repair.filter(|_| bytes < MAX_READ);
+        match repair.and_then(|repair| problems::repaired(&text, repair)) {
+            Some(repaired) => text = Cow::Owned(repaired),
+            None => return found,
+        }
+    }
+}
+
+fn all_documents(documents: &mut Documents<'_>) -> Result<Vec<Document>, String> {
     let mut all = Vec::new();
-    let mut documents = Documents::new(text);
     while let Some(tree) = documents.next()? {
         if let Some(duplicate) = decode::duplicates(&tree).into_iter().next() {
             return Err(duplicate);
@@ -97,21 +119,10 @@ pub fn twice(body: &[u8]) -> Vec<String> {
 }
 
 fn first(body: &[u8]) -> Result<Option<Tree>, String> {
-    let mut text = Cow::Borrowed(problems::readable(body)?);
-    let mut read = 0;
-    loop {
-        let mut documents = Documents::new(&text);
-        let found = documents.next();
-        read += text.len();
-        let refused = documents.outdented.filter(|_| read < MAX_READ);
-        match refused.and_then(|line| problems::indented(&text, line)) {
-            Some(indented) => text = Cow::Owned(indented),
-            None => return found,
-        }
-    }
+    with_repairs(problems::readable(body)?, |documents| documents.next())
 }
 
-/// Number of bytes that are read again at most, after lines of quoted texts were indented (SRV-3).
+/// Number of bytes that are read again at most, after repairs (SRV-3).
 const MAX_READ: usize = 16 << 20;
 
 /// Writes a JSON value as YAML, byte for byte as kube-apiserver writes it.

@@ -5,6 +5,15 @@ use granit_parser::{ErrorKind, ScanError};
 /// Maximum nesting of values, the same as in JSON.
 pub(super) const DEEPEST: usize = 127;
 
+/// A place that Go's reader takes and the parser does not, and what mends it without another meaning.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Repair {
+    /// A line, from one, of a quoted text: more indentation.
+    Indent(usize),
+    /// A comment from this byte on, directly behind a token: a blank before it.
+    Separate(usize),
+}
+
 /// How Go counts the line of a problem. Its scanner counts lines from one and its parser from zero,
 /// and neither names the first line.
 #[derive(Debug, Clone, Copy)]
@@ -208,6 +217,19 @@ pub(super) fn check_tab(before: &str, line: usize) -> Result<(), String> {
     Ok(())
 }
 
+/// Refuses the name of an anchor with characters that YAML 1.1 does not know there.
+///
+/// # Errors
+/// Fails with the words of Go's scanner.
+pub(super) fn check_anchor(name: &str, line: usize) -> Result<(), String> {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if name.bytes().all(is_known) {
+        return Ok(());
+    }
+    let why = "did not find expected alphabetic or numeric character";
+    Err(on_line(why, scanner(line)))
+}
+
 /// Refuses the escapes of JSON that Go's scanner does not know. `quoted` starts on this line.
 ///
 /// # Errors
@@ -234,9 +256,21 @@ pub(super) fn check_escapes(quoted: &str, line: usize) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns a text with the repair; `None` if there is none.
+pub(super) fn repaired(text: &str, repair: Repair) -> Option<String> {
+    match repair {
+        Repair::Indent(line) => indented(text, line),
+        Repair::Separate(at) => {
+            let (before, rest) = text.split_at_checked(at)?;
+            let (token, comment) = rest.split_at(rest.find('#')?);
+            Some(format!("{before}{token} {comment}"))
+        }
+    }
+}
+
 /// Returns a text in which a line of a quoted text is indented more. Its indentation is no part of the
 /// quoted text, and Go's scanner takes any. `None` for a line that ends the document.
-pub(super) fn indented(text: &str, line: usize) -> Option<String> {
+fn indented(text: &str, line: usize) -> Option<String> {
     let lines = text.split_inclusive('\n').take(line.saturating_sub(1));
     let (before, rest) = text.split_at(lines.map(str::len).sum());
     let content = rest.trim_start_matches([' ', '\t']);

@@ -6,7 +6,7 @@ use granit_parser::{
     ErrorKind, Event, Parser, ScalarStyle, ScanError, StrInput, StructureStyle, Tag, YamlVersion,
 };
 
-use super::problems::{self, DEEPEST};
+use super::problems::{self, DEEPEST, Repair};
 
 /// The nodes of a document. The last node that has no parent is the root.
 #[derive(Debug, Default)]
@@ -67,8 +67,8 @@ impl Tree {
 pub(super) struct Documents<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
-    /// The line, from one, that the parser refused for its indentation only.
-    pub(super) outdented: Option<usize>,
+    /// What the parser refused and Go's reader takes.
+    pub(super) repair: Option<Repair>,
 }
 
 impl<'a> Documents<'a> {
@@ -82,7 +82,7 @@ impl<'a> Documents<'a> {
         Self {
             text,
             parser,
-            outdented: None,
+            repair: None,
         }
     }
 
@@ -113,10 +113,12 @@ impl<'a> Documents<'a> {
                     return Err("found incompatible YAML document".to_owned());
                 }
                 Event::Anchor(anchor, name) => {
+                    problems::check_anchor(&name, line)?;
                     tree.names.insert(anchor, name.into_owned());
                     continue;
                 }
                 Event::UnresolvedAlias(name) => {
+                    problems::check_anchor(&name, line)?;
                     return Err(format!("unknown anchor '{name}' referenced"));
                 }
                 Event::Alias(anchor) => {
@@ -176,9 +178,14 @@ impl<'a> Documents<'a> {
     }
 
     fn problem(&mut self, error: &ScanError) -> String {
-        if let ErrorKind::InvalidQuotedScalarIndent | ErrorKind::TabInIndentation = error.kind() {
-            self.outdented = Some(error.marker().line());
-        }
+        let marker = error.marker();
+        self.repair = match error.kind() {
+            ErrorKind::InvalidQuotedScalarIndent | ErrorKind::TabInIndentation => {
+                Some(Repair::Indent(marker.line()))
+            }
+            ErrorKind::CommentNotSeparated => marker.byte_offset().map(Repair::Separate),
+            _ => None,
+        };
         problems::in_go_words(error, self.text)
     }
 }
