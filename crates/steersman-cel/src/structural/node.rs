@@ -12,7 +12,7 @@ use super::Structural;
 
 /// A compiled schema, or a part of one. A clone is the same node.
 ///
-/// Two nodes are equal if they are one node. Nodes of one [`NodePool`] with equal content are.
+/// Two nodes are equal if they are one node. Nodes of one pool with equal content are.
 #[derive(Debug, Clone)]
 pub struct SchemaNode(Arc<Structural>);
 
