@@ -32,5 +32,9 @@ pub(crate) fn run(
     if record {
         variables.push((format!("{FOLDER}_RECORD"), "1".into()));
     }
-    TEST.run(root, variables, "the servers answered differently")
+    TEST.run(
+        root,
+        variables,
+        "the answers differ, or there were none to compare: see above",
+    )
 }
