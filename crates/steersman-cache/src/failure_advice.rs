@@ -18,8 +18,8 @@ pub(crate) struct Advice {
     pub(crate) credentials: Arc<OnceLock<String>>,
     /// The problem of the server; an informer that meets a failure itself knows more.
     pub(crate) server: ServerProblem,
-    /// Whether this program itself installs the definition of the kind, or converts its objects.
-    pub(crate) is_provided: bool,
+    /// Whether this program itself installs the definition of the kind.
+    pub(crate) is_installed: bool,
 }
 
 impl Advice {
@@ -116,7 +116,7 @@ impl Advice {
     fn definition(&self) -> String {
         let kind = self.coverage.kind();
         let group = kind.gvk().group();
-        if self.is_provided {
+        if self.is_installed {
             return format!(
                 "wait: the leader of this operator installs the CustomResourceDefinition {}, and its log says if it cannot",
                 kind.qualified_plural()
@@ -171,7 +171,7 @@ mod tests {
             namespace: namespace.map(Into::into),
             credentials: Arc::default(),
             server: ServerProblem::default(),
-            is_provided: false,
+            is_installed: false,
         }
     }
 
@@ -283,7 +283,7 @@ mod tests {
             "install the CustomResourceDefinition websites.web.example.com with version v1"
         );
         let mut own = advice(&kind, None);
-        own.is_provided = true;
+        own.is_installed = true;
         let text = own.remedy(Reason::NotServed).unwrap();
         assert!(
             text.starts_with("wait: the leader of this operator installs "),

@@ -441,7 +441,7 @@ mod tests {
             namespace: None,
             credentials: Arc::default(),
             server: ServerProblem::default(),
-            is_provided: false,
+            is_installed: false,
         };
         let entry = InformerEntry::new(
             advice,

@@ -54,9 +54,17 @@ pub trait CacheInternals {
     /// (RYOW-10). Running informers are not affected.
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion);
 
-    /// Notes kinds with definitions that this program installs, or with objects that it converts: informers that start
-    /// later log no warning when their first list fails for that reason.
-    fn note_provided(&self, kinds: Vec<Gvk>);
+    /// Notes kinds with definitions that this program installs: informers that are declared later log no warning when the
+    /// kind is not served at first.
+    fn note_installed(&self, kinds: Vec<Gvk>);
+
+    /// Notes kinds with objects that this program converts: informers that are declared later log no warning when the
+    /// server fails at first.
+    fn note_converted(&self, kinds: Vec<Gvk>);
+
+    /// Returns whether the server lists a kind only with the help of this program, which installs its definition or
+    /// converts its objects.
+    fn is_provided(&self, gvk: &Gvk) -> bool;
 
     /// Recognises the applies of a program's field managers in the objects of informers, for
     /// [`Mirror::is_applied`]. Objects that arrived before are not looked at again.
@@ -148,8 +156,16 @@ impl CacheInternals for Cache {
         self.shared.written_versions.raise(gvk, version);
     }
 
-    fn note_provided(&self, kinds: Vec<Gvk>) {
-        self.shared.provided.lock().extend(kinds);
+    fn note_installed(&self, kinds: Vec<Gvk>) {
+        self.shared.installed.lock().extend(kinds);
+    }
+
+    fn note_converted(&self, kinds: Vec<Gvk>) {
+        self.shared.converted.lock().extend(kinds);
+    }
+
+    fn is_provided(&self, gvk: &Gvk) -> bool {
+        !self.shared.expected_at_first(gvk).is_empty()
     }
 
     fn note_field_manager(&self, program: &str) {

@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::failure_advice::Advice;
 use crate::preflight_report::{MissingRule, Preflight};
 use crate::registry::InformerKey;
+use crate::shared::has_kind;
 
 /// The verbs of an informer, and `get`, with which clients read one object live, for example after
 /// a conflict.
@@ -138,7 +139,7 @@ impl Cache {
                 namespace,
                 credentials: Arc::default(),
                 server: self.shared.server_problem.clone(),
-                is_provided: self.shared.is_provided(&informer_key.gvk),
+                is_installed: has_kind(&self.shared.installed, &informer_key.gvk),
             };
             all.insert(informer_key, advice);
         };

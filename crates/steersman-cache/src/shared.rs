@@ -13,7 +13,9 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use steersman_api::FieldManagers;
-use steersman_informer::{Budget, Informer, InformerOptions, Mirror, ServerHealth, Subscription};
+use steersman_informer::{
+    Budget, Informer, InformerOptions, Mirror, Reason, ServerHealth, Subscription,
+};
 use steersman_object::{Gvk, Kind, Object, ObjectKey, TypedObject};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
@@ -54,8 +56,10 @@ pub(crate) struct Shared {
     pub(crate) server_problem: ServerProblem,
     /// The versions that this process wrote, for first lists (RYOW-10).
     pub(crate) written_versions: Arc<WrittenVersions>,
-    /// The kinds with definitions that this program installs, or with objects that it converts.
-    pub(crate) provided: Mutex<Vec<Gvk>>,
+    /// The kinds with definitions that this program installs.
+    pub(crate) installed: Mutex<Vec<Gvk>>,
+    /// The kinds with objects that this program converts.
+    pub(crate) converted: Mutex<Vec<Gvk>>,
     /// The field managers of which informers recognise the applies.
     pub(crate) field_managers: FieldManagers,
     /// Wakes the supervisor when an informer was declared.
@@ -88,7 +92,8 @@ impl Shared {
             credentials: Arc::default(),
             server_problem: ServerProblem::default(),
             written_versions: Arc::default(),
-            provided: Mutex::default(),
+            installed: Mutex::default(),
+            converted: Mutex::default(),
             field_managers: FieldManagers::default(),
             declared: Notify::new(),
             phase: watch::Sender::new(Phase::Declaring),
@@ -332,7 +337,7 @@ impl Shared {
                     namespace,
                     credentials: Arc::clone(&self.credentials),
                     server: self.server_problem.clone(),
-                    is_provided: self.is_provided(&informer_key.gvk),
+                    is_installed: has_kind(&self.installed, &informer_key.gvk),
                 };
                 let options = self.informer_options(&advice, &informer_key);
                 let mirror = Mirror::new(kind.clone(), options);
@@ -382,10 +387,11 @@ impl Shared {
         }
     }
 
-    /// Returns whether the server lists a kind only with the help of this program.
-    pub(crate) fn is_provided(&self, gvk: &Gvk) -> bool {
-        let provided = self.provided.lock();
-        provided.iter().any(|one| one.same_group_kind(gvk))
+    /// Returns the reasons for which a first list may fail until this program removes them.
+    pub(crate) fn expected_at_first(&self, gvk: &Gvk) -> Vec<Reason> {
+        let installs = has_kind(&self.installed, gvk).then_some(Reason::NotServed);
+        let converts = has_kind(&self.converted, gvk).then_some(Reason::Server);
+        installs.into_iter().chain(converts).collect()
     }
 
     fn informer_options(&self, advice: &Advice, informer_key: &InformerKey) -> InformerOptions {
@@ -400,7 +406,7 @@ impl Shared {
             .watch_list(options.watch_list)
             .budget(self.budget.clone())
             .health(self.health.clone())
-            .provided(advice.is_provided)
+            .expected_at_first(self.expected_at_first(&informer_key.gvk))
             .failure_advice(move |reason| advice.remedy(reason));
         let settings = coverage.settings(informer_key.namespace.as_deref());
         let settings = settings.cloned().unwrap_or_default();
@@ -474,4 +480,9 @@ fn scope_text(coverage: &Coverage) -> String {
         Some(namespaces) => namespaces.join(", "),
         None => "all namespaces".to_owned(),
     }
+}
+
+/// Returns whether a kind is among these, in whatever version.
+pub(crate) fn has_kind(kinds: &Mutex<Vec<Gvk>>, gvk: &Gvk) -> bool {
+    kinds.lock().iter().any(|one| one.same_group_kind(gvk))
 }

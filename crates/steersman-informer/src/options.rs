@@ -61,9 +61,9 @@ pub struct InformerOptions {
     pub metrics: Option<InformerMetrics>,
     /// The advice that is logged when requests fail. Default: none.
     pub failure_advice: FailureAdvice,
-    /// Whether this program itself installs the definition of the kind, or converts its objects, so that a first list
-    /// that fails is no problem yet. Default: no.
-    pub is_provided: bool,
+    /// The reasons for which the first list may fail at first, because this program itself removes them: it installs the
+    /// definition of the kind, or converts its objects. They are logged as info. Default: none.
+    pub expected_at_first: Vec<Reason>,
     /// Called after each failed request. Default: no hook.
     pub on_failure: OnFailure,
     /// The resource version that the first list must have reached. Default: any version.
@@ -150,7 +150,7 @@ impl Default for InformerOptions {
             decode_batches: None,
             metrics: None,
             failure_advice: FailureAdvice::default(),
-            is_provided: false,
+            expected_at_first: Vec::new(),
             on_failure: OnFailure::default(),
             first_version: FirstVersion::default(),
         }
@@ -307,10 +307,10 @@ impl InformerOptions {
         self
     }
 
-    /// Sets whether this program itself installs the definition of the kind, or converts its objects.
+    /// Sets the reasons for which the first list may fail at first, because this program itself removes them.
     #[must_use]
-    pub fn provided(mut self, is_provided: bool) -> Self {
-        self.is_provided = is_provided;
+    pub fn expected_at_first(mut self, reasons: Vec<Reason>) -> Self {
+        self.expected_at_first = reasons;
         self
     }
 

@@ -105,7 +105,7 @@ impl Cluster {
 
     /// Sets the kinds of the definitions that the leader installs: neither the preflight nor an informer misses them.
     pub(crate) fn installing(mut self, kinds: Vec<Gvk>) -> Self {
-        self.cache.note_provided(kinds.clone());
+        self.cache.note_installed(kinds.clone());
         self.installed = kinds;
         self
     }

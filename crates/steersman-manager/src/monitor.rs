@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use steersman_cache::Cache;
+use steersman_cache::internal::CacheInternals as _;
 use steersman_controller::ControllerStatus;
-use steersman_object::{Gvk, Kind};
+use steersman_object::Kind;
 
 use crate::health::{ControllerHealth, Health, InformerHealth};
 use crate::liveness::Liveness;
@@ -23,8 +24,6 @@ pub(crate) struct Monitor {
     /// The tasks of the framework that ended although they were not asked to stop.
     ended_tasks: Mutex<Vec<String>>,
     liveness: Mutex<Liveness>,
-    /// The kinds that the server serves only with the help of the operator, each in one version or several.
-    provided: Mutex<Vec<Gvk>>,
     /// What is wrong with the client certificate of a cluster, by the name of the cluster.
     client_certificates: Mutex<BTreeMap<String, String>>,
 }
@@ -69,21 +68,14 @@ impl Monitor {
             tasks: Mutex::default(),
             ended_tasks: Mutex::default(),
             liveness: Mutex::default(),
-            provided: Mutex::default(),
             client_certificates: Mutex::default(),
         }
     }
 
-    /// Notes kinds that the server serves only with the help of the operator: its webhooks convert them, or its leader
-    /// installs them.
-    pub(crate) fn note_provided(&self, kinds: impl IntoIterator<Item = Gvk>) {
-        self.provided.lock().extend(kinds);
-    }
-
     /// Returns whether a list of this kind may need the operator, which has to be ready first (HEALTH-2).
     pub(crate) fn is_provided(&self, kind: &Kind) -> bool {
-        let provided = self.provided.lock();
-        provided.iter().any(|gvk| gvk.same_group_kind(kind.gvk()))
+        let own = self.clusters.lock().first().map(|(_, cache)| cache.clone());
+        own.is_some_and(|cache| cache.is_provided(kind.gvk()))
     }
 
     pub(crate) fn stage(&self) -> RunStage {

@@ -5,8 +5,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{CacheOptions, InformerState as State, Selection};
 use steersman_informer::{Certainty, Delivery, Event, Informer, Reason, Subscription};
+use steersman_object::Kind;
 use steersman_testenv::log::capture;
 
 use crate::world::{Website, World, initial, key, soon};
@@ -195,7 +197,30 @@ async fn informers_of_an_unserved_version_pause_and_another_version_is_read() {
     world.stop().await.unwrap();
 }
 
-fn kind(version: &str) -> steersman_object::Kind {
+fn kind(version: &str) -> Kind {
     let gvk = steersman_object::Gvk::new("web.example.com", version, "Website");
-    steersman_object::Kind::new(gvk, "websites", steersman_object::Scope::Namespaced)
+    Kind::new(gvk, "websites", steersman_object::Scope::Namespaced)
+}
+
+/// A kind that this program installs needs no warning before it is served, and one that it only converts does: a person
+/// has to install it.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_this_program_installs_is_awaited_without_a_warning() {
+    for (installs, level) in [(true, "INFO"), (false, "WARN")] {
+        let log = capture();
+        let world = World::new(CacheOptions::new());
+        let kinds = vec![Kind::of::<Website>().gvk().clone()];
+        match installs {
+            true => world.cache.note_installed(kinds),
+            false => world.cache.note_converted(kinds),
+        }
+        let informer = world.cache.informer::<Website>().unwrap();
+        let mut world = world;
+        world.start();
+        not_served(&informer).await;
+        let text = log.text();
+        let mut lines = text.lines().filter(|line| line.contains(WEBSITES));
+        assert!(lines.any(|line| line.contains(level)), "{text}");
+        assert_eq!(text.contains("remedy=install the"), !installs, "{text}");
+    }
 }

@@ -35,9 +35,7 @@ impl Core {
                 );
             }
             (LogLine::Begins, Some(problem))
-                if self.options.is_provided
-                    && !synced
-                    && matches!(problem.reason, Reason::NotServed | Reason::Server) =>
+                if !synced && self.options.expected_at_first.contains(&problem.reason) =>
             {
                 tracing::info!(
                     kind = %self.name,

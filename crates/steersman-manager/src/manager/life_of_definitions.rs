@@ -75,7 +75,6 @@ impl Manager {
         if definitions.statuses().is_empty() {
             return Ok(());
         }
-        self.shared.monitor.note_provided(definitions.kinds());
         let (followed, led) = (definitions.clone(), definitions.clone());
         self.add_loop(
             "definitions",

@@ -101,8 +101,7 @@ impl Manager {
             self.add(server)?;
         }
         if let Some(webhooks) = servers.webhooks() {
-            shared.monitor.note_provided(webhooks.converted_kinds());
-            self.cache().note_provided(webhooks.converted_kinds());
+            self.cache().note_converted(webhooks.converted_kinds());
             if let Some(certificates) = webhooks.built_in_certificates() {
                 self.add_certificates(certificates.clone())?;
             }
