@@ -1,6 +1,7 @@
 //! Handle: `ApiServer`, a Kubernetes API server inside this process.
 
 mod clock;
+mod background_task;
 mod migrator;
 mod removals;
 mod names;
@@ -24,10 +25,9 @@ use serde_json::Value;
 use tokio::net::ToSocketAddrs;
 use tokio_util::sync::CancellationToken;
 
-use migrator::MigratorTask;
+use background_task::BackgroundTask;
 use names::{find, of_object, scope};
 pub use options::ApiServerBuilder;
-use removals::RemovalTask;
 pub use serving::Serving;
 
 use crate::error::Error;
@@ -53,8 +53,8 @@ use steersman_text::status::Status;
 #[derive(Clone)]
 pub struct ApiServer {
     context: Arc<Context>,
-    migrator: Arc<MigratorTask>,
-    removals: Arc<RemovalTask>,
+    migrator: Arc<BackgroundTask>,
+    removals: Arc<BackgroundTask>,
     #[cfg(feature = "player")]
     player: Player,
     pem: Arc<Pem>,
@@ -85,8 +85,9 @@ impl ApiServerBuilder {
         for (token, user) in self.static_tokens {
             registry.add_token(token, user, false);
         }
-        let migrator = Arc::new(MigratorTask::new(registry.migrates_storage()));
-        let removals = Arc::new(RemovalTask::new(&registry));
+        let removes_later = !registry.removes_at_once() || registry.has_marked();
+        let migrator = Arc::new(BackgroundTask::new(registry.migrates_storage()));
+        let removals = Arc::new(BackgroundTask::new(removes_later));
         let parts = (RequestLog::new(self.log_capacity), Faults::new(seed));
         let mut context = Context::new(registry, clock, tuning, parts);
         if let Some(wal) = self.wal {
@@ -312,8 +313,9 @@ impl ApiServer {
 
     /// Starts the tasks of the migrator, the player and later removals, unless they run or there is no runtime.
     fn drive(&self) {
-        self.migrator.start(&self.context, &self.stop);
-        self.removals.start(&self.context, &self.stop);
+        let (context, stop) = (&self.context, &self.stop);
+        self.migrator.start(context, stop, migrator::run);
+        self.removals.start(context, stop, removals::run);
         #[cfg(feature = "player")]
         steersman_player::start(&self.player, &self.context, &self.stop);
     }

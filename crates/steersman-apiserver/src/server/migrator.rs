@@ -1,13 +1,11 @@
 //! Driver: the task that runs the storage version migrator: one write per turn of the registry's
 //! lock.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::Duration;
 
 use steersman_registry::{MigrationStep, MigratorTime, MigratorWork, StorageMigrator};
 use steersman_text::status::Status;
-use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -17,48 +15,8 @@ use crate::http::Context;
 /// runtime from other tasks (SRV-SVM-2).
 const WRITES_PER_TURN: usize = 16;
 
-/// Starts the migrator's task, one at a time.
-pub(super) struct MigratorTask {
-    /// Whether there are migrations to carry out.
-    is_needed: bool,
-    is_running: AtomicBool,
-}
-
-impl MigratorTask {
-    pub(super) fn new(is_needed: bool) -> Self {
-        Self {
-            is_needed,
-            is_running: AtomicBool::new(false),
-        }
-    }
-
-    /// Spawns the task on the current runtime. Does nothing if it runs or is not needed, or outside a
-    /// runtime; the next call inside a runtime spawns it.
-    pub(super) fn start(self: &Arc<Self>, context: &Arc<Context>, stop: &CancellationToken) {
-        if !self.is_needed || self.is_running.load(Ordering::Acquire) {
-            return;
-        }
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
-        if !self.is_running.swap(true, Ordering::AcqRel) {
-            let guard = RunGuard(Arc::clone(self));
-            runtime.spawn(run(guard, Arc::downgrade(context), stop.clone()));
-        }
-    }
-}
-
-/// The exclusive right to run the migrator. When the task's runtime ends, a task of another runtime
-/// may take over.
-struct RunGuard(Arc<MigratorTask>);
-
-impl Drop for RunGuard {
-    fn drop(&mut self) {
-        self.0.is_running.store(false, Ordering::Release);
-    }
-}
-
-async fn run(guard: RunGuard, server: Weak<Context>, stop: CancellationToken) {
+/// Runs the migrator until the server stops or is dropped.
+pub(super) async fn run(server: Weak<Context>, stop: CancellationToken) {
     let Some(mut changed) = server.upgrade().map(|server| server.subscribe_to_changes()) else {
         return;
     };
@@ -86,7 +44,6 @@ async fn run(guard: RunGuard, server: Weak<Context>, stop: CancellationToken) {
             () = wait => {}
         }
     }
-    drop(guard);
 }
 
 /// Works until there is nothing to do, and returns when the next turn is due at the latest.
