@@ -27,8 +27,11 @@ const FILE: &str = "docs/benchmarks.json";
 const PLOTS: &str = "docs/benchmarks";
 /// The tables that pages of the guide show, too.
 const GUIDE: [(Part, &str); 2] = [
-    (Part::Options, "crates/steersman/guide/memory.md"),
-    (Part::Port, "crates/steersman/guide/coming-from-kube-rs.md"),
+    (Part::Options, "crates/framework/steersman/guide/memory.md"),
+    (
+        Part::Port,
+        "crates/framework/steersman/guide/coming-from-kube-rs.md",
+    ),
 ];
 
 impl Part {

@@ -23,7 +23,7 @@ use self::platform::Platform;
 use crate::flags::Dist;
 
 /// The folder of the package that is packed.
-const PACKAGE: &str = "crates/steersman-apiserver";
+const PACKAGE: &str = "crates/server/steersman-apiserver";
 /// The name of the program.
 const PROGRAM: &str = "steersman-apiserver";
 

@@ -151,7 +151,7 @@ fn search(root: &Path, target: &BuiltTarget, fuzz: &Fuzz) -> Result<(), String> 
 
 /// Returns the folder of a package with one corpus per target.
 fn corpora(root: &Path, package: &str) -> PathBuf {
-    root.join("crates").join(package).join("corpus")
+    root.join("crates/tools").join(package).join("corpus")
 }
 
 /// Returns the names of the targets, which are the folders in the folder of the corpora.

@@ -237,9 +237,9 @@ fn the_book_has_marks_for_every_table() {
     for part in Part::value_variants() {
         page::replace(page, part.name(), "").unwrap();
     }
-    let guide = include_str!("../../../crates/steersman/guide/memory.md");
+    let guide = include_str!("../../../crates/framework/steersman/guide/memory.md");
     page::replace(guide, "options", "").unwrap();
-    let guide = include_str!("../../../crates/steersman/guide/coming-from-kube-rs.md");
+    let guide = include_str!("../../../crates/framework/steersman/guide/coming-from-kube-rs.md");
     page::replace(guide, "port", "").unwrap();
 }
 

@@ -19,7 +19,7 @@ const MODULE: &str = "steersman_apiserver";
 /// The file that declares the distribution.
 const PROJECT: &str = "pyproject.toml";
 /// The notice of the descriptions that the program holds.
-const NOTICE: &str = "crates/steersman-schema/src/types/descriptions/NOTICE";
+const NOTICE: &str = "crates/server/steersman-schema/src/types/descriptions/NOTICE";
 
 /// The file `pyproject.toml`, as far as a wheel needs it.
 #[derive(Debug, Deserialize)]

@@ -16,7 +16,7 @@ use super::table;
 const HEADER: &str = "\
 # Descriptions of Kubernetes' API types, version 1.36. Copyright The Kubernetes Authors, licensed under the Apache
 # License, Version 2.0. `cargo xtask schemas --go DIR` generates this file from the comments of Kubernetes' Go types.
-# The format is described in crates/steersman-schema/src/types/descriptions.rs.
+# The format is described in crates/server/steersman-schema/src/types/descriptions.rs.
 ";
 
 /// Described types that are in no kind.

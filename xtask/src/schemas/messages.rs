@@ -8,7 +8,7 @@ use super::go_types::{GoField, GoTypes};
 const HEADER: &str = "\
 # The protobuf messages of Kubernetes' own types, one message per line: its name, `@` and the apiVersion if it is a
 # kind, and its fields as `number:name=kind`. `cargo xtask schemas --go DIR` generates this file from Kubernetes' Go
-# types. The format is described in crates/steersman-protobuf/src/table.rs. Do not edit.
+# types. The format is described in crates/framework/steersman-protobuf/src/table.rs. Do not edit.
 ";
 
 /// The types of the aggregator, which is in none of the modules, and the metadata of any object, which Go declares for

@@ -9,7 +9,7 @@ use super::source::{Field, Merge, Struct};
 const HEADER: &str = "\
 # Kubernetes' own types for decoding and merging, one type per line. `cargo xtask schemas` generates this file
 # from the sources of k8s-openapi (v1_36) and the facts in xtask/src/schemas/facts.rs. The format is described in
-# crates/steersman-schema/src/types/table.rs. Do not edit: change the facts and generate the file again.
+# crates/server/steersman-schema/src/types/table.rs. Do not edit: change the facts and generate the file again.
 ";
 
 type Structs = BTreeMap<String, Struct>;

@@ -78,7 +78,7 @@ mod tests {
     use super::{Tree, check};
 
     fn messages(text: &str) -> Vec<String> {
-        let tree = Tree::of(&[("crates/steersman-x/src/a.rs", text)]);
+        let tree = Tree::of(&[("crates/framework/steersman-x/src/a.rs", text)]);
         check(&tree).iter().map(ToString::to_string).collect()
     }
 

@@ -1,9 +1,9 @@
 //! The rule `docs`: documents name only paths that exist, and the architecture page names every crate.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::lexer::{is_word, line};
-use super::tree::{File, Tree, Violation};
+use super::tree::{File, Tree, Violation, crate_name};
 
 /// The name of this rule.
 pub(crate) const RULE: &str = "docs";
@@ -11,14 +11,17 @@ pub(crate) const RULE: &str = "docs";
 const ARCHITECTURE: &str = "docs/architecture.md";
 const SUMMARY: &str = "docs/SUMMARY.md";
 
+/// The folder of each crate, by its name.
+type Crates<'tree> = BTreeMap<&'tree str, &'tree str>;
+
 /// A code span that starts with one of these is a path of this repository.
 const ROOTS: &[&str] = &["crates/", "examples/", "xtask/", "docs/", ".ci/"];
 
 /// Checks the pages below `docs/` and the pages at the root against the tree.
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
-    let crates: BTreeSet<&str> = tree
+    let crates: Crates<'_> = tree
         .manifests()
-        .filter_map(|(package, _)| package.strip_prefix("crates/"))
+        .filter_map(|(package, _)| Some((crate_name(package)?, package)))
         .collect();
     let mut found = Vec::new();
     for page in tree.files().filter(|file| is_page(&file.path)) {
@@ -75,11 +78,14 @@ fn ends_with(path: &str, end: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-/// Finds words that start with `steersman-` and name no crate.
-fn crate_names(page: &File, crates: &BTreeSet<&str>) -> Vec<Violation> {
+/// Finds words that start with `steersman-` and name no crate. The changelog may name crates of the past.
+fn crate_names(page: &File, crates: &Crates<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
+    if page.path == "CHANGELOG.md" {
+        return found;
+    }
     for (at, name) in words(&page.text).filter(|(_, word)| word.starts_with("steersman-")) {
-        if !crates.contains(name) {
+        if !crates.contains_key(name) {
             found.push(complain(
                 page,
                 at,
@@ -93,7 +99,7 @@ fn crate_names(page: &File, crates: &BTreeSet<&str>) -> Vec<Violation> {
 
 /// Finds code spans such as `steersman_informer::store::Store` in which the crate or a module does not
 /// exist.
-fn modules(tree: &Tree, page: &File, crates: &BTreeSet<&str>) -> Vec<Violation> {
+fn modules(tree: &Tree, page: &File, crates: &Crates<'_>) -> Vec<Violation> {
     let mut found = Vec::new();
     for (at, span) in spans(&page.text).filter(|(_, span)| span.starts_with("steersman")) {
         let Some((first, rest)) = span.split_once("::") else {
@@ -107,11 +113,12 @@ fn modules(tree: &Tree, page: &File, crates: &BTreeSet<&str>) -> Vec<Violation> 
         });
         let module = parts.collect::<Vec<_>>().join("/");
         let is_call = rest.contains('(');
-        let exists = crates.contains(name.as_str())
-            && (module.is_empty()
+        let exists = crates.get(name.as_str()).is_some_and(|folder| {
+            module.is_empty()
                 || is_call
                 || name == "steersman"
-                || tree.has(&format!("crates/{name}/src/{module}.rs")));
+                || tree.has(&format!("{folder}/src/{module}.rs"))
+        });
         if !exists {
             found.push(complain(
                 page,
@@ -188,13 +195,13 @@ fn summary(tree: &Tree) -> Vec<Violation> {
 }
 
 /// Finds crates that the architecture page does not name.
-fn architecture(tree: &Tree, crates: &BTreeSet<&str>) -> Vec<Violation> {
+fn architecture(tree: &Tree, crates: &Crates<'_>) -> Vec<Violation> {
     let Some(page) = tree.get(ARCHITECTURE) else {
         return vec![missing(ARCHITECTURE)];
     };
     let named: BTreeSet<&str> = words(&page.text).map(|(_, word)| word).collect();
     crates
-        .iter()
+        .keys()
         .filter(|name| !named.contains(*name))
         .map(|name| {
             complain(
@@ -284,12 +291,12 @@ mod tests {
     fn messages(text: &str) -> Vec<String> {
         let page = format!("The crates: steersman-x, `steersman`.\n{text}\n");
         let tree = Tree::of(&[
-            ("crates/steersman-x/Cargo.toml", ""),
+            ("crates/framework/steersman-x/Cargo.toml", ""),
             (
-                "crates/steersman-x/src/store/index.rs",
+                "crates/framework/steersman-x/src/store/index.rs",
                 "async fn it_exists() {}",
             ),
-            ("crates/steersman/Cargo.toml", ""),
+            ("crates/framework/steersman/Cargo.toml", ""),
             ("docs/architecture.md", &page),
             ("docs/decisions/0001-a.md", ""),
             (
@@ -303,16 +310,16 @@ mod tests {
     #[test]
     fn a_page_that_names_a_missing_path_fails() {
         for text in [
-            "See `crates/steersman-x/src/gone.rs`.",
-            "See `crates/steersman-y`.",
-            "See `crates/steersman-x/src/gone.rs::it_exists`.",
-            "See `crates/steersman-x/src/store/index.rs::it_is`.",
+            "See `crates/framework/steersman-x/src/gone.rs`.",
+            "See `crates/framework/steersman-y`.",
+            "See `crates/framework/steersman-x/src/gone.rs::it_exists`.",
+            "See `crates/framework/steersman-x/src/store/index.rs::it_is`.",
             "See `store/gone.rs`.",
             "See `dex.rs`.",
             "The crate steersman-y does it.",
             "See `steersman_x::gone::Name`.",
             "See `steersman_y::Name`.",
-            "See [there](../crates/steersman-x/src/gone.rs).",
+            "See [there](../crates/framework/steersman-x/src/gone.rs).",
             "See [there](gone.md#part).",
             "See [there](../../outside.md).",
         ] {
@@ -327,11 +334,11 @@ mod tests {
     #[test]
     fn a_page_that_names_existing_paths_passes() {
         for text in [
-            "See `crates/steersman-x/src/store/index.rs` and `crates/steersman-x/`.",
-            "See `crates/steersman-x/src/store/index.rs::it_exists`.",
+            "See `crates/framework/steersman-x/src/store/index.rs` and `crates/framework/steersman-x/`.",
+            "See `crates/framework/steersman-x/src/store/index.rs::it_exists`.",
             "See `store/index.rs` and `index.rs`.",
             "See `steersman_x::store::index::Index` and `steersman_x::Name`.",
-            "See [there](../crates/steersman-x/src/store/index.rs), [here](#part), [far](https://a.b/c).",
+            "See [there](../crates/framework/steersman-x/src/store/index.rs), [here](#part), [far](https://a.b/c).",
             "```\nsee `gone.rs`\n```",
             "Any `crates/*/src/gone.rs` or `cargo run gone.rs`.",
         ] {
@@ -342,7 +349,7 @@ mod tests {
     #[test]
     fn a_crate_or_page_that_no_page_names_fails() {
         let tree = Tree::of(&[
-            ("crates/steersman-x/Cargo.toml", ""),
+            ("crates/framework/steersman-x/Cargo.toml", ""),
             ("docs/architecture.md", "nothing"),
             ("docs/SUMMARY.md", ""),
         ]);

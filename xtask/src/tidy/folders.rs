@@ -32,7 +32,7 @@ fn too_many(folder: &str, count: usize) -> Violation {
 mod tests {
     use super::{MOST, Tree, check};
 
-    const FOLDER: &str = "crates/steersman-x/src";
+    const FOLDER: &str = "crates/framework/steersman-x/src";
 
     /// Returns the violations of a folder with `count` files and of a full sub-folder.
     fn violations(count: usize) -> Vec<String> {

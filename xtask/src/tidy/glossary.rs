@@ -100,7 +100,7 @@ mod tests {
     fn messages(page: &str) -> Vec<String> {
         let code = "pub struct ResourceVersion;\nfn linger() {}\nmod fanout;";
         let tree = Tree::of(&[
-            ("crates/steersman-x/src/a.rs", code),
+            ("crates/framework/steersman-x/src/a.rs", code),
             ("docs/glossary.md", page),
         ]);
         check(&tree).iter().map(ToString::to_string).collect()

@@ -113,7 +113,7 @@ mod tests {
         check(&Tree::of(&[(path, text)])).len()
     }
 
-    const PATH: &str = "crates/steersman-x/tests/it/a.rs";
+    const PATH: &str = "crates/framework/steersman-x/tests/it/a.rs";
 
     #[test]
     fn ignored_tests_allowed_lints_and_postponed_work_fail() {

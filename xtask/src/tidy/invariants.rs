@@ -160,8 +160,8 @@ mod tests {
     /// Returns the violations of a tree with one source file, one test file and the list.
     fn messages(source: &str, test: &str, list: &str) -> Vec<String> {
         let tree = Tree::of(&[
-            ("crates/steersman-x/src/a.rs", source),
-            ("crates/steersman-x/tests/it/a.rs", test),
+            ("crates/framework/steersman-x/src/a.rs", source),
+            ("crates/framework/steersman-x/tests/it/a.rs", test),
             ("docs/invariants.md", list),
         ]);
         check(&tree).iter().map(ToString::to_string).collect()

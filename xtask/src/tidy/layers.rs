@@ -32,13 +32,13 @@ struct Row {
 const OBJECT: &str = "steersman-object";
 const WORKQUEUE: &str = "steersman-workqueue";
 const PROTOBUF: &str = "steersman-protobuf";
-const TEXT: &str = "steersman-text";
+const APIMACHINERY: &str = "steersman-apimachinery";
 const CEL: &str = "steersman-cel";
 const SCHEMA: &str = "steersman-schema";
-const KINDS: &str = "steersman-kinds";
+const BUILTINS: &str = "steersman-builtins";
 const PATCH: &str = "steersman-patch";
 const REGISTRY: &str = "steersman-registry";
-const PLAYER: &str = "steersman-player";
+const SIMULATOR: &str = "steersman-simulator";
 const APISERVER: &str = "steersman-apiserver";
 const API: &str = "steersman-api";
 const TESTENV: &str = "steersman-testenv";
@@ -48,7 +48,7 @@ const LEASE: &str = "steersman-lease";
 const INFORMER: &str = "steersman-informer";
 const CACHE: &str = "steersman-cache";
 const CLIENT: &str = "steersman-client";
-const DEFINITIONS: &str = "steersman-definitions";
+const CRDS: &str = "steersman-crds";
 const DERIVE: &str = "steersman-derive";
 const DESIRED: &str = "steersman-desired";
 const WEBHOOK: &str = "steersman-webhook";
@@ -97,43 +97,43 @@ const RANKS: &[Row] = &[
         never: &[],
     },
     Row {
-        name: TEXT,
+        name: APIMACHINERY,
         may: &[],
         never: WIRE,
     },
     Row {
         name: CEL,
-        may: &[TEXT],
+        may: &[APIMACHINERY],
         never: WIRE,
     },
     Row {
         name: SCHEMA,
-        may: &[CEL, PROTOBUF, TEXT],
+        may: &[CEL, PROTOBUF, APIMACHINERY],
         never: WIRE,
     },
     Row {
-        name: KINDS,
-        may: &[SCHEMA, CEL, TEXT],
+        name: BUILTINS,
+        may: &[SCHEMA, CEL, APIMACHINERY],
         never: WIRE,
     },
     Row {
         name: PATCH,
-        may: &[SCHEMA, TEXT],
+        may: &[SCHEMA, APIMACHINERY],
         never: WIRE,
     },
     Row {
         name: REGISTRY,
-        may: &[KINDS, PATCH, SCHEMA, CEL, PROTOBUF, TEXT],
+        may: &[BUILTINS, PATCH, SCHEMA, CEL, PROTOBUF, APIMACHINERY],
         never: WIRE,
     },
     Row {
-        name: PLAYER,
-        may: &[REGISTRY, SCHEMA, TEXT],
+        name: SIMULATOR,
+        may: &[REGISTRY, SCHEMA, APIMACHINERY],
         never: WIRE,
     },
     Row {
         name: APISERVER,
-        may: &[PLAYER, REGISTRY, SCHEMA, PROTOBUF, TEXT],
+        may: &[SIMULATOR, REGISTRY, SCHEMA, PROTOBUF, APIMACHINERY],
         never: &[],
     },
     Row {
@@ -148,7 +148,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: TESTENV,
-        may: &[APISERVER, TEXT],
+        may: &[APISERVER, APIMACHINERY],
         never: &[],
     },
     Row {
@@ -167,7 +167,7 @@ const RANKS: &[Row] = &[
         never: &[],
     },
     Row {
-        name: DEFINITIONS,
+        name: CRDS,
         may: &[API, OBJECT],
         never: &[],
     },
@@ -183,7 +183,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: CLIENT,
-        may: &[CACHE, DEFINITIONS, API, OBJECT],
+        may: &[CACHE, CRDS, API, OBJECT],
         never: &[],
     },
     Row {
@@ -209,75 +209,35 @@ const RANKS: &[Row] = &[
     Row {
         name: MANAGER,
         may: &[
-            CONTROLLER,
-            WEBHOOK,
-            CLIENT,
-            CACHE,
-            INFORMER,
-            EVENTS,
-            LEASE,
-            DEFINITIONS,
-            SERVE,
-            API,
-            WORKQUEUE,
-            OBJECT,
+            CONTROLLER, WEBHOOK, CLIENT, CACHE, INFORMER, EVENTS, LEASE, CRDS, SERVE, API,
+            WORKQUEUE, OBJECT,
         ],
         never: &[],
     },
     Row {
         name: CLI,
         may: &[
-            MANAGER,
-            CONTROLLER,
-            WEBHOOK,
-            DEFINITIONS,
-            CACHE,
-            LEASE,
-            SERVE,
-            API,
-            OBJECT,
+            MANAGER, CONTROLLER, WEBHOOK, CRDS, CACHE, LEASE, SERVE, API, OBJECT,
         ],
         never: &[],
     },
     Row {
         name: MANIFESTS,
-        may: &[CLI, DEFINITIONS, OBJECT, TEXT],
+        may: &[CLI, CRDS, OBJECT, APIMACHINERY],
         never: &["tokio", "hyper", "kube-client"],
     },
     Row {
         name: FACADE,
         may: &[
-            CLI,
-            MANAGER,
-            CONTROLLER,
-            WEBHOOK,
-            DESIRED,
-            CLIENT,
-            CACHE,
-            INFORMER,
-            EVENTS,
-            LEASE,
-            DEFINITIONS,
-            SERVE,
-            API,
-            WORKQUEUE,
-            DERIVE,
-            OBJECT,
+            CLI, MANAGER, CONTROLLER, WEBHOOK, DESIRED, CLIENT, CACHE, INFORMER, EVENTS, LEASE,
+            CRDS, SERVE, API, WORKQUEUE, DERIVE, OBJECT,
         ],
         never: &[],
     },
     Row {
         name: HARNESS,
         may: &[
-            MANAGER,
-            CONTROLLER,
-            WEBHOOK,
-            CLIENT,
-            CACHE,
-            DEFINITIONS,
-            TESTENV,
-            API,
-            OBJECT,
+            MANAGER, CONTROLLER, WEBHOOK, CLIENT, CACHE, CRDS, TESTENV, API, OBJECT,
         ],
         never: &[],
     },
@@ -287,12 +247,12 @@ const RANKS: &[Row] = &[
             MANIFESTS,
             CLI,
             WEBHOOK,
-            DEFINITIONS,
+            CRDS,
             TESTENV,
             SCHEMA,
             API,
             OBJECT,
-            TEXT,
+            APIMACHINERY,
         ],
         never: &[],
     },

@@ -157,7 +157,10 @@ mod tests {
     use crate::tidy::tree::Tree;
 
     fn found(page: &str, code: &str) -> usize {
-        let files = [("crates/x/guide/a.md", page), ("crates/x/src/a.rs", code)];
+        let files = [
+            ("crates/framework/x/guide/a.md", page),
+            ("crates/framework/x/src/a.rs", code),
+        ];
         check(&Tree::of(&files)).len()
     }
 

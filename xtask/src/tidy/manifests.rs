@@ -2,7 +2,7 @@
 
 use toml::{Table, Value};
 
-use super::tree::{File, Tree, Violation};
+use super::tree::{File, Tree, Violation, crate_name};
 
 /// The name of this rule.
 pub(crate) const RULE: &str = "manifests";
@@ -14,7 +14,7 @@ const INHERITED: &[&str] = &["version", "edition", "rust-version", "license"];
 pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     let ours: Vec<&str> = tree
         .manifests()
-        .filter_map(|(package, _)| package.strip_prefix("crates/"))
+        .filter_map(|(package, _)| crate_name(package))
         .collect();
     tree.manifests()
         .flat_map(|(package, file)| check_file(package, file, &ours))
@@ -288,8 +288,8 @@ workspace = true
             .replace("steersman-y", "steersman-z")
             .replace("steersman-x", "steersman-y");
         let files = [
-            ("crates/steersman-x/Cargo.toml", text.as_str()),
-            ("crates/steersman-y/Cargo.toml", &other),
+            ("crates/framework/steersman-x/Cargo.toml", text.as_str()),
+            ("crates/framework/steersman-y/Cargo.toml", &other),
         ];
         let said: Vec<String> = check(&Tree::of(&files))
             .iter()

@@ -100,7 +100,7 @@ mod tests {
         let page = format!("# A\n{HEADING}\n```text\n{rows}\n```\n");
         let tree = Tree::of(&[
             (
-                "crates/a/src/b.rs",
+                "crates/framework/a/src/b.rs",
                 "pub struct Arrow;\nenum Bow<T> { A(T) }",
             ),
             ("docs/architecture.md", &page),
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn a_drawing_of_existing_files_and_types_passes() {
         for rows in [
-            "crates/a/src/b.rs  Arrow, Bow",
-            "  wire\n    ▼\n  crates/a/src/b.rs  Arrow  reads the JSON",
-            "crates/a/src/b.rs",
+            "crates/framework/a/src/b.rs  Arrow, Bow",
+            "  wire\n    ▼\n  crates/framework/a/src/b.rs  Arrow  reads the JSON",
+            "crates/framework/a/src/b.rs",
         ] {
             assert_eq!(messages(rows), Vec::<String>::new(), "{rows}");
         }
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn a_drawing_of_a_missing_file_or_type_fails() {
-        let many = "crates/a/src/b.rs\n".repeat(MOST + 1);
+        let many = "crates/framework/a/src/b.rs\n".repeat(MOST + 1);
         for rows in [
-            "crates/a/src/c.rs  Arrow",
-            "crates/a/src/b.rs  Arrow, Quiver",
+            "crates/framework/a/src/c.rs  Arrow",
+            "crates/framework/a/src/b.rs  Arrow, Quiver",
             "no file at all",
             &many,
         ] {

@@ -165,7 +165,7 @@ mod tests {
             .collect()
     }
 
-    const PATH: &str = "crates/steersman-x/src/folder/file.rs";
+    const PATH: &str = "crates/framework/steersman-x/src/folder/file.rs";
     const NONE: [usize; 0] = [];
 
     #[test]
@@ -181,7 +181,10 @@ mod tests {
             assert_eq!(lines(PATH, text), [1], "{text}");
         }
         assert_eq!(lines("xtask/src/main.rs", "fn main() {}"), [1]);
-        assert_eq!(lines("crates/steersman-x/tests/it/main.rs", "mod a;"), [1]);
+        assert_eq!(
+            lines("crates/framework/steersman-x/tests/it/main.rs", "mod a;"),
+            [1]
+        );
         assert_eq!(
             lines("examples/x-operator/src/site.rs", "//! Makes sites."),
             [1]
@@ -191,12 +194,12 @@ mod tests {
     #[test]
     fn crate_roots_programs_and_tests_need_no_role() {
         for path in [
-            "crates/steersman-x/src/lib.rs",
+            "crates/framework/steersman-x/src/lib.rs",
             "examples/x-operator/src/main.rs",
-            "crates/steersman-x/src/folder/tests.rs",
-            "crates/steersman-x/src/loom_tests.rs",
-            "crates/steersman-x/tests/it/main.rs",
-            "crates/steersman-x/benches/a.rs",
+            "crates/framework/steersman-x/src/folder/tests.rs",
+            "crates/framework/steersman-x/src/loom_tests.rs",
+            "crates/framework/steersman-x/tests/it/main.rs",
+            "crates/framework/steersman-x/benches/a.rs",
             "xtask/src/tidy.rs",
         ] {
             assert_eq!(

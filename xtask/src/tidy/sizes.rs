@@ -48,7 +48,11 @@ mod tests {
     use super::{MOST, Tree, check};
 
     fn violations(text: &str) -> usize {
-        check(&Tree::of(&[("crates/steersman-x/src/a.rs", text)])).len()
+        check(&Tree::of(&[(
+            "crates/framework/steersman-x/src/a.rs",
+            text,
+        )]))
+        .len()
     }
 
     #[test]

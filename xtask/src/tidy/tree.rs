@@ -34,16 +34,22 @@ impl File {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Returns the folder of the package (`crates/x`, `examples/y` or `xtask`) that holds this file.
+    /// Returns the folder of the package (`crates/framework/x`, `examples/y` or `xtask`) that holds this file.
     pub(crate) fn package(&self) -> Option<&str> {
         let mut slashes = self.path.match_indices('/').map(|(at, _)| at);
         let first = slashes.next()?;
         match &self.path[..first] {
             "xtask" => Some("xtask"),
-            "crates" | "examples" => Some(&self.path[..slashes.next()?]),
+            "crates" => Some(&self.path[..slashes.nth(1)?]),
+            "examples" => Some(&self.path[..slashes.next()?]),
             _ => None,
         }
     }
+}
+
+/// Returns the name of the crate in a package's folder (`crates/framework/x` gives `x`), or none outside of `crates`.
+pub(crate) fn crate_name(package: &str) -> Option<&str> {
+    package.strip_prefix("crates/")?.rsplit('/').next()
 }
 
 /// All text files of the repository, or of a small tree that a test made.
@@ -195,32 +201,41 @@ mod tests {
     #[test]
     fn test_files_are_recognised_by_their_path() {
         for path in [
-            "crates/a/tests/it/main.rs",
-            "crates/a/src/x/tests.rs",
-            "crates/a/src/loom_tests.rs",
+            "crates/framework/a/tests/it/main.rs",
+            "crates/framework/a/src/x/tests.rs",
+            "crates/framework/a/src/loom_tests.rs",
         ] {
             assert!(file(path).is_test(), "{path}");
         }
-        for path in ["crates/a/src/lib.rs", "crates/testsuite/src/lib.rs"] {
+        for path in [
+            "crates/framework/a/src/lib.rs",
+            "crates/framework/testsuite/src/lib.rs",
+        ] {
             assert!(!file(path).is_test(), "{path}");
         }
     }
 
     #[test]
     fn a_file_belongs_to_the_package_of_its_folder() {
-        assert_eq!(file("crates/a/src/lib.rs").package(), Some("crates/a"));
+        assert_eq!(
+            file("crates/framework/a/src/lib.rs").package(),
+            Some("crates/framework/a")
+        );
         assert_eq!(file("xtask/src/main.rs").package(), Some("xtask"));
         assert_eq!(file("docs/book.toml").package(), None);
         assert_eq!(file("crates/README.md").package(), None);
+        assert_eq!(file("crates/framework/README.md").package(), None);
     }
 
     #[test]
     fn a_folder_exists_if_it_holds_a_file() {
-        let tree = Tree::of(&[("crates/a/src/lib.rs", "")]);
+        let tree = Tree::of(&[("crates/framework/a/src/lib.rs", "")]);
         assert!(
-            tree.has("crates/a") && tree.has("crates/a/src/") && tree.has("crates/a/src/lib.rs")
+            tree.has("crates/framework/a")
+                && tree.has("crates/framework/a/src/")
+                && tree.has("crates/framework/a/src/lib.rs")
         );
-        assert!(!tree.has("crates/ab") && !tree.has("crates/a/sr"));
+        assert!(!tree.has("crates/framework/ab") && !tree.has("crates/framework/a/sr"));
     }
 
     #[test]

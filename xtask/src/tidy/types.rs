@@ -118,8 +118,8 @@ mod tests {
         found.iter().map(ToString::to_string).collect()
     }
 
-    const A: &str = "crates/steersman-x/src/a.rs";
-    const B: &str = "crates/steersman-x/src/b.rs";
+    const A: &str = "crates/framework/steersman-x/src/a.rs";
+    const B: &str = "crates/framework/steersman-x/src/b.rs";
 
     #[test]
     fn two_types_of_one_name_in_one_crate_fail() {
@@ -136,7 +136,10 @@ mod tests {
         ] {
             let said = messages(&[(A, first), (B, second)]);
             assert_eq!(said.len(), 1, "{said:?}");
-            assert!(said[0].contains("declares `Change`, as crates/steersman-x/src/a.rs does"));
+            assert!(
+                said[0]
+                    .contains("declares `Change`, as crates/framework/steersman-x/src/a.rs does")
+            );
         }
     }
 
@@ -154,8 +157,8 @@ mod tests {
         }
         for path in [
             A,
-            "crates/steersman-y/src/a.rs",
-            "crates/steersman-x/tests/it/a.rs",
+            "crates/framework/steersman-y/src/a.rs",
+            "crates/framework/steersman-x/tests/it/a.rs",
         ] {
             let said = messages(&[(A, "struct Change;"), (path, "struct Change;")]);
             assert_eq!(said, Vec::<String>::new(), "{path}");

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-const GUIDE: &str = include_str!("../../../../crates/steersman/guide/memory.md");
+const GUIDE: &str = include_str!("../../../../crates/framework/steersman/guide/memory.md");
 
 /// Returns the cells of the table row that begins with `begin`, except the first cell.
 fn row<'a>(page: &'a str, begin: &str) -> Vec<&'a str> {

@@ -16,12 +16,12 @@ use crate::world::{change_spec, jobs, operator, read, status};
 /// A schedule with times of minutes takes too long for a test, so the status says that a time was missed.
 #[tokio::test]
 async fn a_missed_time_starts_a_job_over_the_network() {
-    let player = ApiServer::builder()
+    let simulator = ApiServer::builder()
         .authorization(Authorization::Rbac)
         .play(Played::everything().speed(Speed::brisk()))
         .build();
     let operator = operator(|spec| spec.suspend = true)
-        .server(player)
+        .server(simulator)
         .over_network()
         .in_own_namespace();
     let mut operator = operator.start().await.unwrap();

@@ -9,7 +9,7 @@ use steersman_testenv::json_lines;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::world::player;
+use crate::world::simulator;
 
 pub(crate) fn operator(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_website-operator"));
@@ -173,7 +173,7 @@ pub(crate) fn free_address() -> std::net::SocketAddr {
 /// Starts an api-server over HTTPS that plays workloads, and a home with a KUBECONFIG that leads
 /// to it.
 pub(crate) async fn configured() -> (TestEnv, TempDir) {
-    let env = TestEnv::https(player()).await.unwrap();
+    let env = TestEnv::https(simulator()).await.unwrap();
     let home = TempDir::new().unwrap();
     std::fs::write(home.path().join("config"), env.kubeconfig().unwrap()).unwrap();
     (env, home)

@@ -10,7 +10,7 @@ use steersman_testenv::{TestEnv, eventually};
 use website_operator::controller::DIRECTORY;
 use website_operator::website::Website;
 
-use crate::world::{PAGES, World, played, player};
+use crate::world::{PAGES, World, played, simulator};
 
 #[tokio::test(start_paused = true)]
 async fn a_site_and_its_children_converge_in_process() {
@@ -19,7 +19,11 @@ async fn a_site_and_its_children_converge_in_process() {
 
 #[tokio::test]
 async fn a_site_and_its_children_converge_over_https() {
-    let env = TestEnv::builder().server(player()).start().await.unwrap();
+    let env = TestEnv::builder()
+        .server(simulator())
+        .start()
+        .await
+        .unwrap();
     if env.server().is_none() && !env.has_controllers() {
         // That cluster has no controller that creates the Pods of Deployments.
         return;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use website_operator::website::Website;
 
 use crate::binary::{error_of, operator, text};
-use crate::world::player;
+use crate::world::simulator;
 
 /// The resources of the operator.
 const RESOURCES: [&str; 8] = [
@@ -38,7 +38,7 @@ async fn two_namespaces_on_the_embedded_server_become_ready() {
 
 #[tokio::test]
 async fn roles_in_two_namespaces_suffice_and_no_other_namespace_is_read() {
-    let env = TestEnv::https(player()).await.unwrap();
+    let env = TestEnv::https(simulator()).await.unwrap();
     let server = env.server().unwrap();
     let definition = serde_json::to_value(Website::crd()).unwrap();
     server.install_crd(definition).unwrap();

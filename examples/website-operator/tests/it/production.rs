@@ -9,7 +9,7 @@ use website_operator::website::Website;
 
 use crate::binary::{configured, free_address, operator, site};
 
-const PAGE: &str = include_str!("../../../../crates/steersman/guide/production.md");
+const PAGE: &str = include_str!("../../../../crates/framework/steersman/guide/production.md");
 
 /// Returns the documents of the page's YAML blocks, in their order.
 pub(crate) fn documents() -> impl Iterator<Item = Value> {

@@ -10,7 +10,7 @@ use steersman_harness::{OperatorTest, Prepared};
 use website_operator::controller;
 use website_operator::website::{Website, WebsiteSpec};
 
-use crate::world::player;
+use crate::world::simulator;
 
 /// Declares the operator with one site.
 fn operator() -> OperatorTest {
@@ -30,7 +30,7 @@ fn operator() -> OperatorTest {
         Ok(())
     };
     OperatorTest::declared(controller::declare)
-        .server(player())
+        .server(simulator())
         .crd_of::<Website>()
         .before_start(create)
 }

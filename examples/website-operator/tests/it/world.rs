@@ -20,16 +20,16 @@ use website_operator::{controller, setup};
 pub(crate) const PAGES: &str = "hello-pages";
 
 /// Returns a server that plays the controllers of Deployments and the kubelets.
-pub(crate) fn player() -> ApiServer {
+pub(crate) fn simulator() -> ApiServer {
     ApiServer::builder()
         .authorization(Authorization::Rbac)
         .play(Played::everything().speed(Speed::brisk()))
         .build()
 }
 
-/// Makes an environment with a [`player`] in this process.
+/// Makes an environment with a [`simulator`] in this process.
 pub(crate) fn played() -> TestEnv {
-    TestEnv::of(player())
+    TestEnv::of(simulator())
 }
 
 /// One operator with a namespace of its own.

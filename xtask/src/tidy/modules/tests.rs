@@ -6,7 +6,7 @@ use super::{Tree, check};
 fn messages(files: &[(&str, &str)]) -> Vec<String> {
     let files: Vec<(String, &str)> = files
         .iter()
-        .map(|(path, text)| (format!("crates/steersman-x/src/{path}"), *text))
+        .map(|(path, text)| (format!("crates/framework/steersman-x/src/{path}"), *text))
         .collect();
     let files: Vec<(&str, &str)> = files
         .iter()

@@ -1,0 +1,148 @@
+//! Words: the errors of a configuration; each names the source, the key and the allowed values.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Why an operator cannot be configured.
+///
+/// `Display` prints one level; [`source`](StdError::source) has the causes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("the configuration file {} cannot be read", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
+    /// The file is no YAML, or not of the shape of a configuration.
+    #[error("{}: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The position and the problem.
+        problem: String,
+    },
+    /// The file has a key that is no setting.
+    #[error(
+        "{place}: there is no setting {key:?}{}; the settings are {}",
+        similar.as_ref().map(|key| format!(" (did you mean {key:?}?)")).unwrap_or_default(),
+        known.join(", ")
+    )]
+    UnknownKey {
+        /// The position.
+        place: SettingSource,
+        /// The key.
+        key: String,
+        /// The known key that is most like it, if one is.
+        similar: Option<String>,
+        /// The known keys.
+        known: Vec<String>,
+    },
+    /// A setting has a value that is not allowed.
+    #[error("{place}: {key} is {value:?}: {problem}")]
+    Value {
+        /// The source of the value.
+        place: SettingSource,
+        /// The key of the setting.
+        key: String,
+        /// The value.
+        value: String,
+        /// The allowed values.
+        problem: String,
+    },
+    /// A setting needs another one, which is not set.
+    #[error("{key} needs {lacking}: {reason}")]
+    Lacks {
+        /// The setting.
+        key: &'static str,
+        /// The setting that is not set.
+        lacking: &'static str,
+        /// Why it is needed.
+        reason: &'static str,
+    },
+    /// An environment variable is not valid UTF-8.
+    #[error("the environment variable {variable} is not UTF-8: set it again")]
+    NotUtf8 {
+        /// The variable.
+        variable: String,
+    },
+    /// The process has a logger already.
+    #[error(
+        "logging cannot be set up, because the process has a tracing subscriber already: set up one"
+    )]
+    Logging(#[source] Box<dyn StdError + Send + Sync>),
+    /// No API server can be found, or its configuration cannot be used.
+    #[error("there is no connection to an API server")]
+    Connect(#[source] steersman_api::Error),
+}
+
+/// Why a program ended.
+///
+/// `Display` prints one level; [`source`](StdError::source) has the causes.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProgramError {
+    /// The command line is wrong, or asks for help or the version.
+    #[error(transparent)]
+    Usage(clap::Error),
+    /// The configuration cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// There is nothing to connect to.
+    #[error(
+        "no cluster is configured: set KUBECONFIG or --kubeconfig, or run `cargo steersman dev`, which starts an API server"
+    )]
+    NoCluster(#[source] ConfigError),
+    /// A definition has versions that differ, and the program was started without the webhook that converts its objects.
+    #[error(
+        "the program cannot start without its conversion webhook: serve the webhook with --webhook-bind-address=:9443, or \
+         install the newest version alone with --install-newest-version-only"
+    )]
+    Unconverted(#[source] steersman_crds::Error),
+    /// The program's own setup failed.
+    #[error("the controllers cannot be set up")]
+    Setup(#[source] Box<dyn StdError + Send + Sync>),
+    /// The manager cannot be made, or ended with an error.
+    #[error(transparent)]
+    Manager(steersman_manager::Error),
+}
+
+/// The source of a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SettingSource {
+    /// An environment variable.
+    Variable(String),
+    /// A line of the configuration file.
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// A default of this crate or of the program.
+    Default,
+}
+
+impl ConfigError {
+    /// Returns whether no kubeconfig and no service account were found, so that a program may start a server of
+    /// its own.
+    #[must_use]
+    pub fn is_no_config(&self) -> bool {
+        matches!(self, Self::Connect(error) if error.is_no_config())
+    }
+}
+
+impl fmt::Display for SettingSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(name) => write!(f, "the environment variable {name}"),
+            Self::Line { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Default => f.write_str("the default"),
+        }
+    }
+}

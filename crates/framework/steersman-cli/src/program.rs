@@ -1,0 +1,494 @@
+//! Handle: the whole `main` of an operator.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fmt;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+use steersman_api::{Connection, kube_client};
+use steersman_cache::InformerReport;
+use steersman_crds::{Definitions, Error as DefinitionError};
+use steersman_manager::{
+    Error as ManagerError, Manager, ManagerBuilder, Shutdown, shutdown_signal,
+};
+use steersman_object::ObjectKey;
+use steersman_serve::ListenAddress;
+use steersman_webhook::{BuiltInCertificates, WebhookServer};
+
+use crate::args::{NoSettings, OperatorArgs, words_about_log};
+use crate::config::{Config, OwnValues};
+use crate::description::{
+    ConvertedKind, DescribedController, DescribedKind, DescribedWebhook, Description, LimitedKind,
+};
+use crate::dev_session::stop_with_session;
+use crate::error::ProgramError;
+use crate::flags::LogFormat;
+use crate::json_log::log_last_error;
+use crate::settings::OperatorSettings;
+
+/// An operator as a program: it reads flags, variables and a configuration file, sets up the log, connects, declares a
+/// manager, and runs it until SIGTERM or ctrl-c.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// use steersman_cli::Program;
+/// # use k8s_openapi::api::core::v1::ConfigMap;
+/// # use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
+/// # struct Counter;
+/// # impl Reconciler for Counter {
+/// #     async fn reconcile(&self, _: &Context, _: Request) -> Result<Action, Error> { Ok(Action::done()) }
+/// # }
+///
+/// #[tokio::main]
+/// async fn main() -> ExitCode {
+///     Program::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+///         .setup(|manager, _| {
+///             let counter = Controller::builder::<ConfigMap>().build(Counter)?;
+///             Ok(manager.add_controller(counter)?)
+///         })
+///         .run()
+///         .await
+/// }
+/// ```
+///
+/// The flags are those of [`OperatorArgs`], and:
+///
+/// - `--install`: the leader installs the [`definitions`](Self::definitions). A definition with versions that differ needs
+///   the webhooks, which convert its objects: without them the program ends with [`ProgramError::Unconverted`].
+/// - `--install-newest-version-only`: the leader installs the newest version of each definition and no other, whether
+///   `--install` is set or not.
+/// - `--webhook-bind-address`: the address of the [`webhooks`](Self::webhooks); by default `0`, which is none. Without
+///   `--webhook-cert-path` their certificates are of a built-in authority, in the Secret `NAME-certificates` of the
+///   program's namespace, for the Service `NAME` there. The authority is injected into the webhook configurations with the
+///   name `NAME`, and into the definitions of the converted kinds. With `--webhook-cert-path` the certificate is that of
+///   other programs: with `--webhook-inject-ca-from` the definitions have the annotation with which cert-manager injects its
+///   authority.
+///
+/// `PROGRAM describe` prints a [`Description`] for `cargo steersman generate`. It needs no cluster.
+///
+/// `T` is the type of the program's own settings: see [`OperatorSettings`].
+#[must_use = "a program does nothing until it runs"]
+pub struct Program<T = NoSettings> {
+    name: &'static str,
+    version: &'static str,
+    about: &'static str,
+    own_args: Option<OwnArgs>,
+    definitions: Definitions,
+    webhooks: Option<AddWebhooks<T>>,
+    options: Option<SetOptions<T>>,
+    setup: Option<SetUp<T>>,
+}
+
+/// An error of a program's own code.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+type AddWebhooks<T> = Box<dyn FnOnce(WebhookServer, &Config<T>) -> WebhookServer + Send>;
+type SetOptions<T> = Box<dyn FnOnce(ManagerBuilder, &Config<T>) -> ManagerBuilder + Send>;
+type SetUp<T> = Box<dyn FnOnce(&Manager, &Config<T>) -> Result<(), BoxError> + Send>;
+
+/// How flags of the program's own are added to the command line, and read.
+struct OwnArgs {
+    augment: fn(Command) -> Command,
+    read: fn(&ArgMatches) -> Result<OwnValues, clap::Error>,
+}
+
+/// The address of the webhooks in a description. Nothing listens on it.
+const DESCRIBED_ADDRESS: &str = ":9443";
+
+/// The command line.
+#[derive(Parser)]
+struct ProgramArgs<T: OperatorSettings> {
+    /// Install or update the definitions of the program's kinds, as the leader
+    #[arg(long)]
+    install: bool,
+    /// Install or update only the newest version of each definition, which needs no conversion webhook
+    #[arg(long)]
+    install_newest_version_only: bool,
+    /// The address of the webhooks, such as :9443; 0 is no server
+    #[arg(long, value_name = "ADDRESS", default_value = "0")]
+    webhook_bind_address: String,
+    #[command(flatten)]
+    operator: OperatorArgs<T>,
+    #[command(subcommand)]
+    command: Option<HiddenCommand>,
+    /// The values of the program's own flags.
+    #[arg(skip)]
+    own: Option<OwnValues>,
+}
+
+#[derive(Subcommand)]
+enum HiddenCommand {
+    /// Print the kinds, controllers and webhooks of the program as JSON
+    #[command(hide = true)]
+    Describe,
+}
+
+impl Program {
+    /// Makes a program without settings of its own. `name` is its name in requests, in Leases and in the field manager of
+    /// its writes; `version` is the version in requests.
+    pub fn new(name: &'static str, version: &'static str) -> Self {
+        Self::with_settings(name, version)
+    }
+}
+
+impl<T: OperatorSettings> Program<T> {
+    /// Makes a program with settings of its own, which the configuration file holds below `operator`.
+    pub fn with_settings(name: &'static str, version: &'static str) -> Self {
+        Self {
+            name,
+            version,
+            about: "",
+            own_args: None,
+            definitions: Definitions::new(),
+            webhooks: None,
+            options: None,
+            setup: None,
+        }
+    }
+
+    /// Sets the sentence with which `--help` begins, such as `env!("CARGO_PKG_DESCRIPTION")`.
+    pub fn about(mut self, about: &'static str) -> Self {
+        self.about = about;
+        self
+    }
+
+    /// Adds flags of the program's own to the command line; [`Config::args`] returns their values.
+    ///
+    /// None of them may be required, because a description is made without a command line.
+    ///
+    /// ```
+    /// use clap::Args;
+    /// use steersman_cli::Program;
+    ///
+    /// #[derive(Args)]
+    /// struct GreeterArgs {
+    ///     /// The greeting of an object without one
+    ///     #[arg(long, default_value = "Hello")]
+    ///     default_greeting: String,
+    /// }
+    ///
+    /// let program = Program::new("greeter", "1.0.0").args::<GreeterArgs>().setup(|_, config| {
+    ///     let args: Option<&GreeterArgs> = config.args();
+    ///     assert_eq!(args.unwrap().default_greeting, "Hello");
+    ///     Ok(())
+    /// });
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// # let _entered = runtime.enter();
+    /// # program.describe().unwrap();
+    /// ```
+    pub fn args<A: Args + Send + Sync + 'static>(mut self) -> Self {
+        self.own_args = Some(OwnArgs {
+            augment: A::augment_args,
+            read: |matches| Ok(Arc::new(A::from_arg_matches(matches)?)),
+        });
+        self
+    }
+
+    /// Sets the definitions of the program's kinds, which the flag `--install` installs.
+    pub fn definitions(mut self, definitions: Definitions) -> Self {
+        self.definitions = definitions;
+        self
+    }
+
+    /// Adds webhooks to their server, which runs with `--webhook-bind-address`.
+    pub fn webhooks(
+        mut self,
+        add: impl FnOnce(WebhookServer, &Config<T>) -> WebhookServer + Send + 'static,
+    ) -> Self {
+        self.webhooks = Some(Box::new(add));
+        self
+    }
+
+    /// Changes the options of the manager, after those of the configuration.
+    pub fn options(
+        mut self,
+        set: impl FnOnce(ManagerBuilder, &Config<T>) -> ManagerBuilder + Send + 'static,
+    ) -> Self {
+        self.options = Some(Box::new(set));
+        self
+    }
+
+    /// Sets what is declared before the manager starts: controllers, field indexes, checks. It must send no request,
+    /// because a description has no API server.
+    pub fn setup(
+        mut self,
+        setup: impl FnOnce(&Manager, &Config<T>) -> Result<(), BoxError> + Send + 'static,
+    ) -> Self {
+        self.setup = Some(Box::new(setup));
+        self
+    }
+
+    /// Runs the program with the command line of the process, until SIGTERM or ctrl-c. An error is written as
+    /// [`OperatorArgs::exit_code`] does.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends the program without an orderly stop, as in [`Manager::start`].
+    pub async fn run(self) -> ExitCode {
+        match self.parse(std::env::args_os()) {
+            Ok(args) => {
+                if args.command.is_none() {
+                    stop_with_session();
+                }
+                let operator = args.operator.clone();
+                operator.exit_code(self.run_parsed(args, shutdown_signal()).await)
+            }
+            Err(error) => {
+                self.say_usage_error(&error);
+                ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+            }
+        }
+    }
+
+    /// Runs the program with these words, the first of which is its name, until `shutdown`. A process that has a log
+    /// already keeps it, so that a test can run a program several times.
+    ///
+    /// # Errors
+    ///
+    /// [`ProgramError`], with its causes as sources.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_with(
+        self,
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+        shutdown: Shutdown,
+    ) -> Result<(), ProgramError> {
+        let args = self.parse(words).map_err(ProgramError::Usage)?;
+        self.run_parsed(args, shutdown).await
+    }
+
+    async fn run_parsed(
+        self,
+        args: ProgramArgs<T>,
+        shutdown: Shutdown,
+    ) -> Result<(), ProgramError> {
+        if args.command.is_some() {
+            let description = self.description(args)?;
+            // Who closed the pipe reads no description.
+            let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(description));
+            return Ok(());
+        }
+        args.operator.init_or_keep_logging()?;
+        let config = args.operator.config()?.version(self.version);
+        let config = config.with_args(args.own.clone());
+        let connection = config.connect().await.map_err(|error| match error {
+            error if error.is_no_config() => ProgramError::NoCluster(error),
+            error => error.into(),
+        })?;
+        let (manager, _) = self.declare(&args, &config, connection)?;
+        manager.start(shutdown).await.map_err(ProgramError::Manager)
+    }
+
+    /// Describes the program, as `PROGRAM describe` prints it. It needs no cluster and no runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`ProgramError`], with its causes as sources.
+    pub fn describe(self) -> Result<Description, ProgramError> {
+        let args = self.parse([self.name]).map_err(ProgramError::Usage)?;
+        self.description(args)
+    }
+
+    /// Prints an error about the words of the command line, or the help. LOG-2: an error is a line of the log if lines
+    /// are JSON.
+    fn say_usage_error(&self, error: &clap::Error) {
+        // Those alone that lead to the form of the log: an unknown word would end the reading.
+        let words = words_about_log(std::env::args_os());
+        let matches = self.command().ignore_errors(true);
+        let matches = matches.try_get_matches_from(words).ok();
+        let args = matches.and_then(|matches| ProgramArgs::<T>::from_arg_matches(&matches).ok());
+        let format = args.map_or_else(LogFormat::default, |args| args.operator.log_format());
+        if error.use_stderr() && format == LogFormat::Json {
+            let text = error.to_string();
+            log_last_error(text.trim_start_matches("error: ").trim_end());
+        } else {
+            // A closed pipe is no reason for another error.
+            let _ = error.print();
+        }
+    }
+
+    fn parse(
+        &self,
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<ProgramArgs<T>, clap::Error> {
+        let matches = self.command().try_get_matches_from(words)?;
+        let mut args = ProgramArgs::from_arg_matches(&matches)?;
+        if let Some(own) = &self.own_args {
+            args.own = Some((own.read)(&matches)?);
+        }
+        Ok(args)
+    }
+
+    /// Returns the command line of the program.
+    fn command(&self) -> Command {
+        let mut command = ProgramArgs::<T>::command()
+            .name(self.name)
+            .version(self.version);
+        if let Some(own) = &self.own_args {
+            command = (own.augment)(command.next_help_heading("Program"));
+        }
+        // After those, because the documentation of their type would take this place.
+        command.about(self.about).long_about(None)
+    }
+
+    fn description(self, args: ProgramArgs<T>) -> Result<Description, ProgramError> {
+        // The definitions are a part of the description, with the webhook that converts their objects.
+        let args = ProgramArgs {
+            install: true,
+            install_newest_version_only: false,
+            webhook_bind_address: DESCRIBED_ADDRESS.to_owned(),
+            ..args
+        };
+        let config = args.operator.config()?.with_args(args.own.clone());
+        let mut description = Description {
+            name: self.name.to_owned(),
+            version: self.version.to_owned(),
+            framework: env!("CARGO_PKG_VERSION").to_owned(),
+            ..Description::default()
+        };
+        // Nothing is sent to it.
+        let nowhere = http::Uri::from_static("https://127.0.0.1:1");
+        let connection = Connection::from_config(kube_client::Config::new(nowhere));
+        let (manager, webhooks) = self.declare(&args, &config, connection)?;
+        let definitions = manager.definitions().list().iter();
+        description.definitions = definitions
+            .map(|definition| definition.content().clone())
+            .collect();
+        let informers = manager.cache().informer_reports();
+        description.kinds = informers
+            .iter()
+            .map(|informer| DescribedKind::from(&informer.kind))
+            .collect();
+        description.kinds.sort();
+        description.kinds.dedup();
+        description.limited_kinds = limited_kinds(&informers);
+        let controllers = manager.controller_declarations();
+        description.controllers = controllers.iter().map(DescribedController::from).collect();
+        description.describe_webhooks(&webhooks);
+        Ok(description)
+    }
+
+    /// Declares the manager, and returns it with its webhooks.
+    fn declare(
+        self,
+        args: &ProgramArgs<T>,
+        config: &Config<T>,
+        connection: Connection,
+    ) -> Result<(Manager, WebhookServer), ProgramError> {
+        let namespace = connection.namespace();
+        let namespace = namespace.unwrap_or_else(|| connection.default_namespace());
+        let service = ObjectKey::namespaced(namespace, self.name);
+        let mut webhooks = config.webhook_server(&*args.webhook_bind_address);
+        if let Some(add) = self.webhooks {
+            webhooks = add(webhooks, config);
+        }
+        let mut builder = config.manager_over(connection, self.name);
+        if args.install_newest_version_only {
+            builder = builder.definitions(self.definitions.newest_version_only());
+        } else if args.install {
+            builder = builder.definitions(self.definitions);
+        }
+        let is_off = ListenAddress::from(&*args.webhook_bind_address).is_off();
+        if !is_off && !webhooks.paths().is_empty() {
+            let served = webhooks.clone();
+            builder = builder.webhooks(match config.has_webhook_certificate() {
+                true => served.service(service),
+                false => with_built_in_certificates(served, &service),
+            });
+        }
+        if let Some(set) = self.options {
+            builder = set(builder, config);
+        }
+        let has_conversions = is_off && !webhooks.converted_kinds().is_empty();
+        let manager = builder.build().map_err(|error| match error {
+            ManagerError::Definition(error @ DefinitionError::Unconverted { .. })
+                if has_conversions =>
+            {
+                ProgramError::Unconverted(error)
+            }
+            error => ProgramError::Manager(error),
+        })?;
+        if let Some(setup) = self.setup {
+            setup(&manager, config).map_err(ProgramError::Setup)?;
+        }
+        Ok((manager, webhooks))
+    }
+}
+
+/// Uses the built-in authority for the webhooks behind a Service, and injects it where an API server looks for it.
+fn with_built_in_certificates(webhooks: WebhookServer, service: &ObjectKey) -> WebhookServer {
+    let name = service.name();
+    let namespace = service.namespace().unwrap_or_default();
+    let secret = ObjectKey::namespaced(namespace, format!("{name}-certificates"));
+    let mut certificates = BuiltInCertificates::new(secret, service.clone());
+    let does = |mutates| {
+        webhooks
+            .admissions()
+            .iter()
+            .any(|one| one.mutates == mutates)
+    };
+    if does(true) {
+        certificates = certificates.inject_into_mutating(name);
+    }
+    if does(false) {
+        certificates = certificates.inject_into_validating(name);
+    }
+    webhooks.certificates(certificates)
+}
+
+/// Returns the kinds of which every informer has a namespace.
+fn limited_kinds(informers: &[InformerReport]) -> Vec<LimitedKind> {
+    let mut scopes: BTreeMap<(&str, &str), BTreeSet<Option<&str>>> = BTreeMap::new();
+    for informer in informers {
+        let kind = &informer.kind;
+        let scope = scopes
+            .entry((kind.gvk().group(), kind.plural()))
+            .or_default();
+        scope.insert(informer.namespace.as_deref());
+    }
+    let limited = scopes.into_iter().filter_map(|((group, plural), scope)| {
+        let namespaces: Option<Vec<&str>> = scope.into_iter().collect();
+        Some(LimitedKind {
+            group: group.to_owned(),
+            plural: plural.to_owned(),
+            namespaces: namespaces?.into_iter().map(str::to_owned).collect(),
+        })
+    });
+    limited.collect()
+}
+
+impl Description {
+    fn describe_webhooks(&mut self, webhooks: &WebhookServer) {
+        let admissions = webhooks.admissions().iter();
+        self.webhooks = admissions
+            .map(|admission| DescribedWebhook {
+                path: admission.path.clone(),
+                mutates: admission.mutates,
+                object: DescribedKind::from(&admission.kind),
+            })
+            .collect();
+        let converted = webhooks.converted_kinds().into_iter();
+        self.converted = converted
+            .map(|kind| ConvertedKind {
+                group: kind.group().to_owned(),
+                version: kind.version().to_owned(),
+                kind: kind.kind().to_owned(),
+            })
+            .collect();
+    }
+}
+
+impl<T> fmt::Debug for Program<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program")
+            .field("name", &self.name)
+            .field("version", &self.version)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,220 @@
+//! Handle: waits and watches, for code outside reconcilers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use serde_json::{Value, json};
+use steersman_crds::{Definition, DefinitionDifference, Error as DefinitionError};
+use steersman_object::{Gvk, Object, ObjectKey, Selection};
+use tokio::time::{Instant, sleep};
+
+use super::Client;
+use crate::condition::Condition;
+use crate::conditions::{is_crd_established, is_deleted};
+use crate::error::Error;
+use crate::kinds::KindSource;
+use crate::wait;
+use crate::watch::{ObjectWatch, PrivateCache};
+
+/// The pause between two looks at the kinds that the server serves.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+
+/// Waits and watches for programs, tests and hooks. A reconciler does not wait: it watches kinds, and is run again when
+/// an object changes.
+///
+/// They ask the server by requests of their own, a list and a watch of exactly the selected objects, whether the kind is
+/// cached or not. They need neither a running cache nor its selectors and transforms, and leave nothing behind.
+impl<S: Clone> Client<S> {
+    /// Waits until the object meets a condition, and returns the object in that state; `None` if the condition was met
+    /// by its absence.
+    ///
+    /// The object need not exist yet. The condition is judged on the newest state at first, and whenever the object
+    /// changes (`CLIENT-9`); there is no polling. A broken connection, a 410 and a server that is away prolong the wait
+    /// only. A state that lasts shorter than a reconnect may be missed. Zero and `Duration::MAX` mean no limit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ConditionNotMet`] after the timeout, with the condition and the state that was seen last, and the
+    /// problem of the watch if it has one; at once if the server forbids the watch
+    /// ([`is_unavailable`](Error::is_unavailable), with the missing rule), or if the object does not decode ([`is_malformed`](Error::is_malformed)).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: dropping the future ends the watch and changes nothing.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use steersman_object::ObjectKey;
+    /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
+    /// use steersman_client::{Condition as _, conditions};
+    ///
+    /// let key = ObjectKey::namespaced("default", "shell");
+    /// let has_address = |pod: Option<&Pod>| {
+    ///     let status = pod.and_then(|pod| pod.status.as_ref());
+    ///     status.is_some_and(|status| status.pod_ip.is_some())
+    /// };
+    /// let ready = conditions::is_pod_running().and(has_address.named("has an address"));
+    /// let pod = client.await_condition::<Pod>(&key, ready, Duration::from_secs(60)).await?;
+    /// # let _ = pod; Ok(()) }
+    /// ```
+    pub async fn await_condition<K: Object>(
+        &self,
+        key: &ObjectKey,
+        condition: impl Condition<K>,
+        timeout: Duration,
+    ) -> Result<Option<Arc<K>>, Error>
+    where
+        S: KindSource<K>,
+    {
+        let kind = self.kinds.kind_of();
+        wait::await_condition(&self.shared, &kind, key, &condition, timeout).await
+    }
+
+    /// Waits until the object does not exist any more: until there is no object of its name, or another with a uid of
+    /// its own. It deletes nothing: call [`delete`](Self::delete) before.
+    ///
+    /// An object without a uid, which was not read from the server, stands for every object of its name.
+    ///
+    /// # Errors
+    ///
+    /// As [`await_condition`](Self::await_condition). If the object is being deleted, finalizers keep it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe, as [`await_condition`](Self::await_condition).
+    pub async fn wait_deleted<K: Object>(&self, object: &K, timeout: Duration) -> Result<(), Error>
+    where
+        S: KindSource<K>,
+    {
+        let condition = is_deleted::<K>(object.uid_str());
+        self.await_condition(&object.key(), condition, timeout)
+            .await?;
+        Ok(())
+    }
+
+    /// Watches the selected objects: a stream of the present objects, then of their changes, that restarts its watch by
+    /// itself. See [`ObjectWatch`].
+    ///
+    /// The server filters by namespace, labels and fields. The limit of a selection has no effect. No request is sent
+    /// before the stream is polled.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IndexNeedsCache`] if the selection names an index; [`Error::OtherNamespace`];
+    /// [`Error::Cache`] if a selector is not valid.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # use steersman_object::Selection;
+    /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
+    /// use steersman_cache::Delivery;
+    ///
+    /// let mut pods = client.watch::<Pod>(&Selection::new().namespace("default"))?;
+    /// while let Some(delivery) = pods.next().await {
+    ///     if let Delivery::Event(event) = delivery? {
+    ///         println!("{} {}", event.key(), event.current().is_some());
+    ///     }
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub fn watch<K: Object>(&self, selection: &Selection) -> Result<ObjectWatch<K>, Error>
+    where
+        S: KindSource<K>,
+    {
+        let kind = self.kinds.kind_of();
+        let selection = self.shared.live_selection(&kind, selection)?;
+        let connection = self.shared.connection();
+        ObjectWatch::new(PrivateCache::new(connection, &kind, &selection)?)
+    }
+}
+
+impl Client {
+    /// Installs the definition of a kind: applies it, and waits until the server serves the kind in each version that
+    /// the definition serves. An older definition is updated.
+    ///
+    /// It is for tests and demonstrations, and migrates nothing: an operator declares `steersman_crds::Definitions`.
+    /// A definition of a later release stays. A controller waits for a missing kind by itself. Zero and `Duration::MAX`
+    /// mean no limit.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Definition`] if objects would lose fields: its versions differ and no webhook converts them, or it accepts
+    /// less than the definition on the server. Those of [`apply`](Self::apply) and of
+    /// [`await_condition`](Self::await_condition), and a kind that is not served
+    /// ([`is_kind_not_served`](Error::is_kind_not_served)) after the timeout.
+    ///
+    /// # Cancel safety
+    ///
+    /// The definition may be applied although the future was dropped. The method may be called again.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+    /// # async fn f(client: steersman_client::Client, crd: CustomResourceDefinition) -> Result<(), steersman_client::Error> {
+    /// // `crd` is `Website::crd()` of a type with `#[derive(CustomResource)]`.
+    /// client.install(&crd, Duration::from_secs(30)).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn install(
+        &self,
+        definition: &CustomResourceDefinition,
+        timeout: Duration,
+    ) -> Result<(), Error> {
+        let start = Instant::now();
+        let key = definition.key();
+        // Boxed, because these futures are large.
+        if Box::pin(self.has_to_be_installed(definition)).await? {
+            Box::pin(self.apply(definition)).await?;
+        }
+        let established = self.await_condition(&key, is_crd_established(), timeout);
+        Box::pin(established).await?;
+        let spec = &definition.spec;
+        // The kind may have been served before with other versions.
+        self.mapper().forget(&spec.group);
+        for version in spec.versions.iter().filter(|version| version.served) {
+            let gvk = Gvk::new(&*spec.group, &*version.name, &*spec.names.kind);
+            while let Err(error) = Box::pin(self.mapper().kind(&gvk)).await {
+                let is_late = !timeout.is_zero() && start.elapsed() >= timeout;
+                if is_late || !error.is_kind_not_served() {
+                    return Err(error.into());
+                }
+                sleep(BETWEEN_LOOKS).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns whether a definition has to be written, or an error if objects would lose fields.
+    async fn has_to_be_installed(
+        &self,
+        definition: &CustomResourceDefinition,
+    ) -> Result<bool, Error> {
+        let wanted = Definition::new(definition);
+        // DEF-7: without a request.
+        wanted.check()?;
+        let present = self.live().get_opt(&definition.key()).await?;
+        // The type has maps with text keys only, so it can always be written as JSON.
+        let present: Option<Value> = present.map(|found: CustomResourceDefinition| json!(found));
+        match DefinitionDifference::between(present.as_ref(), wanted.content()) {
+            DefinitionDifference::Equal | DefinitionDifference::Later(_) => Ok(false),
+            // DEF-1
+            DefinitionDifference::ToMigrate(problems) | DefinitionDifference::Refused(problems) => {
+                let definition = wanted.name().to_owned();
+                Err(DefinitionError::Narrowed {
+                    definition,
+                    problems,
+                }
+                .into())
+            }
+            _ => Ok(true),
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! Words: the errors of the client: from the cache, from the server, and of the request itself.
+
+use std::time::Duration;
+
+use steersman_object::owner::OwnerError;
+use steersman_object::{Kind, ObjectKey};
+use thiserror::Error as ThisError;
+
+use crate::condition::LastSeen;
+use crate::write::outcome::is_unknown;
+
+/// An error of a [`Client`](crate::Client).
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// The cache did not answer.
+    #[error(transparent)]
+    Cache(#[from] steersman_cache::Error),
+    /// The API server refused the request, or could not be reached.
+    #[error(transparent)]
+    Api(#[from] steersman_api::Error),
+    /// An object of this name exists on the server, but a selector hides it from the cache.
+    #[error(
+        "{kind} {key} exists but the cache cannot see it: this kind is cached by {scoped_by} only"
+    )]
+    Hidden {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+        /// The selectors under which the kind is cached.
+        scoped_by: String,
+        /// The error of the server.
+        #[source]
+        source: Box<steersman_api::Error>,
+    },
+    /// The object changed before each attempt to send a difference.
+    #[error("{kind} {key} changed under each of {attempts} attempts to change it: try again later")]
+    KeptChanging {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+        /// The number of attempts.
+        attempts: u32,
+        /// The error of the last attempt.
+        #[source]
+        source: Box<steersman_api::Error>,
+    },
+    /// The object was deleted, and another object has its name now.
+    #[error("{kind} {key} was deleted and created again: it has another uid now")]
+    Replaced {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+    },
+    /// The object is not the one that its caller found: the server has another object of the name, or none, or has one
+    /// where the caller found none.
+    #[error(
+        "{kind} {key} is not as it was found: it was created, replaced or deleted a moment ago; read it live and try again"
+    )]
+    NotAsFound {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+        /// The error of the server.
+        #[source]
+        source: Box<steersman_api::Error>,
+    },
+    /// An update of an object without a resource version, which would replace the work of others unseen.
+    #[error(
+        "{kind} {key} cannot be replaced by an object without a resource version: what others wrote would be \
+         lost; read it first, or send the change with `Client::ensure` or `Client::patch`"
+    )]
+    VersionMissing {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+    },
+    /// The client is limited to one namespace, and the object is in another.
+    #[error("{kind} {key} is outside namespace {namespace}, the one this client works in")]
+    OtherNamespace {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object; for a list, its namespace and `*`.
+        key: ObjectKey,
+        /// The namespace of the client.
+        namespace: String,
+    },
+    /// Other managers own fields of an apply.
+    #[error(
+        "{kind} {key} cannot be applied by {manager:?} without taking fields over: {}; leave them out, or force it", listed(.conflicts)
+    )]
+    ApplyConflict {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+        /// The field manager of the apply.
+        manager: String,
+        /// The fields, with their owners.
+        conflicts: Vec<FieldConflict>,
+        /// The error of the server.
+        #[source]
+        source: Box<steersman_api::Error>,
+    },
+    /// A document that cannot be applied.
+    #[error("{kind} {key} cannot be applied: {problem}")]
+    NotApplicable {
+        /// The kind to apply.
+        kind: Kind,
+        /// The key, as far as it could be read.
+        key: ObjectKey,
+        /// The problem with the document.
+        problem: String,
+    },
+    /// An update of an object of a kind that the cache holds only through a transform.
+    #[error(
+        "{kind} {key} is cached through the transform {transform:?}, and to replace the object by what that left \
+         of it would remove the rest; send the change with `Client::modify`, `patch` or `apply`"
+    )]
+    Transformed {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+        /// The name of the transform.
+        transform: String,
+    },
+    /// A write of a status that the kind, or the Rust type, does not have.
+    #[error("the status of {kind} {key} cannot be written: {}", why_not(.source.is_some()))]
+    NoStatus {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+        /// The error of the server; `None` if the request was not sent because the type has no status.
+        #[source]
+        source: Option<Box<steersman_api::Error>>,
+    },
+    /// The fields of a manager cannot be found, because the object lacks its `managedFields`.
+    #[error(
+        "{kind} {key} has no managedFields, so the fields of one manager cannot be found: read it live; a cache removes managedFields"
+    )]
+    NoManagedFields {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+    },
+    /// A closure changed the name or the namespace of an object.
+    #[error("a change to {kind} {key} may not rename it (to {to}): name and namespace are fixed")]
+    Renamed {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key before the change.
+        key: ObjectKey,
+        /// The key after the change.
+        to: ObjectKey,
+    },
+    /// An object did not meet a condition in time.
+    #[error(
+        "{kind} {key} did not meet the condition `{condition}` within {timeout:?}: {last_seen}"
+    )]
+    ConditionNotMet {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+        /// The name of the condition.
+        condition: String,
+        /// The time limit.
+        timeout: Duration,
+        /// The state of the object that was seen last.
+        last_seen: Box<LastSeen>,
+        /// The problem of the watch, if the kind could not be listed at the end of the wait.
+        #[source]
+        source: Option<Box<steersman_cache::Error>>,
+    },
+    /// The object does not encode as JSON, or the changed JSON does not decode.
+    #[error("{kind} {key} could not be written as JSON")]
+    Encode {
+        /// The kind of the object.
+        kind: Kind,
+        /// The key of the object.
+        key: ObjectKey,
+        /// The error of the serializer.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// A live read selects by a field index, which only the cache has.
+    #[error("{kind} is read live here, and the field index {index:?} exists in the cache only")]
+    IndexNeedsCache {
+        /// The kind of the list.
+        kind: Kind,
+        /// The name of the index.
+        index: String,
+    },
+    /// The cache did not see the writes of the same request in time. Try again: the writes arrive later.
+    #[error(
+        "the cache of {kind} has not seen the writes of this key to {} within {waited:?}: try again later", names(.unseen)
+    )]
+    OwnWritesUnseen {
+        /// The kind of the read.
+        kind: Kind,
+        /// The time that the read waited.
+        waited: Duration,
+        /// The keys of the writes that the cache did not see.
+        unseen: Vec<ObjectKey>,
+    },
+    /// An owner reference could not be set.
+    #[error(transparent)]
+    Owner(#[from] OwnerError),
+    /// A definition was not installed, because objects would lose fields.
+    #[error(transparent)]
+    Definition(#[from] steersman_crds::Error),
+}
+
+/// A field of an apply that another manager owns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FieldConflict {
+    /// The manager that owns the field.
+    pub manager: String,
+    /// The subresource through which the field was set, if any.
+    pub subresource: Option<String>,
+    /// The path of the field, such as `.spec.replicas`.
+    pub field: String,
+}
+
+impl Error {
+    /// Returns whether the object is absent: on the server, in the cache, or because another object has its name.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        match self {
+            Self::Cache(error) => error.is_not_found(),
+            Self::Api(error) => error.is_not_found(),
+            Self::Replaced { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Returns whether an object of that name exists already.
+    #[must_use]
+    pub fn is_already_exists(&self) -> bool {
+        match self {
+            Self::Api(error) => error.is_already_exists(),
+            Self::Hidden { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Returns whether the object changed since it was read.
+    #[must_use]
+    pub fn is_conflict(&self) -> bool {
+        match self {
+            Self::Api(error) => error.is_conflict(),
+            Self::KeptChanging { .. } | Self::ApplyConflict { .. } | Self::NotAsFound { .. } => {
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether an object exists but does not decode. Such an object is not absent.
+    #[must_use]
+    pub fn is_malformed(&self) -> bool {
+        match self {
+            Self::Cache(error) => error.is_malformed(),
+            Self::Api(error) => error.is_decode(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the server does not allow the request (403).
+    #[must_use]
+    pub fn is_forbidden(&self) -> bool {
+        self.says(steersman_api::Error::is_forbidden)
+    }
+
+    /// Returns whether the server does not accept the credentials (401).
+    #[must_use]
+    pub fn is_unauthorized(&self) -> bool {
+        self.says(steersman_api::Error::is_unauthorized)
+    }
+
+    /// Returns whether the object, or the change to it, is invalid (422). The same request fails again.
+    #[must_use]
+    pub fn is_invalid(&self) -> bool {
+        // A server may refuse the uid of an object that was found as an invalid change.
+        let is_of_another = matches!(self, Self::NotAsFound { .. });
+        !is_of_another && self.says(steersman_api::Error::is_invalid)
+    }
+
+    /// Returns whether the server throttles its clients, or a disruption budget forbids an eviction at present (429).
+    #[must_use]
+    pub fn is_throttled(&self) -> bool {
+        self.says(steersman_api::Error::is_throttled)
+    }
+
+    /// Returns the time to wait before another attempt, if the server named one.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.api()?.retry_after()
+    }
+
+    /// Returns whether the requested version or page is no longer available (410).
+    #[must_use]
+    pub fn is_expired(&self) -> bool {
+        self.says(steersman_api::Error::is_expired)
+    }
+
+    /// Returns whether the server took too long (`Timeout`, `ServerTimeout`). It may have executed the request.
+    #[must_use]
+    pub fn is_timeout(&self) -> bool {
+        self.says(|error| error.is_timeout() || error.is_server_timeout())
+    }
+
+    /// Returns whether the server failed internally (500).
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        self.says(steersman_api::Error::is_internal)
+    }
+
+    /// Returns whether the server does not serve this kind, or this subresource of the kind.
+    #[must_use]
+    pub fn is_kind_not_served(&self) -> bool {
+        self.says(steersman_api::Error::is_kind_not_served)
+    }
+
+    /// Returns whether the server serves the kind, but not with this verb.
+    #[must_use]
+    pub fn is_method_not_supported(&self) -> bool {
+        self.says(steersman_api::Error::is_method_not_supported)
+    }
+
+    /// Returns whether the namespace is being deleted, so that nothing can be created in it.
+    #[must_use]
+    pub fn is_namespace_terminating(&self) -> bool {
+        self.says(steersman_api::Error::is_namespace_terminating)
+    }
+
+    /// Returns whether the kind cannot be read from the cache because it has not synced; the text says why.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        self.cache()
+            .is_some_and(steersman_cache::Error::is_unavailable)
+    }
+
+    /// Returns whether the namespace is outside the scope of the cache, or is not the one that the client is limited
+    /// to.
+    #[must_use]
+    pub fn is_outside_scope(&self) -> bool {
+        match self {
+            Self::Cache(error) => error.is_outside_scope(),
+            Self::OtherNamespace { .. } => true,
+            _ => false,
+        }
+    }
+
+    fn says(&self, is: impl Fn(&steersman_api::Error) -> bool) -> bool {
+        self.api().is_some_and(is)
+    }
+
+    /// Returns the error of the cache; `None` for other errors.
+    #[must_use]
+    pub fn cache(&self) -> Option<&steersman_cache::Error> {
+        match self {
+            Self::Cache(error) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// Returns the error of the server or the transport; `None` for other errors.
+    #[must_use]
+    pub fn api(&self) -> Option<&steersman_api::Error> {
+        match self {
+            Self::Api(error) => Some(error),
+            Self::Hidden { source, .. }
+            | Self::KeptChanging { source, .. }
+            | Self::NotAsFound { source, .. }
+            | Self::ApplyConflict { source, .. } => Some(&**source),
+            Self::NoStatus { source, .. } => source.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Returns the selectors of the cache that may hide the object, if there are any.
+    #[must_use]
+    pub fn scoped_by(&self) -> Option<&str> {
+        match self {
+            Self::Cache(error) => error.scoped_by(),
+            Self::Hidden { scoped_by, .. } => Some(scoped_by),
+            _ => None,
+        }
+    }
+
+    /// Returns the fields of a refused apply that other managers own; empty for any other error.
+    #[must_use]
+    pub fn conflicts(&self) -> &[FieldConflict] {
+        match self {
+            Self::ApplyConflict { conflicts, .. } => conflicts,
+            _ => &[],
+        }
+    }
+
+    /// Returns whether the server may have executed the failed write: the connection broke, the answer could not be
+    /// read, or the server does not know either.
+    #[must_use]
+    pub fn is_outcome_unknown(&self) -> bool {
+        self.api().is_some_and(is_unknown)
+    }
+}
+
+/// Returns why a status cannot be written, and what to do about it.
+fn why_not(was_asked: bool) -> &'static str {
+    if was_asked {
+        "the server serves no status of this kind; enable `subresources.status` in its definition, or write the \
+         object itself where the kind has no status"
+    } else {
+        "its Rust type has no field `status`; write the object itself with `modify`, or use a type that holds the \
+         status"
+    }
+}
+
+/// Returns the result of a read, with `None` for an absent object.
+pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
+        Ok(object) => Ok(Some(object)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the first few keys as text.
+fn names(keys: &[ObjectKey]) -> String {
+    const SHOWN: usize = 5;
+    let shown: Vec<String> = keys.iter().take(SHOWN).map(ToString::to_string).collect();
+    let mut text = shown.join(", ");
+    if let Some(more) = keys.len().checked_sub(SHOWN).filter(|n| *n > 0) {
+        text.push_str(&format!(", and {more} more"));
+    }
+    text
+}
+
+/// Returns the first few conflicts as text: `"helm" owns .spec.replicas, …`.
+fn listed(conflicts: &[FieldConflict]) -> String {
+    const SHOWN: usize = 5;
+    let shown = conflicts.iter().take(SHOWN).map(|conflict| {
+        let FieldConflict { manager, field, .. } = conflict;
+        format!("{manager:?} owns {field}")
+    });
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if let Some(more) = conflicts.len().checked_sub(SHOWN).filter(|n| *n > 0) {
+        text.push_str(&format!(", and {more} more"));
+    }
+    text
+}

@@ -1,0 +1,289 @@
+//! Words: a definition that an operator installs, with what is allowed about it.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube_core::Version;
+use serde_json::{Value, json};
+use steersman_object::{Gvk, Kind, ObjectKey, Scope};
+
+use crate::error::Error;
+use crate::number_formats;
+use crate::version_difference::{check_versions, is_converted};
+
+/// A `CustomResourceDefinition` that an operator installs.
+///
+/// Made of the definition itself, such as `Website::crd()` of a type with `#[derive(CustomResource)]`; kube-core's
+/// `merge_crds` makes one definition of several versions.
+///
+/// ```
+/// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+/// # use steersman_object::ObjectKey;
+/// # use steersman_crds::Definition;
+/// # fn f(crd: CustomResourceDefinition) {
+/// let definition = Definition::new(&crd)
+///     .converted_by(&ObjectKey::namespaced("websites-system", "website-operator"))
+///     .accept_narrowing("v1.spec.size");
+/// # let _ = definition;
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Definition {
+    pub(crate) content: Value,
+    pub(crate) accepted: Vec<String>,
+    pub(crate) is_migrated: bool,
+}
+
+/// The annotation that names the `Certificate` with the authority that cert-manager injects.
+pub const INJECT_CA_FROM: &str = "cert-manager.io/inject-ca-from";
+
+/// The end of the field manager's name in the writes of definitions, after the name of the program.
+pub(crate) const MANAGER_SUFFIX: &str = "/definitions";
+
+/// The path of the conversion webhook, as kubebuilder has it.
+const CONVERT: &str = "/convert";
+
+impl Definition {
+    /// Makes the default: the definition is installed as it is, and stored objects are migrated.
+    ///
+    /// Only formats of unsigned numbers, which schemars writes and API servers warn about, are replaced: `uint8` and `uint16`
+    /// by `int32`, `uint32` and `uint64` by `int64`. The minimum stays.
+    pub fn new(definition: &CustomResourceDefinition) -> Self {
+        let mut content = to_json(definition);
+        // The server owns the status, and a version would make the write conditional.
+        if let Some(content) = content.as_object_mut() {
+            content.remove("status");
+        }
+        if let Some(metadata) = content["metadata"].as_object_mut() {
+            metadata.retain(|name, _| ["name", "labels", "annotations"].contains(&name.as_str()));
+        }
+        number_formats::correct(&mut content);
+        Self {
+            content,
+            accepted: Vec::new(),
+            is_migrated: true,
+        }
+    }
+
+    /// Lets the conversion webhook behind this Service convert objects between the versions, at the path `/convert`.
+    ///
+    /// A manager with webhooks and a built-in authority sets this itself for the kinds that its webhooks convert.
+    pub fn converted_by(self, service: &ObjectKey) -> Self {
+        let service = json!({
+            "namespace": service.namespace().unwrap_or_default(),
+            "name": service.name(),
+            "path": CONVERT,
+            // The server adds the port, so leaving it out would look like a difference.
+            "port": 443,
+        });
+        self.converted_at(&json!({"service": service}))
+    }
+
+    /// Lets cert-manager inject the authority of a `Certificate` as the `caBundle` of the conversion webhook, with its
+    /// annotation `cert-manager.io/inject-ca-from`.
+    pub fn inject_ca_from(mut self, certificate: &ObjectKey) -> Self {
+        let namespace = certificate.namespace().unwrap_or_default();
+        let value = format!("{namespace}/{}", certificate.name());
+        self.content["metadata"]["annotations"][INJECT_CA_FROM] = json!(value);
+        self
+    }
+
+    /// Lets the conversion webhook at this URL convert objects, such as `https://hooks.example.com/convert`.
+    pub fn converted_by_url(self, url: &str) -> Self {
+        self.converted_at(&json!({"url": url}))
+    }
+
+    fn converted_at(mut self, client_config: &Value) -> Self {
+        self.content["spec"]["conversion"] = json!({
+            "strategy": "Webhook",
+            "webhook": {"clientConfig": client_config, "conversionReviewVersions": ["v1"]},
+        });
+        self
+    }
+
+    /// Accepts that this field and the fields below it accept less than the definition on the server, as in
+    /// `v1.spec.replicas` or `v1.spec.pages[].title`: the words of the refusal. Stored objects that the new schema refuses
+    /// stay readable, and a later write of such a field is refused.
+    pub fn accept_narrowing(mut self, path: impl Into<String>) -> Self {
+        self.accepted.push(path.into());
+        self
+    }
+
+    /// Leaves stored objects in the version that they are stored in: `storedVersions` stays as it is.
+    pub fn without_migration(mut self) -> Self {
+        self.is_migrated = false;
+        self
+    }
+
+    /// Returns the definition as it is applied, for a flag that prints it.
+    #[must_use]
+    pub fn content(&self) -> &Value {
+        &self.content
+    }
+
+    /// Returns the name of the definition, as in `websites.web.example.com`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.content["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default()
+    }
+
+    /// Leaves out all versions but the newest one, which is served and stored. Nothing has to be converted then.
+    ///
+    /// The newest version is the one that Kubernetes ranks first: v2 before v1, and v1 before v1beta1. Where objects may
+    /// be stored in another version, the definition is refused: see [`Error::Narrowed`].
+    pub fn newest_version_only(mut self) -> Self {
+        let versions = self.content["spec"]["versions"].as_array_mut();
+        if let Some(versions) = versions {
+            let name = |version: &Value| version["name"].as_str().unwrap_or_default().to_owned();
+            let newest = versions
+                .iter()
+                .max_by_key(|version| priority(&name(version)));
+            if let Some(mut newest) = newest.cloned() {
+                newest["served"] = json!(true);
+                newest["storage"] = json!(true);
+                *versions = vec![newest];
+            }
+        }
+        if let Some(spec) = self.content["spec"].as_object_mut() {
+            spec.remove("conversion");
+        }
+        self
+    }
+
+    /// Returns whether a webhook converts the objects between the versions.
+    #[must_use]
+    pub fn has_conversion(&self) -> bool {
+        is_converted(&self.content)
+    }
+
+    /// Returns whether this is the definition of that group and kind, in any version.
+    #[must_use]
+    pub fn defines(&self, kind: &Gvk) -> bool {
+        let spec = &self.content["spec"];
+        spec["group"] == kind.group() && spec["names"]["kind"] == kind.kind()
+    }
+
+    /// Checks the definition without a server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unusable`] if its name is not that of its kind, or not exactly one version is stored;
+    /// [`Error::Unconverted`] if its versions differ and no webhook converts its objects.
+    pub fn check(&self) -> Result<(), Error> {
+        let unusable = |problem: String| {
+            let definition = self.name().to_owned();
+            Err(Error::Unusable {
+                definition,
+                problem,
+            })
+        };
+        let spec = &self.content["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let name = format!(
+            "{}.{}",
+            text(&spec["names"]["plural"]),
+            text(&spec["group"])
+        );
+        if self.name() != name {
+            return unusable(format!("its name has to be {name}"));
+        }
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        let stored = versions
+            .filter(|version| version["storage"] == true)
+            .count();
+        if stored != 1 {
+            let problem = format!("{stored} of its versions are stored: it has to be one");
+            return unusable(problem);
+        }
+        check_versions(&self.content)
+    }
+
+    /// Returns each kind that the definition serves: one per version.
+    pub(crate) fn served(&self) -> Vec<Gvk> {
+        let spec = &self.content["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        let served = versions.filter(|version| version["served"] == true);
+        let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
+        served
+            .map(|version| Gvk::new(&group, text(&version["name"]), &kind))
+            .collect()
+    }
+}
+
+/// Returns the kind of a definition on the server, in the version in which objects are stored.
+pub(crate) fn stored_kind(definition: &Value) -> Option<Kind> {
+    let spec = &definition["spec"];
+    let versions = spec["versions"].as_array()?;
+    let version = versions.iter().find(|version| version["storage"] == true)?;
+    let (group, kind) = (spec["group"].as_str()?, spec["names"]["kind"].as_str()?);
+    let scope = match spec["scope"].as_str()? {
+        "Namespaced" => Scope::Namespaced,
+        _ => Scope::Cluster,
+    };
+    let gvk = Gvk::new(group, version["name"].as_str()?, kind);
+    Some(Kind::new(gvk, spec["names"]["plural"].as_str()?, scope))
+}
+
+/// Returns the rank of a version among those of a kind (`CompareKubeAwareVersionStrings` of apimachinery): v1 is after
+/// v1beta1.
+pub(crate) fn priority(version: &str) -> impl Ord + use<> {
+    Version::parse(version).priority()
+}
+
+/// Returns the definition as JSON. The type has maps with text keys only, so it can always be written.
+fn to_json(definition: &CustomResourceDefinition) -> Value {
+    serde_json::to_value(definition).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(content: &Value) -> Definition {
+        Definition {
+            content: content.clone(),
+            accepted: Vec::new(),
+            is_migrated: true,
+        }
+    }
+
+    #[test]
+    fn the_newest_version_alone_is_served_and_stored() {
+        let content = json!({
+            "metadata": {"name": "sites.example.com"},
+            "spec": {"group": "example.com", "names": {"plural": "sites", "kind": "Site"},
+                "conversion": {"strategy": "Webhook"}, "versions": [
+                    {"name": "v1beta1", "served": true, "storage": true},
+                    {"name": "v1", "served": false, "storage": false},
+                    {"name": "v1alpha1", "served": true, "storage": false},
+            ]},
+        });
+        let newest = definition(&content).newest_version_only();
+        let expected = json!([{"name": "v1", "served": true, "storage": true}]);
+        assert_eq!(newest.content()["spec"]["versions"], expected);
+        assert!(!newest.has_conversion());
+        assert!(newest.check().is_ok());
+    }
+
+    #[test]
+    fn a_definition_that_cannot_be_installed_is_named() {
+        let mut content = json!({
+            "metadata": {"name": "sites.example.com"},
+            "spec": {"group": "example.com", "names": {"plural": "sites", "kind": "Site"}, "versions": [
+                {"name": "v1", "storage": true}, {"name": "v1alpha1", "storage": false},
+            ]},
+        });
+        assert!(definition(&content).check().is_ok());
+        content["spec"]["versions"][1]["storage"] = json!(true);
+        let error = definition(&content).check().unwrap_err().to_string();
+        assert!(
+            error.contains("sites.example.com") && error.contains("2 of its versions"),
+            "{error}"
+        );
+        content["spec"]["group"] = json!("example.org");
+        let error = definition(&content).check().unwrap_err().to_string();
+        assert!(error.contains("has to be sites.example.org"), "{error}");
+    }
+}

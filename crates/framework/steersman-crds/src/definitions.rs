@@ -1,0 +1,441 @@
+//! Handle: the definitions of an operator, and the loops that install them and migrate their objects.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures::future::join_all;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use steersman_api::{Connection, ProblemLog, kube_client};
+use steersman_object::{Gvk, ObjectKey, report};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
+
+use crate::definition::Definition;
+use crate::error::Error;
+use crate::installer::{Installer, UNTIL_SERVED};
+use crate::metrics::DefinitionMetrics;
+use crate::status::{DefinitionPhase, DefinitionStatus};
+use crate::status_board::{DefinitionReport, StatusBoard};
+
+/// The definitions that an operator installs, for `ManagerBuilder::definitions` of the manager.
+///
+/// The leader applies each definition, waits until it is served, and stores its objects in the present version. Its
+/// controllers start afterwards, because an API server drops fields that its definition does not have. A definition
+/// that accepts less than the one on the server is not written: see [`Error::Narrowed`].
+///
+/// [`install`](Self::install) does the same without a manager.
+///
+/// Cheap to clone. Clones of finished options share the state.
+///
+/// ```
+/// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+/// # use steersman_crds::Definitions;
+/// # fn f(crd: CustomResourceDefinition) {
+/// // `crd` is `Website::crd()` of a type with `#[derive(CustomResource)]`.
+/// let definitions = Definitions::new().with(crd);
+/// # let _ = definitions;
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use]
+pub struct Definitions {
+    list: Vec<Definition>,
+    settle: Duration,
+    migrates: bool,
+    authorities: Option<watch::Receiver<Option<String>>>,
+    metrics: Option<DefinitionMetrics>,
+    board: Arc<StatusBoard>,
+}
+
+/// The first and the longest pause before another try.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+/// The first and the longest pause before refused objects are tried again; the first one also for a refused definition.
+const AFTER_REFUSAL: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(3600));
+/// The pause between two reads of a replica that waits for its leader.
+const READ_INTERVAL: Duration = Duration::from_secs(5);
+/// The default of [`Definitions::settle`].
+const SETTLE: Duration = Duration::from_secs(10);
+/// The last part of the `User-Agent` of the requests.
+const AGENT: &str = "definitions";
+
+impl Default for Definitions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Definitions {
+    /// Makes the options without a definition.
+    pub fn new() -> Self {
+        Self {
+            list: Vec::new(),
+            settle: SETTLE,
+            migrates: true,
+            authorities: None,
+            metrics: None,
+            board: Arc::new(StatusBoard::new(std::iter::empty())),
+        }
+    }
+
+    /// Adds a definition: a [`Definition`], or a `CustomResourceDefinition` without further options.
+    pub fn with(mut self, definition: impl Into<Definition>) -> Self {
+        self.list.push(definition.into());
+        self.board = Arc::new(StatusBoard::new(self.list.iter().map(Definition::name)));
+        self
+    }
+
+    /// Sets how long a migration waits before it begins, so that every API server of a cluster writes objects in the
+    /// version of the changed definition: 10 s by default.
+    pub fn settle(mut self, settle: Duration) -> Self {
+        self.settle = settle;
+        self
+    }
+
+    /// Leaves out all versions but the newest one of every definition; see [`Definition::newest_version_only`].
+    pub fn newest_version_only(mut self) -> Self {
+        let definitions = self.list.into_iter();
+        self.list = definitions.map(Definition::newest_version_only).collect();
+        self
+    }
+
+    /// Leaves the stored objects of every definition in their versions; see [`Definition::without_migration`].
+    pub fn without_migration(mut self) -> Self {
+        self.migrates = false;
+        self
+    }
+
+    /// Sets the metrics; there are none by default.
+    pub fn metrics(mut self, metrics: DefinitionMetrics) -> Self {
+        self.metrics = Some(metrics);
+        self
+    }
+
+    /// Returns whether metrics were set.
+    #[must_use]
+    pub fn has_metrics(&self) -> bool {
+        self.metrics.is_some()
+    }
+
+    /// Lets the operator's own webhooks convert the objects of these kinds, behind a Service, with the authorities that
+    /// the receiver has as PEM. A definition that names its conversion stays as it is. A manager calls this.
+    pub fn converted_by(
+        mut self,
+        kinds: &[Gvk],
+        service: &ObjectKey,
+        authorities: watch::Receiver<Option<String>>,
+    ) -> Self {
+        self = self.converted_behind(kinds, service, None);
+        self.authorities = Some(authorities);
+        self
+    }
+
+    /// Lets the operator's own webhooks convert the objects of these kinds, behind a Service, with a certificate that another
+    /// program keeps: cert-manager, if its `Certificate` is given, injects the authority into the definitions. Otherwise the
+    /// `caBundle` on the server stays. A definition that names its conversion stays as it is. A manager calls this.
+    pub fn converted_behind(
+        mut self,
+        kinds: &[Gvk],
+        service: &ObjectKey,
+        certificate: Option<&ObjectKey>,
+    ) -> Self {
+        for definition in &mut self.list {
+            let is_converted = kinds.iter().any(|kind| definition.defines(kind));
+            if is_converted && !definition.has_conversion() {
+                *definition = definition.clone().converted_by(service);
+                if let Some(certificate) = certificate {
+                    *definition = definition.clone().inject_ca_from(certificate);
+                }
+            }
+        }
+        self
+    }
+
+    /// Returns the definitions, in the order in which they were added.
+    pub fn list(&self) -> &[Definition] {
+        &self.list
+    }
+
+    /// Returns the names of the definitions that have a conversion webhook.
+    #[must_use]
+    pub fn converted(&self) -> Vec<String> {
+        let converted = self
+            .list
+            .iter()
+            .filter(|definition| definition.has_conversion());
+        converted
+            .map(|definition| definition.name().to_owned())
+            .collect()
+    }
+
+    /// Checks that each definition of these kinds names the webhook that converts its objects: without it an API server
+    /// takes the fields of one version for those of another.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unusable`].
+    pub fn check_conversions(&self, kinds: &[Gvk]) -> Result<(), Error> {
+        let is_converted = |one: &&Definition| kinds.iter().any(|kind| one.defines(kind));
+        let mut converted = self.list.iter().filter(is_converted);
+        match converted.find(|one| one.served().len() > 1 && !one.has_conversion()) {
+            None => Ok(()),
+            Some(definition) => Err(Error::Unusable {
+                definition: definition.name().to_owned(),
+                problem: "the webhooks convert its objects, and it names no conversion: use `Definition::converted_by` \
+                          with the Service of the webhooks, or built-in certificates"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    /// Returns each kind that the definitions serve: one per version.
+    #[must_use]
+    pub fn kinds(&self) -> Vec<Gvk> {
+        self.list.iter().flat_map(Definition::served).collect()
+    }
+
+    /// Returns each kind of the definitions on the server that the [leader](Self::lead) of this process
+    /// has changed: one per version. Their objects may have another form than before, for instance
+    /// because a webhook converts them now.
+    #[must_use]
+    pub fn changed_kinds(&self) -> Vec<Gvk> {
+        let changed = self.list.iter();
+        let changed = changed.filter(|definition| self.board.has_changed(definition.name()));
+        changed.flat_map(Definition::served).collect()
+    }
+
+    /// Checks the definitions without a server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unusable`].
+    pub fn check(&self) -> Result<(), Error> {
+        self.list.iter().try_for_each(Definition::check)
+    }
+
+    /// Returns the state of each definition, in the order in which they were declared.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<DefinitionStatus> {
+        self.board.all()
+    }
+
+    /// Waits until the operator can work with each definition: at once, if there is none. On a standby this is when the
+    /// leader has installed them.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn installed(&self) {
+        self.board.usable().await;
+    }
+
+    /// Waits until the [leader](Self::lead) of this process has installed each definition, or found it installed: at once,
+    /// if there is none. What a standby has read may be out of date when it leads.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn confirmed(&self) {
+        if !self.list.is_empty() {
+            self.board.confirmed().await;
+        }
+    }
+
+    /// Installs the definitions and migrates their objects, without a manager and without a second try: for a flag of a
+    /// program, a Job, and tests. Nothing is awaited longer than `limit`, except for a migration, which takes the time
+    /// that its objects need.
+    ///
+    /// # Errors
+    ///
+    /// The first [`Error`].
+    ///
+    /// # Cancel safety
+    ///
+    /// A definition may be written although the future was dropped. Another call goes on.
+    pub async fn install(&self, connection: &Connection, limit: Duration) -> Result<(), Error> {
+        self.check()?;
+        let connection = connection.clone().user_agent_suffix(AGENT);
+        let client = connection.client()?;
+        for definition in &self.list {
+            let installer = self.installer(definition, &connection, &client);
+            Box::pin(installer.install(limit)).await?;
+            while is_migrated(&installer) && !Box::pin(installer.migrate()).await? {}
+        }
+        Ok(())
+    }
+
+    /// Installs the definitions and migrates their objects, until everything is done or `stop` is cancelled. At most one
+    /// replica should run it: the leader. Each problem is logged once, and the loop goes on.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: each request leaves the server in a state from which the next leader goes on (`DEF-4`).
+    pub async fn lead(&self, connection: &Connection, stop: CancellationToken) {
+        let connection = &connection.clone().user_agent_suffix(AGENT);
+        let work = async {
+            let client = &connect(connection).await;
+            let missing = &AtomicUsize::new(self.list.len());
+            let lives = self.list.iter().map(|definition| async move {
+                let installer = self.installer(definition, connection, client);
+                // Boxed, because these futures are large.
+                let install =
+                    || Box::pin(async { installer.install(UNTIL_SERVED).await.map(|()| true) });
+                until_done(&installer, install).await;
+                if missing.fetch_sub(1, Ordering::Relaxed) == 1 {
+                    self.board.confirm();
+                }
+                if is_migrated(&installer) {
+                    until_done(&installer, || Box::pin(installer.migrate())).await;
+                }
+            });
+            join_all(lives).await;
+        };
+        let _ = stop.run_until_cancelled(work).await;
+    }
+
+    /// Reads the definitions until the operator can work with each, or `stop` is cancelled. Every replica runs it, so
+    /// that a replica with a definition that would be refused says so before it leads.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn follow(&self, connection: &Connection, stop: CancellationToken) {
+        let connection = &connection.clone().user_agent_suffix(AGENT);
+        let work = async {
+            let client = &connect(connection).await;
+            let reads = self.list.iter().map(|definition| async move {
+                let installer = self.installer(definition, connection, client);
+                let mut problems = ProblemLog::default();
+                while !installer.report.phase().is_usable() {
+                    if let Err(error) = Box::pin(installer.look()).await {
+                        note(&installer, &error, &mut problems);
+                    }
+                    sleep(READ_INTERVAL).await;
+                }
+            });
+            join_all(reads).await;
+        };
+        let _ = stop.run_until_cancelled(work).await;
+    }
+
+    fn installer<'a>(
+        &'a self,
+        definition: &'a Definition,
+        connection: &Connection,
+        client: &kube_client::Client,
+    ) -> Installer<'a> {
+        let report = DefinitionReport {
+            name: definition.name(),
+            board: &self.board,
+            metrics: self.metrics.as_ref(),
+        };
+        let mut installer = Installer::new(definition, report, connection, client.clone());
+        installer.authorities = self.authorities.clone();
+        installer.settle = self.settle;
+        installer.is_migrated &= self.migrates;
+        installer
+    }
+}
+
+impl From<CustomResourceDefinition> for Definition {
+    fn from(definition: CustomResourceDefinition) -> Self {
+        Self::new(&definition)
+    }
+}
+
+/// Returns whether objects are migrated: the stored version of a kept definition is that of another release.
+fn is_migrated(installer: &Installer<'_>) -> bool {
+    installer.is_migrated && installer.report.phase() != DefinitionPhase::Kept
+}
+
+/// Makes the client of a loop.
+async fn connect(connection: &Connection) -> kube_client::Client {
+    let mut problems = ProblemLog::default();
+    loop {
+        match connection.client() {
+            Ok(client) => return client,
+            Err(error) => {
+                let error = report(&error).to_string();
+                if problems.is_due("connection", &error, Instant::now().into_std()) {
+                    warn!(error, "the definitions cannot be read, trying again");
+                }
+                sleep(READ_INTERVAL).await;
+            }
+        }
+    }
+}
+
+/// Repeats a step until it is done.
+async fn until_done<F>(installer: &Installer<'_>, mut step: impl FnMut() -> F)
+where
+    F: Future<Output = Result<bool, Error>>,
+{
+    let mut problems = ProblemLog::default();
+    let (mut pause, mut after_refusal) = (PAUSES.0, AFTER_REFUSAL.0);
+    loop {
+        match step().await {
+            Ok(true) => {
+                if problems.resolve(installer.report.name) {
+                    info!(
+                        definition = installer.report.name,
+                        "the definition has no problem any more"
+                    );
+                }
+                return;
+            }
+            Ok(false) => {}
+            Err(error) => {
+                note(installer, &error, &mut problems);
+                let next = match error {
+                    // Another try writes each object of the definition once more.
+                    Error::NotMigrated { .. } => doubled(&mut after_refusal, AFTER_REFUSAL.1),
+                    Error::Narrowed { .. } => AFTER_REFUSAL.0,
+                    _ => doubled(&mut pause, PAUSES.1),
+                };
+                sleep(next).await;
+            }
+        }
+    }
+}
+
+/// Returns a pause, and doubles the next one up to a limit.
+fn doubled(pause: &mut Duration, longest: Duration) -> Duration {
+    let now = *pause;
+    *pause = (now * 2).min(longest);
+    now
+}
+
+/// Logs a problem of a definition once, and shows it in its state.
+fn note(installer: &Installer<'_>, error: &Error, problems: &mut ProblemLog) {
+    let definition = installer.report.name;
+    let is_forbidden = matches!(error, Error::Request(error) if error.is_forbidden());
+    let error = report(error).to_string();
+    installer.report.fail(&error);
+    if !problems.is_due(definition, &error, Instant::now().into_std()) {
+        return;
+    }
+    if is_forbidden {
+        warn!(
+            definition,
+            error,
+            "the definition cannot be installed or migrated, trying again: the operator needs get, create and patch of \
+             customresourcedefinitions, patch of customresourcedefinitions/status, and list and patch of its kind"
+        );
+    } else {
+        warn!(
+            definition,
+            error, "the definition cannot be installed or migrated, trying again"
+        );
+    }
+}
+
+impl fmt::Debug for Definitions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Definitions")
+            .field("statuses", &self.statuses())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! The life of an operator's `CustomResourceDefinition`s.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+//! use steersman_api::Connection;
+//! use steersman_crds::{Definitions, Error};
+//!
+//! // `website` is `Website::crd()` of a type with `#[derive(CustomResource)]`.
+//! async fn install(connection: &Connection, website: CustomResourceDefinition) -> Result<(), Error> {
+//!     let definitions = Definitions::new().with(website);
+//!     definitions.install(connection, Duration::from_secs(30)).await
+//! }
+//! ```
+//!
+//! [`Definitions`] are installed by the leader of an operator. A definition that accepts less than the one on the
+//! server is refused, a definition of a later release is kept, and stored objects are migrated to the version that the
+//! definition stores, so that a later release can remove the former versions.
+//!
+//! Modules, words first:
+//!
+//! - [`error`] has [`Error`].
+//! - [`status`] has [`DefinitionStatus`].
+//! - [`metrics`] has [`DefinitionMetrics`].
+//! - `number_formats` replaces formats that API servers do not know.
+//! - `schema_narrowing` compares two schemas.
+//! - [`check_versions`] compares the versions of one definition.
+//! - [`definition`] has [`Definition`].
+//! - `normal_form` writes definitions in one notation, and `release_history` remembers which ones were installed.
+//! - `progress` reads and writes how far a migration is.
+//! - `narrowing` compares two definitions, and `plan` decides what is written.
+//! - [`difference`] has [`DefinitionDifference`].
+//! - `status_board` has the state of all definitions.
+//! - `requests` has the requests about one definition on the server.
+//! - `server_migration` lets the server migrate objects.
+//! - `migration` stores the objects of one definition anew.
+//! - `installer` reads, writes and awaits one definition, and lets its objects be migrated.
+//! - [`definitions`] has [`Definitions`].
+
+pub mod error;
+pub mod status;
+pub mod metrics;
+mod number_formats;
+mod schema_narrowing;
+mod version_difference;
+pub mod definition;
+mod normal_form;
+mod release_history;
+mod progress;
+mod narrowing;
+mod plan;
+pub mod difference;
+mod status_board;
+mod requests;
+mod server_migration;
+mod migration;
+mod installer;
+pub mod definitions;
+
+pub use definition::{Definition, INJECT_CA_FROM};
+pub use definitions::Definitions;
+pub use difference::DefinitionDifference;
+pub use error::Error;
+pub use metrics::DefinitionMetrics;
+pub use status::{DefinitionPhase, DefinitionStatus};
+pub use version_difference::check_versions;

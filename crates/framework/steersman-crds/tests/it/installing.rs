@@ -1,0 +1,282 @@
+//! A definition is written once, when it accepts all that the one on the server accepts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+use steersman_apiserver::ApiServer;
+use steersman_apiserver::faults::{Answer, Verb};
+use steersman_crds::{Definition, DefinitionPhase, Definitions, Error};
+use steersman_object::{Gvk, ObjectKey};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tower::util::MapRequestLayer;
+
+use crate::world::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_is_written_once_and_served() {
+    let server = ApiServer::new();
+    let definitions = Definitions::new().with(first_release());
+    definitions.install(&connect(&server), LIMIT).await.unwrap();
+    assert_eq!(definitions.statuses()[0].phase, DefinitionPhase::Installed);
+    create_sites(&server, 1);
+    server.requests().clear();
+    let again = Definitions::new().with(first_release());
+    again.install(&connect(&server), LIMIT).await.unwrap();
+    assert_eq!(writes(&server), 0);
+    let wider = definition(&[version("v1alpha1", true, &["host", "title"])]);
+    install(&server, wider).await;
+    assert_eq!(writes(&server), 1);
+}
+
+/// DEF-1
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_accepts_less_is_not_written() {
+    let server = ApiServer::new();
+    let wide = definition(&[version("v1alpha1", true, &["host", "title"])]);
+    install(&server, wide).await;
+    let before = present(&server);
+    let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
+    let definitions = Definitions::new().with(other.clone());
+    let error = definitions
+        .install(&connect(&server), LIMIT)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Narrowed { .. }));
+    let text = error.to_string();
+    assert!(
+        text.contains("v1alpha1.spec.title: the field is removed"),
+        "{text}"
+    );
+    assert_eq!(definitions.statuses()[0].phase, DefinitionPhase::Refused);
+    assert_eq!(present(&server), before);
+    let accepted = Definition::new(&other).accept_narrowing("v1alpha1.spec.title");
+    install(&server, accepted).await;
+    let properties = &present(&server)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+        ["spec"]["properties"];
+    assert!(properties["pages"].is_object() && properties["title"].is_null());
+}
+
+/// DEF-2
+#[tokio::test(start_paused = true)]
+async fn the_definition_of_a_later_release_is_kept() {
+    let server = ApiServer::new();
+    install(&server, second_release()).await;
+    let before = present(&server);
+    let earlier = Definitions::new().with(first_release());
+    earlier.install(&connect(&server), LIMIT).await.unwrap();
+    assert_eq!(earlier.statuses()[0].phase, DefinitionPhase::Kept);
+    assert_eq!(present(&server), before);
+}
+
+/// DEF-5
+#[tokio::test(start_paused = true)]
+async fn an_injection_between_the_read_and_the_write_is_not_undone() {
+    let server = ApiServer::new();
+    let definition = |fields: &[&str]| {
+        let definition = definition(&[version("v1alpha1", true, fields)]);
+        Definition::new(&definition).converted_by(&ObjectKey::namespaced("shop", "hooks"))
+    };
+    let first = Definitions::new().with(definition(&["host"]));
+    first.install(&connect(&server), LIMIT).await.unwrap();
+    // The first write of the second release is preceded by an injection.
+    let (other, is_first) = (server.clone(), Arc::new(AtomicBool::new(true)));
+    let connection = connect(&server).layer(MapRequestLayer::new(move |request: http::Request<_>| {
+        if *request.method() == "PATCH" && is_first.swap(false, Ordering::SeqCst) {
+            let bundle = json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": BUNDLE}}}}});
+            other.merge_patch(DEFINITIONS, "", NAME, &bundle).unwrap();
+        }
+        request
+    }));
+    let second = Definitions::new().with(definition(&["host", "title"]));
+    second.install(&connection, LIMIT).await.unwrap();
+    let webhook = &present(&server)["spec"]["conversion"]["webhook"];
+    assert_eq!(webhook["clientConfig"]["caBundle"], BUNDLE);
+    assert_eq!(writes(&server), 3);
+}
+
+/// A bundle that the server accepts: it checks that there is a certificate.
+const BUNDLE: &str = include_str!("bundle.txt");
+
+#[tokio::test(start_paused = true)]
+async fn the_operators_own_webhook_is_the_conversion_with_its_authority() {
+    let server = ApiServer::new();
+    let (authorities, receiver) = watch::channel(None);
+    let kinds = [Gvk::new("example.com", "v1", "Site")];
+    let service = ObjectKey::namespaced("shop", "hooks");
+    let definitions = Definitions::new().with(second_release());
+    let definitions = definitions.converted_by(&kinds, &service, receiver);
+    assert_eq!(definitions.converted(), [NAME]);
+    let (connection, led) = (connect(&server), definitions.clone());
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
+    let leader = tokio::spawn(async move { led.lead(&connection, stopped).await });
+    // The definition waits for the authority, so that no conversion fails for its lack.
+    server
+        .requests()
+        .wait_for(1, |request| request.is_for(DEFINITIONS))
+        .await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(writes(&server), 0);
+    authorities.send_replace(Some(PEM.to_owned()));
+    definitions.installed().await;
+    let client = present(&server)["spec"]["conversion"]["webhook"]["clientConfig"].clone();
+    assert_eq!(client["caBundle"], BUNDLE);
+    assert_eq!(client["service"]["path"], "/convert");
+    stop.cancel();
+    leader.await.unwrap();
+}
+
+const PEM: &str = include_str!("bundle.pem");
+
+/// DEF-6
+#[tokio::test(start_paused = true)]
+async fn a_standby_says_that_its_definition_would_be_refused() {
+    let server = ApiServer::new();
+    let wide = definition(&[version("v1alpha1", true, &["host", "title"])]);
+    install(&server, wide.clone()).await;
+    let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
+    let standby = Definitions::new().with(other);
+    let (connection, followed) = (connect(&server), standby.clone());
+    tokio::spawn(async move { followed.follow(&connection, CancellationToken::new()).await });
+    let refused = async {
+        while standby.statuses()[0].phase != DefinitionPhase::Refused {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    tokio::time::timeout(LIMIT, refused).await.unwrap();
+    assert_eq!(writes(&server), 1, "a standby writes nothing");
+    // The definition on the server is changed by hand, so that it can be installed.
+    let both = definition(&[version("v1alpha1", true, &["host", "pages"])]);
+    let both = Definition::new(&both).accept_narrowing("v1alpha1");
+    install(&server, both).await;
+    tokio::time::timeout(LIMIT, standby.installed())
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_goes_on_after_failures_and_names_what_it_needs() {
+    let server = ApiServer::new();
+    let fault = server
+        .faults()
+        .answer(Verb::Patch, DEFINITIONS, Answer::code(403).times(2));
+    let definitions = Definitions::new().with(first_release());
+    let (connection, led) = (connect(&server), definitions.clone());
+    tokio::spawn(async move { led.lead(&connection, CancellationToken::new()).await });
+    tokio::time::timeout(LIMIT, definitions.installed())
+        .await
+        .unwrap();
+    assert_eq!(fault.hits(), 2);
+    assert_eq!(definitions.statuses()[0].problem, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_with_a_taken_name_is_not_served() {
+    let server = ApiServer::new();
+    install(&server, first_release()).await;
+    let mut taken = serde_json::to_value(first_release()).unwrap();
+    taken["metadata"]["name"] = json!("pages.example.com");
+    taken["spec"]["names"] =
+        json!({"kind": "Page", "plural": "pages", "singular": "site", "listKind": "PageList"});
+    let taken: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition =
+        serde_json::from_value(taken).unwrap();
+    let definitions = Definitions::new().with(taken);
+    let error = definitions
+        .install(&connect(&server), LIMIT)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::NotServed { .. }), "{error}");
+    assert!(
+        error.to_string().contains("NamesAccepted is false"),
+        "{error}"
+    );
+}
+
+/// DEF-6
+#[tokio::test(start_paused = true)]
+async fn a_standby_is_no_longer_refused_when_its_definition_can_be_installed() {
+    let server = ApiServer::new();
+    let wide = definition(&[version("v1alpha1", true, &["host", "title"])]);
+    install(&server, wide).await;
+    let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
+    let standby = Definitions::new().with(other);
+    let (connection, followed) = (connect(&server), standby.clone());
+    tokio::spawn(async move { followed.follow(&connection, CancellationToken::new()).await });
+    let until = |phase| {
+        let standby = &standby;
+        async move {
+            while standby.statuses()[0].phase != phase {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        }
+    };
+    tokio::time::timeout(LIMIT, until(DefinitionPhase::Refused))
+        .await
+        .unwrap();
+    // The field is removed by hand.
+    let narrow = definition(&[version("v1alpha1", true, &["host"])]);
+    let narrow = Definition::new(&narrow).accept_narrowing("v1alpha1.spec.title");
+    install(&server, narrow).await;
+    tokio::time::timeout(LIMIT, until(DefinitionPhase::Pending))
+        .await
+        .unwrap();
+    assert_eq!(standby.statuses()[0].problem, None);
+}
+
+/// DEF-7
+#[tokio::test(start_paused = true)]
+async fn versions_that_differ_are_never_installed_without_a_webhook() {
+    let server = ApiServer::new();
+    let renamed = definition(&[
+        version("v1alpha1", false, &["domain"]),
+        version("v1", true, &["host"]),
+    ]);
+    let definitions = Definitions::new().with(renamed.clone());
+    let installed = definitions.install(&connect(&server), LIMIT).await;
+    let error = installed.unwrap_err();
+    assert!(matches!(error, Error::Unconverted { .. }));
+    let text = error.to_string();
+    for part in [
+        "v1alpha1 and v1 differ in spec.domain, spec.host",
+        "newest_version_only",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    // The loops of a manager do not write it either.
+    let stop = CancellationToken::new();
+    let (connection, led) = (connect(&server), definitions.clone());
+    let stopped = stop.clone();
+    let leader = tokio::spawn(async move { led.lead(&connection, stopped).await });
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(definitions.statuses()[0].phase, DefinitionPhase::Refused);
+    assert_eq!(writes(&server), 0);
+    stop.cancel();
+    leader.await.unwrap();
+    // Both ways out.
+    let newest = Definitions::new().with(renamed.clone());
+    let newest = newest.newest_version_only();
+    newest.install(&connect(&server), LIMIT).await.unwrap();
+    assert_eq!(stored_versions(&server), json!(["v1"]));
+    let hooks = ObjectKey::namespaced("shop", "hooks");
+    install(&server, Definition::new(&renamed).converted_by(&hooks)).await;
+    assert_eq!(
+        present(&server)["spec"]["conversion"]["strategy"],
+        "Webhook"
+    );
+}
+
+/// DEF-1
+#[tokio::test(start_paused = true)]
+async fn the_newest_version_alone_is_refused_while_objects_may_be_stored_in_another() {
+    let server = ApiServer::new();
+    install(&server, first_release()).await;
+    create_sites(&server, 1);
+    let newest = Definition::new(&second_release()).newest_version_only();
+    let definitions = Definitions::new().with(newest);
+    let installed = definitions.install(&connect(&server), LIMIT).await;
+    assert!(matches!(installed.unwrap_err(), Error::Narrowed { .. }));
+    assert_eq!(stored_versions(&server), json!(["v1alpha1"]));
+}

@@ -1,0 +1,262 @@
+//! Handle: the builder of a manager, with all defaults.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+use prometheus::{IntGauge, Opts, Registry};
+use steersman_api::Connection;
+use steersman_cache::{Cache, CacheOptions};
+use steersman_client::{ClientOptions, check_field_manager};
+use steersman_controller::ControllerDefaults;
+use steersman_crds::Definitions;
+use steersman_events::{EventLimits, EventMetrics, EventPublisher};
+use steersman_lease::{ElectionMetrics, Elector, LeaderElection};
+use steersman_webhook::WebhookServer;
+
+use crate::cluster::{Cluster, with_metrics};
+use crate::clusters::AddedClusters;
+use crate::error::Error;
+use crate::http_options::{HealthServer, MetricsServer};
+use crate::http_server::ServerDeclarations;
+use crate::manager::{LeaderConditions, Manager, connect_webhooks, with_definition_metrics};
+use crate::options::{DEFAULT_GRACE, ManagerOptions};
+
+/// A builder of a [`Manager`], from [`Manager::builder`].
+#[derive(Debug)]
+#[must_use = "nothing is made before `build`"]
+pub struct ManagerBuilder {
+    connection: Connection,
+    cache: CacheOptions,
+    client: ClientOptions,
+    preflight: bool,
+    options: ManagerOptions,
+    servers: ServerDeclarations,
+    definitions: Definitions,
+    leader_election: Option<LeaderElection>,
+    event_limits: EventLimits,
+}
+
+impl Manager {
+    /// Starts to declare a manager for the API server of `connection`.
+    pub fn builder(connection: Connection) -> ManagerBuilder {
+        let options = ManagerOptions {
+            grace: Some(DEFAULT_GRACE),
+            registry: Registry::new(),
+            client: ClientOptions::new(),
+            field_manager: None,
+            clock: Arc::new(Timestamp::now),
+            controllers: ControllerDefaults::new(),
+        };
+        ManagerBuilder {
+            connection,
+            cache: CacheOptions::new(),
+            client: ClientOptions::new(),
+            preflight: false,
+            options,
+            servers: ServerDeclarations::default(),
+            definitions: Definitions::new(),
+            leader_election: None,
+            event_limits: EventLimits::new(),
+        }
+    }
+}
+
+impl ManagerBuilder {
+    /// Sets what the cache watches. By default it watches all namespaces and all objects of a kind.
+    pub fn cache(mut self, options: CacheOptions) -> Self {
+        self.cache = options;
+        self
+    }
+
+    /// Sets the options of the client for writes. A controller writes under the field manager of
+    /// its own declaration; without one, under the field manager of these options; without either,
+    /// under `program/controller`.
+    pub fn client(mut self, options: ClientOptions) -> Self {
+        self.client = options;
+        self
+    }
+
+    /// Sets the time limit for the whole stop. The default is 30 s; with zero the manager waits for
+    /// no runnable.
+    ///
+    /// Reconciles get four fifths of that time, or all but 5 s if that is more, so that a reconcile
+    /// that hangs leaves time for the groups that stop after it. Groups that were not asked to stop
+    /// within the time limit are asked at its end, and get 2 s.
+    pub fn graceful_shutdown_timeout(mut self, grace: Duration) -> Self {
+        self.options.grace = Some(grace);
+        self
+    }
+
+    /// Waits without a time limit until everything has stopped, or until a second signal arrives.
+    pub fn graceful_shutdown_without_timeout(mut self) -> Self {
+        self.options.grace = None;
+        self
+    }
+
+    /// Sets the registry of all metrics of the manager, its connection, its cache, its client and its
+    /// controllers. The default is a new one.
+    ///
+    /// A connection, cache or client that has metrics keeps them: two clusters of one manager count together
+    /// if both are given clones of one [`ConnectionMetrics`](steersman_api::ConnectionMetrics),
+    /// [`CacheMetrics`](steersman_cache::CacheMetrics) and [`ClientMetrics`](steersman_client::ClientMetrics).
+    pub fn metrics_registry(mut self, registry: Registry) -> Self {
+        self.options.registry = registry;
+        self
+    }
+
+    /// Sets whether the manager asks the server, when its cache starts, what the cache may read: see
+    /// [`Cluster::preflight`]. Off by default.
+    pub fn preflight(mut self, on: bool) -> Self {
+        self.preflight = on;
+        self
+    }
+
+    /// Sets what holds for every controller, and for single controllers by name: workers, backoff, deadlines,
+    /// priorities, and the limit of reconciles that run at once over all controllers. By default the code of
+    /// each controller decides, and there is no such limit.
+    ///
+    /// Settings by name win over the code of the controller, and the code over the settings of every
+    /// controller; see [`ControllerDefaults`].
+    pub fn controllers(mut self, defaults: ControllerDefaults) -> Self {
+        self.options.controllers = defaults;
+        self
+    }
+
+    /// Lets only one replica at a time run the controllers and the other runnables of
+    /// [`Group::LeaderElected`](crate::Group::LeaderElected): the one that holds the Lease. Without leader election
+    /// every replica runs them.
+    ///
+    /// A standby starts all other groups: its cache is warm, and it serves health and metrics. A leader that loses its
+    /// lease drops everything at once, and [`Manager::start`] returns
+    /// [`Error::LeadershipLost`]: the process should exit.
+    pub fn leader_election(mut self, options: LeaderElection) -> Self {
+        self.leader_election = Some(options);
+        self
+    }
+
+    /// Sets how many Kubernetes Events the events of one object become, and when the server learns of repetitions, for
+    /// all recorders of the manager. The defaults are the numbers of client-go: see [`EventLimits`].
+    pub fn event_limits(mut self, limits: EventLimits) -> Self {
+        self.event_limits = limits;
+        self
+    }
+
+    /// Sets the wall clock of reconcilers and of events. The default is that of the system.
+    pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
+        self.options.clock = Arc::new(clock);
+        self
+    }
+
+    /// Serves `/healthz`, `/livez` and `/readyz`: see [`HealthServer`]. Off by default, and with an empty address or
+    /// `"0"`; `"[::]:8081"` is the usual address.
+    ///
+    /// `/readyz` passes when the manager has started and each declared kind has synced once (`HEALTH-2`). `/livez` and
+    /// `/healthz` pass while the process makes progress (`HEALTH-3`): an unreachable api-server, a standby and a long
+    /// reconcile are live. [`Manager::add_ready_check`] and [`Manager::add_health_check`] add checks.
+    pub fn health(mut self, server: impl Into<HealthServer>) -> Self {
+        self.servers.health = Some(server.into());
+        self
+    }
+
+    /// Serves `/metrics`: see [`MetricsServer`]. Off by default, and with an empty address or `"0"`;
+    /// `MetricsServer::secure("[::]:8443")` is the usual server.
+    pub fn metrics(mut self, server: impl Into<MetricsServer>) -> Self {
+        self.servers.metrics = Some(server.into());
+        self
+    }
+
+    /// Serves the webhooks of the operator: see [`WebhookServer`]. They start before the caches, because listing a kind
+    /// may need its conversion webhook, and stop after them. Each replica serves them, also a standby. `/readyz` has a
+    /// check `webhook`, which passes once the server answers a TLS handshake (`ADMIT-5`): the Service of the webhooks then
+    /// sends requests to this replica.
+    pub fn webhooks(mut self, server: WebhookServer) -> Self {
+        self.servers.webhooks = Some(server);
+        self
+    }
+
+    /// Installs definitions, once this replica leads: see [`Definitions`]. None by default.
+    ///
+    /// The controllers of the leader start when the server serves each definition (`DEF-6`). A kind that the webhooks of
+    /// this manager convert gets the webhook as its conversion, and the authorities of the built-in authority.
+    /// `/readyz` has a check `definitions`, which fails on each replica with a definition that would be refused.
+    pub fn definitions(mut self, definitions: Definitions) -> Self {
+        self.definitions = definitions;
+        self
+    }
+
+    /// Makes the manager. It does no I/O and needs no cluster.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::CacheOptions`]; [`Error::Controller`] if the settings of controllers cannot work;
+    /// [`Error::Definition`]; [`Error::FieldManager`]; [`Error::LeaderElection`] if its options cannot work; [`Error::Metrics`] if the registry
+    /// belongs to another manager; [`Error::Server`] if an address or a limit of a server cannot work.
+    pub fn build(mut self) -> Result<Manager, Error> {
+        // CACHE-13: checked before metrics are registered, so that the registry can serve a corrected try.
+        self.options.controllers.check()?;
+        self.servers.check()?;
+        let webhooks = self.servers.webhooks.take();
+        let (definitions, webhooks) = connect_webhooks(self.definitions, webhooks)?;
+        definitions.check()?;
+        self.servers.webhooks = webhooks;
+        let _checked = Cache::new(self.cache.clone()).map_err(Error::CacheOptions)?;
+        if let Some(name) = self.client.given_field_manager() {
+            check_field_manager(name).map_err(Error::FieldManager)?;
+            self.options.field_manager = Some(name.to_owned());
+        }
+        if let Some(options) = self.leader_election.clone() {
+            let checked = Elector::new(options, &self.connection);
+            drop(checked.map_err(Error::LeaderElection)?);
+        }
+        self.options.client = self.client.clone();
+        let registry = &self.options.registry;
+        let measured = with_metrics(registry, self.connection, self.cache, self.client);
+        let (connection, cache, client) = measured.map_err(Error::Metrics)?;
+        // CONN-6: made with the metrics of the connection, so that its requests are counted.
+        let elector = match self.leader_election.take() {
+            Some(options) => {
+                let candidate = Elector::new(options, &connection);
+                let candidate = candidate.map_err(Error::LeaderElection)?;
+                let metrics = ElectionMetrics::register(&self.options.registry);
+                Some(candidate.metrics(metrics.map_err(Error::Metrics)?))
+            }
+            None => None,
+        };
+        register_build_info(&self.options.registry).map_err(Error::Metrics)?;
+        let clusters = AddedClusters::new().map_err(Error::Metrics)?;
+        let metrics = Box::new(clusters.metrics.clone());
+        let registered = self.options.registry.register(metrics);
+        registered.map_err(Error::Metrics)?;
+        let metrics = EventMetrics::register(&self.options.registry).map_err(Error::Metrics)?;
+        let clock = Arc::clone(&self.options.clock);
+        let (clock, limits) = (move || clock(), self.event_limits);
+        let events = EventPublisher::with_limits(connection.clone(), clock, Some(metrics), limits);
+        let cluster = Cluster::with_client_options(connection, cache, client)?;
+        let cluster = cluster.measured(&self.options.registry)?;
+        let cluster = cluster.preflight(self.preflight);
+        let cluster = cluster.installing(definitions.kinds());
+        let definitions = with_definition_metrics(definitions, &self.options.registry)?;
+        let cache = cluster.cache().clone();
+        let conditions = LeaderConditions::new(definitions, self.servers.webhooks(), cache);
+        let manager = Manager::new(cluster, clusters, self.options, events, elector, conditions);
+        manager.describe_election();
+        manager.add_servers(&self.servers)?;
+        manager.add_definitions()?;
+        Ok(manager)
+    }
+}
+
+/// Registers `steersman_build_info`, a gauge that is always 1, with labels that describe the build.
+fn register_build_info(registry: &Registry) -> prometheus::Result<()> {
+    let platform = format!("{}/{}", std::env::consts::OS, std::env::consts::ARCH);
+    let opts = Opts::new(
+        "steersman_build_info",
+        "The version of Steersman and the platform that it was built for; the value is always 1",
+    )
+    .const_label("version", env!("CARGO_PKG_VERSION"))
+    .const_label("platform", platform);
+    let info = IntGauge::with_opts(opts)?;
+    info.set(1);
+    registry.register(Box::new(info))
+}

@@ -1,0 +1,161 @@
+//! Words: the errors of a manager; each names the runnable or controller that it is about.
+
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use steersman_lease::LossReason;
+use thiserror::Error as ThisError;
+
+use crate::order::Group;
+
+/// The error of a runnable.
+pub type BoxError = Box<dyn StdError + Send + Sync>;
+
+/// Why a manager could not be built, or ended.
+///
+/// `Display` prints one level; [`source`](StdError::source) has the causes.
+#[derive(Debug, ThisError)]
+#[non_exhaustive]
+pub enum Error {
+    /// The options of the cache contradict each other.
+    #[error("the manager cannot be built with these cache options")]
+    CacheOptions(#[source] steersman_cache::Error),
+    /// A kind, an index or a scope was declared in a way that cannot work. Converts from the cache's
+    /// error, so that a function that declares indexes and controllers has one error.
+    #[error("the manager's cache cannot hold what was declared")]
+    Declared(#[from] steersman_cache::Error),
+    /// Servers would refuse the field manager of the client options.
+    #[error("the manager's client cannot sign its writes")]
+    FieldManager(#[source] steersman_client::InvalidFieldManager),
+    /// The registry has metrics of these names already.
+    #[error(
+        "the metrics of the manager cannot be registered: give each manager a registry of its own"
+    )]
+    Metrics(#[source] prometheus::Error),
+    /// A controller was declared in a way that cannot work.
+    #[error("a controller cannot be built as declared")]
+    Controller(#[from] steersman_controller::ControllerError),
+    /// A cluster cannot be added.
+    #[error("the manager cannot add a cluster")]
+    Cluster(#[from] steersman_controller::ClusterError),
+    /// Two controllers of one manager have the same name, which would mix their metrics and logs.
+    #[error(
+        "this manager has a controller named {name:?} already: give one of the two another name"
+    )]
+    DuplicateController {
+        /// The name.
+        name: String,
+    },
+    /// Settings name controllers that the manager does not have.
+    #[error(
+        "there are settings for {}, but this manager has no controller of that name; it has {}: correct the \
+         name in the configuration, or in `ControllerDefaults::named`",
+        unknown.join(", "),
+        if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+    )]
+    UnknownControllers {
+        /// The names without a controller, in order.
+        unknown: Vec<String>,
+        /// The names of the controllers, in order.
+        known: Vec<String>,
+    },
+    /// A server of health probes, metrics or webhooks was declared in a way that cannot work.
+    #[error("the server of health probes, metrics or webhooks cannot be made as declared")]
+    Server(#[from] steersman_serve::Error),
+    /// A definition cannot be installed on any server.
+    #[error("a definition cannot be installed as declared")]
+    Definition(#[from] steersman_crds::Error),
+    /// A health endpoint has two checks of the same name.
+    #[error("there is a check named {name:?} already: give one of the two another name")]
+    DuplicateCheck {
+        /// The name.
+        name: String,
+    },
+    /// The name of a check cannot be part of a path.
+    #[error("{name:?} is no name of a check: use letters, digits, and the characters - _ . and /")]
+    CheckName {
+        /// The name.
+        name: String,
+    },
+    /// The leader election cannot work as declared, or its thread could not be started.
+    #[error("the leader election of the manager cannot work")]
+    LeaderElection(#[source] steersman_lease::Error),
+    /// This replica lost its lease while it led, which ended the manager: the process should exit and be started
+    /// again.
+    #[error("this replica no longer leads, so the manager has stopped: {reason}")]
+    LeadershipLost {
+        /// The reason.
+        reason: LossReason,
+    },
+    /// The process cannot listen to the signals that stop the manager.
+    #[error("SIGINT and SIGTERM cannot be listened to")]
+    Signals(#[source] std::io::Error),
+    /// [`start`](crate::Manager::start) was called twice.
+    #[error("this manager has been started already: make a new one, it cannot start twice")]
+    AlreadyStarted,
+    /// A runnable or controller was added while the manager stopped, or after.
+    #[error("{name} cannot be added: the manager is stopping")]
+    Stopping {
+        /// The runnable or controller.
+        name: String,
+    },
+    /// A runnable returned an error, which ended the manager.
+    #[error("{name} failed ({group})")]
+    Failed {
+        /// The name of the runnable.
+        name: String,
+        /// Its group.
+        group: Group,
+        /// Its error.
+        #[source]
+        source: BoxError,
+    },
+    /// A runnable, or a task of the framework, panicked, which ended the manager.
+    #[error("{name} panicked ({group}): {message}")]
+    Panicked {
+        /// The name of the runnable.
+        name: String,
+        /// Its group.
+        group: Group,
+        /// The text of the panic.
+        message: String,
+    },
+    /// Some runnables did not stop within the grace period, and were dropped.
+    #[error("not everything stopped within {grace:?}: {} did not", running.join(", "))]
+    StopTimeout {
+        /// The grace period.
+        grace: Duration,
+        /// The names of the dropped runnables that had been asked to stop; a controller with the requests
+        /// that it still reconciled.
+        running: Vec<String>,
+    },
+    /// A second request to stop came before everything had stopped; the rest was dropped.
+    #[error("stopped at once on a second request, while {} still ran", running.join(", "))]
+    Aborted {
+        /// The names of the dropped runnables that had been asked to stop.
+        running: Vec<String>,
+    },
+}
+
+impl Error {
+    /// Returns whether a runnable had to be dropped.
+    #[must_use]
+    pub fn is_unclean_stop(&self) -> bool {
+        matches!(self, Self::StopTimeout { .. } | Self::Aborted { .. })
+    }
+
+    /// Returns whether the manager ended because this replica lost its lease.
+    #[must_use]
+    pub fn is_leadership_lost(&self) -> bool {
+        matches!(self, Self::LeadershipLost { .. })
+    }
+
+    /// Returns the name of the runnable that ended the manager, if one did.
+    #[must_use]
+    pub fn failed(&self) -> Option<&str> {
+        match self {
+            Self::Failed { name, .. } | Self::Panicked { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Handle: the definitions that the leader installs, and what waits for them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use steersman_cache::Cache;
+use steersman_crds::{DefinitionMetrics, DefinitionPhase, Definitions};
+use steersman_object::{Gvk, Kind};
+use steersman_webhook::{BuiltInCertificates, WebhookServer};
+use tokio::sync::OnceCell;
+
+use super::Manager;
+use crate::error::Error;
+use crate::order::Group;
+
+/// The end of the relist of each kind.
+type Relists = BTreeMap<Gvk, Arc<OnceCell<()>>>;
+
+/// What the controllers of a leader wait for before they write.
+#[derive(Clone)]
+pub(crate) struct LeaderConditions {
+    /// The server drops the fields that its definition does not have.
+    definitions: Definitions,
+    /// The server refuses writes until it trusts the webhooks of the operator.
+    certificates: Option<BuiltInCertificates>,
+    cache: Cache,
+    /// The kinds that are listed again, each once, because this process has changed their definitions.
+    relists: Arc<Mutex<Relists>>,
+}
+
+impl LeaderConditions {
+    pub(crate) fn new(
+        definitions: Definitions,
+        webhooks: Option<&WebhookServer>,
+        cache: Cache,
+    ) -> Self {
+        let certificates = webhooks.and_then(WebhookServer::built_in_certificates);
+        Self {
+            definitions,
+            certificates: certificates.cloned(),
+            cache,
+            relists: Arc::default(),
+        }
+    }
+
+    /// Waits until all conditions are met for a controller of these kinds. Cancel safe.
+    pub(crate) async fn met(&self, kinds: &[Kind]) {
+        self.definitions.confirmed().await;
+        if let Some(certificates) = &self.certificates {
+            certificates.usable().await;
+        }
+        let changed = self.definitions.changed_kinds();
+        for kind in kinds.iter().filter(|kind| changed.contains(kind.gvk())) {
+            self.relist(kind.gvk()).await;
+        }
+    }
+
+    /// DEF-8: lists a kind again, once for all controllers.
+    async fn relist(&self, gvk: &Gvk) {
+        let relist = Arc::clone(self.relists.lock().entry(gvk.clone()).or_default());
+        relist.get_or_init(|| self.cache.relist(gvk)).await;
+    }
+}
+
+impl Manager {
+    /// Returns the definitions that the leader installs, with their state.
+    pub fn definitions(&self) -> &Definitions {
+        &self.shared.conditions.definitions
+    }
+
+    /// Adds the loops of the definitions, their check of readiness, and their diagnostics.
+    pub(crate) fn add_definitions(&self) -> Result<(), Error> {
+        let definitions = self.definitions();
+        if definitions.statuses().is_empty() {
+            return Ok(());
+        }
+        let (followed, led) = (definitions.clone(), definitions.clone());
+        self.add_loop(
+            "definitions",
+            Group::Others,
+            |connection, stop| async move {
+                followed.follow(&connection, stop).await;
+            },
+        )?;
+        let (name, group) = ("installation of definitions", Group::LeaderElected);
+        self.add_loop(name, group, |connection, stop| async move {
+            led.lead(&connection, stop).await;
+        })?;
+        // DEF-6
+        let checked = definitions.clone();
+        self.add_ready_check("definitions", move || {
+            let refused = refusals(&checked);
+            async move {
+                match refused.is_empty() {
+                    true => Ok(()),
+                    false => Err(refused.join("; ")),
+                }
+            }
+        })?;
+        let shown = definitions.clone();
+        self.diagnostics().add("definitions", move || {
+            let statuses = shown.statuses().into_iter().map(|status| {
+                serde_json::json!({
+                    "name": status.name,
+                    "phase": format!("{:?}", status.phase),
+                    "problem": status.problem,
+                    "migrated": status.migrated,
+                })
+            });
+            statuses.collect()
+        });
+        Ok(())
+    }
+}
+
+/// Connects definitions with the webhooks that convert their objects: the definitions name the webhooks, and the
+/// built-in authority injects its certificates into the definitions.
+///
+/// # Errors
+///
+/// [`Error::Definition`] if a definition does not name its conversion, and the webhooks do not know their Service.
+pub(crate) fn connect_webhooks(
+    definitions: Definitions,
+    webhooks: Option<WebhookServer>,
+) -> Result<(Definitions, Option<WebhookServer>), Error> {
+    let Some(webhooks) = webhooks else {
+        return Ok((definitions, None));
+    };
+    let Some(certificates) = webhooks.built_in_certificates() else {
+        let kinds = webhooks.converted_kinds();
+        let definitions = match webhooks.service_key() {
+            Some(service) => definitions.converted_behind(&kinds, service, webhooks.ca_from()),
+            None => definitions,
+        };
+        definitions.check_conversions(&kinds)?;
+        return Ok((definitions, Some(webhooks)));
+    };
+    let (service, authorities) = (certificates.service(), certificates.authorities());
+    let definitions = definitions.converted_by(&webhooks.converted_kinds(), service, authorities);
+    let webhooks = webhooks.inject_into_definitions(definitions.converted());
+    Ok((definitions, Some(webhooks)))
+}
+
+/// Registers the metrics of definitions, unless they have metrics of their own or there are none.
+pub(crate) fn with_metrics(
+    definitions: Definitions,
+    registry: &prometheus::Registry,
+) -> Result<Definitions, Error> {
+    if definitions.has_metrics() || definitions.statuses().is_empty() {
+        return Ok(definitions);
+    }
+    let metrics = DefinitionMetrics::register(registry).map_err(Error::Metrics)?;
+    Ok(definitions.metrics(metrics))
+}
+
+/// Returns why definitions were refused.
+fn refusals(definitions: &Definitions) -> Vec<String> {
+    let statuses = definitions.statuses().into_iter();
+    let refused = statuses.filter(|status| status.phase == DefinitionPhase::Refused);
+    refused.filter_map(|status| status.problem).collect()
+}

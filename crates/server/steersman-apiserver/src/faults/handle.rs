@@ -1,0 +1,414 @@
+//! Handle: faults on demand, and commands for the open watches.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use steersman_apimachinery::status::Status;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::outage::{Outage, Phase, Restart};
+use super::plan::{Condition, Decision, Plan, PlannedFault, failure};
+use super::record::{RequestRecord, Verb};
+use super::spec::{Effect, FaultSpec, LONGEST_MILLIS};
+use super::watches::{OpenWatches, WatchMode, WatchTap};
+
+/// Injects faults: makes requests fail, and ends or silences open watches. Cheap to clone.
+///
+/// Resources are written as in [`RequestRecord::is_for`].
+#[derive(Debug, Clone)]
+pub struct Faults {
+    shared: Arc<SharedFaults>,
+    watches: OpenWatches,
+}
+
+#[derive(Debug)]
+struct SharedFaults {
+    plan: Mutex<Plan>,
+    /// The restart in progress, if any.
+    outage: Mutex<Option<Outage>>,
+    /// The start of the plan's clock.
+    began: Instant,
+    /// Wakes swallowed requests when a fault is removed.
+    lifted: Notify,
+}
+
+/// A failure answer, how many requests get it, and the hint when to retry.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    status: Status,
+    times: Option<u32>,
+    commit: bool,
+}
+
+/// A planned fault. Dropping the guard removes the fault from the plan.
+#[must_use = "dropping the guard removes the fault"]
+pub struct FaultGuard {
+    shared: Arc<SharedFaults>,
+    id: u64,
+    kept: bool,
+    /// The silenced watches that deliver again when the fault is removed.
+    resumes: Option<OpenWatches>,
+}
+
+impl Answer {
+    /// Creates a failure with this HTTP status code and the reason that Kubernetes gives it.
+    pub fn code(code: u16) -> Self {
+        Self::status(failure(code))
+    }
+
+    /// Creates an answer with this Status.
+    #[must_use]
+    pub fn status(status: Status) -> Self {
+        Self {
+            status,
+            times: None,
+            commit: false,
+        }
+    }
+
+    /// Sets the message.
+    #[must_use]
+    pub fn message(mut self, message: &str) -> Self {
+        message.clone_into(&mut self.status.message);
+        self
+    }
+
+    /// Limits the answer to the next `times` requests that match. Default: no limit, until the
+    /// guard is dropped.
+    #[must_use]
+    pub fn times(mut self, times: u32) -> Self {
+        self.times = Some(times);
+        self
+    }
+
+    /// Replaces only the answer: the request is carried out all the same, as if its answer got
+    /// lost.
+    #[must_use]
+    pub fn after_commit(mut self) -> Self {
+        self.commit = true;
+        self
+    }
+
+    /// Asks for a retry after this many seconds, in the Status and in a `Retry-After` header.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: u32) -> Self {
+        self.status = self.status.with_retry_after(seconds);
+        self
+    }
+}
+
+/// The effect of an answer, for a [`FaultSpec`] with other conditions than [`Faults::answer`] has:
+/// code, message, `Retry-After`, and whether the request is carried out. The number of times is not
+/// part of an effect: set [`FaultSpec::times`], or convert into a [`FaultSpec`].
+impl From<Answer> for Effect {
+    fn from(answer: Answer) -> Self {
+        let details = answer.status.details.as_deref();
+        Self::Answer {
+            code: answer.status.code,
+            retry_after_seconds: details.map_or(0, |details| details.retry_after_seconds),
+            message: Some(answer.status.message),
+            commit: answer.commit,
+        }
+    }
+}
+
+/// A fault that gives this answer to every request, up to the answer's number of times.
+impl From<Answer> for FaultSpec {
+    fn from(answer: Answer) -> Self {
+        let times = answer.times;
+        let mut spec = Self::new(answer.into());
+        spec.times = times.map(u64::from);
+        spec
+    }
+}
+
+impl Faults {
+    /// Answers requests with this verb (any, with `None`) for this resource with a failure instead
+    /// of carrying them out. Faults that were planned earlier take precedence.
+    pub fn answer(
+        &self,
+        verb: impl Into<Option<Verb>>,
+        resource: &str,
+        answer: Answer,
+    ) -> FaultGuard {
+        self.answer_matching(fits(verb.into(), resource), answer)
+    }
+
+    /// Like [`Faults::answer`], for requests that meet a condition. The condition runs under a lock
+    /// and must not call the server.
+    pub fn answer_matching(
+        &self,
+        condition: impl Fn(&RequestRecord) -> bool + Send + Sync + 'static,
+        answer: Answer,
+    ) -> FaultGuard {
+        let Answer {
+            status,
+            times,
+            commit,
+        } = answer;
+        let mut spec = FaultSpec::new(Effect::Answer {
+            code: status.code,
+            message: Some(status.message.clone()),
+            retry_after_seconds: 0,
+            commit,
+        });
+        spec.times = times.map(u64::from);
+        self.plan(spec, Some(Box::new(condition)), Some(Box::new(status)))
+    }
+
+    /// Adds a fault of any type.
+    ///
+    /// # Errors
+    /// 400 for a contradictory or invalid fault.
+    pub fn add(&self, spec: FaultSpec) -> Result<FaultGuard, Status> {
+        match spec.problem() {
+            Some(problem) => Err(Status::bad_request(problem)),
+            None => Ok(self.plan(spec, None, None)),
+        }
+    }
+
+    /// Lets the connection swallow everything until the guard is dropped: no request is answered,
+    /// and every open watch is silent. Afterwards the waiting requests are carried out and the
+    /// watches deliver the events they missed.
+    pub fn swallow_everything(&self) -> FaultGuard {
+        self.silence_watches();
+        let mut guard = self.plan(FaultSpec::new(Effect::Swallow), None, None);
+        guard.resumes = Some(self.watches.clone());
+        guard
+    }
+
+    /// Returns every planned fault, the oldest first.
+    #[must_use]
+    pub fn planned(&self) -> Vec<PlannedFault> {
+        self.shared.plan.lock().all()
+    }
+
+    /// Removes a fault by its number. Returns whether the fault was planned.
+    pub fn remove(&self, id: u64) -> bool {
+        let was = self.shared.plan.lock().remove(id);
+        self.shared.lifted.notify_waiters();
+        was
+    }
+
+    /// Removes every fault, also those with live guards. Returns the number of removed faults.
+    pub fn clear(&self) -> usize {
+        let many = self.shared.plan.lock().clear();
+        self.shared.lifted.notify_waiters();
+        many
+    }
+
+    /// Delays requests with this verb (any, with `None`) for this resource before they are carried
+    /// out. The maximum is a year.
+    pub fn delay(
+        &self,
+        verb: impl Into<Option<Verb>>,
+        resource: &str,
+        delay: Duration,
+    ) -> FaultGuard {
+        let millis = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        let millis = millis.min(LONGEST_MILLIS);
+        let mut spec = FaultSpec::new(Effect::Delay {
+            millis,
+            jitter_millis: 0,
+        });
+        (spec.verb, spec.resource) = (verb.into(), Some(resource.to_owned()));
+        self.plan(spec, None, None)
+    }
+
+    /// Lets new watches of a resource open and stay silent.
+    pub fn silence_new_watches(&self, resource: &str) -> FaultGuard {
+        let spec = FaultSpec::new(Effect::Silence);
+        self.plan(spec.verb(Verb::Watch).resource(resource), None, None)
+    }
+
+    /// Ends every open watch as if the server had closed it. Returns the number of these watches.
+    pub fn cut_watches(&self) -> usize {
+        self.watches.switch(WatchMode::Cut, |_| true)
+    }
+
+    /// Ends the open watches of a resource. Returns the number of these watches.
+    pub fn cut_watches_of(&self, resource: &str) -> usize {
+        self.watches
+            .switch(WatchMode::Cut, |record| record.is_for(resource))
+    }
+
+    /// Ends every open watch with an error in the middle of its stream. Returns the number of these
+    /// watches.
+    pub fn break_watches(&self) -> usize {
+        self.watches.switch(WatchMode::Broken, |_| true)
+    }
+
+    /// Ends every open watch with an `ERROR` event of 410, as if it had fallen behind. Returns the
+    /// number of these watches.
+    pub fn expire_watches(&self) -> usize {
+        self.watches.switch(WatchMode::Expired, |_| true)
+    }
+
+    /// Sets the mode of the open watches of a resource. Returns the number of these watches.
+    pub(crate) fn switch(&self, mode: WatchMode, resource: &str) -> usize {
+        self.watches.switch(mode, |record| record.is_for(resource))
+    }
+
+    /// Silences every open watch: the connection stays open, but neither events nor bookmarks nor
+    /// the end of the watch arrive. Watches opened later are not affected. Returns the number of
+    /// these watches.
+    pub fn silence_watches(&self) -> usize {
+        self.watches.switch(WatchMode::Silent, |_| true)
+    }
+
+    /// Silences the open watches of a resource. Returns the number of these watches.
+    pub fn silence_watches_of(&self, resource: &str) -> usize {
+        self.watches
+            .switch(WatchMode::Silent, |record| record.is_for(resource))
+    }
+
+    /// Lets silenced watches deliver again, starting with the events they missed. Returns the
+    /// number of these watches.
+    pub fn resume_watches(&self) -> usize {
+        self.watches.switch(WatchMode::Live, |_| true)
+    }
+
+    /// Returns the number of open watches of a resource.
+    #[must_use]
+    pub fn open_watches(&self, resource: &str) -> usize {
+        self.watches.count(|record| record.is_for(resource))
+    }
+
+    pub(crate) fn new(seed: u64) -> Self {
+        let shared = SharedFaults {
+            plan: Mutex::new(Plan::new(seed)),
+            outage: Mutex::default(),
+            began: Instant::now(),
+            lifted: Notify::new(),
+        };
+        Self {
+            shared: Arc::new(shared),
+            watches: OpenWatches::default(),
+        }
+    }
+
+    /// Begins a restart with phases that take time.
+    pub(crate) fn begin_outage(&self, restart: Restart) {
+        let outage = Outage::new(restart, self.shared.began.elapsed());
+        *self.shared.outage.lock() = Some(outage);
+    }
+
+    /// Returns the phase of the restart in progress and the rest of its time.
+    pub(crate) fn outage(&self) -> Option<(Phase, Duration)> {
+        let now = self.shared.began.elapsed();
+        self.shared.outage.lock().as_ref()?.phase(now)
+    }
+
+    /// Returns how long the server still refuses connections, if it does.
+    pub(crate) fn away_for(&self) -> Option<Duration> {
+        self.outage()
+            .and_then(|(phase, left)| (phase == Phase::Away).then_some(left))
+    }
+
+    /// Ends a restart after its last phase. Returns whether the history is to be compacted now.
+    pub(crate) fn end_outage(&self) -> bool {
+        let now = self.shared.began.elapsed();
+        let mut outage = self.shared.outage.lock();
+        let over = outage.take_if(|outage| outage.phase(now).is_none());
+        over.is_some_and(|outage| outage.forgets())
+    }
+
+    pub(crate) fn decide(&self, record: &RequestRecord) -> Decision {
+        let now = self.shared.began.elapsed();
+        self.shared.plan.lock().decide(record, now)
+    }
+
+    /// Waits until a fault is removed.
+    pub(crate) async fn lifted(&self, id: u64) {
+        loop {
+            let lifted = self.shared.lifted.notified();
+            tokio::pin!(lifted);
+            // FAULT-2: it registers for the wake-up before it checks the plan, so it misses no
+            // removal.
+            lifted.as_mut().enable();
+            if !self.shared.plan.lock().has(id) {
+                return;
+            }
+            lifted.await;
+        }
+    }
+
+    pub(crate) fn open(
+        &self,
+        record: &RequestRecord,
+        mode: WatchMode,
+        stop: CancellationToken,
+    ) -> WatchTap {
+        self.watches.open(record, mode, stop)
+    }
+
+    /// Ends the watches of stopped listeners.
+    pub(crate) fn end_stopped(&self) {
+        self.watches.end_stopped();
+    }
+
+    fn plan(
+        &self,
+        spec: FaultSpec,
+        condition: Option<Condition>,
+        status: Option<Box<Status>>,
+    ) -> FaultGuard {
+        let now = self.shared.began.elapsed();
+        let id = self.shared.plan.lock().add(spec, condition, status, now);
+        FaultGuard {
+            shared: Arc::clone(&self.shared),
+            id,
+            kept: false,
+            resumes: None,
+        }
+    }
+}
+
+impl FaultGuard {
+    /// Returns the number of requests that the fault affected.
+    #[must_use]
+    pub fn hits(&self) -> u64 {
+        self.shared.plan.lock().hits(self.id)
+    }
+
+    /// Returns the fault's number, as in [`Faults::planned`].
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Keeps the fault for the lifetime of the server.
+    pub fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for FaultGuard {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        self.shared.plan.lock().remove(self.id);
+        self.shared.lifted.notify_waiters();
+        if let Some(watches) = &self.resumes {
+            watches.switch(WatchMode::Live, |_| true);
+        }
+    }
+}
+
+impl fmt::Debug for FaultGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultGuard")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+fn fits(verb: Option<Verb>, resource: &str) -> impl Fn(&RequestRecord) -> bool + use<> {
+    let resource = resource.to_owned();
+    move |record| verb.is_none_or(|verb| record.does(verb)) && record.is_for(&resource)
+}

@@ -1,0 +1,184 @@
+//! Machine: a restart that takes time, and its effect on the requests of each phase.
+
+use std::time::Duration;
+
+use steersman_apimachinery::status::Status;
+
+use super::record::{RequestRecord, Verb};
+
+/// Whether a server keeps its history over [`ApiServer::restart`](crate::ApiServer::restart).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum History {
+    /// Resource versions from before the restart can be watched and listed.
+    Kept,
+    /// Resource versions from before the restart are answered 410.
+    Lost,
+}
+
+/// A restart of the server, and the durations of its phases; by default each phase takes no time.
+///
+/// First the server refuses connections, then it installs its paths, then it initializes its
+/// storages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use = "a restart does nothing until it is given to `ApiServer::restart`"]
+pub struct Restart {
+    history: History,
+    away: Duration,
+    installing: Duration,
+    initializing: Duration,
+}
+
+/// The phase of a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Connections are refused.
+    Away,
+    /// Paths are not installed yet.
+    Installing,
+    /// Storages are being read: lists and watches are refused.
+    Initializing,
+}
+
+/// The effect of a restart on a request.
+#[derive(Debug)]
+pub(crate) enum RestartEffect {
+    /// The request gets no answer.
+    Nothing,
+    /// The request gets this refusal.
+    Refusal(Box<Status>),
+    /// The health endpoint reports that the server is not ready.
+    NotReady,
+}
+
+/// A restart in progress.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outage {
+    restart: Restart,
+    began: Duration,
+}
+
+impl Restart {
+    /// Creates a restart that takes no time.
+    pub fn new(history: History) -> Self {
+        Self {
+            history,
+            away: Duration::ZERO,
+            installing: Duration::ZERO,
+            initializing: Duration::ZERO,
+        }
+    }
+
+    /// Sets how long connections are refused, and in-process requests get no answer.
+    pub fn away(mut self, time: Duration) -> Self {
+        self.away = time;
+        self
+    }
+
+    /// Sets how long, after that, requests are answered 503 because the paths are not installed
+    /// yet. `/livez` and `/version` are served, and `/readyz` says 500.
+    pub fn installing(mut self, time: Duration) -> Self {
+        self.installing = time;
+        self
+    }
+
+    /// Sets how long, after that, lists and watches are answered `429 storage is (re)initializing`.
+    pub fn initializing(mut self, time: Duration) -> Self {
+        self.initializing = time;
+        self
+    }
+
+    pub(crate) fn keeps_history(&self) -> bool {
+        self.history == History::Kept
+    }
+}
+
+impl From<History> for Restart {
+    fn from(history: History) -> Self {
+        Self::new(history)
+    }
+}
+
+impl Outage {
+    pub(crate) fn new(restart: Restart, now: Duration) -> Self {
+        Self {
+            restart,
+            began: now,
+        }
+    }
+
+    /// Returns the phase and the rest of its time; `None` once the restart is over.
+    pub(crate) fn phase(&self, now: Duration) -> Option<(Phase, Duration)> {
+        let mut ends = self.began;
+        for (phase, time) in [
+            (Phase::Away, self.restart.away),
+            (Phase::Installing, self.restart.installing),
+            (Phase::Initializing, self.restart.initializing),
+        ] {
+            ends = ends.saturating_add(time);
+            if now < ends {
+                return Some((phase, ends.saturating_sub(now)));
+            }
+        }
+        None
+    }
+
+    /// Returns whether the history is lost in the restart.
+    pub(crate) fn forgets(&self) -> bool {
+        !self.restart.keeps_history()
+    }
+}
+
+impl Phase {
+    /// Returns the effect of this phase on a request, if any.
+    pub(crate) fn meet(self, record: &RequestRecord) -> Option<RestartEffect> {
+        match self {
+            Self::Away => Some(RestartEffect::Nothing),
+            Self::Installing => match record.path.trim_matches('/') {
+                "readyz" | "healthz" => Some(RestartEffect::NotReady),
+                "version" | "livez" => None,
+                _ => {
+                    let message = "the request has been made before all known HTTP paths have been installed, please try again";
+                    let refusal = Status::failure(503, "ServiceUnavailable", message);
+                    Some(RestartEffect::Refusal(Box::new(
+                        refusal.with_retry_after(5),
+                    )))
+                }
+            },
+            Self::Initializing if record.does(Verb::List) || record.does(Verb::Watch) => {
+                let message = "storage is (re)initializing";
+                let refusal = Status::failure(429, "TooManyRequests", message);
+                Some(RestartEffect::Refusal(Box::new(
+                    refusal.with_retry_after(1),
+                )))
+            }
+            Self::Initializing => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_phases_of_a_restart_follow_each_other_without_overflow() {
+        let second = Duration::from_secs(1);
+        let restart = Restart::new(History::Lost)
+            .away(second)
+            .initializing(second);
+        let outage = Outage::new(restart, second);
+        let phase = |millis: u64| {
+            outage
+                .phase(Duration::from_millis(millis))
+                .map(|(phase, _)| phase)
+        };
+        assert_eq!(phase(1_999), Some(Phase::Away));
+        assert_eq!(phase(2_000), Some(Phase::Initializing));
+        assert_eq!(phase(3_000), None);
+        let endless = Outage::new(restart.away(Duration::MAX), second);
+        assert_eq!(
+            endless.phase(second * 1_000).map(|(phase, _)| phase),
+            Some(Phase::Away)
+        );
+    }
+}

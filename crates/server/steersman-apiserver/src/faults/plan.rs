@@ -1,0 +1,297 @@
+//! Machine: decides which of the planned faults affect a request.
+
+use std::fmt;
+use std::time::Duration;
+
+use steersman_apimachinery::status::Status;
+use steersman_registry::Rng;
+
+use super::record::RequestRecord;
+use super::spec::{Effect, FaultSpec};
+
+/// A condition on requests, in addition to those of the spec.
+pub(crate) type Condition = Box<dyn Fn(&RequestRecord) -> bool + Send + Sync>;
+
+/// The planned faults, in the order in which they were added.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    rules: Vec<Rule>,
+    next: u64,
+    rng: Rng,
+}
+
+struct Rule {
+    id: u64,
+    spec: FaultSpec,
+    condition: Option<Condition>,
+    /// The full Status of the answer, for answers that the spec cannot express.
+    status: Option<Box<Status>>,
+    /// The plan's clock when the fault was added.
+    added: Duration,
+    /// Number of requests that matched so far.
+    seen: u64,
+    hits: u64,
+}
+
+/// A description of a planned fault.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct PlannedFault {
+    /// The number by which the fault is removed.
+    pub id: u64,
+    /// Number of requests that the fault affected.
+    pub hits: u64,
+    /// Whether a condition inside the server's process applies in addition to the spec.
+    pub has_condition: bool,
+    /// The fault as it was requested.
+    pub spec: FaultSpec,
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rule")
+            .field("id", &self.id)
+            .field("spec", &self.spec)
+            .field("hits", &self.hits)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The effects of all faults on one request.
+#[derive(Debug, Default)]
+pub(crate) struct Decision {
+    /// Time to wait before anything else.
+    pub(crate) delay: Duration,
+    /// The fault that must be removed before the request goes on.
+    pub(crate) swallowed_by: Option<u64>,
+    /// The answer that replaces the real one.
+    pub(crate) answer: Option<Box<Status>>,
+    /// Whether the connection ends before the answer.
+    pub(crate) cut: bool,
+    /// Whether the request is carried out even though its answer is replaced or missing.
+    pub(crate) commit: bool,
+    /// Number of revisions by which a list is out of date.
+    pub(crate) stale: u64,
+    /// The effect on the answer's body.
+    pub(crate) chop: Chop,
+    /// The effect on a watch.
+    pub(crate) watch: WatchFaults,
+}
+
+/// The effect on a body in transit.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Chop {
+    /// The size of the pieces in bytes, and the delay of each.
+    pub(crate) pieces: Option<(usize, Duration)>,
+    /// The number of bytes after which the connection ends.
+    pub(crate) cut_after: Option<u64>,
+}
+
+/// The misbehaviour of a watch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent faults, which can be combined"
+)]
+pub(crate) struct WatchFaults {
+    /// Whether it stays silent.
+    pub(crate) silent: bool,
+    /// Whether it expires at once.
+    pub(crate) expired: bool,
+    /// Whether it sends each event twice.
+    pub(crate) events_twice: bool,
+    /// Whether it sends each bookmark twice.
+    pub(crate) bookmarks_twice: bool,
+    /// The delay of its bookmarks.
+    pub(crate) bookmarks_late: Duration,
+}
+
+impl Plan {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            rules: Vec::new(),
+            next: 0,
+            rng: Rng::new(seed),
+        }
+    }
+
+    /// Adds a fault and returns its number.
+    pub(crate) fn add(
+        &mut self,
+        spec: FaultSpec,
+        condition: Option<Condition>,
+        status: Option<Box<Status>>,
+        now: Duration,
+    ) -> u64 {
+        let id = self.next;
+        self.next += 1;
+        self.rules.push(Rule {
+            id,
+            spec,
+            condition,
+            status,
+            added: now,
+            seen: 0,
+            hits: 0,
+        });
+        id
+    }
+
+    /// Removes a fault. Returns whether the fault was planned.
+    pub(crate) fn remove(&mut self, id: u64) -> bool {
+        let before = self.rules.len();
+        self.rules.retain(|rule| rule.id != id);
+        self.rules.len() < before
+    }
+
+    /// Removes every fault. Returns their number.
+    pub(crate) fn clear(&mut self) -> usize {
+        let many = self.rules.len();
+        self.rules.clear();
+        many
+    }
+
+    /// Returns whether a fault is in the plan.
+    pub(crate) fn has(&self, id: u64) -> bool {
+        self.rules.iter().any(|rule| rule.id == id)
+    }
+
+    /// Returns the number of requests that a fault affected.
+    pub(crate) fn hits(&self, id: u64) -> u64 {
+        let rule = self.rules.iter().find(|rule| rule.id == id);
+        rule.map_or(0, |rule| rule.hits)
+    }
+
+    /// Returns every fault, the oldest first.
+    pub(crate) fn all(&self) -> Vec<PlannedFault> {
+        let planned = |rule: &Rule| PlannedFault {
+            id: rule.id,
+            hits: rule.hits,
+            has_condition: rule.condition.is_some(),
+            spec: rule.spec.clone(),
+        };
+        self.rules.iter().map(planned).collect()
+    }
+
+    /// Combines the faults that match a request. Delays add up; of several answers, cuts and the
+    /// like the fault that was planned first takes effect (FAULT-1).
+    pub(crate) fn decide(&mut self, record: &RequestRecord, now: Duration) -> Decision {
+        let mut decision = Decision::default();
+        for rule in &mut self.rules {
+            if !rule.applies(record, now) {
+                continue;
+            }
+            let ended = decision.answer.is_some() || decision.cut;
+            let ends = matches!(rule.spec.effect, Effect::Answer { .. } | Effect::Cut { .. });
+            if ended && ends {
+                continue;
+            }
+            rule.seen += 1;
+            if rule.seen <= rule.spec.skip {
+                continue;
+            }
+            if let Some(share) = rule.spec.probability
+                && self.rng.share() >= share
+            {
+                continue;
+            }
+            rule.hits += 1;
+            let number = self.rng.share();
+            rule.take_effect(&mut decision, number);
+        }
+        decision
+    }
+}
+
+impl Rule {
+    /// Returns whether the fault may affect a request at this time.
+    fn applies(&self, record: &RequestRecord, now: Duration) -> bool {
+        let spec = &self.spec;
+        let begins = self
+            .added
+            .saturating_add(Duration::from_millis(spec.after_millis));
+        let ends = spec
+            .for_millis
+            .map(|millis| begins.saturating_add(Duration::from_millis(millis)));
+        now >= begins
+            && ends.is_none_or(|ends| now < ends)
+            && spec.times.is_none_or(|times| self.hits < times)
+            && spec.fits(record)
+            && self
+                .condition
+                .as_ref()
+                .is_none_or(|condition| condition(record))
+    }
+
+    fn take_effect(&self, decision: &mut Decision, number: f64) {
+        let watch = &mut decision.watch;
+        match &self.spec.effect {
+            Effect::Delay {
+                millis,
+                jitter_millis,
+            } => {
+                let jitter = Duration::from_millis(*jitter_millis).mul_f64(number);
+                let delay = Duration::from_millis(*millis).saturating_add(jitter);
+                decision.delay = decision.delay.saturating_add(delay);
+            }
+            Effect::Answer {
+                code,
+                message,
+                retry_after_seconds,
+                commit,
+            } => {
+                let status = self.status.clone().unwrap_or_else(|| {
+                    let mut status = failure(*code);
+                    if let Some(message) = message {
+                        status.message.clone_from(message);
+                    }
+                    if *retry_after_seconds > 0 {
+                        status = status.with_retry_after(*retry_after_seconds);
+                    }
+                    Box::new(status)
+                });
+                decision.answer = Some(status);
+                decision.commit = *commit;
+            }
+            Effect::Cut { commit } => (decision.cut, decision.commit) = (true, *commit),
+            Effect::CutBody { after_bytes } => decision.chop.cut_after = Some(*after_bytes),
+            Effect::Chunks { bytes, millis } => {
+                let bytes = usize::try_from(*bytes).unwrap_or(usize::MAX).max(1);
+                decision.chop.pieces = Some((bytes, Duration::from_millis(*millis)));
+            }
+            Effect::Swallow => decision.swallowed_by = Some(self.id),
+            Effect::Silence => watch.silent = true,
+            Effect::ExpireWatch => watch.expired = true,
+            Effect::DuplicateEvents => watch.events_twice = true,
+            Effect::DuplicateBookmarks => watch.bookmarks_twice = true,
+            Effect::LateBookmarks { millis } => {
+                watch.bookmarks_late = Duration::from_millis(*millis);
+            }
+            Effect::StaleList { revisions } => decision.stale = *revisions,
+        }
+    }
+}
+
+/// Builds a failure with this HTTP status code and the reason that Kubernetes gives it.
+pub(crate) fn failure(code: u16) -> Status {
+    let reason = match code {
+        400 => "BadRequest",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        405 => "MethodNotAllowed",
+        409 => "Conflict",
+        410 => "Expired",
+        413 => "RequestEntityTooLarge",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        500 => "InternalError",
+        503 => "ServiceUnavailable",
+        504 => "Timeout",
+        _ => "",
+    };
+    Status::failure(code, reason, format!("a fault answers {code}"))
+}
+
+#[cfg(test)]
+mod tests;

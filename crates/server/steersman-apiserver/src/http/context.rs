@@ -1,0 +1,412 @@
+//! Driver: the state that all requests share: the locked registry, the subscriptions to changes,
+//! and the clock.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::request::Parts;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+use steersman_apimachinery::status::Status;
+use steersman_registry::auth::Impersonations;
+use steersman_registry::store::AfterWrites;
+use steersman_registry::webhook::PendingCalls;
+use steersman_registry::{Attempt, Registry, Snapshot};
+use steersman_schema::resource::StorageKey;
+
+use tokio::sync::watch;
+
+use crate::faults::{Faults, RequestLog, RequestRecord, Restart, RestartEffect};
+use crate::http::changes::Changes;
+use crate::http::documents::cache::DocumentCache;
+use crate::http::documents::metrics::RequestCounts;
+use crate::http::requests::auth::{self, AuthOutcome, Caller};
+use crate::http::requests::query::Query;
+use crate::http::requests::request_info;
+use crate::http::webhooks::client::Webhooks;
+use crate::wal::WriteAheadLog;
+use crate::watch_wakers::WatchWaker;
+
+/// Returns the current wall time.
+pub(crate) type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// Options of watches.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tuning {
+    /// Whether `sendInitialEvents` is supported.
+    pub(crate) watch_list: bool,
+    /// Whether watches are compressed for clients that accept it.
+    pub(crate) gzip_watches: bool,
+    /// Interval of the bookmarks of a watch that allows them.
+    pub(crate) bookmark_every: Duration,
+    /// Duration of a watch without `timeoutSeconds`.
+    pub(crate) watch_timeout: Duration,
+}
+
+/// The state behind the server's services and handles.
+pub(crate) struct Context {
+    registry: Mutex<Registry>,
+    /// The subscriptions to changes of storages.
+    changes: Changes,
+    any_change: watch::Sender<u64>,
+    /// Marked changed by every turn of the lock after which objects wait for their removal.
+    marks: watch::Sender<()>,
+    /// Marked changed at every restart.
+    restarts: watch::Sender<u64>,
+    clock: Clock,
+    pub(crate) tuning: Tuning,
+    pub(crate) log: RequestLog,
+    pub(crate) faults: Faults,
+    /// Counters of answered requests, for `/metrics`.
+    pub(crate) counts: Mutex<RequestCounts>,
+    /// The cached discovery and OpenAPI documents.
+    pub(crate) documents: Mutex<DocumentCache>,
+    /// Calls webhooks for admission and for conversion.
+    pub(crate) webhooks: Webhooks,
+    impersonations: Mutex<Impersonations>,
+    /// Keeps the changes outside this process; `None` if nothing does.
+    wal: Option<WriteAheadLog>,
+}
+
+/// What is left to do after some work with the registry, once it is unlocked.
+struct AfterLock<R> {
+    result: std::thread::Result<R>,
+    /// Whether a storage changed.
+    has_changed: bool,
+    /// Whether objects that are marked as deleted wait for their removal.
+    has_marked: bool,
+    /// The storages with watches to wake now: those that changed, unless the changes are not in the
+    /// write-ahead log yet.
+    changed: Vec<StorageKey>,
+    /// Whether a transaction was added to the write-ahead log.
+    is_logged: bool,
+    writes: AfterWrites,
+}
+
+impl Context {
+    pub(crate) fn new(
+        registry: Registry,
+        clock: Clock,
+        tuning: Tuning,
+        (log, faults): (RequestLog, Faults),
+    ) -> Self {
+        Self {
+            registry: Mutex::new(registry),
+            changes: Changes::default(),
+            any_change: watch::Sender::new(0),
+            marks: watch::Sender::new(()),
+            restarts: watch::Sender::new(0),
+            clock,
+            tuning,
+            log,
+            faults,
+            counts: Mutex::default(),
+            documents: Mutex::default(),
+            webhooks: Webhooks::default(),
+            impersonations: Mutex::default(),
+            wal: None,
+        }
+    }
+
+    /// Adds all changes from now on to a write-ahead log.
+    pub(crate) fn log_writes(&mut self, wal: WriteAheadLog) {
+        let changes = self.changes.clone();
+        let registry = self.registry.get_mut();
+        registry.record_transactions();
+        let wake = Box::new(move |changed: &[StorageKey]| changes.notify(changed));
+        wal.begin(registry.revision(), wake);
+        self.wal = Some(wal);
+    }
+
+    /// Returns the current wall time.
+    pub(crate) fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// Runs `work` with the registry locked, then wakes the watches of changed storages.
+    ///
+    /// SRV-1: `work` cannot wait, so a dropped request has done all of its work or none.
+    ///
+    /// SRV-4: if `work` panics, the watches of what it stored are woken all the same, and the
+    /// registry stays in use. That is safe because a verb decides before it stores; consequences of
+    /// deletions that the panic prevented are drawn by the next verb that does so.
+    pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
+        let mut registry = self.registry.lock();
+        let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
+        drop(registry);
+        self.finish(done)
+    }
+
+    /// Wakes the watches of what changed, and finishes the writes.
+    fn finish<R>(&self, done: AfterLock<R>) -> R {
+        if done.has_changed {
+            self.any_change.send_modify(|version| *version += 1);
+        }
+        if done.has_marked {
+            self.marks.send_replace(());
+        }
+        if !done.changed.is_empty() {
+            self.changes.notify(&done.changed);
+        }
+        done.writes.finish();
+        // After the objects are serialised, so that the task of the log need not do it.
+        if let Some(wal) = self.wal.as_ref().filter(|_| done.is_logged) {
+            wal.announce();
+        }
+        done.result.unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Runs a verb, calling webhooks in between: each run either completes, or changes nothing and
+    /// returns a question (ADM-2). Returns the result of the last run and the warnings of the
+    /// webhooks.
+    ///
+    /// Dropping the future abandons the verb, which has changed nothing then.
+    pub(crate) async fn asking<R>(
+        &self,
+        mut verb: impl FnMut(&mut Registry) -> R,
+    ) -> (R, Vec<String>) {
+        let mut attempt = Attempt::default();
+        loop {
+            let run = self.with_registry(|registry| registry.attempt(&mut attempt, &mut verb));
+            match run {
+                Ok(result) => return (result, attempt.warnings()),
+                Err(question) => self.put(question, &mut attempt).await,
+            }
+        }
+    }
+
+    /// Waits until every change so far is in the write-ahead log, also while the log cannot be written.
+    /// Without a log it returns at once.
+    pub(crate) async fn caught_up(&self) {
+        if let Some(wal) = &self.wal {
+            wal.caught_up().await;
+        }
+    }
+
+    /// Refuses a write while the write-ahead log cannot be written.
+    pub(crate) fn check_writable(&self) -> Result<(), Status> {
+        match self.log_failure() {
+            Some(why) => Err(unwritable(&why)),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until every revision that an answer may show is in the write-ahead log (WAL-1).
+    ///
+    /// # Errors
+    /// The log cannot be written: 503 for a read, and 500 for a write, and its outcome is unknown then
+    /// (WAL-4).
+    pub(crate) async fn kept(&self, is_read: bool) -> Result<(), Status> {
+        let Some(wal) = &self.wal else {
+            return Ok(());
+        };
+        wal.settled().await.map_err(|why| {
+            if is_read {
+                return unwritable(&why);
+            }
+            Status::internal(format!(
+                "the write is not in the write-ahead log, so it is lost if the server ends now: {why}"
+            ))
+        })
+    }
+
+    /// Returns why the write-ahead log cannot be written at the moment.
+    pub(crate) fn log_failure(&self) -> Option<Arc<str>> {
+        self.wal.as_ref().and_then(WriteAheadLog::failure)
+    }
+
+    /// Takes a snapshot. The next transaction starts a file of the write-ahead log.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.with_registry(|registry| {
+            if let Some(wal) = &self.wal {
+                wal.cut();
+            }
+            registry.snapshot()
+        })
+    }
+
+    /// Calls the webhooks of a question without holding the lock. A webhook, as any client, sees no
+    /// revision that is not in the write-ahead log (WAL-1).
+    pub(crate) async fn put(&self, question: PendingCalls, attempt: &mut Attempt) {
+        self.caught_up().await;
+        let resolve = |namespace: &str, name: &str, port: u16| {
+            self.with_registry(|registry| registry.service_address(namespace, name, port))
+        };
+        for (key, answer) in self.webhooks.ask(question.calls, &resolve).await {
+            attempt.learn(key, answer);
+        }
+    }
+
+    /// Authenticates and authorizes a request of a client.
+    pub(crate) fn check_auth(&self, parts: &Parts, query: &Query, caller: &Caller) -> AuthOutcome {
+        let (method, path) = (parts.method.as_str(), parts.uri.path());
+        let asked = || request_info::attributes(method, path, query);
+        let now = self.now();
+        let registry = self.registry.lock();
+        let mut impersonations = self.impersonations.lock();
+        let outcome = auth::check(&registry, &mut impersonations, parts, caller, &asked, now);
+        drop(impersonations);
+        let has_used_secrets = registry.has_used_secrets();
+        drop(registry);
+        if has_used_secrets {
+            self.with_registry(|registry| registry.mark_used_secrets(now));
+        }
+        outcome
+    }
+
+    /// Shows clients a restart of the server: open watches break, idle connections are closed, and
+    /// without history no watch can resume from before. Returns the number of broken watches. For a
+    /// restart that takes time, [`meet_outage`](Self::meet_outage) returns its effect on requests.
+    pub(crate) fn restart(&self, restart: Restart) -> usize {
+        if !restart.keeps_history() {
+            self.with_registry(Registry::compact);
+        }
+        self.faults.begin_outage(restart);
+        let broken = self.faults.break_watches();
+        self.restarts.send_modify(|number| *number += 1);
+        broken
+    }
+
+    /// Returns the effect of a restart in progress on a request.
+    pub(crate) fn meet_outage(&self, record: &RequestRecord) -> Option<RestartEffect> {
+        if let Some((phase, _)) = self.faults.outage() {
+            return phase.meet(record);
+        }
+        if self.faults.end_outage() {
+            // The history begins here, so no watch resumes from before.
+            self.with_registry(Registry::compact);
+        }
+        None
+    }
+
+    /// Wakes the waker whenever the storage changes. Call it before the first poll.
+    pub(crate) fn subscribe(&self, storage: &StorageKey, waker: &Arc<WatchWaker>) {
+        self.changes.subscribe(storage, waker);
+    }
+
+    /// Returns a receiver that is marked changed at every restart from now on.
+    pub(crate) fn subscribe_to_restarts(&self) -> watch::Receiver<u64> {
+        self.restarts.subscribe()
+    }
+
+    /// Returns a receiver that is marked changed at every write to the store from now on.
+    pub(crate) fn subscribe_to_changes(&self) -> watch::Receiver<u64> {
+        self.any_change.subscribe()
+    }
+
+    /// Returns a receiver that is marked changed while objects wait for their removal after the request.
+    pub(crate) fn subscribe_to_marks(&self) -> watch::Receiver<()> {
+        self.marks.subscribe()
+    }
+}
+
+/// Returns the refusal of a request while the write-ahead log cannot be written. It was not carried out,
+/// so the client may repeat it.
+fn unwritable(why: &str) -> Status {
+    let message = format!("the write-ahead log cannot be written: {why}");
+    Status::failure(503, "ServiceUnavailable", message).with_retry_after(1)
+}
+
+#[cfg(feature = "simulator")]
+impl steersman_simulator::PlayedServer for Context {
+    fn now(&self) -> Timestamp {
+        self.now()
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.subscribe_to_changes()
+    }
+
+    async fn caught_up(&self) {
+        self.caught_up().await;
+    }
+
+    fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {
+        let mut registry = self.registry.lock();
+        let done = AfterLock::of(&mut registry, self.wal.as_ref(), work);
+        // The simulator locks again at once; a request that waits goes first (PLAY-7).
+        parking_lot::MutexGuard::unlock_fair(registry);
+        self.finish(done)
+    }
+}
+
+impl<R> AfterLock<R> {
+    fn of(
+        registry: &mut Registry,
+        wal: Option<&WriteAheadLog>,
+        work: impl FnOnce(&mut Registry) -> R,
+    ) -> Self {
+        if let Some(wal) = wal {
+            registry.show_until(wal.kept_revision());
+        }
+        let result = catch_unwind(AssertUnwindSafe(|| work(registry)));
+        // A panicked request leaves warnings that have no client any more.
+        registry.take_warnings();
+        let mut changed = registry.take_changed();
+        let has_changed = !changed.is_empty();
+        let transaction = registry.take_transaction();
+        let is_logged = transaction.is_some();
+        if let (Some(wal), Some(transaction)) = (wal, transaction) {
+            wal.add(transaction, std::mem::take(&mut changed));
+        }
+        Self {
+            result,
+            has_changed,
+            has_marked: registry.has_marked(),
+            changed,
+            is_logged,
+            writes: registry.take_after_writes(),
+        }
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("tuning", &self.tuning)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use steersman_registry::{RegistryOptions, Target, WriteOptions};
+
+    /// SRV-4: writes before a panic wake their watches, and the next request can lock the registry.
+    #[test]
+    fn a_panic_with_the_registry_still_wakes_the_watches() {
+        let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let tuning = Tuning {
+            watch_list: true,
+            gzip_watches: false,
+            bookmark_every: Duration::from_secs(60),
+            watch_timeout: Duration::from_secs(60),
+        };
+        let registry = Registry::new(RegistryOptions::default(), now);
+        let parts = (RequestLog::new(1), Faults::new(0));
+        let context = Context::new(registry, Arc::new(move || now), tuning, parts);
+        context.with_registry(|_| ());
+        let changes = context.any_change.subscribe();
+        let before = context.with_registry(|registry| registry.revision());
+        let broken = catch_unwind(AssertUnwindSafe(|| {
+            context.with_registry(|registry| {
+                let namespaces = registry.resource("", "v1", "namespaces").unwrap();
+                let made = registry.create(
+                    Target::collection(&namespaces, None),
+                    json!({"metadata": {"name": "made"}}),
+                    &WriteOptions::default(),
+                    now,
+                );
+                assert!(made.is_err(), "a mistake after the write");
+            });
+        }));
+        assert!(broken.is_err());
+        assert!(changes.has_changed().unwrap());
+        assert!(context.with_registry(|registry| registry.revision()) > before);
+    }
+}

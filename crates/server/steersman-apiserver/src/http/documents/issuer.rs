@@ -1,0 +1,56 @@
+//! Machine: answers requests for the metadata and the keys of the issuer of ServiceAccounts' tokens.
+
+use steersman_apimachinery::status::Status;
+use steersman_registry::Registry;
+
+use crate::http::documents::serve::DocumentRequest;
+use crate::http::requests::call::Refusal;
+use crate::http::requests::negotiate;
+use crate::http::requests::path::Route;
+use crate::http::responses::reply::{JSON, Reply};
+
+/// The content type of a JSON Web Key Set.
+const KEY_SET: &str = "application/jwk-set+json";
+/// How long clients may keep both documents, as in kube-apiserver.
+const CACHE_CONTROL: &str = "public, max-age=3600";
+
+/// A document about the issuer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IssuerDocument {
+    /// `/.well-known/openid-configuration`.
+    Metadata,
+    /// `/openid/v1/jwks`.
+    Keys,
+}
+
+impl IssuerDocument {
+    /// Returns the document of a route, if the route is one of the issuer.
+    pub(crate) fn of(route: &Route) -> Option<Self> {
+        match route {
+            Route::IssuerMetadata => Some(Self::Metadata),
+            Route::IssuerKeys => Some(Self::Keys),
+            _ => None,
+        }
+    }
+}
+
+/// Answers with a document about the issuer. As in kube-apiserver neither exists if the issuer is no
+/// URL that may have metadata.
+pub(crate) fn answer(
+    document: IssuerDocument,
+    ask: &DocumentRequest<'_>,
+    registry: &Registry,
+) -> Result<Reply, Refusal> {
+    let metadata = registry.issuer_metadata().ok_or(Refusal::PageNotFound)?;
+    if ask.method != "GET" {
+        return Err(Status::method_not_allowed().into());
+    }
+    let (content_type, body) = match document {
+        IssuerDocument::Metadata => (JSON, metadata),
+        IssuerDocument::Keys => (KEY_SET, registry.issuer_keys()),
+    };
+    negotiate::routed(ask.accept, &[content_type])?;
+    let mut reply = Reply::new(200, content_type, body.to_string());
+    reply.cache_control = CACHE_CONTROL;
+    Ok(reply)
+}

@@ -1,0 +1,322 @@
+//! Machine: answers requests for documents: health, version, discovery, OpenAPI.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::Resource;
+use steersman_schema::types::Descriptions;
+
+use crate::http::documents::cache::{Document, DocumentCache};
+use crate::http::documents::{discovery, health, openapi, openapi_groups, openapi_v2};
+use crate::http::requests::call::Refusal;
+use crate::http::requests::negotiate::{self, Discovery, Format, Reader};
+use crate::http::requests::path::Route;
+use crate::http::requests::query::Query;
+use crate::http::responses::reply::{JSON, Reply};
+
+/// The minor version of the Kubernetes release that the server follows.
+const MINOR: &str = "36";
+
+/// The parts of a request that a document depends on.
+#[derive(Debug)]
+pub(crate) struct DocumentRequest<'a> {
+    /// HTTP method.
+    pub(crate) method: &'a str,
+    /// `Accept`.
+    pub(crate) accept: Option<&'a str>,
+    /// The query.
+    pub(crate) query: &'a Query,
+    /// `If-None-Match`.
+    pub(crate) if_none_match: Option<&'a str>,
+    /// Whether the documents about the issuer of tokens exist.
+    pub(crate) has_issuer: bool,
+    /// Why the write-ahead log cannot be written at the moment.
+    pub(crate) log_failure: Option<Arc<str>>,
+}
+
+/// Answers a route of a document. `Objects`, `Metrics`, those of the issuer and `Unknown` get the
+/// page for unknown paths.
+pub(crate) fn answer(
+    route: &Route,
+    ask: &DocumentRequest<'_>,
+    resources: &[Arc<Resource>],
+    cache: &mut DocumentCache,
+) -> Result<Reply, Refusal> {
+    match route {
+        Route::Health { endpoint, check } => health::answer(
+            endpoint,
+            check.as_deref(),
+            ask.query,
+            ask.log_failure.as_deref(),
+        )
+        .ok_or(Refusal::PageNotFound),
+        Route::Root => Ok(paths(resources, ask.has_issuer)),
+        // The handlers of OpenAPI ignore the method.
+        Route::OpenApiV2 if openapi_v2::is_accepted(ask.accept) => {
+            let mut reply = openapi_v2(ask, resources, cache, "protobuf", openapi_v2::protobuf);
+            if reply.code == 200 {
+                reply.content_type = openapi_v2::CONTENT_TYPE;
+            }
+            Ok(reply)
+        }
+        Route::OpenApiV2 if openapi_v2::is_unknown(ask.accept) => Ok(Reply::new(406, "", "")),
+        Route::OpenApiV2 => Ok(openapi_v2(ask, resources, cache, "json", openapi_v2::json)),
+        Route::OpenApi { path } => match openapi_v3(resources, path, cache) {
+            Some(document) => Ok(tagged(document, ask)),
+            None => Ok(Reply::new(404, "", "")),
+        },
+        Route::OpenApiIndex => {
+            let made = cache.get(resources, "openapi/v3", || Some(index(resources)));
+            Ok(made.map_or_else(|| Reply::new(404, "", ""), |made| tagged(made, ask)))
+        }
+        Route::Objects(_)
+        | Route::Metrics
+        | Route::IssuerMetadata
+        | Route::IssuerKeys
+        | Route::Unknown => Err(Refusal::PageNotFound),
+        Route::NoSuchPath { group } if serves(resources, group) => {
+            Err(Status::no_such_path().into())
+        }
+        Route::NoSuchPath { .. } => Err(Refusal::PageNotFound),
+        // Upstream's aggregator answers these two routes whatever the method.
+        Route::Groups => root(ask, resources, Reader::Handler, cache),
+        Route::Group(name) => group(name, ask, resources),
+        // The handlers of custom resource versions ignore the method too.
+        Route::Resources { group, .. } if ask.method != "GET" && serves(resources, group) => {
+            Err(Status::method_not_allowed().into())
+        }
+        Route::Resources { group, version } => resources_of(ask, resources, group, version),
+        _ if ask.method != "GET" => Err(Status::method_not_allowed().into()),
+        Route::Version => {
+            negotiate::routed(ask.accept, &[JSON])?;
+            Ok(Reply::new(200, JSON, version()))
+        }
+        Route::CoreVersions => root(ask, resources, Reader::Route, cache),
+    }
+}
+
+/// Answers with the resources of a version.
+fn resources_of(
+    ask: &DocumentRequest<'_>,
+    resources: &[Arc<Resource>],
+    group: &str,
+    version: &str,
+) -> Result<Reply, Refusal> {
+    let built_in = serves(resources, group);
+    let reader = if built_in {
+        Reader::Route
+    } else {
+        Reader::Handler
+    };
+    let format = legacy(ask, reader)?;
+    match discovery::version(resources, group, version) {
+        Some(document) => Ok(Reply::document(200, &document, format)),
+        None if built_in => Err(Status::no_such_path().into()),
+        None => Err(Refusal::PageNotFound),
+    }
+}
+
+/// Returns whether a group has built-in resources; then its unknown paths are answered by a Status.
+fn serves(resources: &[Arc<Resource>], group: &str) -> bool {
+    resources
+        .iter()
+        .any(|known| known.built_in && known.group == group)
+}
+
+/// Answers `/`: the served paths, apart from objects.
+fn paths(resources: &[Arc<Resource>], has_issuer: bool) -> Reply {
+    let mut paths: Vec<String> = [
+        "/api",
+        "/apis",
+        "/healthz",
+        "/livez",
+        "/metrics",
+        "/openapi/v2",
+        "/openapi/v3",
+        "/readyz",
+        "/version",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    if has_issuer {
+        let issuer = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
+        paths.extend(issuer.map(str::to_owned));
+    }
+    for path in openapi::paths(resources) {
+        if let Some((group, _)) = path.rsplit_once('/') {
+            paths.push(format!("/{group}"));
+        }
+        paths.push(format!("/openapi/v3/{path}"));
+        paths.push(format!("/{path}"));
+    }
+    paths.sort();
+    paths.dedup();
+    let document = json!({ "paths": paths });
+    Reply::new(
+        200,
+        JSON,
+        serde_json::to_vec_pretty(&document).unwrap_or_default(),
+    )
+}
+
+fn group(
+    name: &str,
+    ask: &DocumentRequest<'_>,
+    resources: &[Arc<Resource>],
+) -> Result<Reply, Refusal> {
+    let document = discovery::group(resources, name).ok_or(Refusal::PageNotFound)?;
+    Ok(Reply::document(
+        200,
+        &document,
+        legacy(ask, Reader::Handler)?,
+    ))
+}
+
+/// Answers `/api` and `/apis`, which have an aggregated form.
+fn root(
+    ask: &DocumentRequest<'_>,
+    resources: &[Arc<Resource>],
+    reader: Reader,
+    cache: &mut DocumentCache,
+) -> Result<Reply, Refusal> {
+    let core = reader == Reader::Route;
+    match negotiate::discovery(ask.accept, reader, true)? {
+        Discovery::Aggregated(version) => {
+            let name = format!("{version:?} {core}");
+            let document = cache.get(resources, &name, || {
+                let value = discovery::aggregated(resources, core, version);
+                // Encoded like an object, and so with a line break at its end.
+                let bytes = format!("{value}\n").into();
+                let tag = discovery::etag(&value);
+                Some(Document { bytes, tag })
+            });
+            let mut reply = tagged(document.ok_or(Refusal::PageNotFound)?, ask);
+            reply.content_type = discovery::aggregated_content_type(version);
+            Ok(reply)
+        }
+        Discovery::Legacy(format) => {
+            let document = if core {
+                discovery::core_versions()
+            } else {
+                discovery::groups(resources)
+            };
+            Ok(Reply::document(200, &document, format))
+        }
+    }
+}
+
+/// Negotiates the format of a document without an aggregated form.
+fn legacy(ask: &DocumentRequest<'_>, reader: Reader) -> Result<Format, Refusal> {
+    match negotiate::discovery(ask.accept, reader, false)? {
+        Discovery::Legacy(format) => Ok(format),
+        Discovery::Aggregated(_) => Ok(Format::Json),
+    }
+}
+
+/// Answers with the document of OpenAPI v2 in one encoding. All encodings have the same tag, as upstream.
+fn openapi_v2(
+    ask: &DocumentRequest<'_>,
+    resources: &[Arc<Resource>],
+    cache: &mut DocumentCache,
+    encoding: &str,
+    make: fn(&[Arc<Resource>]) -> Vec<u8>,
+) -> Reply {
+    let tag = openapi::tag(resources.iter());
+    if ask.if_none_match.is_some_and(|known| known.contains(&tag)) {
+        let bytes = Bytes::new();
+        return tagged(Document { bytes, tag }, ask);
+    }
+    let made = cache.get(resources, &format!("openapi/v2 {encoding}"), || {
+        let bytes = make(resources).into();
+        Some(Document { bytes, tag })
+    });
+    made.map_or_else(|| Reply::new(404, "", ""), |made| tagged(made, ask))
+}
+
+/// Returns the OpenAPI document of a group version, if it is served.
+fn openapi_v3(
+    resources: &[Arc<Resource>],
+    path: &str,
+    cache: &mut DocumentCache,
+) -> Option<Document> {
+    cache.get(resources, &format!("openapi/v3/{path}"), || {
+        if let Some(tag) = openapi::tag_of(resources, path) {
+            let json = openapi::json(resources, path, &Descriptions::unpack())?;
+            let bytes = json.into();
+            return Some(Document { bytes, tag });
+        }
+        let mut value = openapi_groups::document(resources, path)?;
+        // As in the index, which does not unpack the descriptions.
+        let tag = discovery::etag(&value);
+        if let Value::Object(schemas) = &mut value["components"]["schemas"] {
+            Descriptions::unpack().add_to(schemas);
+        }
+        let bytes = value.to_string().into();
+        Some(Document { bytes, tag })
+    })
+}
+
+/// Builds the index of the OpenAPI documents, which names each document with its hash.
+fn index(resources: &[Arc<Resource>]) -> Document {
+    let paths = openapi::paths(resources);
+    let tags = paths.filter_map(|path| Some((path.clone(), openapi::tag_of(resources, &path)?)));
+    let groups = openapi_groups::paths(resources).filter_map(|path| {
+        let tag = discovery::etag(&openapi_groups::document(resources, &path)?);
+        Some((path, tag))
+    });
+    document(&openapi::index(tags.chain(groups).collect()))
+}
+
+fn document(value: &Value) -> Document {
+    Document {
+        bytes: value.to_string().into(),
+        tag: discovery::etag(value),
+    }
+}
+
+/// Answers 304 if the client already has the document.
+fn tagged(document: Document, ask: &DocumentRequest<'_>) -> Reply {
+    let known = ask.if_none_match.unwrap_or_default();
+    let mut reply = if known.contains(&document.tag) {
+        Reply::new(304, "", "")
+    } else {
+        Reply::new(200, JSON, document.bytes)
+    };
+    reply.etag = Some(document.tag);
+    reply
+}
+
+/// Returns `/version`, which a kube-apiserver indents.
+fn version() -> String {
+    let platform = format!("{}/{}", std::env::consts::OS, architecture());
+    let git_version = format!("v1.{MINOR}.0");
+    let members = [
+        ("major", "1"),
+        ("minor", MINOR),
+        ("emulationMajor", "1"),
+        ("emulationMinor", MINOR),
+        ("minCompatibilityMajor", "1"),
+        ("minCompatibilityMinor", "35"),
+        ("gitVersion", &git_version),
+        ("gitCommit", ""),
+        ("gitTreeState", ""),
+        ("buildDate", "1970-01-01T00:00:00Z"),
+        // The version of Go that builds a kube-apiserver of this version.
+        ("goVersion", "go1.26"),
+        ("compiler", "rustc"),
+        ("platform", &platform),
+    ];
+    let lines = members.map(|(name, value)| format!("  \"{name}\": \"{value}\""));
+    format!("{{\n{}\n}}", lines.join(",\n"))
+}
+
+/// Returns the processor architecture as Go, and so every Kubernetes client, spells it.
+fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

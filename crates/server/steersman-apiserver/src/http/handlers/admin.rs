@@ -1,0 +1,270 @@
+//! Machine: the endpoints below `/steersman/`, which control faults, the request log and restarts
+//! from other processes.
+//!
+//! These requests are neither logged nor affected by faults: a request that removes a fault must
+//! get through (FAULT-3).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use steersman_apimachinery::status::Status;
+use steersman_registry::Registry;
+use steersman_registry::auth::{ANONYMOUS, MASTERS, User};
+
+use crate::faults::{
+    FaultGuard, FaultSpec, History, PlannedFault, RequestRecord, Restart, WatchMode,
+};
+use crate::http::context::Context;
+use crate::http::requests::negotiate::Format;
+use crate::http::requests::query::Query;
+use crate::http::responses::reply::Reply;
+
+/// The path prefix of these endpoints.
+const ROOT: &str = "/steersman/";
+
+/// Default maximum of records in a listing of the log.
+const LISTED: usize = 1000;
+
+/// Returns the part of a path below the prefix; `None` for every other path.
+pub(crate) fn below_root(path: &str) -> Option<&str> {
+    path.strip_prefix(ROOT)
+}
+
+/// Answers a request.
+pub(crate) fn answer(
+    context: &Arc<Context>,
+    user: &User,
+    (method, path): (&str, &str),
+    query: &Query,
+    body: &[u8],
+) -> Reply {
+    // Without authorization a client needs no credential here either.
+    let is_open = user.name == ANONYMOUS
+        && context.with_registry(|registry| registry.authorizer().allows_all());
+    if !is_open && !user.is_in(MASTERS) {
+        let verb = method.to_lowercase();
+        let name = &user.name;
+        let message = format!("forbidden: User \"{name}\" cannot {verb} path \"{ROOT}{path}\"");
+        return Reply::status(&Status::failure(403, "Forbidden", message), Format::Json);
+    }
+    let done = match (path, method) {
+        ("faults", "GET") => Ok((200, json!({"items": listed(context)}))),
+        ("faults", "POST") => add(context, body),
+        ("faults", "DELETE") => Ok((200, json!({"removed": context.faults.clear()}))),
+        ("requests", "GET") => requests(context, query),
+        ("requests", "DELETE") => {
+            context.log.clear();
+            Ok((200, json!({})))
+        }
+        ("compact", "POST") => {
+            context.with_registry(Registry::compact);
+            Ok((
+                200,
+                json!({"revision": context.with_registry(|registry| registry.revision())}),
+            ))
+        }
+        ("restart", "POST") => restart(context, query),
+        ("watches", "POST") => watches(context, query),
+        ("faults" | "requests" | "compact" | "restart" | "watches", _) => {
+            Err(Status::method_not_allowed())
+        }
+        _ => match path.strip_prefix("faults/").map(str::parse::<u64>) {
+            Some(Ok(id)) if method == "DELETE" && context.faults.remove(id) => {
+                Ok((200, json!({"removed": 1})))
+            }
+            Some(Ok(_)) if method != "DELETE" => Err(Status::method_not_allowed()),
+            _ => Err(Status::no_such_path()),
+        },
+    };
+    match done {
+        Ok((code, document)) => Reply::document(code, &document, Format::Json),
+        Err(status) => Reply::status(&status, Format::Json),
+    }
+}
+
+type Done = Result<(u16, Value), Status>;
+
+fn listed(context: &Context) -> Vec<Value> {
+    context.faults.planned().iter().map(describe).collect()
+}
+
+fn describe(fault: &PlannedFault) -> Value {
+    let mut described = serde_json::to_value(&fault.spec).unwrap_or_default();
+    described["id"] = json!(fault.id);
+    described["hits"] = json!(fault.hits);
+    if fault.has_condition {
+        described["hasCondition"] = json!(true);
+    }
+    described
+}
+
+/// Plans a fault or a list of faults. If one of a list is invalid, none is planned.
+fn add(context: &Context, body: &[u8]) -> Done {
+    let is_list = body.trim_ascii_start().starts_with(b"[");
+    let read = if is_list {
+        serde_json::from_slice(body)
+    } else {
+        serde_json::from_slice(body).map(|one: FaultSpec| vec![one])
+    };
+    let specs =
+        read.map_err(|error| Status::bad_request(format!("the body is no fault: {error}")))?;
+    let mut guards = Vec::new();
+    for spec in specs {
+        guards.push(context.faults.add(spec)?);
+    }
+    let ids: Vec<u64> = guards.iter().map(FaultGuard::id).collect();
+    guards.into_iter().for_each(FaultGuard::keep);
+    let planned = context.faults.planned();
+    let own = planned.iter().filter(|fault| ids.contains(&fault.id));
+    let mut descriptions: Vec<Value> = own.map(describe).collect();
+    Ok(match descriptions.pop() {
+        Some(one) if !is_list => (201, one),
+        last => {
+            descriptions.extend(last);
+            (201, json!({"items": descriptions}))
+        }
+    })
+}
+
+fn requests(context: &Context, query: &Query) -> Done {
+    const KNOWN: [&str; 7] = [
+        "verb",
+        "resource",
+        "namespace",
+        "name",
+        "user",
+        "userAgent",
+        "limit",
+    ];
+    known(query, &KNOWN)?;
+    let limit = match query.get("limit") {
+        Some(text) => text
+            .parse()
+            .map_err(|_| Status::bad_request(format!("limit is {text}, but must be a number")))?,
+        None => LISTED,
+    };
+    let same = |name: &str, found: Option<&str>| {
+        query.get(name).is_none_or(|wanted| found == Some(wanted))
+    };
+    let fits = |record: &RequestRecord| {
+        same("verb", record.verb.map(crate::faults::Verb::as_str))
+            && query
+                .get("resource")
+                .is_none_or(|resource| record.is_for(resource))
+            && same("namespace", record.namespace.as_deref())
+            && same("name", record.name.as_deref())
+            && same("user", Some(&record.user))
+            && query
+                .get("userAgent")
+                .is_none_or(|part| record.user_agent.contains(part))
+    };
+    let found = context.log.matching(fits);
+    let total = found.len();
+    // The newest records, in their order.
+    let items: Vec<Value> = found
+        .iter()
+        .skip(total.saturating_sub(limit))
+        .map(record)
+        .collect();
+    Ok((
+        200,
+        json!({
+            "total": total, "forgotten": context.log.forgotten(), "items": items,
+        }),
+    ))
+}
+
+fn record(record: &RequestRecord) -> Value {
+    let parameters: Vec<Value> = record
+        .parameters
+        .iter()
+        .map(|(name, value)| json!({"name": name, "value": value}))
+        .collect();
+    json!({
+        "sequence": record.sequence,
+        "at": record.at.to_string(),
+        "method": record.method,
+        "path": record.path,
+        "parameters": parameters,
+        "verb": record.verb,
+        "group": record.group,
+        "version": record.version,
+        "resource": record.resource,
+        "subresource": record.subresource,
+        "namespace": record.namespace,
+        "name": record.name,
+        "userAgent": record.user_agent,
+        "accept": record.accept,
+        "user": record.user,
+        "groups": record.groups,
+        "impersonatedBy": record.impersonated_by,
+        "status": record.status,
+    })
+}
+
+fn restart(context: &Context, query: &Query) -> Done {
+    const PHASES: [&str; 3] = ["awayMillis", "installingMillis", "initializingMillis"];
+    known(query, &["history", PHASES[0], PHASES[1], PHASES[2]])?;
+    let history = match query.get("history") {
+        None | Some("kept") => History::Kept,
+        Some("lost") => History::Lost,
+        Some(other) => {
+            let message = format!("history is {other}, but must be kept or lost");
+            return Err(Status::bad_request(message));
+        }
+    };
+    let mut times = [Duration::ZERO; 3];
+    for (time, name) in times.iter_mut().zip(PHASES) {
+        let Some(text) = query.get(name) else {
+            continue;
+        };
+        let millis = text
+            .parse()
+            .map_err(|_| Status::bad_request(format!("{name} is {text}, but must be a number")))?;
+        *time = Duration::from_millis(millis);
+    }
+    let [away, installing, initializing] = times;
+    let restart = Restart::new(history)
+        .away(away)
+        .installing(installing)
+        .initializing(initializing);
+    Ok((200, json!({"cut": context.restart(restart)})))
+}
+
+fn watches(context: &Context, query: &Query) -> Done {
+    known(query, &["do", "resource"])?;
+    let mode = match query.get("do").unwrap_or_default() {
+        "cut" => WatchMode::Cut,
+        "break" => WatchMode::Broken,
+        "silence" => WatchMode::Silent,
+        "resume" => WatchMode::Live,
+        "expire" => WatchMode::Expired,
+        other => {
+            let message =
+                format!("do is \"{other}\", but must be cut, break, silence, resume or expire");
+            return Err(Status::bad_request(message));
+        }
+    };
+    let resource = query.get("resource").unwrap_or("*");
+    Ok((
+        200,
+        json!({"switched": context.faults.switch(mode, resource)}),
+    ))
+}
+
+/// Refuses unknown query parameters.
+fn known(query: &Query, known: &[&str]) -> Result<(), Status> {
+    let unknown = query
+        .pairs()
+        .iter()
+        .find(|(name, _)| !known.contains(&name.as_str()));
+    match unknown {
+        None => Ok(()),
+        Some((name, _)) => {
+            let known = known.join(", ");
+            let message = format!("unknown parameter \"{name}\"; known ones are {known}");
+            Err(Status::bad_request(message))
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Driver: ends requests that wait when their listener stops.
+
+use std::time::Duration;
+
+use steersman_apimachinery::status::Status;
+use tokio_util::sync::CancellationToken;
+
+/// Time for a request in flight to finish when its listener stops. The calls of most webhooks end within it.
+const LAST_WORK: Duration = Duration::from_millis(500);
+
+/// Carries out work that can be abandoned without a change, and abandons it soon after the listener stops
+/// (SRV-STOP-2).
+///
+/// # Errors
+/// The refusal, if the work was abandoned.
+pub(crate) async fn before_end<T>(
+    stop: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> Result<T, Status> {
+    let ended = async {
+        stop.cancelled().await;
+        tokio::time::sleep(LAST_WORK).await;
+    };
+    // Biased: work that does not wait never touches the token, which all requests share.
+    tokio::select! {
+        biased;
+        done = work => Ok(done),
+        () = ended => Err(refusal()),
+    }
+}
+
+/// Returns the refusal of a request to a listener that stops. The request was not carried out, so the client
+/// may repeat it.
+pub(crate) fn refusal() -> Status {
+    let why = "the server is shutting down";
+    Status::failure(503, "ServiceUnavailable", why).with_retry_after(1)
+}

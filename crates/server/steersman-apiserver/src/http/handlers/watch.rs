@@ -1,0 +1,315 @@
+//! Driver: the stream of a watch: polls its cursor, and waits for changes, bookmarks and its end.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll, ready};
+use std::time::Duration;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use futures::{FutureExt, Stream, StreamExt};
+use steersman_apimachinery::status::Status;
+use steersman_registry::webhook::PendingCalls;
+use steersman_registry::{Attempt, WatchCursor, WatchEvent};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::faults::{WatchFaults, WatchMode, WatchTap};
+use crate::http::context::Context;
+use crate::http::responses::body::BodyError;
+use crate::http::responses::events::EventEncoder;
+use crate::http::responses::reply::WatchBody;
+
+/// Maximum number of events taken from the registry under one lock.
+const BATCH: usize = 128;
+
+/// Maximum number of bytes of lines that are copied into one piece. A longer line is not copied, so
+/// a client that reads slowly or never costs no more than this buffer and one shared line
+/// (SRV-WATCH-2).
+const PIECE: usize = 64 * 1024;
+
+/// Time before its end at which a watch sends its last bookmark.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+
+struct OpenWatch {
+    context: Arc<Context>,
+    cursor: WatchCursor,
+    encoder: EventEncoder,
+    /// The mode that tests set for the watch. Its waker is also woken for changes of the storage.
+    tap: WatchTap,
+    faults: WatchFaults,
+    ends: Instant,
+    /// Whether the client takes bookmarks.
+    bookmarks: bool,
+    /// Fires at the next bookmark or at the end, whichever comes first.
+    timer: Pin<Box<Sleep>>,
+    /// Whether the registry may have more events.
+    stale: bool,
+    /// Events that were taken and are not written yet.
+    ready: VecDeque<WatchEvent>,
+    /// The state of a poll that waits for a webhook.
+    attempt: Attempt,
+    /// The webhook call in progress.
+    asking: Option<BoxFuture<'static, Attempt>>,
+}
+
+/// The lines of a watch. The watch is closed after its last line, not when its client disconnects.
+struct Lines(Option<OpenWatch>);
+
+/// The next step of a watch.
+enum Next {
+    Say(StepOutcome),
+    /// Wait for the waker and, unless the watch is silent, for the timer.
+    Wait,
+    WaitSilently,
+    Ask(PendingCalls),
+}
+
+/// The outcome of one step.
+enum StepOutcome {
+    Line(Bytes),
+    LastLine(Bytes),
+    End,
+    Break,
+}
+
+/// Returns the lines of a watch as a stream. Dropping the stream closes the watch.
+pub(crate) fn stream(
+    context: Arc<Context>,
+    body: WatchBody,
+    tap: WatchTap,
+    faults: WatchFaults,
+) -> BoxStream<'static, Result<Bytes, BodyError>> {
+    let now = Instant::now();
+    let lasts = body
+        .timeout_seconds
+        .map_or(context.tuning.watch_timeout, Duration::from_secs);
+    let ends = now
+        .checked_add(lasts)
+        .unwrap_or(now + context.tuning.watch_timeout);
+    context.subscribe(body.cursor.storage(), tap.waker());
+    let mut open = OpenWatch {
+        cursor: body.cursor,
+        encoder: body.encoder,
+        tap,
+        faults,
+        ends,
+        bookmarks: body.bookmarks,
+        timer: Box::pin(sleep_until(ends)),
+        stale: true,
+        ready: VecDeque::new(),
+        attempt: Attempt::default(),
+        asking: None,
+        context,
+    };
+    if open.bookmarks {
+        open.schedule_bookmark(now);
+    }
+    Lines(Some(open)).boxed()
+}
+
+impl Stream for Lines {
+    type Item = Result<Bytes, BodyError>;
+
+    fn poll_next(
+        mut self: Pin<&mut Self>,
+        context: &mut task::Context<'_>,
+    ) -> Poll<Option<Self::Item>> {
+        let Some(open) = &mut self.0 else {
+            return Poll::Ready(None);
+        };
+        let (line, last) = match ready!(open.poll(context)) {
+            StepOutcome::Line(line) => (Some(Ok(line)), false),
+            StepOutcome::LastLine(line) => (Some(Ok(line)), true),
+            StepOutcome::End => (None, true),
+            StepOutcome::Break => (Some(Err(BodyError)), true),
+        };
+        if last {
+            self.0 = None;
+        }
+        Poll::Ready(line)
+    }
+}
+
+impl OpenWatch {
+    fn poll(&mut self, context: &mut task::Context<'_>) -> Poll<StepOutcome> {
+        loop {
+            if self.asking.is_some() && self.is_to_end(context) {
+                self.asking = None;
+            }
+            if let Some(asking) = &mut self.asking {
+                self.attempt = ready!(asking.poll_unpin(context));
+                self.asking = None;
+            }
+            match self.next() {
+                Next::Say(said) => return Poll::Ready(said),
+                Next::Wait => {
+                    if let Some(said) = ready!(self.poll_wait(context)) {
+                        return Poll::Ready(said);
+                    }
+                }
+                // A silenced watch does not end by itself.
+                Next::WaitSilently => ready!(self.poll_waker(context)),
+                Next::Ask(question) => self.ask(question),
+            }
+        }
+    }
+
+    fn next(&mut self) -> Next {
+        match self.tap.mode() {
+            WatchMode::Live => {}
+            WatchMode::Silent => return Next::WaitSilently,
+            WatchMode::Cut => return Next::Say(StepOutcome::End),
+            WatchMode::Stopped => return self.next_of_stopped(),
+            WatchMode::Expired => {
+                let why = Status::too_old(
+                    self.cursor.position(),
+                    self.context.with_registry(|registry| registry.revision()),
+                );
+                return Next::Say(StepOutcome::LastLine(
+                    self.line(&WatchEvent::Error(Box::new(why))),
+                ));
+            }
+            WatchMode::Broken => return Next::Say(StepOutcome::Break),
+        }
+        if self.encoder.is_over() {
+            return Next::Say(StepOutcome::End);
+        }
+        if self.ready.is_empty() && self.stale {
+            if Instant::now() >= self.ends {
+                return Next::Say(StepOutcome::End);
+            }
+            if let Err(question) = self.take() {
+                return Next::Ask(question);
+            }
+        }
+        if !self.ready.is_empty() {
+            Next::Say(StepOutcome::Line(self.piece()))
+        } else if self.cursor.is_over() {
+            Next::Say(StepOutcome::End)
+        } else {
+            Next::Wait
+        }
+    }
+
+    /// Returns the next step of a watch at the end of its listener: the events so far, then a bookmark, from
+    /// which the client resumes although the history before it may be lost, then the end (SRV-STOP-1).
+    fn next_of_stopped(&mut self) -> Next {
+        if self.encoder.is_over() {
+            return Next::Say(StepOutcome::End);
+        }
+        // No webhook is called any more.
+        if self.ready.is_empty() && self.stale && self.take().is_err() {
+            return Next::Say(StepOutcome::End);
+        }
+        if !self.ready.is_empty() {
+            return Next::Say(StepOutcome::Line(self.piece()));
+        }
+        let last = self.bookmarks.then(|| self.bookmark()).flatten();
+        Next::Say(last.map_or(StepOutcome::End, StepOutcome::LastLine))
+    }
+
+    /// Registers for a change of the mode, and returns whether the watch does not wait for a webhook any more.
+    fn is_to_end(&mut self, context: &task::Context<'_>) -> bool {
+        while self.poll_waker(context).is_ready() {}
+        !matches!(self.tap.mode(), WatchMode::Live | WatchMode::Silent)
+    }
+
+    /// Takes new events from the registry.
+    fn take(&mut self) -> Result<(), PendingCalls> {
+        let (cursor, attempt) = (&mut self.cursor, &mut self.attempt);
+        let taken = self.context.with_registry(|registry| {
+            registry.attempt(attempt, |registry| registry.poll(cursor, BATCH))
+        })?;
+        self.stale = taken.len() >= BATCH;
+        self.ready = taken.into();
+        self.attempt = Attempt::default();
+        Ok(())
+    }
+
+    fn ask(&mut self, question: PendingCalls) {
+        let context = Arc::clone(&self.context);
+        let mut attempt = std::mem::take(&mut self.attempt);
+        self.asking = Some(Box::pin(async move {
+            context.put(question, &mut attempt).await;
+            attempt
+        }));
+    }
+
+    /// Waits for work; returns a due bookmark at once.
+    fn poll_wait(&mut self, context: &mut task::Context<'_>) -> Poll<Option<StepOutcome>> {
+        if self.poll_waker(context).is_ready() {
+            return Poll::Ready(None);
+        }
+        ready!(self.timer.as_mut().poll(context));
+        if Instant::now() >= self.ends {
+            return Poll::Ready(Some(StepOutcome::End));
+        }
+        Poll::Ready(self.bookmark().map(StepOutcome::Line))
+    }
+
+    /// SRV-2: registers with the waker before it checks for changes, so it misses none.
+    fn poll_waker(&mut self, context: &task::Context<'_>) -> Poll<()> {
+        ready!(self.tap.waker().poll_woken(context));
+        self.stale = true;
+        Poll::Ready(())
+    }
+
+    fn bookmark(&mut self) -> Option<Bytes> {
+        self.schedule_bookmark(Instant::now());
+        let cursor = &mut self.cursor;
+        let event = self
+            .context
+            .with_registry(|registry| registry.bookmark(cursor))?;
+        Some(self.line(&event))
+    }
+
+    /// Schedules the next bookmark after the usual interval, or shortly before the end if that is
+    /// sooner.
+    fn schedule_bookmark(&mut self, now: Instant) {
+        let regular = now + self.context.tuning.bookmark_every + self.faults.bookmarks_late;
+        let last = self
+            .ends
+            .checked_sub(LAST_BOOKMARK)
+            .filter(|last| *last > now);
+        let next = last.map_or(regular, |last| regular.min(last));
+        self.timer.as_mut().reset(next.min(self.ends));
+    }
+
+    /// Builds the next piece from the events that were taken.
+    fn piece(&mut self) -> Bytes {
+        let mut lines = BytesMut::new();
+        while let Some(event) = self.ready.pop_front() {
+            let line = self.line(&event);
+            if self.encoder.is_over() {
+                self.ready.clear();
+            }
+            if lines.is_empty() && (self.ready.is_empty() || line.len() >= PIECE) {
+                return line;
+            }
+            lines.put_slice(&line);
+            if lines.len() >= PIECE {
+                break;
+            }
+        }
+        lines.freeze()
+    }
+
+    /// Serialises an event, twice if a fault asks for that.
+    fn line(&mut self, event: &WatchEvent) -> Bytes {
+        let line = self.encoder.encode(event, || self.context.now());
+        let twice = match event {
+            WatchEvent::Bookmark { .. } => self.faults.bookmarks_twice,
+            WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Deleted(_) => {
+                self.faults.events_twice
+            }
+            WatchEvent::Error(_) => false,
+        };
+        if twice {
+            Bytes::from([&line[..], &line[..]].concat())
+        } else {
+            line
+        }
+    }
+}

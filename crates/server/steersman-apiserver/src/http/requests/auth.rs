@@ -1,0 +1,101 @@
+//! Machine: authentication, impersonation and authorization of a request.
+
+use std::sync::Arc;
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use jiff::Timestamp;
+use steersman_apimachinery::status::Status;
+use steersman_registry::Registry;
+use steersman_registry::auth::{Attributes, Impersonations, User, bearer, wanted};
+
+/// The client of a connection, as it is known before its requests.
+#[derive(Debug, Clone)]
+pub(crate) enum Caller {
+    /// Without a client certificate. Requests without a credential are those of this user.
+    Usual(Arc<User>),
+    /// The user of an accepted client certificate.
+    Certificate(Arc<User>),
+    /// With a client certificate that is not accepted.
+    BadCertificate,
+}
+
+/// The result of authentication and authorization.
+#[derive(Debug)]
+pub(crate) struct AuthOutcome {
+    /// The user of the request, after impersonation; without a name if the request is answered 401.
+    pub(crate) user: Arc<User>,
+    /// The user that impersonates, if any.
+    pub(crate) by: Option<Arc<User>>,
+    /// The refusal, if the request may not go on (AUTH-1).
+    pub(crate) refusal: Option<Box<Status>>,
+}
+
+impl AuthOutcome {
+    fn refused(user: Arc<User>, by: Option<Arc<User>>, status: Status) -> Self {
+        let refusal = Some(Box::new(status));
+        Self { user, by, refusal }
+    }
+}
+
+/// Authenticates, impersonates and authorizes a request, in the order of kube-apiserver's filters.
+pub(crate) fn check(
+    registry: &Registry,
+    impersonations: &mut Impersonations,
+    parts: &Parts,
+    caller: &Caller,
+    asked: &dyn Fn() -> Attributes,
+    now: Timestamp,
+) -> AuthOutcome {
+    let Some(user) = authenticate(registry, &parts.headers, caller, now) else {
+        let status = Status::failure(401, "Unauthorized", "Unauthorized");
+        return AuthOutcome::refused(Arc::new(User::default()), None, status);
+    };
+    let authorizer = registry.authorizer();
+    let (user, by) = match wanted(&parts.headers) {
+        Ok(None) => (user, None),
+        Err(status) => return AuthOutcome::refused(user, None, status),
+        Ok(Some(wanted)) => match impersonations.check(&authorizer, &user, &wanted, &asked()) {
+            Ok(other) => (Arc::new(other), Some(user)),
+            Err(status) => return AuthOutcome::refused(user, None, status),
+        },
+    };
+    if !authorizer.allows_all() {
+        let asked = asked();
+        let decision = authorizer.authorize(&user, &asked);
+        if !decision.allowed {
+            let status = asked.forbidden(&user, &decision.reason);
+            return AuthOutcome::refused(user, by, status);
+        }
+    }
+    AuthOutcome {
+        user,
+        by,
+        refusal: None,
+    }
+}
+
+/// Returns the user of a request, or `None` if no credential is accepted and one is wrong. As in
+/// kube-apiserver, an accepted certificate precedes a token, and an accepted token makes up for a
+/// certificate that is not accepted (AUTH-10).
+fn authenticate(
+    registry: &Registry,
+    headers: &HeaderMap,
+    caller: &Caller,
+    now: Timestamp,
+) -> Option<Arc<User>> {
+    match (caller, bearer(headers)) {
+        (Caller::Certificate(user), _) => Some(Arc::clone(user)),
+        (_, Some(token)) => {
+            let known = registry.authenticate(token, &[], now);
+            known.ok().map(|known| known.user)
+        }
+        (Caller::BadCertificate, None) => None,
+        // A credential of another kind, such as a password, counts as none.
+        (Caller::Usual(_), None) if headers.contains_key(AUTHORIZATION) => {
+            Some(Arc::new(User::anonymous()))
+        }
+        (Caller::Usual(user), None) => Some(Arc::clone(user)),
+    }
+}

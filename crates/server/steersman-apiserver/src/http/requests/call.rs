@@ -1,0 +1,73 @@
+//! Words: one request on objects, and the ways to refuse it.
+
+use std::sync::Arc;
+
+use steersman_apimachinery::status::Status;
+use steersman_registry::WriteOptions;
+use steersman_registry::auth::User;
+
+use crate::faults::Verb;
+use crate::http::requests::path::ObjectPath;
+use crate::http::requests::query::Query;
+
+/// A request on objects, without its body.
+#[derive(Debug)]
+pub(crate) struct Call<'a> {
+    /// The resource and object that the path names.
+    pub(crate) path: &'a ObjectPath,
+    /// The verb; `None` for a method that no path supports.
+    pub(crate) verb: Option<Verb>,
+    /// The query.
+    pub(crate) query: &'a Query,
+    /// The `Accept` header.
+    pub(crate) accept: Option<&'a str>,
+    /// The `Content-Type` header; empty if absent.
+    pub(crate) content_type: &'a str,
+    /// The `User-Agent` header; empty if absent.
+    pub(crate) user_agent: &'a str,
+    /// The authenticated user, after impersonation.
+    pub(crate) user: &'a Arc<User>,
+    /// Whether `sendInitialEvents` is supported.
+    pub(crate) watch_list: bool,
+}
+
+impl Call<'_> {
+    pub(crate) fn write_options(&self) -> WriteOptions {
+        let mut options = self.query.write_options();
+        options.user_agent = Some(self.user_agent.to_owned());
+        options.user = Arc::clone(self.user);
+        options
+    }
+}
+
+/// Returns the verb of a method on this path; `None` for a method that no path supports.
+pub(crate) fn verb_of(method: &http::Method, path: &ObjectPath, query: &Query) -> Option<Verb> {
+    let named = path.name.is_some();
+    match method.as_str() {
+        method if path.watch_prefix && method != "GET" => None,
+        "GET" if path.watch_prefix || (!named && query.is_watch()) => Some(Verb::Watch),
+        "GET" if named => Some(Verb::Get),
+        "GET" => Some(Verb::List),
+        "POST" => Some(Verb::Create),
+        "PUT" => Some(Verb::Update),
+        "PATCH" => Some(Verb::Patch),
+        "DELETE" if named => Some(Verb::Delete),
+        "DELETE" => Some(Verb::DeleteCollection),
+        _ => None,
+    }
+}
+
+/// The refusal of a request: usually a Status, a page of text for a path that nothing serves.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// A Status.
+    Status(Box<Status>),
+    /// The text page.
+    PageNotFound,
+}
+
+impl From<Status> for Refusal {
+    fn from(status: Status) -> Self {
+        Self::Status(Box::new(status))
+    }
+}

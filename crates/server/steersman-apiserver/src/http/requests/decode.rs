@@ -1,0 +1,416 @@
+//! Machine: parses request bodies into JSON values, and words the refusals of bodies that do not
+//! parse.
+
+use serde_json::Value;
+use steersman_apimachinery::json::unreadable_kind;
+use steersman_apimachinery::status::Status;
+use steersman_apimachinery::{go, yaml};
+use steersman_protobuf::Envelope;
+use steersman_registry::DeleteOptions;
+use steersman_schema::types::type_word;
+
+use crate::http::requests::negotiate::BodyFormat;
+
+/// The Go source of the registry of kinds that decodes delete options, as upstream's messages name
+/// it.
+const SCHEME: &str = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27";
+
+/// Maximum length of a body, in bytes.
+pub(crate) const LIMIT: usize = 3 * 1024 * 1024;
+
+/// Parses the object of a create or an update; `null` is an empty object.
+pub(crate) fn object(body: &[u8], format: BodyFormat, kind: &str) -> Result<Value, Status> {
+    let refuse = |why: String| unrecognized(body, kind, &why);
+    let value = match format {
+        BodyFormat::Json => parse_json(body).map_err(|why| {
+            refuse(format!(
+                "couldn't get version/kind; json parse error: {why}"
+            ))
+        })?,
+        BodyFormat::Yaml => yaml::parse(body).map_err(refuse)?,
+        BodyFormat::Protobuf => {
+            let envelope = Envelope::open(body).map_err(refuse)?;
+            let read = envelope.object();
+            return read.map_err(|why| mishandled(&envelope, kind, &why));
+        }
+    };
+    match value {
+        Value::Object(_) => match unreadable_kind(&value) {
+            Some(why) => Err(refuse(why)),
+            None => Ok(value),
+        },
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        other => Err(refuse(no_object(&other))),
+    }
+}
+
+fn no_object(value: &Value) -> String {
+    format!(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go value of \
+         type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \
+         \"json:\\\"kind,omitempty\\\"\" }}",
+        type_word(value)
+    )
+}
+
+/// Builds the refusal of a body without a readable kind and apiVersion.
+fn unrecognized(body: &[u8], kind: &str, why: &str) -> Status {
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): {why} ({})",
+        excerpt(body)
+    ))
+}
+
+/// Builds the refusal of a body with a kind that does not decode as that kind.
+fn mishandled(envelope: &Envelope<'_>, kind: &str, why: &str) -> Status {
+    let version = envelope.api_version.rsplit('/').next().unwrap_or_default();
+    Status::bad_request(format!(
+        "{} in version {} cannot be handled as a {kind}: {why}",
+        envelope.kind,
+        go::quote(version)
+    ))
+}
+
+/// Builds the refusal of a custom resource in protobuf: custom resources have no protobuf messages.
+pub(crate) fn no_message(body: &[u8], kind: &str) -> Status {
+    const WHY: &str = "object *unstructured.Unstructured does not implement the protobuf \
+                       marshalling interface and cannot be encoded to a protobuf message";
+    match Envelope::open(body) {
+        Ok(envelope) => mishandled(&envelope, kind, WHY),
+        Err(why) => unrecognized(body, kind, &why),
+    }
+}
+
+/// Builds the refusal of a body of a custom resource without a kind.
+pub(crate) fn kind_is_missing(body: &[u8], kind: &str) -> Status {
+    let whole = String::from_utf8_lossy(body);
+    Status::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in \
+         '{whole}' ({})",
+        excerpt(body)
+    ))
+}
+
+/// Parses the options in the body of a delete; `None` for an empty body.
+pub(crate) fn delete_options(
+    body: &[u8],
+    format: BodyFormat,
+) -> Result<Option<DeleteOptions>, Status> {
+    if body.is_empty() {
+        return Ok(None);
+    }
+    let value = match format {
+        BodyFormat::Json => parse_json(body)
+            .map_err(|why| format!("couldn't get version/kind; json parse error: {why}")),
+        BodyFormat::Yaml => yaml::parse(body),
+        BodyFormat::Protobuf => Envelope::open(body).and_then(|envelope| envelope.object()),
+    }
+    .map_err(Status::bad_request)?;
+    if value.is_null() {
+        return Ok(None);
+    }
+    if !value.is_object() {
+        return Err(Status::bad_request(no_object(&value)));
+    }
+    if let Some(why) = unreadable_kind(&value) {
+        return Err(Status::bad_request(why));
+    }
+    let kind = value["kind"].as_str().unwrap_or_default();
+    let version = value["apiVersion"].as_str().unwrap_or_default();
+    if version.matches('/').count() > 1 {
+        let why = format!("unexpected GroupVersion string: {version}");
+        return Err(Status::bad_request(why));
+    }
+    match kind {
+        // Upstream registers these options in every version, even in versions that are not served
+        // (`addToGroupVersion` of apimachinery's internalversion scheme).
+        "" | "DeleteOptions" => {}
+        "CreateOptions" | "UpdateOptions" | "Status" | "APIVersions" | "APIGroup"
+        | "APIGroupList" | "APIResourceList" => {
+            let short = version.rsplit('/').next().unwrap_or_default();
+            return Err(Status::bad_request(format!(
+                "converting ({short}.{kind}) to (v1.DeleteOptions): unknown conversion"
+            )));
+        }
+        _ => {
+            let version = match version {
+                "" => "meta.k8s.io/v1",
+                version => version,
+            };
+            return Err(Status::bad_request(format!(
+                "no kind {} is registered for version {} in scheme {SCHEME:?}",
+                go::quote(kind),
+                go::quote(version)
+            )));
+        }
+    }
+    if let Some(why) = mistyped_options(&value) {
+        return Err(Status::bad_request(why));
+    }
+    serde_json::from_value(value)
+        .map(Some)
+        .map_err(|error| Status::bad_request(error.to_string()))
+}
+
+/// Returns the message of Go's decoder about options with a value of the wrong type.
+fn mistyped_options(value: &Value) -> Option<String> {
+    const FIELDS: &[(&str, &str)] = &[
+        ("gracePeriodSeconds", "int64"),
+        ("orphanDependents", "bool"),
+        ("propagationPolicy", "v1.DeletionPropagation"),
+        ("dryRun", "[]string"),
+        ("preconditions", "v1.Preconditions"),
+        ("ignoreStoreReadErrorWithClusterBreakingPotential", "bool"),
+    ];
+    let refuse = |owner: &str, path: &str, found: &Value, wanted: &str| {
+        let found = match found {
+            Value::Number(number) if wanted == "int64" => format!("number {number}"),
+            other => type_word(other).to_owned(),
+        };
+        format!(
+            "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}"
+        )
+    };
+    for (field, wanted) in FIELDS {
+        let Some(found) = value.get(field).filter(|found| !found.is_null()) else {
+            continue;
+        };
+        let fits = match *wanted {
+            "int64" => found.is_i64(),
+            "bool" => found.is_boolean(),
+            "[]string" => found.is_array(),
+            "v1.Preconditions" => found.is_object(),
+            _ => found.is_string(),
+        };
+        if !fits {
+            return Some(refuse("DeleteOptions", field, found, wanted));
+        }
+        let texts = found.as_array().into_iter().flatten();
+        if let Some(odd) = texts
+            .into_iter()
+            .find(|one| !one.is_string() && !one.is_null())
+        {
+            return Some(refuse("DeleteOptions", field, odd, "string"));
+        }
+        for (inner, wanted) in [("uid", "types.UID"), ("resourceVersion", "string")] {
+            if let Some(odd) = found
+                .get(inner)
+                .filter(|one| !one.is_string() && !one.is_null())
+            {
+                let path = format!("{field}.{inner}");
+                return Some(refuse("Preconditions", &path, odd, wanted));
+            }
+        }
+    }
+    None
+}
+
+// SRV-3: the parser bounds the nesting of values, and returns an error beyond it.
+fn parse_json(body: &[u8]) -> Result<Value, String> {
+    serde_json::from_slice(body).map_err(|error| go_wording(body, &error))
+}
+
+/// Returns a parse error in Go's words, in the cases in which both parsers find the same error.
+fn go_wording(body: &[u8], error: &serde_json::Error) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".to_owned();
+    }
+    let Some(at) = offset_of(body, error.line(), error.column()) else {
+        return error.to_string();
+    };
+    let found = quoted_character(body, at);
+    let text = error.to_string();
+    if text.starts_with("key must be a string") {
+        format!("invalid character {found} looking for beginning of object key string")
+    } else if text.starts_with("expected value") {
+        format!("invalid character {found} looking for beginning of value")
+    } else if text.starts_with("trailing characters") {
+        format!("invalid character {found} after top-level value")
+    } else if text.starts_with("expected `:`") {
+        format!("invalid character {found} after object key")
+    } else if text.starts_with("expected `,` or `}`") {
+        format!("invalid character {found} after object key:value pair")
+    } else if text.starts_with("expected `,` or `]`") {
+        format!("invalid character {found} after array element")
+    } else if text.starts_with("expected ident") {
+        literal(body, at).unwrap_or(text)
+    } else {
+        text
+    }
+}
+
+/// Returns the message about a word that begins like `null`, `true` or `false`.
+fn literal(body: &[u8], at: usize) -> Option<String> {
+    for word in ["null", "true", "false"] {
+        for length in (1..word.len()).rev() {
+            let start = at.checked_sub(length);
+            if start.and_then(|start| body.get(start..at)) == Some(&word.as_bytes()[..length]) {
+                let (found, wanted) = (quoted_character(body, at), &word[length..=length]);
+                return Some(format!(
+                    "invalid character {found} in literal {word} (expecting '{wanted}')"
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// Returns the byte offset of a line and a column, both counted from 1.
+fn offset_of(body: &[u8], line: usize, column: usize) -> Option<usize> {
+    let mut start = 0;
+    for _ in 1..line {
+        start += body.get(start..)?.iter().position(|byte| *byte == b'\n')? + 1;
+    }
+    (start + column)
+        .checked_sub(1)
+        .filter(|at| *at < body.len())
+}
+
+fn quoted_character(body: &[u8], at: usize) -> String {
+    match body.get(at) {
+        Some(b'\'') => r"'\''".to_owned(),
+        Some(byte) => format!("'{}'", char::from(*byte).escape_default()).replace("\\\"", "\""),
+        None => "''".to_owned(),
+    }
+}
+
+/// Returns the beginning of a body for a message: as text if it looks like JSON, else in
+/// hexadecimal.
+fn excerpt(body: &[u8]) -> String {
+    const LONGEST: usize = 30;
+    if body.is_empty() {
+        return "<empty>".to_owned();
+    }
+    let (shown, more) = match body.get(..LONGEST) {
+        Some(head) if body.len() > LONGEST => (head, " ..."),
+        _ => (body, ""),
+    };
+    if body.starts_with(b"{") {
+        return format!("{}{more}", String::from_utf8_lossy(shown));
+    }
+    let hex: String = shown.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{hex}{more}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(body: &str, format: BodyFormat) -> String {
+        object(body.as_bytes(), format, "ConfigMap")
+            .unwrap_err()
+            .message
+    }
+
+    #[test]
+    fn refusals_of_bad_bodies_are_worded_as_recorded() {
+        let json = |body| refusal(body, BodyFormat::Json);
+        let head = "the object provided is unrecognized (must be of type ConfigMap): couldn't get \
+                    version/kind; json parse error: ";
+        assert_eq!(
+            json(r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x""#),
+            format!(r#"{head}unexpected end of JSON input ({{"apiVersion": "v1", "kind": " ...)"#)
+        );
+        assert_eq!(
+            json("not json at all"),
+            format!(
+                "{head}invalid character 'o' in literal null (expecting 'u') \
+                 (6e6f74206a736f6e20617420616c6c)"
+            )
+        );
+        assert_eq!(
+            json(""),
+            format!("{head}unexpected end of JSON input (<empty>)")
+        );
+        assert!(json("[1,2]").contains("cannot unmarshal array into Go value"));
+        assert!(
+            json("{bad")
+                .contains("invalid character 'b' looking for beginning of object key string")
+        );
+    }
+
+    #[test]
+    fn yaml_bodies_parse_or_are_refused() {
+        let body = b"a: [1, x]\nb: \"1\"\n";
+        let read = object(body, BodyFormat::Yaml, "ConfigMap").unwrap();
+        assert_eq!(read, serde_json::json!({"a": [1, "x"], "b": "1"}));
+        assert_eq!(
+            refusal("a: b: c", BodyFormat::Yaml),
+            "the object provided is unrecognized (must be of type ConfigMap): yaml: mapping values \
+             are not allowed in this context (613a20623a2063)"
+        );
+    }
+
+    #[test]
+    fn delete_options_of_other_kinds_are_refused() {
+        let read = |body: &str| delete_options(body.as_bytes(), BodyFormat::Json);
+        assert!(read("").unwrap().is_none());
+        let options =
+            read(r#"{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,"x":1}"#);
+        assert_eq!(options.unwrap().unwrap().grace_period_seconds, Some(0));
+        assert_eq!(
+            read(r#"{"kind":"ConfigMap","apiVersion":"v1"}"#)
+                .unwrap_err()
+                .code,
+            400
+        );
+        assert_eq!(
+            read(r#"{"gracePeriodSeconds":"x"}"#).unwrap_err().message,
+            "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds \
+             of type int64"
+        );
+        assert_eq!(
+            read(r#"{"preconditions":{"uid":5}}"#).unwrap_err().message,
+            "json: cannot unmarshal number into Go struct field Preconditions.preconditions.uid of \
+             type types.UID"
+        );
+        assert!(read(r#"{"apiVersion":"apps/v1"}"#).unwrap().is_some());
+        let unserved = read(r#"{"kind":"DeleteOptions","apiVersion":"apps/v7","dryRun":["All"]}"#);
+        assert_eq!(unserved.unwrap().unwrap().dry_run, ["All"]);
+        for (body, why) in [
+            (
+                r#"{"kind":"Pod","apiVersion":"apps/v7"}"#,
+                "no kind \"Pod\" is registered for version \"apps/v7\" in scheme \
+                 \"k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27\"",
+            ),
+            (
+                r#"{"kind":"CreateOptions","apiVersion":"apps/v7"}"#,
+                "converting (v7.CreateOptions) to (v1.DeleteOptions): unknown conversion",
+            ),
+            (
+                r#"{"apiVersion":"a/b/c"}"#,
+                "unexpected GroupVersion string: a/b/c",
+            ),
+        ] {
+            assert_eq!(read(body).unwrap_err().message, why);
+        }
+        assert!(
+            read("[]")
+                .unwrap_err()
+                .message
+                .contains("cannot unmarshal array")
+        );
+        assert_eq!(
+            read("{bad").unwrap_err().message,
+            "couldn't get version/kind; json parse error: invalid character 'b' looking for \
+             beginning of object key string"
+        );
+    }
+
+    #[test]
+    fn no_body_makes_the_decoder_panic() {
+        for body in [
+            &b"\xff\xfe"[..],
+            b"{\"a\":\"\xc3\"}",
+            b"\n\n\n{",
+            b"nulx",
+            b"'",
+            b"{\"a\" 1}",
+            b"[1 2]",
+        ] {
+            let _ = object(body, BodyFormat::Json, "X");
+            let _ = object(body, BodyFormat::Yaml, "X");
+            let _ = delete_options(body, BodyFormat::Json);
+        }
+    }
+}

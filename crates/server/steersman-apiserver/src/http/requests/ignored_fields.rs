@@ -1,0 +1,177 @@
+//! Machine: reports the ignored fields of a body (unknown and duplicate ones), in the order of the
+//! body.
+
+use serde_json::Value;
+use steersman_apimachinery::json::duplicates::in_vain;
+use steersman_apimachinery::status::Status;
+use steersman_apimachinery::yaml;
+use steersman_registry::{Registry, unknown_fields};
+use steersman_schema::resource::Resource;
+
+use crate::http::requests::negotiate::BodyFormat;
+
+const UNKNOWN: &str = "unknown field \"";
+const STRICT: &str = "strict decoding error: ";
+
+/// A body that may contain ignored fields: fields unknown to its kind, and duplicate fields.
+pub(crate) struct IgnoredFields<'a> {
+    body: &'a [u8],
+    /// Whether unknown and duplicate fields are reported together in the order of the body, as for
+    /// typed objects. For custom resources all fields of one sort come first.
+    ordered: bool,
+    twice: Vec<String>,
+}
+
+impl<'a> IgnoredFields<'a> {
+    /// Finds duplicate fields.
+    ///
+    /// # Errors
+    /// 400 under strict validation, which also lists the unknown fields.
+    pub(crate) fn new(
+        body: &'a [u8],
+        format: BodyFormat,
+        mode: &str,
+        (resource, kind): (&Resource, &str),
+        object: &Value,
+    ) -> Result<Self, Status> {
+        let mut sent = Self {
+            body,
+            ordered: format == BodyFormat::Json && resource.built_in,
+            twice: Vec::new(),
+        };
+        let strict = mode == "Strict";
+        sent.twice = match format {
+            _ if mode == "Ignore" => return Ok(sent),
+            BodyFormat::Json => in_vain(body, &[]),
+            BodyFormat::Yaml if strict => {
+                let messages = yaml::twice(body);
+                let first = (!messages.is_empty())
+                    .then(|| format!("yaml: unmarshal errors:\n  {}", messages.join("\n  ")));
+                first.into_iter().collect()
+            }
+            BodyFormat::Yaml => yaml::twice(body),
+            BodyFormat::Protobuf => Vec::new(),
+        };
+        if !strict || sent.twice.is_empty() || !fits(object, resource, kind) {
+            return Ok(sent);
+        }
+        let unknown = if kind == resource.kind {
+            // A body that does not decode is refused for that reason.
+            let Ok(unknown) = unknown_fields(resource, &mut object.clone()) else {
+                return Ok(sent);
+            };
+            unknown
+        } else {
+            Vec::new()
+        };
+        let (messages, version) = (sent.messages(unknown).join(", "), &resource.version);
+        Err(Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {STRICT}{messages}"
+        )))
+    }
+
+    /// Reports the ignored fields together with the result of the request, also if that is a
+    /// refusal.
+    ///
+    /// # Errors
+    /// Returns the error it was given.
+    pub(crate) fn settle<T>(
+        &self,
+        registry: &Registry,
+        done: Result<T, Status>,
+    ) -> Result<T, Status> {
+        let (decoded, all) = registry.take_warnings();
+        let (unknown, others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|one| one.starts_with(UNKNOWN));
+        if decoded {
+            registry.note_warnings(self.messages(unknown));
+        }
+        registry.note_warnings(others);
+        done.map_err(|mut status| {
+            if let Some((lead, messages)) = status.message.split_once(STRICT) {
+                let unknown = messages.split(", ").map(str::to_owned).collect();
+                let messages = self.messages(unknown).join(", ");
+                status.message = format!("{lead}{STRICT}{messages}");
+            }
+            status
+        })
+    }
+
+    /// Returns all messages; each unknown field has its own.
+    fn messages(&self, unknown: Vec<String>) -> Vec<String> {
+        if self.twice.len() + unknown.len() < 2 {
+            return self.twice.iter().cloned().chain(unknown).collect();
+        }
+        let paths: Vec<String> = unknown
+            .iter()
+            .filter_map(|one| Some(one.strip_prefix(UNKNOWN)?.strip_suffix('"')?.to_owned()))
+            .collect();
+        let ordered = self.ordered && paths.len() == unknown.len();
+        if !ordered {
+            return self.twice.iter().cloned().chain(unknown).collect();
+        }
+        let messages = in_vain(self.body, &paths);
+        // Fields that the second search did not find are reported at the end.
+        let lost: Vec<String> = unknown
+            .into_iter()
+            .filter(|one| !messages.contains(one))
+            .collect();
+        messages.into_iter().chain(lost).collect()
+    }
+}
+
+/// Returns whether the registry accepts an object as one of this kind.
+fn fits(object: &Value, resource: &Resource, kind: &str) -> bool {
+    let is = |field: &str, wanted: &str| match object.get(field) {
+        None | Some(Value::Null) => true,
+        Some(Value::String(found)) => found.is_empty() || found == wanted,
+        Some(_) => false,
+    };
+    object.is_object()
+        && is("kind", kind)
+        && (kind != resource.kind || is("apiVersion", &resource.api_version()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ignored_fields_are_reported_in_the_order_of_the_body() {
+        let resources = steersman_schema::builtin::built_in();
+        let resource = resources
+            .iter()
+            .find(|one| one.kind == "ConfigMap")
+            .unwrap();
+        let body = br#"{"zz":1,"metadata":{"name":"a","x":{"y":1,"y":2}},"data":{"a":"1","a":"2"},"b":1,"b":2}"#;
+        let object: Value = serde_json::from_slice(body).unwrap();
+        let read = |mode| {
+            IgnoredFields::new(
+                body,
+                BodyFormat::Json,
+                mode,
+                (resource, "ConfigMap"),
+                &object,
+            )
+        };
+        let refused = read("Strict").err().unwrap();
+        assert_eq!(
+            refused.message,
+            "ConfigMap in version \"v1\" cannot be handled as a ConfigMap: strict decoding error: \
+             unknown field \"zz\", unknown field \"metadata.x\", duplicate field \"data.a\", \
+             unknown field \"b\""
+        );
+        let unknown = ["metadata.x", "b", "zz"].map(|path| format!("unknown field \"{path}\""));
+        let messages = read("").unwrap().messages(unknown.to_vec());
+        assert_eq!(
+            refused.message.split_once(STRICT).unwrap().1,
+            messages.join(", ")
+        );
+        assert!(read("Ignore").unwrap().messages(Vec::new()).is_empty());
+        // An object of another kind is refused for that reason.
+        let other = json!({"kind": "Secret"});
+        assert!(!fits(&other, resource, "ConfigMap"));
+    }
+}

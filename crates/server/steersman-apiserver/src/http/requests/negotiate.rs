@@ -1,0 +1,339 @@
+//! Machine: content negotiation: the media type and shape of an answer, and the format of a body.
+
+use steersman_apimachinery::status::{Details, Status};
+
+/// The format of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// `application/json`.
+    Json,
+    /// `application/yaml`.
+    Yaml,
+    /// `application/vnd.kubernetes.protobuf`.
+    Protobuf,
+}
+
+/// The version of `meta.k8s.io` in which a Table or a PartialObjectMetadata is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MetaVersion {
+    /// `meta.k8s.io/v1`.
+    V1,
+    /// `meta.k8s.io/v1beta1`.
+    V1Beta1,
+}
+
+impl MetaVersion {
+    /// Returns the `apiVersion`.
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::V1 => "meta.k8s.io/v1",
+            Self::V1Beta1 => "meta.k8s.io/v1beta1",
+        }
+    }
+}
+
+/// The view of the objects that a client asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// The whole objects.
+    Whole,
+    /// A Table with a row per object.
+    Table(MetaVersion),
+    /// The metadata of one object.
+    Partial(MetaVersion),
+    /// The metadata of a list's objects.
+    PartialList(MetaVersion),
+}
+
+/// The result of negotiating an Accept header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Media {
+    /// The format.
+    pub(crate) format: Format,
+    /// The view.
+    pub(crate) shape: Shape,
+}
+
+/// The version of the aggregated discovery documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DiscoveryVersion {
+    /// `apidiscovery.k8s.io/v2`.
+    V2,
+    /// `apidiscovery.k8s.io/v2beta1`.
+    V2Beta1,
+}
+
+/// The form of a discovery document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Discovery {
+    /// The unaggregated documents: one per group and version.
+    Legacy(Format),
+    /// One document for all.
+    Aggregated(DiscoveryVersion),
+}
+
+/// The format of a write's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyFormat {
+    /// JSON, also without a content type.
+    Json,
+    /// YAML.
+    Yaml,
+    /// Protobuf, only for built-in kinds.
+    Protobuf,
+}
+
+/// The media types of bodies and answers, as messages list them. Whole objects of custom kinds, Tables
+/// and documents have no form in protobuf, so clauses that ask for one are skipped.
+const KNOWN: [&str; 3] = [
+    "application/json",
+    "application/yaml",
+    "application/vnd.kubernetes.protobuf",
+];
+
+/// The media types of watches, as messages list them.
+const STREAMED: [&str; 2] = [
+    "application/json;stream=watch",
+    "application/vnd.kubernetes.protobuf;stream=watch",
+];
+
+/// The upstream component that parses an Accept header; its messages differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// A go-restful route of a built-in kind, and the handler behind it.
+    Route,
+    /// A go-restful route of a built-in kind, on a path that also supports watches, and the
+    /// handler behind it.
+    Watchable,
+    /// Only the handler: for custom resources and for the aggregator's documents.
+    Handler,
+}
+
+/// One clause of an Accept header, as upstream's handlers parse it: see `goautoneg.ParseAccept`.
+#[derive(Debug, Clone)]
+struct Clause {
+    kind: String,
+    subtype: String,
+    quality: f32,
+    /// The group, version and kind of a converted view, if one of the three is given.
+    convert: Option<[String; 3]>,
+    stream: String,
+}
+
+/// Negotiates the answer of a request on objects. `has_message` tells whether the whole objects have a
+/// form in protobuf; their metadata alone always has one.
+///
+/// # Errors
+/// 406 with the message of the upstream component.
+pub(crate) fn objects(
+    accept: Option<&str>,
+    reader: Reader,
+    has_message: bool,
+) -> Result<Media, Status> {
+    match reader {
+        Reader::Route => routed(accept, &KNOWN)?,
+        Reader::Watchable => routed(accept, &[&KNOWN[..], &STREAMED].concat())?,
+        Reader::Handler => {}
+    }
+    for (format, clause) in servable(accept) {
+        let shape = match &clause.convert {
+            None => Some(Shape::Whole),
+            Some(view) => shape_of(view),
+        };
+        let is_encodable = |shape: &Shape| match (format, shape) {
+            (Format::Protobuf, Shape::Whole) => has_message,
+            (Format::Protobuf, Shape::Table(_)) => false,
+            _ => true,
+        };
+        if let Some(shape) = shape.filter(is_encodable) {
+            return Ok(Media { format, shape });
+        }
+    }
+    Err(Status::not_acceptable(&KNOWN))
+}
+
+/// Negotiates the answer of a watch, from an Accept header that is valid for objects.
+///
+/// # Errors
+/// 406 for a type that cannot be streamed.
+pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
+    match media.format {
+        Format::Json | Format::Protobuf => Ok(media),
+        Format::Yaml => Err(Status::not_acceptable(&STREAMED)),
+    }
+}
+
+/// Negotiates the form of a discovery document, which is never protobuf. Only some paths have an
+/// aggregated form.
+///
+/// # Errors
+/// 406 with the message of the upstream component.
+pub(crate) fn discovery(
+    accept: Option<&str>,
+    reader: Reader,
+    has_aggregated: bool,
+) -> Result<Discovery, Status> {
+    if reader != Reader::Handler {
+        routed(accept, &KNOWN)?;
+    }
+    for (format, clause) in servable(accept) {
+        if format == Format::Protobuf {
+            continue;
+        }
+        let Some([group, version, kind]) = &clause.convert else {
+            return Ok(Discovery::Legacy(format));
+        };
+        let fits = has_aggregated && format == Format::Json;
+        if !fits || group != "apidiscovery.k8s.io" || kind != "APIGroupDiscoveryList" {
+            continue;
+        }
+        match version.as_str() {
+            "v2" => return Ok(Discovery::Aggregated(DiscoveryVersion::V2)),
+            "v2beta1" => return Ok(Discovery::Aggregated(DiscoveryVersion::V2Beta1)),
+            _ => {}
+        }
+    }
+    Err(Status::not_acceptable(&KNOWN))
+}
+
+/// Returns the format of an answer without views, such as a refusal: JSON if no other type fits.
+pub(crate) fn format(accept: Option<&str>) -> Format {
+    let mut plain = servable(accept).filter(|(_, clause)| clause.convert.is_none());
+    plain.next().map_or(Format::Json, |(format, _)| format)
+}
+
+/// Checks an Accept header as go-restful does before any handler: it must name one of the types of
+/// the route literally.
+///
+/// # Errors
+/// 406 with the available types.
+pub(crate) fn routed(accept: Option<&str>, available: &[&str]) -> Result<(), Status> {
+    let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
+    let mut named = header.split(',').map(|clause| {
+        let end = clause.find(';').unwrap_or(clause.len());
+        clause[..end].trim_matches(' ')
+    });
+    if named.any(|name| name == "*/*" || available.contains(&name)) {
+        return Ok(());
+    }
+    let message = format!(
+        "406: Not Acceptable\n\nAvailable representations: {}",
+        available.join(", ")
+    );
+    Err(Status::failure(406, "NotAcceptable", message).with_details(Details::default()))
+}
+
+/// Parses the Content-Type of a create, an update or a delete.
+pub(crate) fn body(content_type: Option<&str>) -> Result<BodyFormat, Status> {
+    match media_type(content_type.unwrap_or_default()).as_str() {
+        "" | "application/json" => Ok(BodyFormat::Json),
+        "application/yaml" => Ok(BodyFormat::Yaml),
+        "application/vnd.kubernetes.protobuf" => Ok(BodyFormat::Protobuf),
+        _ => Err(Status::unsupported_media_type(&KNOWN)),
+    }
+}
+
+/// Returns a media type in lower case without its parameters.
+pub(crate) fn media_type(header: &str) -> String {
+    header
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase()
+}
+
+/// Returns the clauses of an Accept header that the server can satisfy, the preferred ones first.
+fn servable(accept: Option<&str>) -> impl Iterator<Item = (Format, Clause)> {
+    let header = accept.filter(|header| !header.is_empty()).unwrap_or("*/*");
+    let mut clauses: Vec<Clause> = Vec::new();
+    for clause in header.split(',').filter_map(clause) {
+        // Upstream's comparison is no order: a clause goes before clauses that it exceeds in any
+        // respect, so the result depends on their positions. With this few clauses Go's sort is an
+        // insertion sort, which this loop repeats.
+        let mut at = clauses.len();
+        while at > 0 && is_better(&clause, &clauses[at - 1]) {
+            at -= 1;
+        }
+        clauses.insert(at, clause);
+    }
+    let formats = |clause: Clause| {
+        let format = match (clause.kind.as_str(), clause.subtype.as_str()) {
+            ("application", "json" | "*") | ("*", "*") => Format::Json,
+            ("application", "yaml") if clause.stream.is_empty() => Format::Yaml,
+            ("application", "vnd.kubernetes.protobuf") => Format::Protobuf,
+            _ => return None,
+        };
+        matches!(clause.stream.as_str(), "" | "watch").then_some((format, clause))
+    };
+    clauses.into_iter().filter_map(formats)
+}
+
+fn is_better(one: &Clause, other: &Clause) -> bool {
+    one.quality > other.quality
+        || (one.kind != "*" && other.kind == "*")
+        || (one.subtype != "*" && other.subtype == "*")
+}
+
+fn clause(text: &str) -> Option<Clause> {
+    let mut parts = text.split(';');
+    let (kind, subtype) = match parts.next()?.trim_matches(' ') {
+        "*" => ("*", "*"),
+        name => name.split_once('/')?,
+    };
+    if subtype.is_empty() || subtype.contains('/') {
+        return None;
+    }
+    let mut found = Clause {
+        kind: kind.trim_matches(' ').to_owned(),
+        subtype: subtype.trim_matches(' ').to_owned(),
+        quality: 1.0,
+        convert: None,
+        stream: String::new(),
+    };
+    for part in parts {
+        let Some((name, value)) = part.split_once('=') else {
+            continue;
+        };
+        if value.is_empty() || value.contains('=') {
+            continue;
+        }
+        let place = match name.trim_matches(' ') {
+            "q" => {
+                found.quality = value.parse().unwrap_or(0.0);
+                continue;
+            }
+            "stream" => {
+                value.trim_matches(' ').clone_into(&mut found.stream);
+                continue;
+            }
+            "g" => 0,
+            "v" => 1,
+            "as" => 2,
+            _ => continue,
+        };
+        let view = found.convert.get_or_insert_default();
+        value.trim_matches(' ').clone_into(&mut view[place]);
+    }
+    Some(found)
+}
+
+fn shape_of([group, version, kind]: &[String; 3]) -> Option<Shape> {
+    if group != "meta.k8s.io" {
+        return None;
+    }
+    let version = match version.as_str() {
+        "v1" => MetaVersion::V1,
+        "v1beta1" => MetaVersion::V1Beta1,
+        _ => return None,
+    };
+    match kind.as_str() {
+        "Table" => Some(Shape::Table(version)),
+        "PartialObjectMetadata" => Some(Shape::Partial(version)),
+        "PartialObjectMetadataList" => Some(Shape::PartialList(version)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Machine: serialises the events of a watch, once per event.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_apimachinery::status::Status;
+use steersman_protobuf::frame;
+use steersman_registry::store::ChangeType;
+use steersman_registry::{Object, WatchEvent};
+use steersman_schema::resource::Resource;
+
+use crate::http::requests::negotiate::{Format, Media, MetaVersion, Shape};
+use crate::http::requests::query::IncludeObject;
+use crate::http::responses::protobuf;
+use crate::http::responses::table::{TableMaker, TableMeta, partial_text};
+
+/// Writes the events of one watch in the requested shape.
+#[derive(Debug)]
+pub(crate) struct EventEncoder {
+    kind: String,
+    api_version: String,
+    view: EventShape,
+    format: Format,
+    /// Whether the columns of a Table were sent; only the first event carries them.
+    columns_sent: bool,
+    /// Whether an object could not be encoded, which ends the watch.
+    over: bool,
+}
+
+#[derive(Debug)]
+enum EventShape {
+    Whole,
+    Table(Box<TableMaker>),
+    Partial(MetaVersion),
+}
+
+impl EventEncoder {
+    /// Creates the encoder for a watch of a resource.
+    pub(crate) fn new(resource: &Resource, media: Media, include: IncludeObject) -> Self {
+        let view = match media.shape {
+            Shape::Whole => EventShape::Whole,
+            Shape::Table(version) => {
+                EventShape::Table(Box::new(TableMaker::new(resource, version, include)))
+            }
+            Shape::Partial(version) | Shape::PartialList(version) => EventShape::Partial(version),
+        };
+        Self {
+            kind: resource.kind.clone(),
+            api_version: resource.api_version(),
+            view,
+            format: media.format,
+            columns_sent: false,
+            over: false,
+        }
+    }
+
+    /// Returns whether no event follows, because an object could not be encoded.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Returns the bytes of an event: a line of JSON, with its newline, or a frame of protobuf. The
+    /// bytes of a whole object are built once and shared by every watch that sends them (SRV-STORE-6,
+    /// SRV-STORE-9).
+    pub(crate) fn encode(&mut self, event: &WatchEvent, now: impl FnOnce() -> Timestamp) -> Bytes {
+        match event {
+            WatchEvent::Added(object) => self.change(object, ChangeType::Added, now),
+            WatchEvent::Modified(object) => self.change(object, ChangeType::Modified, now),
+            WatchEvent::Deleted(object) => self.change(object, ChangeType::Deleted, now),
+            WatchEvent::Bookmark {
+                revision,
+                initial_events_end,
+            } => self.bookmark(&revision.to_string(), *initial_events_end, now),
+            WatchEvent::Error(status) => match self.format {
+                Format::Protobuf => protobuf::error(status),
+                Format::Json | Format::Yaml => {
+                    line("ERROR", &serde_json::to_vec(status).unwrap_or_default())
+                }
+            },
+        }
+    }
+
+    fn change(
+        &mut self,
+        object: &Object,
+        made: ChangeType,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Bytes {
+        if self.format == Format::Protobuf {
+            let frame = self.frame(object, made);
+            return self.or_end(frame);
+        }
+        match self.shared(object, made) {
+            Some(line) => line,
+            None => line(made.as_str(), &self.object(object, now())),
+        }
+    }
+
+    fn frame(&self, object: &Object, made: ChangeType) -> Result<Bytes, Status> {
+        match self.view {
+            EventShape::Partial(version) => {
+                let metadata = protobuf::metadata(object, version)?;
+                Ok(frame(made.as_str(), &metadata).into())
+            }
+            EventShape::Whole | EventShape::Table(_) => protobuf::event(object, made),
+        }
+    }
+
+    /// Returns the frame, or one with the error, which ends the watch.
+    fn or_end(&mut self, frame: Result<Bytes, Status>) -> Bytes {
+        frame.unwrap_or_else(|why| {
+            self.over = true;
+            protobuf::error(&why)
+        })
+    }
+
+    /// Returns the `apiVersion` and the kind of bookmarks.
+    fn bookmark_kind(&self) -> (&str, &str) {
+        match &self.view {
+            EventShape::Partial(version) => (version.api_version(), "PartialObjectMetadata"),
+            EventShape::Whole | EventShape::Table(_) => (&self.api_version, &self.kind),
+        }
+    }
+
+    fn shared(&self, object: &Object, made: ChangeType) -> Option<Bytes> {
+        match self.view {
+            EventShape::Whole => object.line(made),
+            EventShape::Table(_) | EventShape::Partial(_) => None,
+        }
+    }
+
+    fn object(&mut self, object: &Object, now: Timestamp) -> Bytes {
+        let value = match &self.view {
+            EventShape::Whole => return object.bytes(),
+            EventShape::Partial(version) => return partial_text(object, *version).into(),
+            EventShape::Table(maker) => {
+                let value = object.look();
+                let version = value["metadata"]["resourceVersion"].as_str();
+                let meta = TableMeta {
+                    resource_version: version.unwrap_or_default().to_owned(),
+                    ..TableMeta::default()
+                };
+                let first = !self.columns_sent;
+                maker.table(std::iter::once(value), &meta, first, now)
+            }
+        };
+        self.columns_sent = true;
+        value.to_string().into()
+    }
+
+    fn bookmark(
+        &mut self,
+        revision: &str,
+        initial_events_end: bool,
+        now: impl FnOnce() -> Timestamp,
+    ) -> Bytes {
+        let metadata = bookmark_metadata(revision, initial_events_end);
+        let (api_version, kind) = self.bookmark_kind();
+        if self.format == Format::Protobuf {
+            let frame = protobuf::bookmark((api_version, kind), &metadata);
+            return self.or_end(frame);
+        }
+        let object: Value =
+            json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
+        // A Table has a row for a bookmark as for any object.
+        let EventShape::Table(maker) = &self.view else {
+            return line("BOOKMARK", object.to_string().as_bytes());
+        };
+        let meta = TableMeta {
+            resource_version: revision.to_owned(),
+            ..TableMeta::default()
+        };
+        let first = !std::mem::replace(&mut self.columns_sent, true);
+        let table = maker.table(std::iter::once(&object), &meta, first, now());
+        line("BOOKMARK", table.to_string().as_bytes())
+    }
+}
+
+fn bookmark_metadata(revision: &str, initial_events_end: bool) -> Value {
+    let mut metadata = json!({ "resourceVersion": revision });
+    if initial_events_end {
+        metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
+    }
+    metadata
+}
+
+/// Builds the line of an event, with its newline.
+fn line(kind: &str, body: &[u8]) -> Bytes {
+    let mut line = BytesMut::with_capacity(body.len() + kind.len() + 24);
+    line.put_slice(b"{\"type\":\"");
+    line.put_slice(kind.as_bytes());
+    line.put_slice(b"\",\"object\":");
+    line.put_slice(body);
+    line.put_slice(b"}\n");
+    line.freeze()
+}

@@ -1,0 +1,162 @@
+//! Words: an answer before it becomes an HTTP response.
+
+use bytes::Bytes;
+use steersman_apimachinery::status::Status;
+use steersman_apimachinery::yaml;
+use steersman_registry::{Object, WatchCursor};
+
+use crate::http::requests::negotiate::Format;
+use crate::http::responses::list::ListBody;
+use crate::http::responses::protobuf::{self, PROTOBUF, UnencodedList};
+
+/// The content type of JSON.
+pub(crate) const JSON: &str = "application/json";
+/// The content type of YAML.
+pub(crate) const YAML: &str = "application/yaml";
+/// The content type of text.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+
+/// `Cache-Control` of answers that clients must not keep.
+const NO_CACHE: &str = "no-cache, private";
+
+/// An answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// HTTP status code.
+    pub(crate) code: u16,
+    /// Content type; empty for none.
+    pub(crate) content_type: &'static str,
+    /// Texts of the `Warning` headers.
+    pub(crate) warnings: Vec<String>,
+    /// Seconds of a `Retry-After` header; zero for none.
+    pub(crate) retry_after: u32,
+    /// `ETag`, with its quotes.
+    pub(crate) etag: Option<String>,
+    /// `Cache-Control`.
+    pub(crate) cache_control: &'static str,
+    /// The name of the created object, for the log of requests.
+    pub(crate) created: Option<String>,
+    /// The body.
+    pub(crate) body: ReplyBody,
+}
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum ReplyBody {
+    /// A complete body.
+    Whole(Bytes),
+    /// A list.
+    List(ListBody),
+    /// An object, in JSON or protobuf, that may not be encoded yet.
+    UnencodedObject(Object),
+    /// A list in protobuf that is not encoded yet.
+    UnencodedList(Box<UnencodedList>),
+    /// A watch that was opened.
+    Watch(Box<WatchBody>),
+}
+
+/// An opened watch and the encoder of its events.
+#[derive(Debug)]
+pub(crate) struct WatchBody {
+    /// Its position.
+    pub(crate) cursor: WatchCursor,
+    /// Writes its events.
+    pub(crate) encoder: crate::http::responses::events::EventEncoder,
+    /// `timeoutSeconds`, if given.
+    pub(crate) timeout_seconds: Option<u64>,
+    /// Whether bookmarks may be sent.
+    pub(crate) bookmarks: bool,
+}
+
+impl Reply {
+    /// Creates an answer with a body of some content type.
+    pub(crate) fn new(code: u16, content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        Self::of(code, content_type, ReplyBody::Whole(body.into()))
+    }
+
+    /// Creates an answer with a body that may be serialised while it is sent.
+    pub(crate) fn of(code: u16, content_type: &'static str, body: ReplyBody) -> Self {
+        Self {
+            code,
+            content_type,
+            warnings: Vec::new(),
+            retry_after: 0,
+            etag: None,
+            cache_control: NO_CACHE,
+            created: None,
+            body,
+        }
+    }
+
+    /// Creates an answer of plain text.
+    pub(crate) fn text(code: u16, text: &'static str) -> Self {
+        Self::new(code, TEXT, Bytes::from_static(text.as_bytes()))
+    }
+
+    /// Creates the answer to a path that nothing serves.
+    pub(crate) fn page_not_found() -> Self {
+        Self::text(404, "404 page not found\n")
+    }
+
+    /// Encodes an object or a list that is not encoded yet, outside of the registry's lock
+    /// (SRV-STORE-10).
+    ///
+    /// # Errors
+    /// 500 if an object cannot be encoded.
+    pub(crate) fn encoded(mut self) -> Result<Self, Status> {
+        self.body = match self.body {
+            ReplyBody::UnencodedList(list) => ReplyBody::List(list.encoded()?),
+            ReplyBody::UnencodedObject(object) if self.content_type == PROTOBUF => {
+                ReplyBody::Whole(protobuf::form(&object)?.object.clone())
+            }
+            ReplyBody::UnencodedObject(object) => ReplyBody::Whole(object.bytes()),
+            body => body,
+        };
+        Ok(self)
+    }
+
+    /// Creates an answer of a JSON document, in the negotiated format. A document that cannot be
+    /// encoded as protobuf is answered by 500.
+    pub(crate) fn document(code: u16, document: &serde_json::Value, format: Format) -> Self {
+        match format {
+            Format::Json => {
+                let mut text = document.to_string();
+                text.push('\n');
+                Self::new(code, JSON, text)
+            }
+            Format::Yaml => Self::new(code, YAML, yaml::write(document)),
+            Format::Protobuf => match protobuf::document(document) {
+                Ok(bytes) => Self::new(code, PROTOBUF, bytes),
+                Err(status) => Self::status(&status, format),
+            },
+        }
+    }
+
+    /// Creates an answer of a Status; a success without a code is a 200.
+    pub(crate) fn status(status: &Status, format: Format) -> Self {
+        let code = if status.code == 0 { 200 } else { status.code };
+        // Serialised from the struct rather than from a value, to keep the order of its fields.
+        let json = || {
+            let mut text = serde_json::to_vec(status).unwrap_or_default();
+            text.push(b'\n');
+            Self::new(code, JSON, text)
+        };
+        let mut reply = match format {
+            Format::Json => json(),
+            Format::Yaml => {
+                let value = serde_json::to_value(status).unwrap_or_default();
+                Self::document(code, &value, format)
+            }
+            // A fault may have a Status that cannot be encoded, for example with a large number.
+            Format::Protobuf => match protobuf::status(status) {
+                Ok(bytes) => Self::new(code, PROTOBUF, bytes),
+                Err(_) => json(),
+            },
+        };
+        reply.retry_after = status
+            .details
+            .as_ref()
+            .map_or(0, |details| details.retry_after_seconds);
+        reply
+    }
+}

@@ -1,0 +1,259 @@
+//! Machine: writes objects and pages in the requested shape.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_apimachinery::status::Status;
+use steersman_registry::{Object, Page};
+use steersman_schema::resource::Resource;
+
+use crate::http::requests::negotiate::{Format, Media, MetaVersion, Shape};
+use crate::http::requests::query::{IncludeObject, Query};
+use crate::http::responses::list::{ListBody, ListItems};
+use crate::http::responses::protobuf::{self, ListPart, PROTOBUF, UnencodedList};
+use crate::http::responses::reply::{JSON, Reply, ReplyBody};
+use crate::http::responses::table::{TableMaker, TableMeta, partial};
+
+/// The requested view, and the time from which ages are counted.
+///
+/// As in a kube-apiserver, a view that cannot be produced is refused only when the answer is
+/// written, after the request was carried out.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    /// The negotiated media type.
+    pub(crate) media: Media,
+    /// The part of each object in a Table's rows, or the refusal of the parameter.
+    include: Result<IncludeObject, Box<Status>>,
+    /// Whether JSON is indented.
+    pub(crate) pretty: bool,
+    /// The current wall time.
+    pub(crate) now: Timestamp,
+}
+
+impl View {
+    /// Creates the view, with its parts from the query.
+    pub(crate) fn new(media: Media, query: &Query, user_agent: &str, now: Timestamp) -> Self {
+        let include = match media.shape {
+            Shape::Table(_) => query.include_object().map_err(Box::new),
+            Shape::Whole | Shape::Partial(_) | Shape::PartialList(_) => {
+                Ok(IncludeObject::default())
+            }
+        };
+        Self {
+            media,
+            include,
+            pretty: query.is_pretty(user_agent),
+            now,
+        }
+    }
+
+    /// Returns the part of each object in a Table's rows.
+    pub(crate) fn include(&self) -> Result<IncludeObject, Status> {
+        self.include.clone().map_err(|status| *status)
+    }
+
+    /// Refuses the view of a list for one object, and the reverse.
+    fn check(&self, resource: &Resource, is_list: bool) -> Result<(), Status> {
+        let (asked, fits) = match self.media.shape {
+            Shape::Whole | Shape::Table(_) => return Ok(()),
+            Shape::Partial(_) => ("PartialObjectMetadata", !is_list),
+            Shape::PartialList(_) => ("PartialObjectMetadataList", is_list),
+        };
+        if fits {
+            return Ok(());
+        }
+        let package = match resource.group.split('.').next() {
+            Some(group) if !group.is_empty() => group,
+            _ => "core",
+        };
+        let (package, kind, list_kind) = if resource.built_in {
+            (package, resource.kind.as_str(), resource.list_kind.as_str())
+        } else {
+            ("unstructured", "Unstructured", "UnstructuredList")
+        };
+        let what = if is_list {
+            format!("a list (*{package}.{list_kind})")
+        } else {
+            format!("not a list (*{package}.{kind})")
+        };
+        let message = format!("you requested {asked}, but the requested object is {what}");
+        Err(Status::failure(406, "NotAcceptable", message))
+    }
+
+    /// Builds the answer with one object.
+    pub(crate) fn object(
+        &self,
+        code: u16,
+        resource: &Resource,
+        object: &Object,
+    ) -> Result<Reply, Status> {
+        let include = self.include()?;
+        self.check(resource, false)?;
+        let unencoded = || ReplyBody::UnencodedObject(object.clone());
+        if self.media.format == Format::Protobuf {
+            let body = match self.media.shape {
+                Shape::Partial(version) | Shape::PartialList(version) => {
+                    ReplyBody::Whole(protobuf::metadata(object, version)?)
+                }
+                Shape::Whole | Shape::Table(_) => unencoded(),
+            };
+            return Ok(Reply::of(code, PROTOBUF, body));
+        }
+        let value = match self.media.shape {
+            Shape::Whole if self.is_stored_form() => {
+                return Ok(Reply::of(code, JSON, unencoded()));
+            }
+            Shape::Whole => return Ok(self.rewritten(code, object.bytes())),
+            Shape::Table(version) => {
+                let value = object.look();
+                let revision = value["metadata"]["resourceVersion"].as_str();
+                let meta = TableMeta {
+                    resource_version: revision.unwrap_or_default().to_owned(),
+                    ..TableMeta::default()
+                };
+                let is_scale = resource.built_in && value["kind"] == "Scale";
+                let maker = if is_scale {
+                    TableMaker::of_scale(version, include)
+                } else {
+                    TableMaker::new(resource, version, include)
+                };
+                maker.table(std::iter::once(value), &meta, true, self.now)
+            }
+            Shape::Partial(version) | Shape::PartialList(version) => partial(object, version),
+        };
+        Ok(self.value(code, &value))
+    }
+
+    /// Builds the answer with a page of a list.
+    pub(crate) fn page(&self, resource: &Resource, page: Page) -> Result<Reply, Status> {
+        let include = self.include()?;
+        self.check(resource, true)?;
+        if self.media.format == Format::Protobuf {
+            return Ok(self.unencoded_page(resource, page));
+        }
+        Ok(match self.media.shape {
+            Shape::Whole => self.whole_page(resource, page),
+            Shape::Table(version) => {
+                let meta = TableMeta {
+                    resource_version: page.resource_version(),
+                    continue_token: page.continue_token.clone(),
+                    remaining: page.remaining,
+                };
+                let objects = page.items.iter().map(Object::look);
+                let table = TableMaker::new(resource, version, include)
+                    .table(objects, &meta, true, self.now);
+                self.value(200, &table)
+            }
+            Shape::Partial(version) | Shape::PartialList(version) => {
+                self.value(200, &partial_page(&page, version))
+            }
+        })
+    }
+
+    /// Builds the answer with a page in protobuf, which is encoded after the registry is unlocked.
+    fn unencoded_page(&self, resource: &Resource, page: Page) -> Reply {
+        let list = match self.media.shape {
+            Shape::Partial(version) | Shape::PartialList(version) => UnencodedList {
+                api_version: version.api_version().to_owned(),
+                kind: "PartialObjectMetadataList".to_owned(),
+                metadata: list_metadata(&page, false),
+                items: page.items,
+                part: ListPart::Metadata(version),
+            },
+            Shape::Whole | Shape::Table(_) => UnencodedList {
+                api_version: resource.api_version(),
+                kind: resource.list_kind.clone(),
+                metadata: whole_list_metadata(&page, false),
+                items: page.items,
+                part: ListPart::Whole,
+            },
+        };
+        Reply::of(200, PROTOBUF, ReplyBody::UnencodedList(Box::new(list)))
+    }
+
+    fn whole_page(&self, resource: &Resource, page: Page) -> Reply {
+        let head = format!(
+            "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
+            Value::from(resource.list_kind.as_str()),
+            Value::from(resource.api_version()),
+            whole_list_metadata(&page, !resource.built_in),
+        );
+        let items = page.items.into_iter();
+        let list = ListBody {
+            head: head.into(),
+            items: if resource.built_in {
+                ListItems::Untyped(items)
+            } else {
+                ListItems::Typed(items)
+            },
+            tail: Bytes::from_static(b"]}\n"),
+        };
+        if self.is_stored_form() {
+            return Reply::of(200, JSON, ReplyBody::List(list));
+        }
+        self.rewritten(200, list.collect())
+    }
+
+    /// Returns whether whole objects are sent as they are stored: as JSON without indentation.
+    fn is_stored_form(&self) -> bool {
+        self.media.format == Format::Json && !self.pretty
+    }
+
+    /// Builds an answer in another form than the stored one.
+    fn rewritten(&self, code: u16, bytes: Bytes) -> Reply {
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => self.value(code, &value),
+            Err(_) => Reply::new(code, JSON, bytes),
+        }
+    }
+
+    fn value(&self, code: u16, value: &Value) -> Reply {
+        if self.media.format == Format::Json && self.pretty {
+            let text = serde_json::to_vec_pretty(value).unwrap_or_default();
+            return Reply::new(code, JSON, text);
+        }
+        Reply::document(code, value, self.media.format)
+    }
+}
+
+/// Builds the metadata of a list. Lists of custom resources always have the member `continue`.
+fn list_metadata(page: &Page, always_continue: bool) -> Value {
+    let mut metadata = json!({});
+    if page.revision > 0 {
+        metadata["resourceVersion"] = page.resource_version().into();
+    }
+    match &page.continue_token {
+        Some(token) => metadata["continue"] = token.as_str().into(),
+        None if always_continue => metadata["continue"] = "".into(),
+        None => {}
+    }
+    if let Some(remaining) = page.remaining {
+        metadata["remainingItemCount"] = remaining.into();
+    }
+    metadata
+}
+
+/// Builds the metadata of a list of whole objects. Only these repeat the shard selector, as
+/// recorded.
+fn whole_list_metadata(page: &Page, always_continue: bool) -> Value {
+    let mut metadata = list_metadata(page, always_continue);
+    if let Some(shard) = &page.shard {
+        metadata["shardInfo"] = json!({ "selector": shard });
+    }
+    metadata
+}
+
+fn partial_page(page: &Page, version: MetaVersion) -> Value {
+    let items: Vec<Value> = page
+        .items
+        .iter()
+        .map(|object| partial(object, version))
+        .collect();
+    json!({
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": version.api_version(),
+        "metadata": list_metadata(page, false),
+        // An empty list of this kind has null items, as recorded from a kube-apiserver 1.36.
+        "items": if items.is_empty() { Value::Null } else { Value::Array(items) },
+    })
+}

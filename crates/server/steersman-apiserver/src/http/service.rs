@@ -1,0 +1,496 @@
+//! Driver: the tower service: reads a request, carries it out, and writes the answer.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task;
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::header::{self, HeaderName, HeaderValue};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http_body::Body;
+use steersman_apimachinery::status::Status;
+use steersman_registry::Registry;
+use steersman_registry::auth::User;
+use tokio_util::sync::CancellationToken;
+
+use crate::faults::{Decision, RequestRecord, RestartEffect, Verb, WatchMode};
+use crate::http::context::Context;
+use crate::http::documents::issuer::{self, IssuerDocument};
+use crate::http::documents::metrics;
+use crate::http::documents::serve::{self, DocumentRequest};
+use crate::http::handlers::admin;
+use crate::http::handlers::future_reads;
+use crate::http::handlers::stop;
+use crate::http::handlers::verbs::{self, RequestBody};
+use crate::http::handlers::watch;
+use crate::http::requests::auth::{AuthOutcome, Caller};
+use crate::http::requests::call::{self, Call, Refusal};
+use crate::http::requests::deadline;
+use crate::http::requests::negotiate::{self, Format};
+use crate::http::requests::path::{ObjectPath, Route};
+use crate::http::requests::query::Query;
+use crate::http::requests::receive::read;
+use crate::http::responses::body::{BodyError, ResponseBody};
+use crate::http::responses::faulty_body;
+use crate::http::responses::gzip;
+use crate::http::responses::reply::{Reply, ReplyBody};
+
+/// The message about a panic, which is kube-apiserver's.
+const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
+
+/// The server as a [`tower::Service`], for clients in the same process. Cheap to clone.
+///
+/// Accepts requests with any body type. It returns an error only if a fault cuts the connection
+/// before the answer. All work happens in the returned future; dropping the future abandons the
+/// request, which then has done all of its work or none.
+///
+/// A request that panics is answered 500. The process's panic hook reports the panic, and the
+/// server continues to serve.
+#[derive(Debug, Clone)]
+pub struct ApiService {
+    context: Arc<Context>,
+    caller: Caller,
+    stop: CancellationToken,
+}
+
+impl ApiService {
+    pub(crate) fn new(context: Arc<Context>, caller: Caller, stop: CancellationToken) -> Self {
+        Self {
+            context,
+            caller,
+            stop,
+        }
+    }
+}
+
+impl<B> tower::Service<Request<B>> for ApiService
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+{
+    type Response = Response<ResponseBody>;
+    type Error = BodyError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BodyError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut task::Context<'_>) -> task::Poll<Result<(), BodyError>> {
+        task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        let is_head = request.method() == Method::HEAD;
+        Box::pin(async move {
+            let answer = match caught(service.handle(request)).await {
+                Ok(answer) => answer?,
+                Err(status) => plain(Reply::status(&status, Format::Json)),
+            };
+            Ok(if is_head {
+                without_body(answer)
+            } else {
+                answer
+            })
+        })
+    }
+}
+
+impl ApiService {
+    /// # Errors
+    /// Fails if a fault cuts the connection before the answer.
+    async fn handle<B>(self, request: Request<B>) -> Result<Response<ResponseBody>, BodyError>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+    {
+        let (parts, body) = request.into_parts();
+        let mut query = Query::parse(parts.uri.query());
+        if let Some(path) = admin::below_root(parts.uri.path()) {
+            let auth = self.context.check_auth(&parts, &query, &self.caller);
+            let asked = (&query, &auth);
+            let done = caught(self.administer(&parts, path, asked, body)).await;
+            let reply = done.unwrap_or_else(|status| Reply::status(&status, Format::Json));
+            let record = self.describe(&parts, &Route::Unknown, &query, &auth);
+            return Ok(self.respond(reply, &record, &Decision::default(), false));
+        }
+        let route = Route::parse(parts.uri.path());
+        let auth = self.context.check_auth(&parts, &query, &self.caller);
+        let mut record = self.describe(&parts, &route, &query, &auth);
+        self.context.log.begin(&mut record);
+        if let Some(met) = self.context.meet_outage(&record) {
+            let reply = match met {
+                RestartEffect::Nothing => return Err(BodyError),
+                RestartEffect::Refusal(status) => Reply::status(&status, Format::Json),
+                RestartEffect::NotReady => {
+                    Reply::text(500, "[-]poststarthook failed: not finished\n")
+                }
+            };
+            self.context.log.finish(record.sequence, reply.code, None);
+            return Ok(self.respond(reply, &record, &Decision::default(), false));
+        }
+        let mut decision = self.context.faults.decide(&record);
+        if !decision.delay.is_zero() {
+            tokio::time::sleep(decision.delay).await;
+        }
+        if let Some(fault) = decision.swallowed_by {
+            self.context.faults.lifted(fault).await;
+        }
+        if decision.cut && !decision.commit {
+            return Err(BodyError);
+        }
+        if decision.stale > 0 && record.does(Verb::List) {
+            let past = |registry: &mut Registry| registry.past_revision(decision.stale);
+            query.look_back(self.context.with_registry(past));
+        }
+        let outcome = match decision.answer.take() {
+            Some(status) if !decision.commit => Err(Refusal::Status(status)),
+            lost => {
+                let done = match self.refuse(&auth, Some((&query, &record))) {
+                    Some(refusal) => Err(refusal),
+                    None => {
+                        let who = (record.verb, &auth.user);
+                        let done = caught(self.answer(&parts, body, &route, &query, who)).await;
+                        done.unwrap_or_else(|status| Err(status.into()))
+                    }
+                };
+                // A refused request was not carried out, and its refusal is the answer.
+                match lost {
+                    Some(status) if done.is_ok() => Err(Refusal::Status(status)),
+                    _ => done,
+                }
+            }
+        };
+        if decision.cut {
+            return Err(BodyError);
+        }
+        let accept = text(&parts.headers, header::ACCEPT);
+        let reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
+        let created = reply.created.as_deref();
+        self.context
+            .log
+            .finish(record.sequence, reply.code, created);
+        self.context.counts.lock().count(&record, reply.code);
+        let gzip = gzip::is_accepted(text(&parts.headers, header::ACCEPT_ENCODING));
+        Ok(self.respond(reply, &record, &decision, gzip))
+    }
+
+    /// Returns the refusal of a request that is independent of its target (AUTH-1).
+    fn refuse(
+        &self,
+        auth: &AuthOutcome,
+        asked: Option<(&Query, &RequestRecord)>,
+    ) -> Option<Refusal> {
+        if self.stop.is_cancelled() {
+            return Some(stop::refusal().into());
+        }
+        let asked = asked.filter(|(_, record)| !runs_long(record));
+        let late = asked.and_then(|(query, _)| deadline::of(query).err());
+        let refusal = late.map(Box::new).or_else(|| auth.refusal.clone());
+        refusal.map(Refusal::Status)
+    }
+
+    /// Answers requests below `/steersman/`, which only administrators may send.
+    async fn administer<B: Body>(
+        &self,
+        parts: &Parts,
+        path: &str,
+        (query, auth): (&Query, &AuthOutcome),
+        body: B,
+    ) -> Reply {
+        let body = match read(&parts.headers, body).await {
+            Ok(body) => body,
+            Err(status) => return Reply::status(&status, Format::Json),
+        };
+        if let Some(refusal) = self.refuse(auth, None) {
+            return refused(refusal, None);
+        }
+        let asked = (parts.method.as_str(), path);
+        let reply = admin::answer(&self.context, &auth.user, asked, query, &body);
+        match self.context.kept(false).await {
+            Ok(()) => reply,
+            Err(status) => Reply::status(&status, Format::Json),
+        }
+    }
+
+    async fn answer<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        route: &Route,
+        query: &Query,
+        (verb, user): (Option<Verb>, &Arc<User>),
+    ) -> Result<Reply, Refusal>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+    {
+        let accept = text(&parts.headers, header::ACCEPT);
+        if *route == Route::Metrics {
+            let counts = self.context.counts.lock();
+            let print = |registry: &mut Registry| counts.print(registry);
+            let text = self.context.with_registry(print);
+            return Ok(Reply::new(200, metrics::CONTENT_TYPE, text));
+        }
+        let Route::Objects(path) = route else {
+            let if_none_match = text(&parts.headers, header::IF_NONE_MATCH);
+            let (resources, has_issuer) = self
+                .context
+                .with_registry(|registry| (registry.resources().to_vec(), registry.has_issuer()));
+            let ask = DocumentRequest {
+                method: parts.method.as_str(),
+                accept,
+                query,
+                if_none_match,
+                has_issuer,
+                log_failure: self.context.log_failure(),
+            };
+            if let Some(document) = IssuerDocument::of(route) {
+                let answer = |registry: &mut Registry| issuer::answer(document, &ask, registry);
+                return self.context.with_registry(answer);
+            }
+            let mut cache = self.context.documents.lock();
+            return serve::answer(route, &ask, &resources, &mut cache);
+        };
+        self.check_served(path)?;
+        let content_type = text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default();
+        let user_agent = text(&parts.headers, header::USER_AGENT).unwrap_or_default();
+        let watch_list = self.context.tuning.watch_list;
+        let call = Call {
+            path,
+            verb,
+            query,
+            accept,
+            content_type,
+            user_agent,
+            user,
+            watch_list,
+        };
+        let reads = matches!(verb, None | Some(Verb::Get | Verb::List | Verb::Watch));
+        let body = if reads {
+            Bytes::new()
+        } else {
+            self.context.check_writable()?;
+            read(&parts.headers, body).await?
+        };
+        let now = self.context.now();
+        let mut body = RequestBody::new(&body);
+        // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and
+        // is run again with the answer.
+        let perform = |registry: &mut Registry| verbs::perform(registry, &call, &mut body, now);
+        let asking = async {
+            let verb = future_reads::run(&self.context, perform);
+            let done = stop::before_end(&self.stop, verb).await;
+            let (outcome, warnings) = done.unwrap_or_else(|why| (Err(why.into()), Vec::new()));
+            let kept = self.context.kept(reads).await;
+            (kept.map_err(Refusal::from).and(outcome), warnings)
+        };
+        let (outcome, warnings) = match verb {
+            Some(Verb::Watch) => asking.await,
+            _ => {
+                // Only requests without a deadline get here with a `timeout` that is no duration.
+                let within = deadline::of(query).unwrap_or(deadline::MOST);
+                let asked = tokio::time::timeout(within, asking).await;
+                asked.map_err(|_| deadline::missed())?
+            }
+        };
+        let outcome = outcome.and_then(|reply| Ok(reply.encoded()?));
+        if warnings.is_empty() {
+            return outcome;
+        }
+        let mut reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
+        reply.warnings = warnings;
+        Ok(reply)
+    }
+
+    /// Refuses a path that nothing serves, before the Accept header and the body are checked.
+    fn check_served(&self, path: &ObjectPath) -> Result<(), Refusal> {
+        self.context.with_registry(|registry| {
+            match registry.resource(&path.group, &path.version, &path.resource) {
+                Some(_) => Ok(()),
+                None => Err(verbs::unknown_version(registry, &path.group)),
+            }
+        })
+    }
+
+    fn describe(
+        &self,
+        parts: &Parts,
+        route: &Route,
+        query: &Query,
+        auth: &AuthOutcome,
+    ) -> RequestRecord {
+        let object = match route {
+            Route::Objects(path) => path.clone(),
+            Route::Resources { group, version } => ObjectPath {
+                group: group.clone(),
+                version: version.clone(),
+                ..ObjectPath::default()
+            },
+            _ => ObjectPath::default(),
+        };
+        let verb = match route {
+            Route::Objects(path) => call::verb_of(&parts.method, path, query),
+            _ => None,
+        };
+        let initial = query.switch("sendInitialEvents").unwrap_or(false);
+        RequestRecord {
+            sequence: 0,
+            at: self.context.now(),
+            method: parts.method.to_string(),
+            path: parts.uri.path().to_owned(),
+            parameters: query.pairs().to_vec(),
+            verb,
+            group: object.group,
+            version: object.version,
+            resource: object.resource,
+            subresource: object.subresource,
+            namespace: object.namespace,
+            name: object.name,
+            user_agent: text(&parts.headers, header::USER_AGENT)
+                .unwrap_or_default()
+                .to_owned(),
+            accept: joined(&parts.headers, header::ACCEPT),
+            user: auth.user.name.clone(),
+            groups: auth.user.groups.clone(),
+            impersonated_by: auth.by.as_ref().map(|by| by.name.clone()),
+            watch_list: verb == Some(Verb::Watch) && initial,
+            status: None,
+        }
+    }
+
+    fn respond(
+        self,
+        reply: Reply,
+        record: &RequestRecord,
+        decision: &Decision,
+        gzip: bool,
+    ) -> Response<ResponseBody> {
+        let gzip_watches = self.context.tuning.gzip_watches;
+        let body = match reply.body {
+            ReplyBody::Whole(bytes) => ResponseBody::whole(bytes),
+            ReplyBody::List(list) => ResponseBody::list(list),
+            // Objects and lists are encoded before a request is answered.
+            ReplyBody::UnencodedObject(_) | ReplyBody::UnencodedList(_) => {
+                ResponseBody::whole(Bytes::new())
+            }
+            ReplyBody::Watch(watch) => {
+                let mode = match decision.watch {
+                    watch_faults if watch_faults.expired => WatchMode::Expired,
+                    watch_faults if watch_faults.silent => WatchMode::Silent,
+                    _ => WatchMode::Live,
+                };
+                let tap = self.context.faults.open(record, mode, self.stop);
+                ResponseBody::stream(watch::stream(self.context, *watch, tap, decision.watch))
+            }
+        };
+        let packed = gzip
+            && match body.size_hint().exact() {
+                Some(length) => length > gzip::THRESHOLD,
+                None => gzip_watches,
+            };
+        let body = if packed { body.compressed() } else { body };
+        let body = faulty_body::chop(body, decision.chop);
+        let mut response = Response::new(body);
+        *response.status_mut() =
+            StatusCode::from_u16(reply.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        if !reply.content_type.is_empty() {
+            headers.insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static(reply.content_type),
+            );
+        }
+        headers.insert(
+            header::CACHE_CONTROL,
+            HeaderValue::from_static(reply.cache_control),
+        );
+        if packed {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        }
+        if reply.retry_after > 0 {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(reply.retry_after));
+        }
+        if let Some(tag) = reply.etag {
+            append(headers, header::ETAG, &tag);
+            // One tag stands for all forms of a document.
+            headers.append(header::VARY, HeaderValue::from_static("Accept"));
+        }
+        for warning in &reply.warnings {
+            let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+            append(headers, header::WARNING, &format!("299 - \"{quoted}\""));
+        }
+        response
+    }
+}
+
+/// Awaits work, and turns its panic into an answer: a request that panics ends neither its
+/// connection nor the server (SRV-4).
+///
+/// # Errors
+/// 500 if the work panicked. The process's panic hook has reported the panic.
+async fn caught<F: Future>(work: F) -> Result<F::Output, Status> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.map_err(|_| Status::internal(PANICKED.to_owned()))
+}
+
+/// Builds a response from a body and a content type alone.
+fn plain(reply: Reply) -> Response<ResponseBody> {
+    let body = match reply.body {
+        ReplyBody::Whole(bytes) => bytes,
+        _ => Bytes::new(),
+    };
+    let mut response = Response::new(ResponseBody::whole(body));
+    *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    let content_type = HeaderValue::from_static(reply.content_type);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
+    response
+}
+
+/// Removes the body from the answer to a `HEAD`; in HTTP/2 a body would break the stream.
+fn without_body(answer: Response<ResponseBody>) -> Response<ResponseBody> {
+    let (mut parts, body) = answer.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        let length = HeaderValue::from(length);
+        parts.headers.insert(header::CONTENT_LENGTH, length);
+    }
+    Response::from_parts(parts, ResponseBody::whole(Bytes::new()))
+}
+
+/// Turns a refusal into an answer.
+fn refused(refusal: Refusal, accept: Option<&str>) -> Reply {
+    match refusal {
+        Refusal::PageNotFound => Reply::page_not_found(),
+        Refusal::Status(status) => Reply::status(&status, negotiate::format(accept)),
+    }
+}
+
+/// Returns whether a request has no deadline (a watch, for instance).
+fn runs_long(record: &RequestRecord) -> bool {
+    let part = record.subresource.as_deref().unwrap_or_default();
+    let part = part.split('/').next().unwrap_or_default();
+    record.does(Verb::Watch) || matches!(part, "attach" | "exec" | "proxy" | "log" | "portforward")
+}
+
+/// Returns a header as text; `None` if it is absent or no text.
+fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Joins all headers of a name by commas, leaving out those that are no text.
+fn joined(headers: &HeaderMap, name: HeaderName) -> String {
+    let values = headers.get_all(name).into_iter();
+    let texts: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+    texts.join(",")
+}
+
+/// Adds a header, unless its value is invalid in a header.
+fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+        headers.append(name, value);
+    }
+}

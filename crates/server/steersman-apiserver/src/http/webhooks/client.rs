@@ -1,0 +1,239 @@
+//! Driver: calls webhooks, in process or over HTTPS.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fmt::{self, Display};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::{BoxFuture, join_all};
+use http::{Method, Request, Response, Uri, header};
+use http_body::Body;
+use http_body_util::{BodyExt, Full, Limited};
+use parking_lot::Mutex;
+use steersman_apimachinery::go;
+use steersman_registry::webhook::{Call, CallResponse, Endpoint};
+use tower::ServiceExt;
+
+use crate::http::requests::decode::LIMIT;
+use crate::http::webhooks::connections::{IdleConnections, Peer, connect};
+
+/// The answer of a webhook: HTTP status and body, or the reason why there is none.
+type Exchanged = Result<(u16, Bytes), String>;
+
+/// A webhook that runs in this process.
+type InProcess = Arc<dyn Fn(Request<Full<Bytes>>) -> BoxFuture<'static, Exchanged> + Send + Sync>;
+
+/// Returns the address of a Service without a route.
+pub(crate) type Resolve<'a> = &'a (dyn Fn(&str, &str, u16) -> Result<(String, u16), String> + Sync);
+
+/// The target of calls to a Service.
+#[derive(Clone)]
+enum WebhookRoute {
+    Url(String),
+    InProcess(InProcess),
+}
+
+/// A host name, and the port if only that port is routed.
+type RouteKey = (String, Option<u16>);
+
+/// The routes to webhooks, by the host name of a Service: `name.namespace.svc`.
+#[derive(Default)]
+pub(crate) struct Webhooks {
+    routes: Mutex<HashMap<RouteKey, WebhookRoute>>,
+    idle: IdleConnections,
+}
+
+impl Webhooks {
+    /// Routes a port of a Service to a URL.
+    pub(crate) fn route(&self, host: String, port: u16, url: String) {
+        self.routes
+            .lock()
+            .insert((host, Some(port)), WebhookRoute::Url(url));
+    }
+
+    /// Routes all ports of a Service to a service in this process.
+    pub(crate) fn route_in_process<S, B>(&self, host: String, service: S)
+    where
+        S: tower::Service<Request<Full<Bytes>>, Response = Response<B>>,
+        S: Clone + Send + Sync + 'static,
+        S::Future: Send,
+        S::Error: Display + Send,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let ask: InProcess = Arc::new(move |request| {
+            let service = service.clone();
+            Box::pin(async move {
+                let response = service.oneshot(request).await;
+                let response = response.map_err(|error| error.to_string())?;
+                gather(response).await
+            })
+        });
+        self.routes
+            .lock()
+            .insert((host, None), WebhookRoute::InProcess(ask));
+    }
+
+    /// Makes all calls concurrently, and returns their answers by key.
+    pub(crate) async fn ask(
+        &self,
+        calls: Vec<Call>,
+        resolve: Resolve<'_>,
+    ) -> Vec<(String, CallResponse)> {
+        join_all(calls.into_iter().map(|call| self.ask_one(call, resolve))).await
+    }
+
+    async fn ask_one(&self, call: Call, resolve: Resolve<'_>) -> (String, CallResponse) {
+        let exchange = tokio::time::timeout(call.timeout, self.exchange(&call, resolve));
+        let exchanged = exchange
+            .await
+            .unwrap_or_else(|_| Err("context deadline exceeded".to_owned()));
+        let body = match exchanged {
+            Err(why) => Err(format!("Post \"{}\": {why}", call.url)),
+            // Like Go's client of Kubernetes. A redirect is not followed.
+            Ok((200..=206, body)) => Ok(body),
+            Ok((code, body)) => Err(refused(code, &body)),
+        };
+        let uid = call.uid;
+        (call.key, CallResponse { uid, body })
+    }
+
+    async fn exchange(&self, call: &Call, resolve: Resolve<'_>) -> Exchanged {
+        let target: Uri = call.url.parse().map_err(|_| "invalid URL".to_owned())?;
+        let (host, port) = authority(&target)?;
+        let post = |target: Uri| {
+            let request = Request::builder()
+                .method(Method::POST)
+                .uri(target)
+                .header(header::HOST, &host)
+                .header(header::CONTENT_TYPE, "application/json")
+                .header(header::ACCEPT, "application/json, */*")
+                .header(header::USER_AGENT, "kube-apiserver-admission");
+            let request = request.body(Full::new(call.body.clone()));
+            request.map_err(|error| error.to_string())
+        };
+        let route = {
+            let routes = self.routes.lock();
+            let exact = routes.get(&(host.clone(), Some(port)));
+            exact.or_else(|| routes.get(&(host.clone(), None))).cloned()
+        };
+        match route {
+            Some(WebhookRoute::InProcess(ask)) => return ask(post(target)?).await,
+            Some(WebhookRoute::Url(url)) => {
+                let base: Uri = url.parse().map_err(|_| "invalid URL".to_owned())?;
+                let address = authority(&base)?;
+                // The certificate may be for the address or, as in a cluster, for the Service.
+                let peer = Peer {
+                    name: address.0.clone(),
+                    also: Some(host.clone()),
+                    address,
+                    ca: call.ca.clone(),
+                };
+                return self.over_https(peer, || post(target.clone())).await;
+            }
+            None => {}
+        }
+        let address = match &call.endpoint {
+            Endpoint::Url(_) => (host.clone(), port),
+            Endpoint::Service {
+                namespace,
+                name,
+                port,
+                ..
+            } => resolve(namespace, name, *port)?,
+        };
+        let peer = Peer {
+            name: host.clone(),
+            also: None,
+            address,
+            ca: call.ca.clone(),
+        };
+        self.over_https(peer, || post(target.clone())).await
+    }
+
+    /// Sends a request over an idle connection, or else over a new one.
+    async fn over_https(
+        &self,
+        peer: Peer,
+        request: impl Fn() -> Result<Request<Full<Bytes>>, String>,
+    ) -> Exchanged {
+        if let Some(mut idle) = self.idle.take(&peer)
+            // The webhook may have closed the connection in the meantime. A review may be sent twice.
+            && let Ok(gathered) = idle.exchange(request()?, gather).await
+        {
+            let gathered = gathered?;
+            self.idle.keep(peer, idle);
+            return Ok(gathered);
+        }
+        let mut new = connect(&peer).await?;
+        let gathered = new.exchange(request()?, gather).await??;
+        self.idle.keep(peer, new);
+        Ok(gathered)
+    }
+}
+
+impl fmt::Debug for Webhooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Webhooks").finish_non_exhaustive()
+    }
+}
+
+/// Returns host and port of an HTTPS URL; URLs with other schemes are never called.
+fn authority(url: &Uri) -> Result<(String, u16), String> {
+    if url.scheme_str() != Some("https") {
+        let scheme = url.scheme_str().unwrap_or_default();
+        return Err(format!("unsupported protocol scheme \"{scheme}\""));
+    }
+    let host = url.host().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    Ok((bare.to_owned(), url.port_u16().unwrap_or(443)))
+}
+
+async fn gather<B>(response: Response<B>) -> Exchanged
+where
+    B: Body,
+    B::Error: Into<Box<dyn Error + Send + Sync>>,
+{
+    let code = response.status().as_u16();
+    let body = Limited::new(response.into_body(), LIMIT).collect().await;
+    let body = body.map_err(|_| "unexpected EOF".to_owned())?;
+    Ok((code, body.to_bytes()))
+}
+
+/// Words an unsuccessful response as Kubernetes' client does.
+fn refused(code: u16, body: &[u8]) -> String {
+    let status: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    if status["kind"] == "Status"
+        && let Some(message) = status["message"].as_str()
+    {
+        return message.to_owned();
+    }
+    let text = match code {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        403 => "unknown",
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        409 => "the server reported a conflict",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        500.. => {
+            let body = String::from_utf8_lossy(body);
+            let body = go::quote(body.trim());
+            return format!(
+                "an error on the server ({body}) has prevented the request from succeeding"
+            );
+        }
+        _ => {
+            return format!(
+                "the server responded with the status code {code} but did not return more information"
+            );
+        }
+    };
+    text.to_owned()
+}

@@ -1,0 +1,80 @@
+//! An embedded Kubernetes API server, for tests and development.
+//!
+//! ```
+//! use serde_json::json;
+//! use steersman_apiserver::ApiServer;
+//!
+//! let server = ApiServer::new();
+//! let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "a" } });
+//! server.create(object)?;
+//! assert_eq!(server.list("configmaps", "default").len(), 1);
+//! # Ok::<(), steersman_apiserver::status::Status>(())
+//! ```
+//!
+//! [`ApiServer`] behaves like a kube-apiserver 1.36 with an in-memory store: discovery, built-in
+//! kinds and custom resources, list and watch, optimistic locking, finalizers, status and scale.
+//! By default it also acts as the garbage collector and the namespace controller; on demand it acts
+//! as the workload controllers, the scheduler and the kubelets ([`play`]).
+//!
+//! - In process it is a [`tower::Service`] ([`ApiServer::service`]): it uses no sockets and only
+//!   tokio's clock, so a test with a paused clock passes through hours at once.
+//! - Over HTTPS on loopback ([`ApiServer::serve`]) kubectl and any other client reach it, with the
+//!   kubeconfig that [`Serving::write_kubeconfig`] writes.
+//! - Every user may do everything, unless the server is built with [`Authorization::Rbac`]: then
+//!   Roles and bindings decide, for users of [`ApiServer::add_user`] and for ServiceAccounts.
+//! - The server calls admission and conversion webhooks over HTTPS, or in process
+//!   ([`ApiServer::route_service_to`]).
+//! - A log records all requests ([`ApiServer::requests`]), and requests and watches fail on demand
+//!   ([`ApiServer::faults`]).
+//!
+//! # Limits
+//!
+//! A cluster has these features, which this server lacks:
+//!
+//! - Alpha and beta kinds, except for StorageVersionMigrations if they are enabled, and some rules of
+//!   stable kinds. Defaults and validation follow upstream's
+//!   code kind by kind and are checked against recorded answers; a rule that neither covers may be
+//!   missing or have another message.
+//! - CBOR. The server reads and answers JSON, YAML and, for built-in kinds and metadata alone,
+//!   protobuf. Discovery documents are JSON or YAML.
+//! - OpenID Connect for users, and webhooks for authentication or authorization. Users authenticate
+//!   by bearer tokens, or by certificates of a configured authority.
+//! - Some admission plugins, such as the one that adds tolerations. Webhooks, mutating and validating
+//!   policies, quotas, pod security, priorities, default classes and limit ranges exist; Pods need and
+//!   mount ServiceAccounts if the controller of accounts is played.
+//! - Logs, exec and port-forward, because played Pods have no containers. No controllers act except
+//!   those of [`play`].
+//!
+//! The guide's page `crates/framework/steersman/guide/api-server.md` lists the effect of each limit in a table.
+//!
+//! # Invariants of the driver
+//!
+//! - SRV-1: a request does all of its work or none, because a verb never waits. A verb that needs a
+//!   webhook stops without a change, and is run again with the answer (ADM-1, ADM-2). A create
+//!   continues where it stopped, unless something was written in the meantime.
+//! - SRV-2: a watch marks changes as seen before it polls for events, so none is lost between
+//!   the poll and the wait.
+//! - SRV-3: no bytes that a client sends make the server panic.
+
+pub mod error;
+mod watch_wakers;
+pub mod manifests;
+pub mod faults;
+mod tls;
+mod wal;
+mod http;
+mod kubeconfig;
+mod server;
+
+pub use error::Error;
+pub use faults::History;
+pub use http::{ApiService, BodyError, ResponseBody};
+pub use server::{ApiServer, ApiServerBuilder, Serving};
+pub use steersman_apimachinery::status;
+pub use steersman_registry::auth;
+pub use steersman_registry::auth::{Authorization, User};
+pub use steersman_registry::definition_check;
+pub use steersman_registry::{OptionError, Recovery, Snapshot, SnapshotError, TransactionError};
+#[cfg(feature = "simulator")]
+pub use steersman_simulator as play;
+pub use wal::{WalGroup, WriteAheadLog};

@@ -1,0 +1,502 @@
+//! Handle: `ApiServer`, a Kubernetes API server inside this process.
+
+mod clock;
+mod background_task;
+mod migrator;
+mod removals;
+mod names;
+mod options;
+mod socket;
+mod serving;
+mod persist;
+mod served;
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::Body;
+use http_body_util::Full;
+use jiff::Timestamp;
+use serde_json::Value;
+use tokio::net::ToSocketAddrs;
+use tokio_util::sync::CancellationToken;
+
+use background_task::BackgroundTask;
+use names::{find, of_object, scope};
+pub use options::ApiServerBuilder;
+pub use serving::Serving;
+
+use crate::error::Error;
+use crate::faults::{Faults, RequestLog, Restart};
+use crate::http::{ApiService, Caller, Context, Tuning};
+use crate::tls::Pem;
+use steersman_apimachinery::status::Status;
+use steersman_registry::auth::User;
+use steersman_registry::{
+    DeleteOptions, GetOptions, ListOptions, PatchKind, Registry, Target, WriteOptions,
+};
+#[cfg(feature = "simulator")]
+use steersman_simulator::Simulator;
+
+/// A Kubernetes API server inside this process. Cheap to clone; clones are handles of one server.
+///
+/// Clients in the process use [`service`](Self::service), others [`serve`](Self::serve). The
+/// methods that read and write objects directly are conveniences for tests: they do what the verbs
+/// do, but they do not appear in the request log and are not affected by faults.
+///
+/// Resources are named as in kubectl: `pods`, `deployments.apps`, `websites.example.com`, and
+/// `deployments.apps/status` for a subresource. `namespace` is empty for cluster-scoped resources.
+#[derive(Clone)]
+pub struct ApiServer {
+    context: Arc<Context>,
+    migrator: Arc<BackgroundTask>,
+    removals: Arc<BackgroundTask>,
+    #[cfg(feature = "simulator")]
+    simulator: Simulator,
+    pem: Arc<Pem>,
+    admin_token: Option<Arc<str>>,
+    http2_streams: u32,
+    stop: CancellationToken,
+}
+
+impl ApiServerBuilder {
+    /// Builds the server. It has the built-in kinds and the namespaces `default`, `kube-system`,
+    /// `kube-public` and `kube-node-lease`.
+    #[must_use]
+    pub fn build(self) -> ApiServer {
+        let clock = self
+            .clock
+            .unwrap_or_else(|| clock::default_clock(self.starts_at));
+        let seed = self.registry.seed;
+        let tuning = Tuning {
+            watch_list: self.watch_list,
+            gzip_watches: self.gzip_watches,
+            bookmark_every: self.bookmark_every,
+            watch_timeout: self.watch_timeout,
+        };
+        let mut registry = Registry::new(self.registry, clock());
+        if let Some(recovery) = &self.recovery {
+            registry.recover(recovery);
+        }
+        for (token, user) in self.static_tokens {
+            registry.add_token(token, user, false);
+        }
+        let removes_later = !registry.removes_at_once() || registry.has_marked();
+        let migrator = Arc::new(BackgroundTask::new(registry.migrates_storage()));
+        let removals = Arc::new(BackgroundTask::new(removes_later));
+        let parts = (RequestLog::new(self.log_capacity), Faults::new(seed));
+        let mut context = Context::new(registry, clock, tuning, parts);
+        if let Some(wal) = self.wal {
+            context.log_writes(wal);
+        }
+        if self.recovery.is_some() {
+            let now = context.now();
+            context.with_registry(|registry| registry.bootstrap(now));
+        }
+        let server = ApiServer {
+            context: Arc::new(context),
+            migrator,
+            removals,
+            #[cfg(feature = "simulator")]
+            simulator: Simulator::new(&self.played, seed),
+            pem: Arc::new(self.pem),
+            admin_token: self.admin_token.map(Arc::from),
+            http2_streams: self.http2_streams,
+            stop: CancellationToken::new(),
+        };
+        server.drive();
+        server
+    }
+}
+
+impl Default for ApiServer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ApiServer {
+    /// Creates a server with the default options.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::builder().build()
+    }
+
+    /// Returns a builder of a server with other options.
+    pub fn builder() -> ApiServerBuilder {
+        ApiServerBuilder::default()
+    }
+
+    /// Returns the server as a `tower::Service`, for clients in this process. Use it within a tokio
+    /// runtime: watches and delays need its timers.
+    ///
+    /// Requests are those of [`User::admin`], who may do everything, unless they carry a credential
+    /// of their own.
+    #[must_use]
+    pub fn service(&self) -> ApiService {
+        self.service_as(User::admin())
+    }
+
+    /// Like [`service`](Self::service), for another user. A user in neither of the groups
+    /// `system:authenticated` and `system:unauthenticated` counts as authenticated.
+    #[must_use]
+    pub fn service_as(&self, user: User) -> ApiService {
+        self.drive();
+        let context = Arc::clone(&self.context);
+        let caller = Caller::Usual(Arc::new(user.authenticated()));
+        ApiService::new(context, caller, self.stop.clone())
+    }
+
+    /// Registers a user and returns a token for clients of [`serve`](Self::serve). The user counts
+    /// as authenticated; its permissions come from Roles and bindings.
+    #[must_use = "the token is what lets the user in"]
+    pub fn add_user(&self, user: User) -> String {
+        self.add_token(user, true)
+    }
+
+    /// Registers a token, which is part of snapshots if it is `kept`; a listener's own is not.
+    fn add_token(&self, user: User, kept: bool) -> String {
+        self.add_known_token(secret(), user, kept)
+    }
+
+    fn add_known_token(&self, token: String, user: User, kept: bool) -> String {
+        let known = token.clone();
+        self.context
+            .with_registry(|registry| registry.add_token(known, user, kept));
+        token
+    }
+
+    /// Serves HTTPS on a loopback address, for kubectl and other processes. Port 0 takes any free
+    /// port. Any credential, and none, is accepted, unless the server was built with
+    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac). Needs real time, not a paused
+    /// clock.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] if the address cannot be used, [`Error::NotLoopback`] if other machines
+    /// could reach it, [`Error::Option`] for an option that cannot be used,
+    /// [`Error::Certificates`] if no certificates could be generated.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is listening before it returns.
+    pub async fn serve(&self, address: impl ToSocketAddrs + fmt::Debug) -> Result<Serving, Error> {
+        self.listen(address, false).await
+    }
+
+    /// Like [`serve`](Self::serve), on any address, so that other machines can connect. Every
+    /// client may do everything, unless the server was built with
+    /// [`Authorization::Rbac`](crate::auth::Authorization::Rbac). The certificate names loopback
+    /// and, if it is a single one, the address.
+    ///
+    /// # Errors
+    /// [`Error::Listen`] if the address cannot be used, [`Error::Option`] for an option that cannot
+    /// be used, [`Error::Certificates`] if no certificates could be generated.
+    ///
+    /// # Cancel safety
+    /// Safe: nothing is listening before it returns.
+    pub async fn serve_others(
+        &self,
+        address: impl ToSocketAddrs + fmt::Debug,
+    ) -> Result<Serving, Error> {
+        self.listen(address, true).await
+    }
+
+    async fn listen<A>(&self, address: A, others: bool) -> Result<Serving, Error>
+    where
+        A: ToSocketAddrs + fmt::Debug,
+    {
+        self.serve_listener(serving::bind(address, others).await?)
+    }
+
+    /// Stops every listener, ends every watch, and refuses later requests with 503.
+    pub fn shut_down(&self) {
+        self.stop.cancel();
+        self.context.faults.end_stopped();
+    }
+
+    /// Returns the log of requests.
+    #[must_use]
+    pub fn requests(&self) -> &RequestLog {
+        &self.context.log
+    }
+
+    /// Returns the handle that injects faults.
+    #[must_use]
+    pub fn faults(&self) -> &Faults {
+        &self.context.faults
+    }
+
+    /// Routes the webhooks of a Service to a service in this process: an axum router, for instance,
+    /// or `tower::service_fn`. Calls use neither sockets nor TLS, so they work on a paused clock.
+    /// Webhooks configured with a URL are routed too if its host is `name.namespace.svc`.
+    ///
+    /// Without a route the webhooks of a Service are called over HTTPS at its Endpoints' addresses.
+    ///
+    /// ```
+    /// use bytes::Bytes;
+    /// use http::{Request, Response};
+    /// use http_body_util::{BodyExt, Full};
+    /// use serde_json::{Value, json};
+    /// use steersman_apiserver::ApiServer;
+    /// use tower::ServiceExt;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let server = ApiServer::new();
+    /// server.route_service_to("hooks", "judge", tower::service_fn(|request: Request<Full<Bytes>>| async {
+    ///     let body = request.into_body().collect().await?.to_bytes();
+    ///     let review: Value = serde_json::from_slice(&body).unwrap_or_default();
+    ///     let answer = json!({
+    ///         "apiVersion": "admission.k8s.io/v1",
+    ///         "kind": "AdmissionReview",
+    ///         "response": {
+    ///             "uid": review["request"]["uid"],
+    ///             "allowed": review["request"]["object"]["data"]["colour"] != "red",
+    ///         },
+    ///     });
+    ///     Ok::<_, std::convert::Infallible>(Response::new(Full::new(Bytes::from(answer.to_string()))))
+    /// }));
+    /// server.create(json!({
+    ///     "apiVersion": "admissionregistration.k8s.io/v1",
+    ///     "kind": "ValidatingWebhookConfiguration",
+    ///     "metadata": {"name": "judge"},
+    ///     "webhooks": [{
+    ///         "name": "judge.example.com",
+    ///         "clientConfig": {"service": {"namespace": "hooks", "name": "judge"}},
+    ///         "rules": [{
+    ///             "operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"],
+    ///             "resources": ["configmaps"],
+    ///         }],
+    ///         "sideEffects": "None",
+    ///         "admissionReviewVersions": ["v1"],
+    ///     }],
+    /// }))?;
+    /// let red = json!({"metadata": {"name": "a"}, "data": {"colour": "red"}});
+    /// let request = Request::post("/api/v1/namespaces/default/configmaps").body(Full::new(Bytes::from(red.to_string())));
+    /// let response = server.service().oneshot(request?).await?;
+    /// assert_eq!(response.status(), 400);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn route_service_to<S, B>(&self, namespace: &str, name: &str, service: S)
+    where
+        S: tower::Service<Request<Full<Bytes>>, Response = Response<B>>,
+        S: Clone + Send + Sync + 'static,
+        S::Future: Send,
+        S::Error: fmt::Display + Send,
+        B: Body + Send + 'static,
+        B::Data: Send,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let host = format!("{name}.{namespace}.svc");
+        self.context.webhooks.route_in_process(host, service);
+    }
+
+    /// Routes the webhooks behind a port of a Service to another `https://` URL. Only the scheme,
+    /// host and port of the URL are used. The certificate must be valid for that host or for the
+    /// Service (`name.namespace.svc`), and trusted by the webhook's `caBundle`.
+    pub fn route_service(&self, namespace: &str, name: &str, port: u16, url: &str) {
+        let host = format!("{name}.{namespace}.svc");
+        self.context.webhooks.route(host, port, url.to_owned());
+    }
+
+    /// Returns the simulator, which puts Pods into trouble and sets their speed. It acts once the
+    /// server is used within a tokio runtime.
+    #[cfg(feature = "simulator")]
+    #[must_use]
+    pub fn simulator(&self) -> &Simulator {
+        &self.simulator
+    }
+
+    /// Starts the tasks of the migrator, the simulator and later removals, unless they run or there is no runtime.
+    fn drive(&self) {
+        let (context, stop) = (&self.context, &self.stop);
+        self.migrator.start(context, stop, migrator::run);
+        self.removals.start(context, stop, removals::run);
+        #[cfg(feature = "simulator")]
+        steersman_simulator::start(&self.simulator, &self.context, &self.stop);
+    }
+
+    /// Compacts every past revision. Watches that resume from an earlier revision then end with
+    /// 410, and so do continue tokens of earlier lists.
+    pub fn compact(&self) {
+        self.context.with_registry(Registry::compact);
+    }
+
+    /// Shows clients a restart of the server, and returns the number of watches that were open. The
+    /// watches break and idle connections are closed; objects and revisions stay. If the restart
+    /// loses the history, watches and lists that resume from before are answered 410. A
+    /// [`History`](crate::History) alone is a restart that takes no time; a [`Restart`] has phases.
+    pub fn restart(&self, restart: impl Into<Restart>) -> usize {
+        self.context.restart(restart.into())
+    }
+
+    /// Returns the newest revision.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.context.with_registry(|registry| registry.revision())
+    }
+
+    /// Returns the server's wall time.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.context.now()
+    }
+
+    /// Creates or replaces a CustomResourceDefinition, and serves its resources at once.
+    ///
+    /// # Errors
+    /// Returns the Status of the refusal.
+    pub fn install_crd(&self, crd: Value) -> Result<Value, Status> {
+        let now = self.context.now();
+        let written = self
+            .context
+            .with_registry(|registry| registry.install_crd(crd, now))?;
+        Ok(written.object.look().into_owned())
+    }
+
+    /// Returns an object, if it exists.
+    #[must_use]
+    pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
+        let found = self.context.with_registry(|registry| {
+            let (resource, subresource) = find(registry, resource).ok()?;
+            let target = Target::object(&resource, scope(&resource, namespace), name);
+            let options = GetOptions::default();
+            registry.get(target.part(subresource), &options).ok()
+        });
+        found.map(|object| object.look().into_owned())
+    }
+
+    /// Returns the objects of a namespace, or of all namespaces if it is empty.
+    #[must_use]
+    pub fn list(&self, resource: &str, namespace: &str) -> Vec<Value> {
+        let page = self.context.with_registry(|registry| {
+            let (resource, _) = find(registry, resource)?;
+            let namespace = scope(&resource, namespace);
+            registry.list(&resource, namespace, &ListOptions::default())
+        });
+        let items = page.map(|page| page.items).unwrap_or_default();
+        items
+            .iter()
+            .map(|object| object.look().into_owned())
+            .collect()
+    }
+
+    /// Creates an object; its kind and version determine the resource. Without a namespace it is
+    /// created in `default`.
+    ///
+    /// # Errors
+    /// Returns the Status of the refusal.
+    pub fn create(&self, object: Value) -> Result<Value, Status> {
+        let now = self.context.now();
+        let written = self.context.with_registry(|registry| {
+            let resource = of_object(registry, &object)?;
+            // Reviews and the like are not stored.
+            if !resource.verbs.contains(&"create") || !resource.verbs.contains(&"get") {
+                return Err(Status::method_not_allowed());
+            }
+            let namespace = object["metadata"]["namespace"]
+                .as_str()
+                .unwrap_or("default")
+                .to_owned();
+            let target = Target::collection(&resource, scope(&resource, &namespace));
+            let options = WriteOptions::default();
+            registry.create(target, object, &options, now)
+        });
+        written.map(|written| written.object.look().into_owned())
+    }
+
+    /// Replaces the object that `object["metadata"]` names, as PUT does, and returns the stored
+    /// object. Without a namespace the object is one of `default`.
+    ///
+    /// `resource` is the plural with its group: `pods`, `deployments.apps`, or with a subresource
+    /// `deployments.apps/status` or `…/scale`. A `metadata.resourceVersion` must be the current
+    /// one.
+    ///
+    /// # Errors
+    /// The Status of the refusal: 404 if there is none, 409 for another version, 422 if invalid.
+    pub fn update(&self, resource: &str, object: Value) -> Result<Value, Status> {
+        let now = self.context.now();
+        let written = self.context.with_registry(|registry| {
+            let (resource, subresource) = find(registry, resource)?;
+            let metadata = object["metadata"].clone();
+            let namespace = scope(
+                &resource,
+                metadata["namespace"].as_str().unwrap_or("default"),
+            );
+            let name = metadata["name"].as_str().unwrap_or_default();
+            let options = WriteOptions::default();
+            let target = Target::object(&resource, namespace, name).part(subresource);
+            registry.update(target, object, &options, now)
+        });
+        written.map(|written| written.object.look().into_owned())
+    }
+
+    /// Changes an object by a JSON merge patch (RFC 7386), and returns the stored object. A patch
+    /// that changes nothing writes nothing, and watches see no event.
+    ///
+    /// `resource` is named as for [`ApiServer::update`]; cluster-scoped ones ignore `namespace`.
+    ///
+    /// # Errors
+    /// The Status of the refusal: 404 if there is none, 409 for another version, 422 if invalid.
+    pub fn merge_patch(
+        &self,
+        resource: &str,
+        namespace: &str,
+        name: &str,
+        patch: &Value,
+    ) -> Result<Value, Status> {
+        let now = self.context.now();
+        let body = patch.to_string();
+        let written = self.context.with_registry(|registry| {
+            let (resource, subresource) = find(registry, resource)?;
+            let (namespace, options) = (scope(&resource, namespace), WriteOptions::default());
+            let target = Target::object(&resource, namespace, name).part(subresource);
+            let body = body.as_bytes();
+            registry.patch(target, PatchKind::Merge, body, &options, now)
+        });
+        written.map(|written| written.object.look().into_owned())
+    }
+
+    /// Deletes an object as a request without options does. An object with finalizers, a Pod on a
+    /// node and a namespace stay, with a `deletionTimestamp`, until finalizers, grace period or
+    /// contents are gone. Dependents are deleted in the background if the server plays the garbage
+    /// collector.
+    ///
+    /// `resource` is named as for [`ApiServer::update`]; cluster-scoped ones ignore `namespace`.
+    ///
+    /// # Errors
+    /// The Status of the refusal: 404 if there is none, 403 for a protected namespace.
+    pub fn delete(&self, resource: &str, namespace: &str, name: &str) -> Result<(), Status> {
+        let now = self.context.now();
+        self.context.with_registry(|registry| {
+            let (resource, _) = find(registry, resource)?;
+            let target = Target::object(&resource, scope(&resource, namespace), name);
+            registry.delete(target, &DeleteOptions::default(), now)?;
+            Ok(())
+        })
+    }
+}
+
+/// Returns a random token.
+fn secret() -> String {
+    let mut bytes = [0; 24];
+    let random = rustls::crypto::ring::default_provider().secure_random;
+    match random.fill(&mut bytes) {
+        Ok(()) => URL_SAFE_NO_PAD.encode(bytes),
+        // An empty token authenticates no user.
+        Err(_) => String::new(),
+    }
+}
+
+impl fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiServer").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Driver: the task that runs the storage version migrator: one write per turn of the registry's
+//! lock.
+
+use std::sync::Weak;
+use std::time::Duration;
+
+use steersman_apimachinery::status::Status;
+use steersman_registry::{MigrationStep, MigratorTime, MigratorWork, StorageMigrator};
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::http::Context;
+
+/// The number of writes after which the task yields, so that it does not keep a thread of the
+/// runtime from other tasks (SRV-SVM-2).
+const WRITES_PER_TURN: usize = 16;
+
+/// Runs the migrator until the server stops or is dropped.
+pub(super) async fn run(server: Weak<Context>, stop: CancellationToken) {
+    let Some(mut changed) = server.upgrade().map(|server| server.subscribe_to_changes()) else {
+        return;
+    };
+    let (mut migrator, started) = (StorageMigrator::default(), Instant::now());
+    while !stop.is_cancelled() {
+        changed.borrow_and_update();
+        let Some(context) = server.upgrade() else {
+            break;
+        };
+        let due = tokio::select! {
+            () = stop.cancelled() => break,
+            due = turn(&context, &mut migrator, started) => due,
+        };
+        drop(context);
+        let wait = async {
+            match due.and_then(|due| started.checked_add(due)) {
+                Some(due) => sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => break,
+            // No sender is left: the server was dropped.
+            seen = changed.changed() => if seen.is_err() { break },
+            () = wait => {}
+        }
+    }
+}
+
+/// Works until there is nothing to do, and returns when the next turn is due at the latest.
+async fn turn(
+    context: &Context,
+    migrator: &mut StorageMigrator,
+    started: Instant,
+) -> Option<Duration> {
+    let mut done: Option<(MigrationStep, Result<(), Status>)> = None;
+    let mut writes = 0;
+    loop {
+        let now = MigratorTime {
+            wall: context.now(),
+            tick: started.elapsed(),
+        };
+        let last = done.take();
+        let work = context.with_registry(|registry| migrator.next_work(registry, last, now));
+        match work {
+            MigratorWork::Store(step) => {
+                let (outcome, _) = context
+                    .asking(|registry| registry.store_anew(&step, now.wall))
+                    .await;
+                done = Some((step, outcome));
+            }
+            MigratorWork::WaitUntil(due) => return Some(due),
+            MigratorWork::Wait => return None,
+        }
+        writes += 1;
+        if writes % WRITES_PER_TURN == 0 {
+            tokio::task::yield_now().await;
+            context.caught_up().await;
+        }
+    }
+}

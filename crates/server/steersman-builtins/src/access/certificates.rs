@@ -1,0 +1,298 @@
+//! Machine: CertificateSigningRequests and APIServices (upstream: `pkg/apis/certificates` and
+//! `kube-aggregator`).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use steersman_apimachinery::names;
+use steersman_apimachinery::names::NameRule;
+use steersman_schema::authorities;
+use steersman_schema::signing_request::SigningRequest;
+
+use crate::Kind;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::fill::{given, list, part, put, set};
+use crate::fields::reference;
+
+pub(crate) const SIGNING_REQUEST: Kind = Kind {
+    defaults: |object| {
+        if let Some(spec) = part(object, "spec") {
+            set(spec, "request", Value::Null);
+            set(spec, "signerName", json!(""));
+        }
+        if let Some(status) = given(object, "status") {
+            for condition in list(status, "conditions") {
+                for time in ["lastUpdateTime", "lastTransitionTime"] {
+                    set(condition, time, Value::Null);
+                }
+            }
+        }
+    },
+    prepare: |object, old| {
+        // An update keeps the spec of a request.
+        if let Some(old) = old {
+            put(object, "spec", old["spec"].clone());
+        }
+    },
+    validate: signing_request,
+    validate_status: |object, old| check_part(object, old, WrittenPart::Status),
+    ..Kind::PLAIN
+};
+
+/// The part of a CertificateSigningRequest that a write changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WrittenPart {
+    Status,
+    Approval,
+}
+
+pub(crate) const API_SERVICE: Kind = Kind {
+    defaults: |object| {
+        let spec = part(object, "spec");
+        if let Some(service) = spec.and_then(|spec| given(spec, "service")) {
+            set(service, "port", json!(443));
+        }
+    },
+    // An API service without a reference to a Service is served by this server itself, and so is
+    // available.
+    prepare: |object, old| {
+        if old.is_none() && object["spec"]["service"].is_null() {
+            let made = object["metadata"]["creationTimestamp"].clone();
+            let condition = json!({
+                "type": "Available", "status": "True", "lastTransitionTime": made,
+                "reason": "Local", "message": "Local APIServices are always available",
+            });
+            put(object, "status", json!({ "conditions": [condition] }));
+        }
+    },
+    validate: api_service,
+    validate_status: |object, _| {
+        let mut errors = Errors::default();
+        for condition in FieldPath::root(object).down("status.conditions").items() {
+            let known = ["False", "True", "Unknown"];
+            check::one_of(&condition.at("status"), &known, &mut errors);
+        }
+        errors
+    },
+    ..Kind::PLAIN
+};
+
+const USAGES: &[&str] = &[
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+];
+
+fn signing_request(object: &Value, _old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let spec = FieldPath::root(object).at("spec");
+    let request = spec.at("request");
+    let asked = SigningRequest::read(request.text());
+    if let Err(why) = asked.and_then(|asked| asked.check_signature()) {
+        errors.invalid(&request, &why);
+    }
+    let usages = spec.at("usages");
+    if usages.is_empty() {
+        errors.required(&usages, "");
+    }
+    let mut seen = Vec::new();
+    for usage in usages.items() {
+        check::one_of(&usage, USAGES, &mut errors);
+    }
+    for usage in usages.items() {
+        if seen.contains(&usage.text()) {
+            errors.duplicate(&usage);
+        }
+        seen.push(usage.text());
+    }
+    let signer = spec.at("signerName");
+    if signer.text() == "kubernetes.io/legacy-unknown" {
+        let detail = "the legacy signerName is not allowed via this API version";
+        errors.invalid(&signer, detail);
+    } else {
+        reference::check_signer(&signer, &mut errors);
+    }
+    let expiry = spec.at("expirationSeconds");
+    if expiry.is_set() && expiry.int() < 600 {
+        let detail = "may not specify a duration less than 600 seconds (10 minutes)";
+        errors.invalid(&expiry, detail);
+    }
+    errors
+}
+
+/// Checks a write to the subresource `approval`.
+pub(crate) fn check_approval(object: &Value, old: &Value) -> Errors {
+    check_part(object, old, WrittenPart::Approval)
+}
+
+/// Checks the conditions and the certificate of a request (upstream: `validateConditions` and
+/// `validateCertificateSigningRequestUpdate`).
+fn check_part(object: &Value, old: &Value, part: WrittenPart) -> Errors {
+    let mut errors = Errors::default();
+    let status = FieldPath::root(object).at("status");
+    let conditions = status.at("conditions");
+    check_conditions(&conditions, old, &mut errors);
+    let of = |object: &Value, kind: &str| -> Vec<Value> {
+        let all = object["status"]["conditions"].as_array();
+        let all = all.into_iter().flatten();
+        all.filter(|one| one["type"] == kind).cloned().collect()
+    };
+    for kind in ["Approved", "Denied", "Failed"] {
+        if of(object, kind).len() < of(old, kind).len() {
+            let detail = format!("updates may not remove a condition of type \"{kind}\"");
+            errors.forbidden(&conditions, &detail);
+        }
+    }
+    for kind in ["Approved", "Denied"] {
+        let (new, before) = (of(object, kind), of(old, kind));
+        if part == WrittenPart::Approval || new.len() < before.len() || new == before {
+            continue;
+        }
+        let what = if new.len() > before.len() {
+            "add"
+        } else {
+            "modify"
+        };
+        let detail = format!("updates may not {what} a condition of type \"{kind}\"");
+        errors.forbidden(&conditions, &detail);
+    }
+    let certificate = status.at("certificate");
+    let before = &old["status"]["certificate"];
+    if certificate.value() != before {
+        if part == WrittenPart::Approval {
+            errors.forbidden(&certificate, "updates may not set certificate content");
+        } else if !before.is_null() && before != "" {
+            let detail = "updates may not modify existing certificate content";
+            errors.forbidden(&certificate, detail);
+        }
+        // Only a new content: an object keeps what it had.
+        let content = STANDARD.decode(certificate.text()).unwrap_or_default();
+        if let Some(why) = authorities::certificate_mistake(&content) {
+            errors.invalid_as(&certificate, &json!("<certificate data>"), &why);
+        }
+    }
+    errors
+}
+
+fn check_conditions(conditions: &FieldPath<'_>, old: &Value, errors: &mut Errors) {
+    let before = old["status"]["conditions"].as_array();
+    let had = |kind: &str| {
+        let mut before = before.into_iter().flatten();
+        before.any(|one| one["type"] == kind)
+    };
+    let both = had("Approved") && had("Denied");
+    let mut seen: Vec<&str> = Vec::new();
+    for condition in conditions.items() {
+        let (kind, status) = (condition.at("type"), condition.at("status"));
+        if kind.is_empty() {
+            errors.required(&kind, "");
+        }
+        let decides = matches!(kind.text(), "Approved" | "Denied" | "Failed");
+        let allowed: &[&str] = if decides {
+            &["True"]
+        } else {
+            &["False", "True", "Unknown"]
+        };
+        check::required_one_of(&status, allowed, errors);
+        let other = match kind.text() {
+            "Approved" => "Denied",
+            "Denied" => "Approved",
+            _ => "",
+        };
+        if !both && !other.is_empty() && seen.contains(&other) {
+            let detail = "Approved and Denied conditions are mutually exclusive";
+            errors.invalid(&kind, detail);
+        }
+        if seen.contains(&kind.text()) {
+            errors.duplicate(&kind);
+        }
+        seen.push(kind.text());
+    }
+}
+
+fn api_service(object: &Value, _old: Option<&Value>) -> Errors {
+    let mut errors = Errors::default();
+    let root = FieldPath::root(object);
+    let spec = root.at("spec");
+    let (group, version) = (spec.at("group"), spec.at("version"));
+    let wanted = format!("{}.{}", version.text(), group.text());
+    let name = root.down("metadata.name");
+    if name.text() != wanted {
+        let detail = format!("must be `spec.version+\".\"+spec.group`: \"{wanted}\"");
+        errors.invalid_text(&name, &detail);
+    }
+    if group.is_empty() {
+        if version.text() != "v1" {
+            let detail = "only v1 may have an empty group and it better be legacy kube";
+            errors.required(&group, detail);
+        }
+    } else {
+        let wrong = names::check_name(NameRule::Subdomain, group.text());
+        if !wrong.is_empty() {
+            errors.invalid(&group, &wrong.join(","));
+        }
+    }
+    let wrong = names::check_name(NameRule::Label1035, version.text());
+    if !wrong.is_empty() {
+        errors.invalid_text(&version, &wrong.join(","));
+    }
+    for (field, most) in [("groupPriorityMinimum", 20_000), ("versionPriority", 1_000)] {
+        let at = spec.at(field);
+        if at.int() <= 0 || at.int() > most {
+            let detail = format!("must be positive and less than {most}");
+            errors.invalid_as(&at, &json!(at.int()), &detail);
+        }
+    }
+    let (service, bundle) = (spec.at("service"), spec.at("caBundle"));
+    let insecure = spec.at("insecureSkipTLSVerify");
+    if !service.is_set() {
+        if !bundle.is_empty() {
+            let size = STANDARD
+                .decode(bundle.text())
+                .map_or(0, |bytes| bytes.len());
+            let detail = "local APIServices may not have a caBundle";
+            errors.invalid_as(&bundle, &json!(format!("{size} bytes")), detail);
+        }
+        if insecure.flag() {
+            let detail = "local APIServices may not have insecureSkipTLSVerify";
+            errors.invalid(&insecure, detail);
+        }
+        return errors;
+    }
+    for field in ["namespace", "name"] {
+        if service.at(field).is_empty() {
+            errors.required(&service.at(field), "");
+        }
+    }
+    let port = service.at("port");
+    if !(1..=65535).contains(&port.int()) {
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.invalid(&port, detail);
+    }
+    if insecure.flag() && !bundle.is_empty() {
+        let detail = "may not be true if caBundle is present";
+        errors.invalid(&insecure, detail);
+    }
+    errors
+}

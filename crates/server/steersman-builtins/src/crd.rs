@@ -1,0 +1,393 @@
+//! Machine: CustomResourceDefinitions: defaults, status conditions and names, and the resources
+//! that a definition serves.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+mod fields;
+mod lists;
+mod cel_rules;
+mod print;
+mod skeleton;
+mod openapi;
+mod version_parts;
+mod approval;
+mod check;
+mod version_schemas;
+
+pub use approval::set_approval;
+pub use cel_rules::RuleCost;
+pub use check::{validate, validate_status};
+pub use fields::decode;
+pub use openapi::unknown_formats;
+
+use bytes::Bytes;
+use steersman_apimachinery::names::NameRule;
+use steersman_apimachinery::versions::compare_versions;
+use steersman_schema::builtin::CUSTOM_VERBS;
+use steersman_schema::resource::{
+    FieldRefusal, Generation, MetadataChecks, PrinterColumn, Resource, ScalePaths, SelectableField,
+    StatusMetadata, StorageKey,
+};
+use steersman_schema::stored_schemas::{SchemaReads, StoredSchemas};
+
+/// The finalizer of a definition in deletion that still has objects.
+pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// The reason of the condition `Terminating` while the objects of a definition are deleted.
+pub const CLEANUP: &str = "InstanceDeletionInProgress";
+
+/// Fills in the defaults, and records the storage version in the status.
+pub fn apply_defaults(crd: &mut Value) {
+    let Some(spec) = crd.get_mut("spec").and_then(Value::as_object_mut) else {
+        return;
+    };
+    spec.entry("conversion")
+        .or_insert_with(|| json!({"strategy": "None"}));
+    if let Some(service) = spec["conversion"]
+        .pointer_mut("/webhook/clientConfig/service")
+        .and_then(Value::as_object_mut)
+    {
+        service.entry("port").or_insert_with(|| json!(443));
+    }
+    if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut)
+        && let Some(kind) = names.get("kind").and_then(Value::as_str).map(str::to_owned)
+        && !kind.is_empty()
+    {
+        names.retain(|_, name| name != "");
+        names
+            .entry("singular")
+            .or_insert_with(|| json!(kind.to_lowercase()));
+        names
+            .entry("listKind")
+            .or_insert_with(|| json!(format!("{kind}List")));
+    }
+    let stored = crd["status"]["storedVersions"].as_array();
+    if stored.is_none_or(Vec::is_empty) {
+        remember_storage(crd);
+    }
+    let Some(status) = crd
+        .as_object_mut()
+        .map(|root| root.entry("status").or_insert_with(|| json!({})))
+        .and_then(Value::as_object_mut)
+    else {
+        return;
+    };
+    status.entry("conditions").or_insert(Value::Null);
+    status
+        .entry("acceptedNames")
+        .or_insert_with(|| json!({"plural": "", "kind": ""}));
+}
+
+/// Records the storage version in the status.
+pub fn remember_storage(crd: &mut Value) {
+    let storage = storage_version(crd).map(str::to_owned);
+    if let Some(storage) = storage
+        && let Some(root) = crd.as_object_mut()
+    {
+        let status = root.entry("status").or_insert_with(|| json!({}));
+        if let Some(status) = status.as_object_mut() {
+            let stored = status.entry("storedVersions").or_insert_with(|| json!([]));
+            if stored.is_null() {
+                *stored = json!([]);
+            }
+            if let Some(stored) = stored.as_array_mut()
+                && !stored.iter().any(|version| *version == *storage)
+            {
+                stored.push(Value::String(storage));
+            }
+        }
+    }
+}
+
+fn versions(crd: &Value) -> impl Iterator<Item = &Value> {
+    crd["spec"]["versions"].as_array().into_iter().flatten()
+}
+
+fn storage_version(crd: &Value) -> Option<&str> {
+    versions(crd).find(|version| version["storage"] == true)?["name"].as_str()
+}
+
+/// Returns the estimated costs of the CEL rules of all versions of a valid definition.
+#[must_use]
+pub fn rule_costs(crd: &Value) -> Vec<RuleCost> {
+    let schemas = versions(crd).enumerate().map(|(at, version)| {
+        let path = format!("spec.versions[{at}].schema.openAPIV3Schema");
+        cel_rules::costs(&version["schema"]["openAPIV3Schema"], &path)
+    });
+    schemas.flatten().collect()
+}
+
+/// Returns whether the definition is served.
+#[must_use]
+pub fn is_established(crd: &Value) -> bool {
+    holds(crd, "Established")
+}
+
+/// Returns whether the objects of a terminating definition are being deleted.
+#[must_use]
+pub fn is_in_cleanup(crd: &Value) -> bool {
+    let conditions = crd["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| one["type"] == "Terminating" && one["reason"] == CLEANUP)
+}
+
+fn holds(crd: &Value, condition: &str) -> bool {
+    let conditions = crd["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    conditions.any(|one| one["type"] == condition && one["status"] == "True")
+}
+
+/// Sets one condition. Its transition time stays if its status stays.
+pub fn set_condition(crd: &mut Value, kind: &str, holds: bool, why: (&str, &str), now: &str) {
+    let status = if holds { "True" } else { "False" };
+    let Some(root) = crd.as_object_mut() else {
+        return;
+    };
+    let Some(part) = root
+        .entry("status")
+        .or_insert_with(|| json!({}))
+        .as_object_mut()
+    else {
+        return;
+    };
+    let list = part.entry("conditions").or_insert_with(|| json!([]));
+    if !list.is_array() {
+        *list = json!([]);
+    }
+    let Some(list) = list.as_array_mut() else {
+        return;
+    };
+    let made = |since: &str| {
+        json!({"type": kind, "status": status, "lastTransitionTime": since,
+            "reason": why.0, "message": why.1})
+    };
+    match list.iter_mut().find(|one| one["type"] == kind) {
+        Some(one) => {
+            let since = one["lastTransitionTime"].as_str().unwrap_or(now).to_owned();
+            let kept = one["status"] == status;
+            *one = made(if kept { &since } else { now });
+        }
+        None => list.push(made(now)),
+    }
+}
+
+/// Accepts the definition's names, as the naming and establishing controllers do.
+pub fn accept(crd: &mut Value, names: Value, now: &str) {
+    let why = ("NoConflicts", "no conflicts found");
+    set_condition(crd, "NamesAccepted", true, why, now);
+    let why = (
+        "InitialNamesAccepted",
+        "the initial names have been accepted",
+    );
+    set_condition(crd, "Established", true, why, now);
+    set_names(crd, names);
+}
+
+/// Refuses some of the definition's names because another definition of the group has them. `names`
+/// are the names that are accepted. An established definition stays established.
+pub fn refuse_names(crd: &mut Value, names: Value, why: (&str, &str), now: &str) {
+    set_condition(crd, "NamesAccepted", false, why, now);
+    if !is_established(crd) {
+        let why = ("NotAccepted", "not all names are accepted");
+        set_condition(crd, "Established", false, why, now);
+    }
+    set_names(crd, names);
+}
+
+fn set_names(crd: &mut Value, names: Value) {
+    if let Some(status) = crd.get_mut("status").and_then(Value::as_object_mut) {
+        status.insert("acceptedNames".to_owned(), names);
+    }
+}
+
+/// Returns the resources that a definition serves, preferred version first. `json` is the JSON of
+/// the same definition; the schemas of the resources share its bytes.
+#[must_use]
+pub fn resources(crd: &Value, json: &Bytes, edition: u64) -> Vec<Resource> {
+    let storage = storage_version(crd).unwrap_or_default().to_owned();
+    let schemas = stored_schemas(crd, json);
+    let mut served: Vec<&Value> = versions(crd).filter(|one| one["served"] == true).collect();
+    served.sort_by(|a, b| {
+        let name = |one: &Value| one["name"].as_str().unwrap_or_default().to_owned();
+        compare_versions(&name(a), &name(b))
+    });
+    let newest = served
+        .first()
+        .and_then(|one| one["name"].as_str())
+        .unwrap_or_default();
+    let mut out = Vec::new();
+    for version in &served {
+        let mut resource = resource(crd, version, newest, &schemas);
+        resource.edition = edition;
+        resource.storage_version.clone_from(&storage);
+        out.push(resource);
+    }
+    out
+}
+
+/// Returns the resource of the storage version, whether or not the version is served. `json` is the
+/// JSON of the same definition.
+pub fn stored_resource(crd: &Value, json: &Bytes) -> Option<Resource> {
+    let name = storage_version(crd)?;
+    let version = versions(crd).find(|version| version["storage"] == true)?;
+    Some(resource(crd, version, name, &stored_schemas(crd, json)))
+}
+
+/// Returns the schemas of all versions, served or not, because each of them may have stored objects.
+fn stored_schemas(crd: &Value, json: &Bytes) -> StoredSchemas {
+    StoredSchemas::new(version_schemas::of(json), reads(crd))
+}
+
+/// Returns which objects of a definition may be stored without a default.
+fn reads(crd: &Value) -> SchemaReads {
+    let storage = versions(crd).find(|version| version["storage"] == true);
+    let storage = storage.map(|version| &version["schema"]["openAPIV3Schema"]);
+    let status = storage.map_or(&Value::Null, |schema| &schema["properties"]["status"]);
+    let mut faces = versions(crd).filter(|one| one["subresources"].get("status").is_some());
+    if versions(crd).nth(1).is_some() && storage.is_some_and(has_defaults) {
+        SchemaReads::Always
+    } else if status.get("default").is_some() && faces.next().is_some() {
+        SchemaReads::WithoutStatus
+    } else {
+        SchemaReads::Never
+    }
+}
+
+/// Returns whether a schema has a default anywhere.
+fn has_defaults(schema: &Value) -> bool {
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    schema.get("default").is_some()
+        || ["items", "additionalProperties"]
+            .iter()
+            .any(|below| schema.get(below).is_some_and(has_defaults))
+        || properties.into_iter().any(|(_, below)| has_defaults(below))
+}
+
+fn resource(crd: &Value, version: &Value, newest: &str, schemas: &StoredSchemas) -> Resource {
+    let spec = &crd["spec"];
+    let names = &spec["names"];
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().map(text).collect()
+    };
+    let (group, plural) = (text(&spec["group"]), text(&names["plural"]));
+    let scale = version["subresources"]
+        .get("scale")
+        .map(|scale| ScalePaths {
+            spec_replicas: keys(&text(&scale["specReplicasPath"])),
+            status_replicas: keys(&text(&scale["statusReplicasPath"])),
+            selector: scale["labelSelectorPath"].as_str().map(keys),
+        });
+    let fields = version["selectableFields"].as_array().into_iter().flatten();
+    let name = text(&version["name"]);
+    let schema = schemas.schema_of(&name).cloned().unwrap_or_default();
+    let deprecation_warning = deprecation_warning(crd, version, newest);
+    Resource {
+        version: name,
+        kind: text(&names["kind"]),
+        list_kind: text(&names["listKind"]),
+        singular: text(&names["singular"]),
+        short_names: list(&names["shortNames"]),
+        categories: list(&names["categories"]),
+        namespaced: spec["scope"] == "Namespaced",
+        verbs: CUSTOM_VERBS,
+        status: version["subresources"].get("status").is_some(),
+        scale,
+        columns: columns(version),
+        fields: fields
+            .map(|field| {
+                let path = text(&field["jsonPath"]);
+                let label = path.trim_start_matches('.').to_owned();
+                SelectableField {
+                    label,
+                    path: keys(&path),
+                    default: "",
+                }
+            })
+            .collect(),
+        field_refusal: FieldRefusal::NotSupported,
+        status_metadata: StatusMetadata::Kept,
+        metadata_checks: MetadataChecks::one_update(),
+        schema: Some(schema),
+        stored_schemas: schemas.clone(),
+        conversion: (spec["conversion"]["strategy"] == "Webhook")
+            .then(|| Arc::new(spec["conversion"]["webhook"].clone())),
+        terminating: holds(crd, "Terminating"),
+        built_in: false,
+        generation: Generation::OutsideMetadata,
+        delete_returns_object: false,
+        create_on_update: false,
+        unconditional_update: false,
+        names: NameRule::Subdomain,
+        storage: StorageKey::new(&group, &plural),
+        storage_version: String::new(),
+        definition_versions: versions(crd).map(|one| text(&one["name"])).collect(),
+        deprecation_warning,
+        edition: 0,
+        group,
+        plural,
+    }
+}
+
+/// Returns the warning of a deprecated version: its own text, or a text that names the newest
+/// version.
+fn deprecation_warning(crd: &Value, version: &Value, newest: &str) -> Option<String> {
+    if version["deprecated"] != true {
+        return None;
+    }
+    if let Some(text) = version["deprecationWarning"].as_str() {
+        return Some(text.to_owned());
+    }
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (group, name) = (text(&crd["spec"]["group"]), text(&version["name"]));
+    let kind = text(&crd["spec"]["names"]["kind"]);
+    let successor = if newest == name {
+        String::new()
+    } else {
+        format!("; use {group}/{newest} {kind}")
+    };
+    Some(format!("{group}/{name} {kind} is deprecated{successor}"))
+}
+
+fn keys(path: &str) -> Vec<String> {
+    path.split('.')
+        .filter(|key| !key.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+fn columns(version: &Value) -> Vec<PrinterColumn> {
+    let empty = Map::new();
+    let listed = version["additionalPrinterColumns"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    listed
+        .map(|column| {
+            let column = column.as_object().unwrap_or(&empty);
+            let text = |name: &str| {
+                column
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            PrinterColumn {
+                name: text("name"),
+                kind: text("type"),
+                format: text("format"),
+                description: text("description"),
+                priority: column
+                    .get("priority")
+                    .and_then(Value::as_i64)
+                    .unwrap_or_default(),
+                json_path: text("jsonPath"),
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

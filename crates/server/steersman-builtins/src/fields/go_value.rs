@@ -1,0 +1,81 @@
+//! Words: prints a value as Go prints its internal type, with Go's names and with unset fields.
+//!
+//! Upstream: `field.Error` encodes a struct as JSON. Kubernetes' internal types have no JSON names,
+//! so the names are those of the Go fields, in the order of their declaration.
+
+use serde_json::Value;
+
+use steersman_apimachinery::go;
+
+/// How Go prints a type. A struct prints all its fields, in the order of their declaration.
+pub(crate) enum GoType {
+    /// The value itself, or `null`.
+    Plain,
+    /// A text; empty if absent.
+    Text,
+    /// A number; 0 if absent.
+    Number,
+    List(&'static Self),
+    /// A struct that may be absent.
+    Pointer(&'static Self),
+    /// A struct: for each field its name in Go, its name in the API, and its type.
+    Struct(&'static [(&'static str, &'static str, Self)]),
+}
+
+use GoType::{List, Number, Plain, Pointer, Struct, Text};
+
+const REQUIREMENT: GoType = Struct(&[
+    ("Key", "key", Text),
+    ("Operator", "operator", Text),
+    ("Values", "values", Plain),
+]);
+
+/// A term of a selector of nodes.
+pub(crate) const TERM: GoType = Struct(&[
+    ("MatchExpressions", "matchExpressions", List(&REQUIREMENT)),
+    ("MatchFields", "matchFields", List(&REQUIREMENT)),
+]);
+
+/// The terms of a selector of nodes.
+pub(crate) const NODE_TERMS: GoType = List(&TERM);
+
+/// A selector of nodes.
+pub(crate) const NODE_SELECTOR: GoType =
+    Struct(&[("NodeSelectorTerms", "nodeSelectorTerms", NODE_TERMS)]);
+
+/// A toleration of a Pod or of a device.
+pub(crate) const TOLERATION: GoType = Struct(&[
+    ("Key", "key", Text),
+    ("Operator", "operator", Text),
+    ("Value", "value", Text),
+    ("Effect", "effect", Text),
+    ("TolerationSeconds", "tolerationSeconds", Plain),
+]);
+
+/// Prints a value of this type.
+pub(crate) fn print(kind: &GoType, value: &Value) -> String {
+    go::escape_html(&encode(kind, value))
+}
+
+fn encode(kind: &GoType, value: &Value) -> String {
+    match kind {
+        Text if value.is_null() => "\"\"".to_owned(),
+        Number if value.is_null() => "0".to_owned(),
+        Plain | Text | Number => value.to_string(),
+        List(_) | Pointer(_) if value.is_null() => "null".to_owned(),
+        Pointer(inner) => encode(inner, value),
+        List(inner) => {
+            let all = value.as_array().into_iter().flatten();
+            let all: Vec<String> = all.map(|one| encode(inner, one)).collect();
+            format!("[{}]", all.join(","))
+        }
+        Struct(fields) => {
+            let fields = fields.iter().map(|(name, key, kind)| {
+                let value = value.get(key).unwrap_or(&Value::Null);
+                format!("\"{name}\":{}", encode(kind, value))
+            });
+            let fields: Vec<String> = fields.collect();
+            format!("{{{}}}", fields.join(","))
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Machine: checks label selectors, and matches labels against them.
+
+use serde_json::Value;
+use steersman_apimachinery::names;
+
+use super::check;
+use super::field_path::{Errors, FieldPath};
+
+/// Checks a label selector. An absent selector passes (upstream: `ValidateLabelSelector`).
+pub(crate) fn check(at: &FieldPath<'_>, errors: &mut Errors) {
+    if !at.is_set() {
+        return;
+    }
+    check::labels(&at.at("matchLabels"), errors);
+    for expression in at.at("matchExpressions").items() {
+        check_operator(&expression, errors);
+        check::qualified(&expression.at("key"), errors);
+        for value in expression.at("values").items() {
+            for detail in names::check_label_value(value.text()) {
+                errors.invalid_text(&value, &detail);
+            }
+        }
+    }
+}
+
+/// Checks that the operator of an expression is one of the four of label selectors, and that the
+/// expression has as many values as the operator needs.
+pub(crate) fn check_operator(expression: &FieldPath<'_>, errors: &mut Errors) {
+    let values = expression.at("values");
+    match expression.at("operator").text() {
+        "In" | "NotIn" => {
+            if values.is_empty() {
+                let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+                errors.required(&values, detail);
+            }
+        }
+        "Exists" | "DoesNotExist" => {
+            if !values.is_empty() {
+                let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+                errors.forbidden(&values, detail);
+            }
+        }
+        _ => errors.invalid_text(&expression.at("operator"), "not a valid selector operator"),
+    }
+}
+
+/// Returns whether a valid selector matches these labels. A null selector matches no labels, an
+/// empty selector matches all.
+pub fn selects(selector: &Value, labels: &Value) -> bool {
+    if selector.is_null() {
+        return false;
+    }
+    let mut wanted = selector["matchLabels"].as_object().into_iter().flatten();
+    let mut expressions = selector["matchExpressions"]
+        .as_array()
+        .into_iter()
+        .flatten();
+    wanted.all(|(key, value)| labels.get(key) == Some(value))
+        && expressions.all(|expression| {
+            let found = labels.get(expression["key"].as_str().unwrap_or_default());
+            let listed = found.is_some_and(|found| {
+                let values = expression["values"].as_array();
+                values.is_some_and(|values| values.contains(found))
+            });
+            match expression["operator"].as_str().unwrap_or_default() {
+                "In" => listed,
+                "NotIn" => !listed,
+                "Exists" => found.is_some(),
+                "DoesNotExist" => found.is_none(),
+                _ => false,
+            }
+        })
+}
+
+/// Returns whether a selector has no requirements.
+pub(crate) fn is_empty(at: &FieldPath<'_>) -> bool {
+    at.at("matchLabels").is_empty() && at.at("matchExpressions").is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_selector_matches_labels_that_meet_all_requirements() {
+        let selects = |selector: Value| selects(&selector, &json!({"a": "1", "b": "2"}));
+        assert!(!selects(json!(null)) && selects(json!({})));
+        assert!(selects(json!({"matchLabels": {"a": "1"}})));
+        assert!(!selects(json!({"matchLabels": {"a": "1", "c": "3"}})));
+        for (operator, key, values, expected) in [
+            ("In", "a", json!(["1", "2"]), true),
+            ("In", "c", json!(["1"]), false),
+            ("NotIn", "a", json!(["1"]), false),
+            ("NotIn", "c", json!(["1"]), true),
+            ("Exists", "b", json!([]), true),
+            ("DoesNotExist", "b", json!([]), false),
+        ] {
+            let one = json!({"key": key, "operator": operator, "values": values});
+            assert_eq!(
+                selects(json!({"matchExpressions": [one]})),
+                expected,
+                "{operator} {key}"
+            );
+        }
+    }
+}

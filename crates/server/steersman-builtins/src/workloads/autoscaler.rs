@@ -1,0 +1,349 @@
+//! Machine: HorizontalPodAutoscalers, `autoscaling/v1` and `v2` (upstream: `pkg/apis/autoscaling`).
+
+use serde_json::{Value, json};
+use steersman_apimachinery::names::NameRule;
+use steersman_schema::autoscaling;
+
+use crate::Kind;
+use crate::fields::check;
+use crate::fields::field_path::{Errors, FieldPath};
+use crate::fields::fill::{given, lacks, part, put, set, set_text};
+use crate::fields::reference;
+use crate::pod::resources;
+use crate::quota::amount;
+
+pub(crate) const AUTOSCALER: Kind = Kind {
+    defaults,
+    validate,
+    validate_status: |object, _| {
+        let mut errors = Errors::default();
+        let status = FieldPath::root(object).at("status");
+        check::not_negative(&status.at("currentReplicas"), &mut errors);
+        check::not_negative(&status.at("desiredReplicas"), &mut errors);
+        errors
+    },
+    ..Kind::PLAIN
+};
+
+/// The types of metrics and the field of each, in the order of upstream's checks.
+const SOURCES: &[(&str, &str)] = &[
+    ("Object", "object"),
+    ("External", "external"),
+    ("Pods", "pods"),
+    ("Resource", "resource"),
+    ("ContainerResource", "containerResource"),
+];
+
+const TYPES: &[&str] = &[
+    "ContainerResource",
+    "External",
+    "Object",
+    "Pods",
+    "Resource",
+];
+
+/// Longest period of a scaling policy, in seconds.
+const LONGEST_PERIOD: i64 = 1800;
+/// Longest stabilization window, in seconds.
+const LONGEST_WINDOW: i64 = 3600;
+
+fn is_older(object: &Value) -> bool {
+    object["apiVersion"] == "autoscaling/v1"
+}
+
+fn defaults(object: &mut Value) {
+    let older = is_older(object);
+    let Some(spec) = part(object, "spec") else {
+        return;
+    };
+    set(spec, "minReplicas", json!(1));
+    set(spec, "maxReplicas", json!(0));
+    if let Some(target) = part(spec, "scaleTargetRef") {
+        set_text(target, "kind", "");
+        set_text(target, "name", "");
+    }
+    if older {
+        if lacks(spec, "targetCPUUtilizationPercentage") {
+            // Annotations affect the default, and the conversion between the versions reads them.
+            let shown = autoscaling::to_v1(&autoscaling::to_v2(object));
+            let wanted = shown["spec"]["targetCPUUtilizationPercentage"].clone();
+            if let Some(spec) = given(object, "spec").filter(|_| !wanted.is_null()) {
+                put(spec, "targetCPUUtilizationPercentage", wanted);
+            }
+        }
+    } else {
+        autoscaling::drop_annotations(object);
+        let Some(spec) = given(object, "spec") else {
+            return;
+        };
+        if lacks(spec, "metrics") {
+            put(spec, "metrics", json!([autoscaling::processor(&json!(80))]));
+        }
+        if let Some(behavior) = given(spec, "behavior") {
+            complete_behavior(behavior);
+        }
+    }
+    if let Some(status) = part(object, "status") {
+        set(status, "desiredReplicas", json!(0));
+        if older {
+            set(status, "currentReplicas", json!(0));
+        } else {
+            set(status, "currentMetrics", Value::Null);
+        }
+    }
+}
+
+/// Fills in the absent parts of `behavior` (upstream: `GenerateHPAScaleUpRules` and
+/// `GenerateHPAScaleDownRules`).
+fn complete_behavior(behavior: &mut Value) {
+    let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
+    let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});
+    for (side, policies) in [
+        ("scaleUp", json!([pods, percent])),
+        ("scaleDown", json!([percent])),
+    ] {
+        let Some(rules) = part(behavior, side) else {
+            continue;
+        };
+        if side == "scaleUp" {
+            set(rules, "stabilizationWindowSeconds", json!(0));
+        }
+        set(rules, "selectPolicy", json!("Max"));
+        set(rules, "policies", policies);
+    }
+}
+
+fn validate(object: &Value, old: Option<&Value>) -> Errors {
+    // An object of `v1` is converted, so that both versions are checked as `v2`.
+    let converted = is_older(object).then(|| autoscaling::to_v2(object));
+    let object = converted.as_ref().unwrap_or(object);
+    let mut errors = Errors::default();
+    let spec = FieldPath::root(object).at("spec");
+    let (min, max) = (spec.at("minReplicas"), spec.at("maxReplicas"));
+    let least = match old {
+        Some(old) if old["spec"]["minReplicas"] == 0 => 0,
+        _ => 1,
+    };
+    if min.is_set() && min.int() < least {
+        let detail = format!("must be greater than or equal to {least}");
+        errors.invalid(&min, &detail);
+    }
+    if max.int() < 1 {
+        errors.invalid_as(&max, &json!(max.int()), "must be greater than 0");
+    }
+    if min.is_set() && max.int() < min.int() {
+        let detail = "must be greater than or equal to `minReplicas`";
+        errors.invalid_as(&max, &json!(max.int()), detail);
+    }
+    let target = spec.at("scaleTargetRef");
+    let core = target.at("kind").text() == "ReplicationController";
+    let kept = old.is_some_and(|old| {
+        old["spec"]["scaleTargetRef"]["apiVersion"] == *target.at("apiVersion").value()
+    });
+    check_target(&target, core, kept, &mut errors);
+    check_metrics(&spec, &mut errors);
+    let behavior = spec.at("behavior");
+    for side in ["scaleUp", "scaleDown"] {
+        let rules = behavior.at(side);
+        if rules.is_set() {
+            check_rules(&rules, &mut errors);
+        }
+    }
+    errors
+}
+
+/// Checks a reference to an object (upstream: `ValidateCrossVersionObjectReference`). A stored API
+/// version passes unchecked.
+fn check_target(at: &FieldPath<'_>, core: bool, kept: bool, errors: &mut Errors) {
+    reference::segment(&at.at("kind"), errors);
+    reference::segment(&at.at("name"), errors);
+    let version = at.at("apiVersion");
+    if kept {
+        return;
+    }
+    match version.text().matches('/').count() {
+        0 | 1 => {
+            let group = version
+                .text()
+                .split_once('/')
+                .map_or("", |(group, _)| group);
+            if group.is_empty() && !core {
+                errors.invalid_text(&version, "apiVersion must specify API group");
+            }
+        }
+        _ => {
+            let detail = format!("unexpected GroupVersion string: {}", version.text());
+            errors.invalid_text(&version, &detail);
+        }
+    }
+}
+
+fn check_metrics(spec: &FieldPath<'_>, errors: &mut Errors) {
+    let metrics = spec.at("metrics");
+    let mut outside = false;
+    for metric in metrics.items() {
+        check_metric(&metric, errors);
+        outside |= matches!(metric.at("type").text(), "Object" | "External");
+    }
+    let min = spec.at("minReplicas");
+    if min.is_set() && min.int() == 0 && !outside {
+        let detail = "must specify at least one Object or External metric to support scaling to zero replicas";
+        errors.forbidden(&metrics, detail);
+    }
+}
+
+fn check_metric(metric: &FieldPath<'_>, errors: &mut Errors) {
+    let kind = metric.at("type");
+    if kind.is_empty() {
+        errors.required(&kind, "must specify a metric source type");
+    }
+    let expected = SOURCES.iter().find(|(name, _)| *name == kind.text());
+    if expected.is_none() {
+        errors.not_supported(&kind, TYPES);
+    }
+    let present: Vec<&str> = SOURCES
+        .iter()
+        .map(|(_, field)| *field)
+        .filter(|field| metric.at(field).is_set())
+        .collect();
+    if let Some(first) = present.first() {
+        check_source(first, &metric.at(first), errors);
+    }
+    match expected {
+        Some((_, field)) => {
+            if !present.contains(field) {
+                let detail = "must populate information for the given metric source";
+                errors.required(&metric.at(field), detail);
+            }
+        }
+        None => errors.not_supported(&kind, TYPES),
+    }
+    if present.len() != 1 {
+        let expected = expected.map(|(_, field)| *field);
+        for field in present.iter().filter(|field| Some(**field) != expected) {
+            let detail = "must populate the given metric source only";
+            errors.forbidden(&metric.at(field), detail);
+        }
+    }
+}
+
+fn check_source(field: &str, at: &FieldPath<'_>, errors: &mut Errors) {
+    let target = at.at("target");
+    let has = |name: &str| target.at(name).is_set();
+    match field {
+        "resource" | "containerResource" => {
+            let name = at.at("name");
+            if name.is_empty() {
+                errors.required(&name, "must specify a resource name");
+            } else if field == "containerResource" {
+                resources::check_name(name.text(), &name, errors);
+            }
+            let container = at.at("container");
+            if field == "containerResource" {
+                if container.is_empty() {
+                    errors.required(&container, "must specify a container");
+                } else {
+                    check::label(&container, errors);
+                }
+            }
+            check_amounts(&target, errors);
+            if !has("averageUtilization") && !has("averageValue") {
+                let detail = "must set either a target raw value or a target utilization";
+                errors.required(&target.at("averageUtilization"), detail);
+            }
+            if has("averageUtilization") && has("averageValue") {
+                let detail = "may not set both a target raw value and a target utilization";
+                errors.forbidden(&target.at("averageValue"), detail);
+            }
+            return;
+        }
+        "object" => check_target(&at.at("describedObject"), true, false, errors),
+        _ => {}
+    }
+    let name = at.down("metric.name");
+    if name.is_empty() {
+        errors.required(&name, "must specify a metric name");
+    } else {
+        check::name(NameRule::PathSegment, &name, errors);
+    }
+    check_amounts(&target, errors);
+    let average = target.at("averageValue");
+    match field {
+        "object" if !has("value") && !has("averageValue") => {
+            let detail = "must set either a target value or averageValue";
+            errors.required(&average, detail);
+        }
+        "external" => {
+            if !has("value") && !has("averageValue") {
+                let detail = "must set either a target value for metric or a per-pod target";
+                errors.required(&average, detail);
+            }
+            if has("value") && has("averageValue") {
+                let detail = "may not set both a target value for metric and a per-pod target";
+                errors.forbidden(&target.at("value"), detail);
+            }
+        }
+        "pods" if !has("averageValue") => {
+            let detail = "must specify a positive target averageValue";
+            errors.required(&average, detail);
+        }
+        _ => {}
+    }
+}
+
+fn check_amounts(target: &FieldPath<'_>, errors: &mut Errors) {
+    let kind = target.at("type");
+    if kind.is_empty() {
+        errors.required(&kind, "must specify a metric target type");
+    }
+    if !matches!(kind.text(), "Utilization" | "Value" | "AverageValue") {
+        let detail = "must be either Utilization, Value, or AverageValue";
+        errors.invalid_text(&kind, detail);
+    }
+    for field in ["value", "averageValue"] {
+        let at = target.at(field);
+        if amount(&at).is_some_and(|amount| amount.sign() <= 0) {
+            errors.invalid(&at, "must be positive");
+        }
+    }
+    let utilization = target.at("averageUtilization");
+    if utilization.is_set() && utilization.int() < 1 {
+        errors.invalid(&utilization, "must be greater than 0");
+    }
+}
+
+fn check_rules(rules: &FieldPath<'_>, errors: &mut Errors) {
+    let window = rules.at("stabilizationWindowSeconds");
+    if window.int() < 0 {
+        errors.invalid(&window, "must be greater than or equal to zero");
+    }
+    if window.int() > LONGEST_WINDOW {
+        let detail = format!("must be less than or equal to {LONGEST_WINDOW}");
+        errors.invalid(&window, &detail);
+    }
+    let select = rules.at("selectPolicy");
+    if select.is_set() {
+        check::one_of(&select, &["Disabled", "Max", "Min"], errors);
+    }
+    let policies = rules.at("policies");
+    if policies.is_empty() {
+        errors.required(&policies, "must specify at least one Policy");
+    }
+    for policy in policies.items() {
+        check::one_of(&policy.at("type"), &["Percent", "Pods"], errors);
+        let (value, period) = (policy.at("value"), policy.at("periodSeconds"));
+        for at in [&value, &period] {
+            if at.int() <= 0 {
+                errors.invalid_as(at, &json!(at.int()), "must be greater than zero");
+            }
+        }
+        if period.int() > LONGEST_PERIOD {
+            let detail = format!("must be less than or equal to {LONGEST_PERIOD}");
+            errors.invalid(&period, &detail);
+        }
+    }
+    let tolerance = rules.at("tolerance");
+    if amount(&tolerance).is_some_and(|amount| amount.sign() < 0) {
+        errors.invalid(&tolerance, "must be greater or equal to zero");
+    }
+}

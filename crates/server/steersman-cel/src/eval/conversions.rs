@@ -1,0 +1,164 @@
+//! Machine: the conversions between types.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use steersman_apimachinery::go;
+
+use super::run::{Failure, Outcome};
+use crate::value::Value;
+use crate::value::times;
+
+/// Converts a value. Returns `None` if `name` is not a conversion.
+pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [value] = values else { return None };
+    let made = match name {
+        "bool" => to_bool(value),
+        "bytes" => to_bytes(value),
+        "double" => to_double(value),
+        "duration" => to_duration(value),
+        "int" => to_int(value),
+        "string" => to_text(value),
+        "timestamp" => to_timestamp(value),
+        "uint" => to_uint(value),
+        _ => return None,
+    };
+    let found = value.type_name();
+    Some(made.unwrap_or_else(|| Err(Failure::of(format!("no such overload: {name}({found})")))))
+}
+
+/// Returns the failure of a conversion of a value that does not have a value of the other type.
+fn unfit<'a>(value: &Value<'a>, to: &str) -> Option<Outcome<'a>> {
+    let from = value.type_name();
+    fail(format!("type conversion error from '{from}' to '{to}'"))
+}
+
+fn fail<'a>(why: impl Into<String>) -> Option<Outcome<'a>> {
+    Some(Err(Failure::of(why)))
+}
+
+fn to_bool<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+    Some(Ok(match value {
+        Value::Bool(_) => value.clone(),
+        Value::Text(text) => match go::parse_bool(text) {
+            Some(said) => Value::Bool(said),
+            None => return unfit(value, "bool"),
+        },
+        _ => return None,
+    }))
+}
+
+fn to_bytes<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+    Some(Ok(match value {
+        Value::Bytes(_) => value.clone(),
+        Value::Text(text) => Value::Bytes(text.as_bytes().into()),
+        _ => return None,
+    }))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "what the conversion is")]
+fn to_double<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+    Some(Ok(match value {
+        Value::Double(_) => value.clone(),
+        Value::Int(number) => Value::Double(*number as f64),
+        Value::Uint(number) => Value::Double(*number as f64),
+        Value::Text(text) => match text.parse() {
+            Ok(number) => Value::Double(number),
+            Err(_) => return unfit(value, "double"),
+        },
+        _ => return None,
+    }))
+}
+
+fn to_duration<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+    Some(Ok(match value {
+        Value::Duration(_) => value.clone(),
+        Value::Int(_) => return unfit(value, "google.protobuf.Duration"),
+        Value::Text(text) => match go::parse_duration(text) {
+            Ok(nanos) => Value::Duration(nanos),
+            Err(_) => return unfit(value, "google.protobuf.Duration"),
+        },
+        _ => return None,
+    }))
+}
+
+/// The largest `double` below 2^63.
+const BELOW_INT: f64 = 9_223_372_036_854_774_784.0;
+const BELOW_UINT: f64 = 18_446_744_073_709_549_568.0;
+
+#[expect(clippy::cast_possible_truncation, reason = "in the range of the type")]
+fn to_int<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+    Some(Ok(match value {
+        Value::Int(_) => value.clone(),
+        Value::Uint(number) => match i64::try_from(*number) {
+            Ok(number) => Value::Int(number),
+            Err(_) => return fail("integer overflow"),
+        },
+        Value::Double(number) if number.abs() <= BELOW_INT => Value::Int(*number as i64),
+        Value::Double(_) => return fail("integer overflow"),
+        Value::Duration(nanos) => Value::Int(*nanos),
+        Value::Timestamp(time) => Value::Int(time.as_second()),
+        Value::Text(text) => match text.parse() {
+            Ok(number) => Value::Int(number),
+            Err(_) => return unfit(value, "int"),
+        },
+        _ => return None,
+    }))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "in the range of the type"
+)]
+fn to_uint<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+    Some(Ok(match value {
+        Value::Uint(_) => value.clone(),
+        Value::Int(number) => match u64::try_from(*number) {
+            Ok(number) => Value::Uint(number),
+            Err(_) => return fail("unsigned integer overflow"),
+        },
+        Value::Double(number) if (0.0..=BELOW_UINT).contains(number) => Value::Uint(*number as u64),
+        Value::Double(_) => return fail("unsigned integer overflow"),
+        Value::Text(text) if text.starts_with('+') => return unfit(value, "uint"),
+        Value::Text(text) => match text.parse() {
+            Ok(number) => Value::Uint(number),
+            Err(_) => return unfit(value, "uint"),
+        },
+        _ => return None,
+    }))
+}
+
+fn to_text<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+    Some(Ok(match value {
+        Value::Text(_) => value.clone(),
+        Value::Bool(flag) => Value::text(flag.to_string()),
+        Value::Int(number) => Value::text(number.to_string()),
+        Value::Uint(number) => Value::text(number.to_string()),
+        Value::Double(number) => Value::text(go::print_double(*number)),
+        Value::Duration(nanos) => Value::text(times::print_duration(*nanos)),
+        Value::Timestamp(time) => Value::text(time.to_string()),
+        Value::Ip(address) => Value::text(address.to_string()),
+        Value::Cidr(cidr) => Value::text(format!("{}/{}", cidr.address, cidr.length)),
+        Value::Bytes(bytes) => match std::str::from_utf8(bytes) {
+            Ok(text) => Value::text(Arc::<str>::from(text)),
+            Err(_) => return fail("invalid UTF-8 in bytes, cannot convert to string"),
+        },
+        _ => return None,
+    }))
+}
+
+fn to_timestamp<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+    Some(Ok(match value {
+        Value::Timestamp(_) => value.clone(),
+        Value::Int(seconds) => match Timestamp::from_second(*seconds) {
+            Ok(time) => Value::Timestamp(time),
+            Err(_) => return fail("timestamp overflow"),
+        },
+        Value::Text(text) => match times::rfc3339(text) {
+            Ok(time) => Value::Timestamp(time),
+            Err(_) => return unfit(value, "google.protobuf.Timestamp"),
+        },
+        _ => return None,
+    }))
+}

@@ -1,0 +1,244 @@
+//! Machine: one run of an expression: its variables, its cost so far, and its limit.
+
+use regex::Regex;
+use std::collections::BTreeMap;
+
+use steersman_apimachinery::patterns;
+
+use crate::value::{Key, Value};
+
+/// The limit of steps without a cost upstream, such as copying a list. Above it, the expression
+/// fails as if it had exceeded its cost limit (CEL-1).
+const MOST_WORK: u64 = 5_000_000;
+
+/// The largest pattern that is compiled while an expression runs, in bytes.
+const MOST_COMPILED: usize = 1 << 20;
+
+/// The reason why an expression has no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// A failure with upstream's message.
+    Error(String),
+    /// The cost limit was exceeded.
+    Limit,
+}
+
+impl Failure {
+    /// Returns the failure of an expression, with its message.
+    pub fn of(message: impl Into<String>) -> Self {
+        Self::Error(message.into())
+    }
+
+    /// Returns the failure of a call with arguments that no overload accepts.
+    pub fn missing(name: &str) -> Self {
+        Self::Error(format!("no such overload: {name}"))
+    }
+
+    /// Returns the failure of an operator or function with operands that it does not accept.
+    pub fn overload() -> Self {
+        Self::of("no such overload")
+    }
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self::Error(message)
+    }
+}
+
+/// Compiled patterns by their text.
+pub(crate) type Patterns = BTreeMap<String, Regex>;
+
+/// The parts of an expression that do not depend on its variables.
+#[derive(Debug, Default)]
+pub(crate) struct Constants {
+    /// The patterns of literals.
+    pub(crate) patterns: Patterns,
+    /// The values of lists, maps and conversions with literals as their parts, by the number of the
+    /// node. Their evaluation is free.
+    pub(crate) values: BTreeMap<usize, Outcome<'static>>,
+}
+
+/// The result of evaluating a node.
+pub(crate) type Outcome<'a> = Result<Value<'a>, Failure>;
+
+/// One run of one expression.
+#[derive(Debug)]
+pub(crate) struct Run<'a, 'n> {
+    /// The variables in scope, innermost last. The accumulator of a loop may hold a failure that a
+    /// later iteration replaces, for instance in `exists`.
+    pub(crate) scopes: Vec<(&'n str, Outcome<'a>)>,
+    constants: &'n Constants,
+    met: Patterns,
+    /// The values of `variables.name` in policies. A failed variable fails the run only when it is
+    /// used.
+    pub(crate) composed: &'n [(String, Outcome<'a>)],
+    /// Variables with the cost of their value, which upstream evaluates again at each use.
+    pub(crate) repeated: Vec<(&'n str, u64)>,
+    cost: u64,
+    limit: u64,
+    work: u64,
+}
+
+impl<'a, 'n> Run<'a, 'n> {
+    /// Starts a run with the cost limit `limit`.
+    pub(crate) fn new(
+        variables: &[(&'n str, Value<'a>)],
+        constants: &'n Constants,
+        limit: u64,
+    ) -> Self {
+        Self {
+            scopes: variables
+                .iter()
+                .map(|(name, value)| (*name, Ok(value.clone())))
+                .collect(),
+            constants,
+            met: Patterns::new(),
+            composed: &[],
+            repeated: Vec::new(),
+            cost: 0,
+            limit,
+            work: 0,
+        }
+    }
+
+    /// Returns the cost so far, or the number of steps without a cost if that is higher.
+    pub(crate) fn cost(&self) -> u64 {
+        self.cost.max(self.work / 8)
+    }
+
+    /// Returns the charged cost so far.
+    pub(crate) fn spent(&self) -> u64 {
+        self.cost
+    }
+
+    /// Charges a cost.
+    ///
+    /// # Errors
+    /// Fails if the limit is exceeded.
+    pub(crate) fn charge(&mut self, cost: u64) -> Result<(), Failure> {
+        self.cost = self.cost.saturating_add(cost);
+        if self.cost > self.limit {
+            return Err(Failure::Limit);
+        }
+        Ok(())
+    }
+
+    /// Returns a cost that was charged.
+    pub(crate) fn refund(&mut self, cost: u64) {
+        self.cost = self.cost.saturating_sub(cost);
+    }
+
+    /// Returns the value of a node that is constant.
+    pub(crate) fn constant(&self, id: usize) -> Option<Outcome<'a>> {
+        self.constants.values.get(&id).cloned()
+    }
+
+    /// Charges steps that have no cost upstream.
+    ///
+    /// # Errors
+    /// Fails above [`MOST_WORK`].
+    pub(crate) fn work(&mut self, steps: usize) -> Result<(), Failure> {
+        self.work = self.work.saturating_add(steps as u64);
+        if self.work > MOST_WORK {
+            return Err(Failure::Limit);
+        }
+        Ok(())
+    }
+
+    /// Returns the compiled pattern. Compiling a pattern that is not a literal charges steps.
+    ///
+    /// # Errors
+    /// Fails for an invalid pattern.
+    pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, Failure> {
+        if let Some(known) = self
+            .constants
+            .patterns
+            .get(text)
+            .or_else(|| self.met.get(text))
+        {
+            return Ok(known.clone());
+        }
+        self.work(10_000 + text.len() * 100)?;
+        let made = compile(text, MOST_COMPILED).map_err(Failure::Error)?;
+        self.met.insert(text.to_owned(), made.clone());
+        Ok(made)
+    }
+}
+
+/// Compiles a pattern into at most `limit` bytes.
+///
+/// # Errors
+/// Fails with the reason if the pattern is invalid or too large.
+pub(crate) fn compile(text: &str, limit: usize) -> Result<Regex, String> {
+    patterns::compile(text, limit).map_err(|why| format!("error parsing regexp: {why}"))
+}
+
+/// Returns whether a field exists. Values without fields have none.
+pub(crate) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
+    match of {
+        Value::Optional(None) => Ok(false),
+        Value::Optional(Some(held)) => has(held, key),
+        list if list.is_list() => Ok(item(list, key)?.is_some()),
+        of => Ok(of.member(key).is_some()),
+    }
+}
+
+/// Returns the value of a field. Fails if the field does not exist.
+pub(crate) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
+    match of {
+        Value::Optional(_) => maybe(of, key),
+        list if list.is_list() => item(list, key)?
+            .ok_or_else(|| Failure::of(format!("index out of bounds: {}", key_text(key)))),
+        of => match of.member(key) {
+            Some(found) => Ok(found?),
+            None => Err(Failure::of(format!("no such key: {}", key_text(key)))),
+        },
+    }
+}
+
+/// Returns a field as an optional, which has no value if the field does not exist.
+pub(crate) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
+    match of {
+        Value::Optional(None) => Ok(Value::NONE),
+        Value::Optional(Some(held)) => maybe(held, key),
+        list if list.is_list() => Ok(item(list, key)?.map_or(Value::NONE, Value::some)),
+        of => {
+            let found = of.member(key).transpose()?;
+            Ok(match found {
+                None => Value::NONE,
+                Some(held @ Value::Optional(_)) => held,
+                Some(found) => Value::some(found),
+            })
+        }
+    }
+}
+
+/// Returns an item of a list, or `None` beyond its end.
+fn item<'a>(list: &Value<'a>, key: &Key) -> Result<Option<Value<'a>>, Failure> {
+    let index = match key {
+        Key::Int(index) => usize::try_from(*index).ok(),
+        Key::Uint(_) => None,
+        Key::Bool(_) | Key::Text(_) => {
+            let kind = if matches!(key, Key::Text(_)) {
+                "string"
+            } else {
+                "bool"
+            };
+            let why = format!("unsupported index type '{kind}' in list");
+            return Err(Failure::Error(why));
+        }
+    };
+    let found = index.and_then(|index| list.item(index));
+    Ok(found.transpose()?)
+}
+
+/// Returns a key as text for messages.
+pub(crate) fn key_text(key: &Key) -> String {
+    match key {
+        Key::Bool(flag) => flag.to_string(),
+        Key::Int(number) => number.to_string(),
+        Key::Uint(number) => number.to_string(),
+        Key::Text(text) => text.to_string(),
+    }
+}

@@ -1,0 +1,90 @@
+//! Machine: evaluates the constant parts of an expression when it is compiled.
+//!
+//! Upstream plans an expression in the same way (cel-go's `interpreter/decorators.go`), and refuses
+//! an expression if a constant conversion or a pattern in it fails.
+
+use steersman_apimachinery::patterns;
+
+use crate::eval::run::{self, Constants, Failure, Run};
+use crate::program::CALL_LIMIT;
+use crate::syntax::ast::{Kind, Literal, Node};
+use crate::value::Value;
+
+/// The conversions that are evaluated early.
+const CONVERSIONS: &[&str] = &[
+    "bool",
+    "bytes",
+    "double",
+    "duration",
+    "dyn",
+    "int",
+    "string",
+    "timestamp",
+    "type",
+    "uint",
+];
+
+/// Evaluates the constant parts of an expression.
+///
+/// # Errors
+/// Fails with the first error of a constant conversion, or of a pattern.
+pub(super) fn fold(root: &Node) -> Result<Constants, String> {
+    let mut constants = Constants::default();
+    visit(&mut constants, root)?;
+    Ok(constants)
+}
+
+fn visit(constants: &mut Constants, node: &Node) -> Result<(), String> {
+    for child in node.children() {
+        visit(constants, child)?;
+    }
+    match &node.kind {
+        Kind::Call { name, target, args } => {
+            let pattern_at = usize::from(target.is_none());
+            let is_pattern = matches!(name.as_str(), "matches" | "find" | "findAll");
+            if is_pattern && let Some(pattern) = args.get(pattern_at) {
+                return keep_pattern(constants, pattern);
+            }
+            let [arg] = args.as_slice() else {
+                return Ok(());
+            };
+            let converts = target.is_none() && CONVERSIONS.contains(&name.as_str());
+            if converts && is_constant(constants, arg) {
+                let outcome = evaluated(constants, node);
+                if let Err(Failure::Error(why)) = outcome {
+                    return Err(why);
+                }
+                constants.values.insert(node.id, outcome);
+            }
+        }
+        Kind::List { .. } | Kind::Map(_)
+            if node.children().all(|child| is_constant(constants, child)) =>
+        {
+            let outcome = evaluated(constants, node);
+            constants.values.insert(node.id, outcome);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn keep_pattern(constants: &mut Constants, pattern: &Node) -> Result<(), String> {
+    let text = match &pattern.kind {
+        Kind::Literal(Literal::Text(text)) => text.to_string(),
+        _ => match constants.values.get(&pattern.id) {
+            Some(Ok(Value::Text(text))) => text.to_string(),
+            _ => return Ok(()),
+        },
+    };
+    let compiled = run::compile(&text, patterns::MOST_COMPILED)?;
+    constants.patterns.insert(text, compiled);
+    Ok(())
+}
+
+fn is_constant(constants: &Constants, node: &Node) -> bool {
+    matches!(node.kind, Kind::Literal(_)) || constants.values.contains_key(&node.id)
+}
+
+fn evaluated(constants: &Constants, node: &Node) -> Result<Value<'static>, Failure> {
+    Run::new(&[], constants, CALL_LIMIT).eval(node)
+}

@@ -1,0 +1,280 @@
+//! Machine: compiles the validation rules of a schema.
+
+pub(crate) mod field_paths;
+mod evaluate;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use crate::eval::run::Failure;
+use crate::program::{CompileError, Program};
+use crate::structural::{Additional, Structural};
+use crate::types::{Decl, Type, escape};
+use crate::value::Value;
+use steersman_apimachinery::status::FieldError;
+
+/// A compiled entry of `x-kubernetes-validations`.
+#[derive(Debug)]
+pub struct Rule {
+    text: String,
+    message: String,
+    reason: String,
+    /// The path of the error below the value of the rule.
+    field: Option<String>,
+    /// Whether `oldSelf` is optional (`optionalOldSelf`), so that the rule also runs on creation.
+    pub optional_old: bool,
+    /// `None` for an empty rule.
+    pub program: Option<Result<Program, String>>,
+    /// The compiled `messageExpression`.
+    pub made_message: Option<Result<Program, String>>,
+}
+
+/// The rules of a schema node and of the nodes below it.
+#[derive(Debug)]
+pub struct Rules {
+    here: Vec<Rule>,
+    decl: Arc<Decl>,
+    /// The JSON type of the value, for messages.
+    kind: String,
+    properties: BTreeMap<String, Self>,
+    values: Option<Box<Self>>,
+    items: Option<Box<Self>>,
+    all_of: Vec<Self>,
+    /// The keys of a list of type `map`, which identify an item in the old list.
+    keys: Vec<String>,
+}
+
+/// The result of evaluating the rules on one object.
+#[derive(Debug, Default)]
+pub struct Verdict {
+    /// Errors that reject the object.
+    pub errors: Vec<FieldError>,
+    /// Errors in values that the update did not change. They become warnings.
+    pub warnings: Vec<String>,
+}
+
+impl Rule {
+    /// Compiles a rule for values of the declared type.
+    pub fn compile(rule_json: &Json, decl: &Decl, schema: &Structural) -> Self {
+        let text = |name: &str| rule_json[name].as_str().unwrap_or_default().to_owned();
+        let optional_old = rule_json["optionalOldSelf"] == true;
+        let kind = decl.kind.clone();
+        let old = if optional_old {
+            Type::optional(kind.clone())
+        } else {
+            kind.clone()
+        };
+        let variables = [("self", kind), ("oldSelf", old)];
+        let rule = text("rule");
+        let program = (!rule.trim().is_empty()).then(|| {
+            let program = Program::compile(&rule, &variables).map_err(|wrong| wrong.to_string())?;
+            if *program.result() == Type::Bool {
+                Ok(program)
+            } else {
+                Err("cel expression must evaluate to a bool".to_owned())
+            }
+        });
+        let maker = text("messageExpression");
+        let compiled = matches!(&program, Some(Ok(_)));
+        let made_message = (compiled && !maker.is_empty()).then(|| {
+            let program = Program::compile(&maker, &variables).map_err(|wrong| match wrong {
+                CompileError::Invalid(_) => format!("messageExpression {wrong}"),
+                CompileError::Constant(why) => {
+                    format!("messageExpression instantiation failed: {why}")
+                }
+            })?;
+            if *program.result() == Type::String {
+                Ok(program)
+            } else {
+                Err("messageExpression must evaluate to a string".to_owned())
+            }
+        });
+        let field = text("fieldPath");
+        Self {
+            message: text("message").trim().to_owned(),
+            reason: text("reason"),
+            field: field_paths::field_path(&field, schema).filter(|_| !field.is_empty()),
+            text: rule.trim().to_owned(),
+            optional_old,
+            program,
+            made_message,
+        }
+    }
+
+    /// Returns whether the rule compares the object with its old state.
+    pub fn uses_old(&self) -> bool {
+        matches!(&self.program, Some(Ok(program)) if program.uses("oldSelf"))
+    }
+
+    /// Returns the source of the rule, for error messages.
+    fn source(&self) -> &str {
+        if self.message.is_empty() {
+            &self.text
+        } else {
+            &self.message
+        }
+    }
+
+    /// Returns the variables of the rule.
+    fn variables<'a>(
+        &self,
+        decl: &'a Decl,
+        object: &'a Json,
+        old: Option<&'a Json>,
+    ) -> Result<[(&'static str, Value<'a>); 2], String> {
+        let this = Value::of(object, Some(decl))?;
+        let before = old.map(|old| Value::of(old, Some(decl))).transpose()?;
+        let before = if self.optional_old {
+            before.map_or(Value::NONE, Value::some)
+        } else {
+            before.unwrap_or(Value::Null)
+        };
+        Ok([("self", this), ("oldSelf", before)])
+    }
+
+    /// Returns the message for a rule that failed instead of returning a value.
+    fn failure_message(&self, failure: &Failure) -> String {
+        let rule = self.source();
+        match failure {
+            Failure::Limit => format!(
+                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {rule}"
+            ),
+            Failure::Error(why) if why.starts_with("no such overload") => format!(
+                "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {rule}"
+            ),
+            Failure::Error(why) => format!("{why} evaluating rule: {rule}"),
+        }
+    }
+
+    fn detail(&self) -> String {
+        if self.message.is_empty() {
+            format!("failed rule: {}", self.text)
+        } else {
+            self.message.clone()
+        }
+    }
+
+    fn refusal(&self, field: &str, object: &Json, detail: &str) -> FieldError {
+        let shown = match object {
+            Json::Array(_) | Json::Object(_) => None,
+            scalar => Some(scalar.to_string()),
+        };
+        match (self.reason.as_str(), shown) {
+            ("FieldValueForbidden", _) => FieldError::forbidden(field, detail),
+            ("FieldValueRequired", _) => FieldError::required(field, detail),
+            ("FieldValueDuplicate", shown) => {
+                FieldError::duplicate(field, shown.as_deref().unwrap_or_default())
+            }
+            (_, None) => FieldError::invalid_hidden(field, detail),
+            (_, Some(shown)) => FieldError::invalid(field, &shown, detail),
+        }
+    }
+}
+
+impl Rules {
+    /// Compiles the rules of a resource's schema. Returns `None` if the schema has no rules.
+    pub fn compile(schema: &Structural) -> Option<Self> {
+        if !has_rules(schema) {
+            return None;
+        }
+        let decl = Decl::of(schema, true, "selfType")?;
+        Self::node(schema, schema, Arc::new(decl))
+    }
+
+    /// Evaluates the rules of a schema on its default. `root` marks the schema of a whole object.
+    pub fn of_default(
+        schema: &Structural,
+        root: bool,
+        default: &Json,
+        field: &str,
+    ) -> Vec<FieldError> {
+        let decl = Some(schema).filter(|schema| has_rules(schema));
+        let decl = decl.and_then(|schema| Decl::of(schema, root || schema.embedded, "selfType"));
+        let rules = decl.and_then(|decl| Self::node(schema, schema, Arc::new(decl)));
+        rules.map_or_else(Vec::new, |rules| evaluate::default(&rules, default, field))
+    }
+
+    /// Compiles the rules of `ruled` with the types of `schema`. Both are the same schema, except
+    /// below `allOf`: there `ruled` is a branch, and `schema` contains the branch.
+    fn node(ruled: &Structural, schema: &Structural, decl: Arc<Decl>) -> Option<Self> {
+        let rules = &ruled.rules;
+        let here: Vec<Rule> = rules
+            .validations
+            .iter()
+            .map(|rule| Rule::compile(rule, &decl, schema))
+            .collect();
+        let mut properties = BTreeMap::new();
+        for (name, ruled) in ruled.properties.iter() {
+            let Some(sub) = schema.properties.get(name) else {
+                continue;
+            };
+            let below = child(&decl, name, sub).and_then(|decl| Self::node(ruled, sub, decl));
+            properties.extend(below.map(|below| (name.to_owned(), below)));
+        }
+        let below = |ruled: Option<&Structural>, sub: Option<&Structural>| {
+            Self::node(ruled?, sub?, decl.items.clone()?).map(Box::new)
+        };
+        let items = below(ruled.items.as_deref(), schema.items.as_deref());
+        let values = below(ruled.additional.schema(), schema.additional.schema());
+        let all_of: Vec<Self> = rules
+            .all_of
+            .iter()
+            .filter(|ruled| has_rules(ruled))
+            .filter_map(|ruled| Self::node(ruled, schema, Arc::clone(&decl)))
+            .collect();
+        let empty = here.is_empty()
+            && properties.is_empty()
+            && items.is_none()
+            && values.is_none()
+            && all_of.is_empty();
+        (!empty).then(|| Self {
+            here,
+            kind: schema.kind.to_string(),
+            properties,
+            values,
+            items,
+            all_of,
+            keys: if schema.rules.list_type == "map" {
+                schema.rules.list_map_keys.clone()
+            } else {
+                Vec::new()
+            },
+            decl,
+        })
+    }
+
+    /// Evaluates the rules on an object; `old` is the stored object on an update.
+    ///
+    /// CEL-1: the evaluation never costs more than its budget.
+    #[must_use]
+    pub fn validate(&self, object: &Json, old: Option<&Json>) -> Verdict {
+        evaluate::object(self, object, old)
+    }
+}
+
+/// Returns the declaration of a property.
+fn child(decl: &Decl, name: &str, schema: &Structural) -> Option<Arc<Decl>> {
+    match (&decl.kind, escape(name)) {
+        (Type::Object(object), Some(name)) => object
+            .fields
+            .get(&name)
+            .map(|field| Arc::clone(&field.decl)),
+        // Expressions cannot name this field, so rules of the parent cannot access it; its own
+        // rules can.
+        (_, None) => Decl::of(schema, schema.embedded, "selfType").map(Arc::new),
+        _ => None,
+    }
+}
+
+fn has_rules(schema: &Structural) -> bool {
+    !schema.rules.validations.is_empty()
+        || schema.properties.iter().any(|(_, sub)| has_rules(sub))
+        || schema.items.as_deref().is_some_and(has_rules)
+        || matches!(&schema.additional, Additional::Schema(sub) if has_rules(sub))
+        || schema.rules.all_of.iter().any(|sub| has_rules(sub))
+}
+
+#[cfg(test)]
+mod tests;

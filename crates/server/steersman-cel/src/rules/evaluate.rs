@@ -1,0 +1,310 @@
+//! Machine: evaluates the rules of a schema on an object, within a budget.
+
+use serde_json::Value as Json;
+use steersman_apimachinery::status::FieldError;
+
+use super::{Rule, Rules, Verdict};
+use crate::eval::run::Failure;
+use crate::program::CALL_LIMIT;
+use crate::value::Value;
+
+/// The cost budget of all rules on one object, which takes about a second.
+const BUDGET: u64 = 10_000_000;
+
+const SPENT: &str =
+    "validation failed due to running out of cost budget, no further validation rules will be run";
+
+/// The maximum size of a message expression's result, in bytes.
+const LONGEST_MESSAGE: usize = 5 * 1024;
+
+/// A value and its old value.
+type Pair<'a> = (&'a Json, &'a Json);
+
+/// A value, and its path in the object.
+#[derive(Debug, Clone, Copy)]
+struct CheckedValue<'p, 'a> {
+    path: &'p str,
+    object: &'a Json,
+    /// The old value, if it is known.
+    old: Option<&'a Json>,
+    past: OldState<'a>,
+}
+
+/// The old state at a value, which tells whether an update changed the value.
+#[derive(Debug, Clone, Copy, Default)]
+struct OldState<'a> {
+    /// The value and its old value, if the old value is known.
+    current: Option<Pair<'a>>,
+    /// The nearest ancestor with a known old value, and that old value.
+    parent: Option<Pair<'a>>,
+}
+
+impl<'a> OldState<'a> {
+    /// Returns whether the value or one of its ancestors is unchanged.
+    fn is_unchanged(self) -> bool {
+        self.current
+            .or(self.parent)
+            .is_some_and(|(new, old)| new == old)
+    }
+
+    fn below(self, next: Option<Pair<'a>>) -> Self {
+        match self.current {
+            None => self,
+            current => Self {
+                current: next,
+                parent: current,
+            },
+        }
+    }
+}
+
+/// Evaluates the rules on an object; `old` is the stored object on an update. CEL-1: the evaluation
+/// never costs more than its budget.
+pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> Verdict {
+    let mut check = Check::default();
+    let past = OldState {
+        current: old.map(|old| (object, old)),
+        parent: None,
+    };
+    let place = CheckedValue {
+        path: "",
+        object,
+        old,
+        past,
+    };
+    // The evaluation stops when the budget is spent; the verdict already contains that error.
+    let _ = check.node(rules, place);
+    check.verdict
+}
+
+/// Evaluates the rules on a default. Transition rules compare the default with itself.
+pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
+    let run = |old| {
+        let mut check = Check::default();
+        let place = CheckedValue {
+            path: field,
+            object: default,
+            old,
+            past: OldState::default(),
+        };
+        let _ = check.node(rules, place);
+        check.verdict.errors
+    };
+    let unchanged = run(Some(default));
+    if unchanged.is_empty() {
+        run(None)
+    } else {
+        unchanged
+    }
+}
+
+/// The error of a spent budget, which ends the evaluation.
+struct Spent;
+
+/// The state of evaluating all rules on one object: the remaining budget, and the verdict so far.
+struct Check {
+    left: u64,
+    verdict: Verdict,
+}
+
+impl Default for Check {
+    fn default() -> Self {
+        Self {
+            left: BUDGET,
+            verdict: Verdict::default(),
+        }
+    }
+}
+
+impl Check {
+    fn node<'a>(&mut self, rules: &'a Rules, mut place: CheckedValue<'_, 'a>) -> Result<(), Spent> {
+        if place.object.is_null() {
+            return Ok(());
+        }
+        place.old = place.old.filter(|old| !old.is_null());
+        self.here(rules, place)?;
+        let CheckedValue {
+            path,
+            object,
+            old,
+            past,
+        } = place;
+        for nested in &rules.all_of {
+            let past = OldState {
+                current: None,
+                parent: past.parent,
+            };
+            self.node(nested, CheckedValue { past, ..place })?;
+        }
+        match object {
+            Json::Array(items) => {
+                let Some(below) = &rules.items else {
+                    return Ok(());
+                };
+                for (index, item) in items.iter().enumerate() {
+                    let before = old.and_then(|old| found_again(item, old, &rules.keys));
+                    let place = CheckedValue {
+                        path: &format!("{path}[{index}]"),
+                        object: item,
+                        old: before,
+                        past: past.below(before.map(|before| (item, before))),
+                    };
+                    self.node(below, place)?;
+                }
+            }
+            Json::Object(members) => {
+                for (name, member) in members {
+                    let (below, path) = match (&rules.values, rules.properties.get(name)) {
+                        (_, Some(below)) => (below, joined(path, name)),
+                        (Some(below), None) => (&**below, format!("{path}[{name}]")),
+                        (None, None) => continue,
+                    };
+                    let before = old.and_then(|old| old.get(name));
+                    // Both objects were converted to the same version, so `apiVersion` and `kind`
+                    // are always equal and do not show whether the object changed.
+                    let typed =
+                        past.parent.is_none() && matches!(name.as_str(), "apiVersion" | "kind");
+                    let past = if typed {
+                        OldState::default()
+                    } else {
+                        past.below(before.map(|before| (member, before)))
+                    };
+                    let place = CheckedValue {
+                        path: &path,
+                        object: member,
+                        old: before,
+                        past,
+                    };
+                    self.node(below, place)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Evaluates the rules of one node on its value.
+    fn here<'a>(&mut self, rules: &'a Rules, place: CheckedValue<'_, 'a>) -> Result<(), Spent> {
+        let CheckedValue {
+            path,
+            object,
+            old,
+            past,
+        } = place;
+        if rules.here.is_empty() {
+            return Ok(());
+        }
+        let at = if path.is_empty() { "<nil>" } else { path };
+        let kind = Json::from(rules.kind.as_str()).to_string();
+        let refuse = |detail: &str| FieldError::invalid(at, &kind, detail);
+        if self.left == 0 {
+            self.verdict.errors.push(refuse(SPENT));
+            return Err(Spent);
+        }
+        for rule in &rules.here {
+            let program = match &rule.program {
+                None => continue,
+                Some(Ok(program)) => program,
+                Some(Err(wrong)) => {
+                    let detail = format!("rule compile error: {wrong}");
+                    self.verdict.errors.push(refuse(&detail));
+                    continue;
+                }
+            };
+            let uses_old = rule.uses_old();
+            if uses_old && old.is_none() && !rule.optional_old {
+                continue;
+            }
+            let variables = match rule.variables(&rules.decl, object, old) {
+                Ok(variables) => variables,
+                Err(wrong) => {
+                    let detail = rule.failure_message(&Failure::Error(wrong));
+                    self.verdict.errors.push(refuse(&detail));
+                    continue;
+                }
+            };
+            let (outcome, cost) = program.run(&variables, CALL_LIMIT);
+            if cost > self.left {
+                self.verdict.errors.push(refuse(SPENT));
+                return Err(Spent);
+            }
+            self.left -= cost;
+            match outcome {
+                Ok(Value::Bool(true)) => continue,
+                Ok(_) => {}
+                Err(failure) => {
+                    let detail = rule.failure_message(&failure);
+                    self.verdict.errors.push(refuse(&detail));
+                    if failure == Failure::Limit {
+                        return Err(Spent);
+                    }
+                    continue;
+                }
+            }
+            let field = rule.field.as_deref().map(|below| joined(path, below));
+            let field = field.as_deref().unwrap_or(at);
+            let (error, spent) = match self.message(rule, &variables) {
+                Ok(made) => {
+                    let detail = made.unwrap_or_else(|| rule.detail());
+                    (rule.refusal(field, object, &detail), false)
+                }
+                Err(detail) => (FieldError::invalid(field, &kind, &detail), true),
+            };
+            if !uses_old && past.is_unchanged() {
+                let message = format!("{}: {}", error.field, error.message);
+                self.verdict.warnings.push(message);
+            } else {
+                self.verdict.errors.push(error);
+            }
+            if spent {
+                return Err(Spent);
+            }
+        }
+        Ok(())
+    }
+
+    /// Evaluates the message expression of a rule. Returns `None` if its result is unusable.
+    fn message(
+        &mut self,
+        rule: &Rule,
+        variables: &[(&str, Value<'_>)],
+    ) -> Result<Option<String>, String> {
+        let Some(Ok(program)) = &rule.made_message else {
+            return Ok(None);
+        };
+        let (outcome, cost) = program.run(variables, CALL_LIMIT);
+        if cost > self.left {
+            return Err("messageExpression evaluation failed due to running out of cost budget, no further validation rules will be run".to_owned());
+        }
+        self.left -= cost;
+        match outcome {
+            Err(Failure::Limit) => Err(
+                "no further validation rules will be run due to call cost exceeds limit for messageExpression"
+                    .to_owned(),
+            ),
+            Ok(Value::Text(text)) => {
+                let text = text.trim();
+                let fine = !text.is_empty() && !text.contains('\n') && text.len() <= LONGEST_MESSAGE;
+                Ok(fine.then(|| text.to_owned()))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+fn joined(path: &str, name: &str) -> String {
+    if path.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{path}.{name}")
+    }
+}
+
+/// Returns the item of a list of type `map` that has the same keys.
+fn found_again<'a>(item: &Json, old: &'a Json, keys: &[String]) -> Option<&'a Json> {
+    if keys.is_empty() {
+        return None;
+    }
+    let same = |other: &&Json| keys.iter().all(|key| other.get(key) == item.get(key));
+    old.as_array()?.iter().find(same)
+}

@@ -1,0 +1,195 @@
+//! Words: the keywords of a schema that restrict values.
+
+use std::hash::{Hash, Hasher};
+use std::ops::Deref;
+use std::sync::OnceLock;
+
+use regex::Regex;
+use serde_json::Value;
+use steersman_apimachinery::patterns;
+
+use super::SchemaNode;
+
+/// The validating keywords of one node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Keywords {
+    /// `required`.
+    pub required: Vec<String>,
+    /// `enum`.
+    pub allowed: Vec<Value>,
+    /// `minimum` and whether it is exclusive.
+    pub minimum: Option<(Bound, bool)>,
+    /// `maximum` and whether it is exclusive.
+    pub maximum: Option<(Bound, bool)>,
+    /// `multipleOf`.
+    pub multiple_of: Option<Bound>,
+    /// `minLength` and `maxLength`.
+    pub length: (Option<u64>, Option<u64>),
+    /// `minItems` and `maxItems`.
+    pub items: (Option<u64>, Option<u64>),
+    /// `minProperties` and `maxProperties`.
+    pub properties: (Option<u64>, Option<u64>),
+    /// `pattern`.
+    pub pattern: Option<Pattern>,
+    /// `x-kubernetes-list-type`: `set` or `map`.
+    pub list_type: String,
+    /// `x-kubernetes-list-map-keys`.
+    pub list_map_keys: Vec<String>,
+    /// `x-kubernetes-map-type`: `granular` or `atomic`; empty if the schema has none.
+    pub map_type: String,
+    /// `allOf`, `anyOf`, `oneOf`.
+    pub all_of: Vec<SchemaNode>,
+    /// See [`Keywords::all_of`].
+    pub any_of: Vec<SchemaNode>,
+    /// See [`Keywords::all_of`].
+    pub one_of: Vec<SchemaNode>,
+    /// `not`.
+    pub not: Option<SchemaNode>,
+    /// `x-kubernetes-validations`, not compiled.
+    pub validations: Vec<Value>,
+}
+
+/// The keywords of a node. Most nodes have none and take no memory for them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Restrictions(Option<Box<Keywords>>);
+
+/// A number in a schema, compared bit by bit.
+#[derive(Debug, Clone, Copy)]
+pub struct Bound(pub f64);
+
+/// A `pattern`, compiled at its first use.
+#[derive(Debug, Clone)]
+pub struct Pattern {
+    source: Box<str>,
+    compiled: OnceLock<Option<Box<Regex>>>,
+}
+
+impl Keywords {
+    pub(super) fn compile(schema: &Value, node: &mut dyn FnMut(&Value) -> SchemaNode) -> Self {
+        let strings = |name: &str| -> Vec<String> {
+            let listed = schema[name].as_array().into_iter().flatten();
+            listed
+                .filter_map(|one| one.as_str().map(str::to_owned))
+                .collect()
+        };
+        let text = |name: &str| schema[name].as_str().unwrap_or_default().to_owned();
+        let mut schemas = |name: &str| -> Vec<SchemaNode> {
+            let listed = schema[name].as_array().into_iter().flatten();
+            listed.map(&mut *node).collect()
+        };
+        let bound = |name: &str, exclusive: &str| {
+            let exclusive = schema[exclusive].as_bool().unwrap_or_default();
+            schema[name].as_f64().map(|bound| (Bound(bound), exclusive))
+        };
+        let range = |least: &str, most: &str| (schema[least].as_u64(), schema[most].as_u64());
+        Self {
+            required: strings("required"),
+            allowed: schema["enum"].as_array().cloned().unwrap_or_default(),
+            minimum: bound("minimum", "exclusiveMinimum"),
+            maximum: bound("maximum", "exclusiveMaximum"),
+            multiple_of: schema["multipleOf"].as_f64().map(Bound),
+            length: range("minLength", "maxLength"),
+            items: range("minItems", "maxItems"),
+            properties: range("minProperties", "maxProperties"),
+            pattern: schema["pattern"].as_str().map(Pattern::new),
+            list_type: text("x-kubernetes-list-type"),
+            list_map_keys: strings("x-kubernetes-list-map-keys"),
+            map_type: text("x-kubernetes-map-type"),
+            all_of: schemas("allOf"),
+            any_of: schemas("anyOf"),
+            one_of: schemas("oneOf"),
+            not: schema.get("not").map(node),
+            validations: schema["x-kubernetes-validations"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default(),
+        }
+    }
+}
+
+impl From<Keywords> for Restrictions {
+    fn from(keywords: Keywords) -> Self {
+        Self((keywords != Keywords::default()).then(|| Box::new(keywords)))
+    }
+}
+
+impl Deref for Restrictions {
+    type Target = Keywords;
+
+    fn deref(&self) -> &Keywords {
+        static NONE: Keywords = Keywords {
+            required: Vec::new(),
+            allowed: Vec::new(),
+            minimum: None,
+            maximum: None,
+            multiple_of: None,
+            length: (None, None),
+            items: (None, None),
+            properties: (None, None),
+            pattern: None,
+            list_type: String::new(),
+            list_map_keys: Vec::new(),
+            map_type: String::new(),
+            all_of: Vec::new(),
+            any_of: Vec::new(),
+            one_of: Vec::new(),
+            not: None,
+            validations: Vec::new(),
+        };
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl PartialEq for Bound {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for Bound {}
+
+impl Hash for Bound {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
+
+impl Pattern {
+    fn new(source: &str) -> Self {
+        Self {
+            source: source.into(),
+            compiled: OnceLock::new(),
+        }
+    }
+
+    /// Returns the pattern as the schema has it.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Returns whether the pattern matches a text; true for a pattern that does not compile, with
+    /// which a definition is refused (CEL-3).
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        let compiled = self.compiled.get_or_init(|| {
+            let compiled = patterns::compile(&self.source, patterns::MOST_COMPILED);
+            compiled.ok().map(Box::new)
+        });
+        compiled.as_ref().is_none_or(|regex| regex.is_match(text))
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source
+    }
+}
+
+impl Eq for Pattern {}
+
+impl Hash for Pattern {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.source.hash(state);
+    }
+}

@@ -1,0 +1,534 @@
+//! Words: the types of CEL expressions, and the declarations of values that a schema makes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use steersman_apimachinery::shard::RESERVED_WORDS;
+
+use crate::structural::{Additional, Structural};
+
+/// The maximum request size that cost estimates assume, in bytes.
+pub const MAX_REQUEST: u64 = 3 * 1024 * 1024;
+
+/// The assumed size of a value without a declared maximum.
+const UNBOUNDED: u64 = i64::MAX as u64;
+
+/// The keywords of the grammar. A field with such a name, or with the name of a reserved word, is
+/// written between double underscores.
+const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
+
+/// A type in the checker.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Type {
+    /// Any value. Its type is known only at run time.
+    Dyn,
+    /// The type of an expression with an error. It is accepted everywhere, so that one error is
+    /// reported once.
+    Error,
+    /// The type of `null`.
+    Null,
+    /// `bool`.
+    Bool,
+    /// `int`: 64 bits, signed.
+    Int,
+    /// `uint`: 64 bits, unsigned.
+    Uint,
+    /// `double`.
+    Double,
+    /// `string`.
+    String,
+    /// `bytes`.
+    Bytes,
+    /// `google.protobuf.Duration`.
+    Duration,
+    /// `google.protobuf.Timestamp`.
+    Timestamp,
+    /// A list of items of one type.
+    List(Arc<Self>),
+    /// A map: the types of its keys and of its values.
+    Map(Arc<(Self, Self)>),
+    /// `optional_type` of a type.
+    Optional(Arc<Self>),
+    /// The type of types.
+    Of(Arc<Self>),
+    /// An object of a schema.
+    Object(Arc<Object>),
+    /// A type with contents that only functions can access, such as a quantity.
+    Opaque(&'static str),
+    /// A type variable of the checker, by number.
+    Param(usize),
+}
+
+/// The fields of an object, by their names in expressions.
+#[derive(Debug)]
+pub struct Object {
+    name: String,
+    /// The declared fields.
+    pub fields: BTreeMap<String, Field>,
+    /// Whether it accepts undeclared fields, of any type.
+    open: bool,
+}
+
+/// A field of an object.
+#[derive(Debug, Clone)]
+pub struct Field {
+    /// The name in JSON.
+    pub json: String,
+    /// The declaration of the field's value.
+    pub decl: Arc<Decl>,
+}
+
+/// The declaration of a value by its schema.
+#[derive(Debug, Clone)]
+pub struct Decl {
+    /// The type of the value.
+    pub kind: Type,
+    /// The maximum number of characters, items or members. 0 for an object with declared fields,
+    /// because estimates ignore the size of objects.
+    pub most: u64,
+    /// The minimum size of the value as JSON, in bytes.
+    pub least_bytes: u64,
+    /// The declaration of a list's items, or of a map's values.
+    pub items: Option<Arc<Self>>,
+    /// `x-kubernetes-list-type`.
+    pub list_type: String,
+    /// `x-kubernetes-list-map-keys`.
+    pub keys: Vec<String>,
+    /// Whether the value may be `null`.
+    pub nullable: bool,
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Object {
+    /// Returns the type of a field, or `None` for an unknown field.
+    pub fn field(&self, name: &str) -> Option<Type> {
+        let declared = self.field_of(name).map(|field| field.decl.kind.clone());
+        declared.or(self.open.then_some(Type::Dyn))
+    }
+}
+
+impl Object {
+    /// Returns a declared field. Its name may be a reserved word that is not escaped.
+    pub fn field_of(&self, name: &str) -> Option<&Field> {
+        let escaped = || {
+            let reserved = RESERVED_WORDS.contains(&name);
+            self.fields.get(&format!("__{name}__")).filter(|_| reserved)
+        };
+        self.fields.get(name).or_else(escaped)
+    }
+
+    /// Returns the field that a value has for a name, which may also be the name in JSON.
+    pub fn find(&self, name: &str) -> Option<&Field> {
+        let escaped = || self.fields.get(&escape(name)?);
+        self.fields.get(name).or_else(escaped)
+    }
+
+    /// Returns the field with a name in JSON.
+    pub fn json_field(&self, json: &str) -> Option<&Field> {
+        let field = self.fields.get(&escape(json)?);
+        field.filter(|field| field.json == json)
+    }
+}
+
+impl Type {
+    /// Returns the type of a list of `items`.
+    pub fn list(items: Self) -> Self {
+        Self::List(Arc::new(items))
+    }
+
+    /// Returns an object type that accepts any fields.
+    pub fn open(name: &str) -> Self {
+        Self::Object(Arc::new(Object {
+            name: name.to_owned(),
+            fields: BTreeMap::new(),
+            open: true,
+        }))
+    }
+
+    /// Returns the type of a map.
+    pub fn map(key: Self, value: Self) -> Self {
+        Self::Map(Arc::new((key, value)))
+    }
+
+    /// Returns the type of an optional value.
+    pub fn optional(of: Self) -> Self {
+        Self::Optional(Arc::new(of))
+    }
+
+    /// Returns the type of an object with which an expression of a mutating policy describes its
+    /// change (upstream: `apiserver/pkg/cel/mutation`): `JSONPatch`, `Object`, or a part such as
+    /// `Object.spec`. Returns `None` for other names.
+    pub fn message(name: &str) -> Option<Self> {
+        if name == "JSONPatch" {
+            let text = || Decl::of_type(Self::String);
+            let fields = [
+                ("op", text()),
+                ("path", text()),
+                ("from", text()),
+                ("value", Decl::any()),
+            ];
+            let fields = fields.map(|(field, decl)| (field.to_owned(), decl));
+            return Some(Decl::of_fields(name, fields.into()).kind);
+        }
+        let object = name == "Object" || name.starts_with("Object.");
+        object.then(|| Self::open(name))
+    }
+
+    /// Returns the name of the type without the types of its parts, as messages about values have
+    /// it.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Dyn => "dyn",
+            Self::Error => "!error!",
+            Self::Null => "null_type",
+            Self::Bool => "bool",
+            Self::Int => "int",
+            Self::Uint => "uint",
+            Self::Double => "double",
+            Self::String => "string",
+            Self::Bytes => "bytes",
+            Self::Duration => "google.protobuf.Duration",
+            Self::Timestamp => "google.protobuf.Timestamp",
+            Self::List(_) => "list",
+            Self::Map(_) => "map",
+            Self::Optional(_) => "optional_type",
+            Self::Of(_) => "type",
+            Self::Object(object) => &object.name,
+            Self::Opaque(name) => name,
+            Self::Param(_) => "type_param",
+        }
+    }
+
+    /// Returns whether the type accepts at least the values that `other` accepts.
+    pub fn is_as_general_as(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Dyn | Self::Param(_), _) => true,
+            (_, Self::Dyn | Self::Param(_)) => false,
+            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => {
+                a.is_as_general_as(b)
+            }
+            (Self::Map(a), Self::Map(b)) => {
+                a.0.is_as_general_as(&b.0) && a.1.is_as_general_as(&b.1)
+            }
+            (Self::Of(_), Self::Of(_)) => true,
+            (a, b) => a == b,
+        }
+    }
+
+    /// Returns whether values of the type have a small, fixed size.
+    pub fn is_scalar(&self) -> bool {
+        match self {
+            Self::Bool
+            | Self::Int
+            | Self::Uint
+            | Self::Double
+            | Self::Duration
+            | Self::Timestamp => true,
+            Self::Optional(of) => of.is_scalar(),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the type has fewer than `left` parts, and subtracts them from `left`.
+    pub fn is_below(&self, left: &mut usize) -> bool {
+        *left = left.saturating_sub(1);
+        *left > 0
+            && match self {
+                Self::List(of) | Self::Optional(of) | Self::Of(of) => of.is_below(left),
+                Self::Map(entry) => entry.0.is_below(left) && entry.1.is_below(left),
+                _ => true,
+            }
+    }
+
+    /// Returns whether `null` is accepted as a value of the type.
+    pub fn takes_null(&self) -> bool {
+        matches!(
+            self,
+            Self::Object(_)
+                | Self::Duration
+                | Self::Timestamp
+                | Self::Opaque(_)
+                | Self::Optional(_)
+        )
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dyn => f.write_str("dyn"),
+            Self::Error => f.write_str("!error!"),
+            Self::Null => f.write_str("null"),
+            Self::Bool => f.write_str("bool"),
+            Self::Int => f.write_str("int"),
+            Self::Uint => f.write_str("uint"),
+            Self::Double => f.write_str("double"),
+            Self::String => f.write_str("string"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Duration => f.write_str("duration"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::List(items) => write!(f, "list({items})"),
+            Self::Map(entry) => write!(f, "map({}, {})", entry.0, entry.1),
+            Self::Optional(of) => write!(f, "optional_type({of})"),
+            Self::Of(of) => write!(f, "type({of})"),
+            Self::Object(object) => f.write_str(&object.name),
+            Self::Opaque(name) => f.write_str(name),
+            Self::Param(number) => write!(f, "_var{number}"),
+        }
+    }
+}
+
+/// Returns the name of a field in expressions, or `None` if expressions cannot name the field.
+#[must_use]
+pub fn escape(name: &str) -> Option<String> {
+    if KEYWORDS.contains(&name) || RESERVED_WORDS.contains(&name) {
+        return Some(format!("__{name}__"));
+    }
+    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '_' if rest.peek() == Some(&'_') => {
+                rest.next();
+                out.push_str("__underscores__");
+            }
+            '.' => out.push_str("__dot__"),
+            '-' => out.push_str("__dash__"),
+            '/' => out.push_str("__slash__"),
+            '_' => out.push('_'),
+            c if c.is_ascii_alphanumeric() => out.push(c),
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+impl Decl {
+    fn simple(kind: Type, most: u64, least_bytes: u64) -> Self {
+        Self {
+            kind,
+            most,
+            least_bytes,
+            items: None,
+            list_type: String::new(),
+            keys: Vec::new(),
+            nullable: false,
+        }
+    }
+
+    /// Returns the declaration of a value that has a type and no further bounds.
+    pub fn of_type(kind: Type) -> Self {
+        Self::simple(kind, UNBOUNDED, 1)
+    }
+
+    /// Returns the declaration of an object that the server creates. Its field names are not
+    /// escaped.
+    pub fn of_fields(name: &str, fields: Vec<(String, Self)>) -> Self {
+        let field = |(json, decl): (String, Self)| {
+            let decl = Arc::new(decl);
+            (json.clone(), Field { json, decl })
+        };
+        let object = Object {
+            name: name.to_owned(),
+            fields: fields.into_iter().map(field).collect(),
+            open: false,
+        };
+        Self::simple(Type::Object(Arc::new(object)), 0, 2)
+    }
+
+    /// Returns the declaration of a key of a map. Estimates ignore the length of keys.
+    pub fn key() -> Self {
+        Self::simple(Type::String, 0, 2)
+    }
+
+    /// Returns the declaration of a value of unknown type.
+    pub fn any() -> Self {
+        Self::simple(Type::Dyn, UNBOUNDED, 1)
+    }
+
+    /// Returns the declaration of a value by its schema, or `None` if rules cannot access the
+    /// value. `root` marks a whole resource, which always has a declared type and name.
+    ///
+    /// The sizes follow upstream's `apiserver/pkg/cel/common/schemas.go`.
+    #[must_use]
+    pub fn of(schema: &Structural, root: bool, name: &str) -> Option<Self> {
+        let mut decl = Self::bare(schema, root, name)?;
+        decl.nullable = schema.nullable;
+        Some(decl)
+    }
+
+    fn bare(schema: &Structural, root: bool, name: &str) -> Option<Self> {
+        let length = schema.rules.length.1;
+        if schema.int_or_string {
+            let most = length.map_or(MAX_REQUEST - 2, |most| most.saturating_mul(4));
+            return Some(Self::simple(Type::Dyn, most, 1));
+        }
+        match &*schema.kind {
+            "array" => {
+                let items = schema.items.as_ref()?;
+                let items = Self::of(items, items.embedded, &format!("{name}.@idx"))?;
+                let fits = (MAX_REQUEST - 2) / (items.least_bytes + 1);
+                let most = schema.rules.items.1.unwrap_or(fits);
+                Some(Self {
+                    list_type: schema.rules.list_type.clone(),
+                    keys: schema.rules.list_map_keys.clone(),
+                    items: Some(Arc::new(items.clone())),
+                    ..Self::simple(Type::list(items.kind), most, 2)
+                })
+            }
+            "object" => match &schema.additional {
+                Additional::Schema(values) => {
+                    let values = Self::of(values, values.embedded, &format!("{name}.@elem"))?;
+                    let fits = (MAX_REQUEST - 2) / (values.least_bytes + 6);
+                    let most = schema.rules.properties.1.unwrap_or(fits);
+                    let kind = Type::map(Type::String, values.kind.clone());
+                    Some(Self {
+                        items: Some(Arc::new(values)),
+                        ..Self::simple(kind, most, 2)
+                    })
+                }
+                Additional::Any | Additional::None => Some(Self::object(schema, root, name)),
+            },
+            "string" => Some(Self::text(schema, length)),
+            "boolean" => Some(Self::simple(Type::Bool, 0, 4)),
+            "number" => Some(Self::simple(Type::Double, 0, 1)),
+            "integer" => Some(Self::simple(Type::Int, 0, 1)),
+            _ => None,
+        }
+    }
+
+    fn text(schema: &Structural, length: Option<u64>) -> Self {
+        match &*schema.format {
+            "byte" => Self::simple(Type::Bytes, length.unwrap_or(MAX_REQUEST - 2), 2),
+            "duration" => Self::simple(Type::Duration, 32, 3),
+            "date" => Self::simple(Type::Timestamp, 12, 12),
+            "date-time" => Self::simple(Type::Timestamp, 32, 21),
+            _ => {
+                let named = schema.rules.allowed.iter().filter_map(|one| one.as_str());
+                let longest = named.map(|one| one.len() as u64).max();
+                let most = match length {
+                    Some(most) => most.saturating_mul(4),
+                    None if schema.rules.allowed.is_empty() => MAX_REQUEST - 2,
+                    None => longest.unwrap_or_default(),
+                };
+                Self::simple(Type::String, most, 2)
+            }
+        }
+    }
+
+    fn object(schema: &Structural, root: bool, name: &str) -> Self {
+        let mut fields = BTreeMap::new();
+        let mut least = 2;
+        for (json, sub) in schema.properties.iter() {
+            let Some(decl) = Self::of(sub, sub.embedded, &format!("{name}.{json}")) else {
+                continue;
+            };
+            if sub.default.is_none() && schema.rules.required.iter().any(|name| name == json) {
+                least += json.len() as u64 + decl.least_bytes + 4;
+            }
+            add(&mut fields, json, decl);
+        }
+        if root {
+            let text = || Self::simple(Type::String, MAX_REQUEST - 2, 2);
+            let mut named = BTreeMap::new();
+            for field in ["name", "generateName"] {
+                add(&mut named, field, text());
+            }
+            let metadata = Object {
+                name: format!("{name}.metadata"),
+                fields: named,
+                open: false,
+            };
+            let metadata = Self::simple(Type::Object(Arc::new(metadata)), 0, 2);
+            add(&mut fields, "metadata", metadata);
+            for field in ["apiVersion", "kind"] {
+                add(&mut fields, field, text());
+            }
+        }
+        let object = Object {
+            name: name.to_owned(),
+            fields,
+            open: false,
+        };
+        Self::simple(Type::Object(Arc::new(object)), 0, least)
+    }
+}
+
+fn add(fields: &mut BTreeMap<String, Field>, json: &str, decl: Decl) {
+    if let Some(escaped) = escape(json) {
+        let field = Field {
+            json: json.to_owned(),
+            decl: Arc::new(decl),
+        };
+        fields.insert(escaped, field);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_as_expressions_write_them() {
+        for (name, escaped) in [
+            ("plain", Some("plain")),
+            ("my_field", Some("my_field")),
+            ("a__b", Some("a__underscores__b")),
+            ("foo-bar", Some("foo__dash__bar")),
+            ("a.b/c", Some("a__dot__b__slash__c")),
+            ("namespace", Some("__namespace__")),
+            ("9lives", None),
+            ("a b", None),
+            ("", None),
+        ] {
+            assert_eq!(escape(name).as_deref(), escaped, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_schema_declares_types_and_sizes() {
+        let schema = Structural::compile(&json!({"type": "object", "required": ["s"],
+        "properties": {
+            "s": {"type": "string", "maxLength": 5}, "e": {"enum": ["ab", "c"], "type": "string"},
+            "l": {"type": "array", "items": {"type": "integer"}},
+            "m": {"type": "object", "additionalProperties": {"type": "number"}},
+            "free": {"x-kubernetes-preserve-unknown-fields": true},
+            "either": {"x-kubernetes-int-or-string": true},
+        }}));
+        let decl = Decl::of(&schema, true, "self").unwrap();
+        assert_eq!(decl.least_bytes, 2 + 1 + 2 + 4);
+        let Type::Object(object) = &decl.kind else {
+            panic!("no object: {decl:?}");
+        };
+        let fields: Vec<String> = object
+            .fields
+            .iter()
+            .map(|(name, field)| format!("{name} {} {}", field.decl.kind, field.decl.most))
+            .collect();
+        let free = MAX_REQUEST - 2;
+        assert_eq!(
+            fields,
+            [
+                format!("apiVersion string {free}"),
+                "e string 2".to_owned(),
+                format!("either dyn {free}"),
+                format!("kind string {free}"),
+                format!("l list(int) {}", free / 2),
+                format!("m map(string, double) {}", free / 7),
+                "metadata self.metadata 0".to_owned(),
+                "s string 20".to_owned(),
+            ]
+        );
+    }
+}

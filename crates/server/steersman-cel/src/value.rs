@@ -1,0 +1,414 @@
+//! Words: the values of expressions. Values from an object borrow its JSON until an expression
+//! reads them.
+
+pub(crate) mod times;
+mod address_errors;
+pub(crate) mod addresses;
+pub(crate) mod semver;
+pub(crate) mod named_formats;
+pub(crate) mod printing;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use jiff::Timestamp;
+use serde_json::{Map, Value as Json};
+use steersman_apimachinery::go;
+use steersman_apimachinery::quantity::Quantity;
+
+use crate::authorizer::{self, AccessDecision, Query};
+use crate::types::{Decl, Type};
+use addresses::{Cidr, Url};
+use named_formats::Named;
+use semver::Semver;
+
+/// A value.
+#[derive(Debug, Clone)]
+pub enum Value<'a> {
+    /// `null`.
+    Null,
+    /// A `bool`.
+    Bool(bool),
+    /// An `int`.
+    Int(i64),
+    /// A `uint`.
+    Uint(u64),
+    /// A `double`.
+    Double(f64),
+    /// A `string`.
+    Text(Text<'a>),
+    /// A `bytes`.
+    Bytes(Arc<[u8]>),
+    /// A duration, in nanoseconds.
+    Duration(i64),
+    /// A point in time.
+    Timestamp(Timestamp),
+    /// A list that the expression created.
+    List(Arc<Vec<Self>>),
+    /// A map that the expression created.
+    Map(Arc<BTreeMap<Key, Self>>),
+    /// A list in an object, with its declaration.
+    JsonList(&'a [Json], Option<&'a Decl>),
+    /// A map or object in an object, with its declaration.
+    JsonMap(&'a Map<String, Json>, Option<&'a Decl>),
+    /// An optional value.
+    Optional(Option<Arc<Self>>),
+    /// A type, by its name.
+    Type(Arc<str>),
+    /// A quantity, such as `500m`.
+    Quantity(Quantity),
+    /// A URL.
+    Url(Arc<Url>),
+    /// An IP address.
+    Ip(IpAddr),
+    /// A network.
+    Cidr(Cidr),
+    /// A semantic version.
+    Semver(Arc<Semver>),
+    /// A named format, such as `dns1123Label`.
+    Named(Named),
+    /// An object of a named type that the expression created.
+    Message(Arc<Message<'a>>),
+    /// An authorization check that the expression builds.
+    Query(Arc<Query<'a>>),
+    /// A decision of the authorizer.
+    AccessDecision(Arc<AccessDecision>),
+}
+
+/// An object of a named type that the expression created.
+#[derive(Debug, Clone)]
+pub struct Message<'a> {
+    /// The name of the type.
+    pub name: String,
+    /// The fields that the expression set.
+    pub fields: BTreeMap<String, Value<'a>>,
+}
+
+/// A string, from an object or created by the expression.
+#[derive(Debug, Clone)]
+pub enum Text<'a> {
+    /// A string from an object.
+    Json(&'a str),
+    /// A string that the expression created.
+    Made(Arc<str>),
+}
+
+/// The key of an entry in a map.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// A `bool`.
+    Bool(bool),
+    /// An `int`.
+    Int(i64),
+    /// An unsigned number that does not fit into `Int`.
+    Uint(u64),
+    /// A `string`.
+    Text(Arc<str>),
+}
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Text::Json(text) => text,
+            Text::Made(text) => text,
+        }
+    }
+}
+
+impl Key {
+    pub(crate) fn value<'a>(&self) -> Value<'a> {
+        match self {
+            Self::Bool(flag) => Value::Bool(*flag),
+            Self::Int(number) => Value::Int(*number),
+            Self::Uint(number) => Value::Uint(*number),
+            Self::Text(text) => Value::Text(Text::Made(Arc::clone(text))),
+        }
+    }
+}
+
+impl<'a> Value<'a> {
+    /// Returns a string that the expression created.
+    pub fn text(text: impl Into<Arc<str>>) -> Self {
+        Self::Text(Text::Made(text.into()))
+    }
+
+    /// Returns an optional with a value.
+    pub fn some(value: Self) -> Self {
+        Self::Optional(Some(Arc::new(value)))
+    }
+
+    /// The optional without a value.
+    pub const NONE: Self = Self::Optional(None);
+
+    /// Returns the value that JSON of an object represents under its declaration.
+    ///
+    /// # Errors
+    /// Fails with the reason if the JSON does not fit the declaration.
+    pub fn of(json: &'a Json, decl: Option<&'a Decl>) -> Result<Self, String> {
+        let kind = decl.map_or(&Type::Dyn, |decl| &decl.kind);
+        Ok(match (json, kind) {
+            (Json::Null, Type::Dyn) => Self::Null,
+            (Json::Null, _) => {
+                if decl.is_some_and(|decl| decl.nullable) {
+                    Self::Null
+                } else {
+                    let why = "invalid data, got null for schema with nullable=false";
+                    return Err(why.to_owned());
+                }
+            }
+            (Json::Bool(flag), _) => Self::Bool(*flag),
+            (Json::Number(number), Type::Double) => {
+                Self::Double(number.as_f64().unwrap_or_default())
+            }
+            (Json::Number(number), kind) => match (number.as_i64(), number.as_f64()) {
+                (Some(number), _) => Self::Int(number),
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "stops at the largest number, and has no fraction"
+                )]
+                (None, Some(float)) if *kind == Type::Int && float.fract() == 0.0 => {
+                    Self::Int(float as i64)
+                }
+                (None, float) => Self::Double(float.unwrap_or_default()),
+            },
+            (Json::String(text), Type::Bytes) => {
+                let decoded = base64::engine::general_purpose::STANDARD.decode(text);
+                Self::Bytes(decoded.map_err(|error| error.to_string())?.into())
+            }
+            (Json::String(text), Type::Duration) => Self::Duration(go::parse_duration(text)?),
+            (Json::String(text), Type::Timestamp) => Self::Timestamp(times::timestamp(text)?),
+            (Json::String(text), _) => Self::Text(Text::Json(text)),
+            (Json::Array(items), _) => Self::JsonList(items, decl),
+            (Json::Object(members), _) => Self::JsonMap(members, decl),
+        })
+    }
+
+    /// Returns the name of the value's type, as `type(x)` does.
+    pub fn type_name(&self) -> &str {
+        match self {
+            Self::Null => "null_type",
+            Self::Bool(_) => "bool",
+            Self::Int(_) => "int",
+            Self::Uint(_) => "uint",
+            Self::Double(_) => "double",
+            Self::Text(_) => "string",
+            Self::Bytes(_) => "bytes",
+            Self::Duration(_) => "google.protobuf.Duration",
+            Self::Timestamp(_) => "google.protobuf.Timestamp",
+            Self::List(_) | Self::JsonList(..) => "list",
+            Self::Map(_) | Self::JsonMap(..) => "map",
+            Self::Optional(_) => "optional_type",
+            Self::Type(_) => "type",
+            Self::Quantity(_) => "kubernetes.Quantity",
+            Self::Url(_) => "kubernetes.URL",
+            Self::Ip(_) => "net.IP",
+            Self::Cidr(_) => "net.CIDR",
+            Self::Semver(_) => "kubernetes.Semver",
+            Self::Named(_) => "kubernetes.NamedFormat",
+            Self::Message(message) => &message.name,
+            Self::Query(query) => query.type_name(),
+            Self::AccessDecision(_) => authorizer::DECISION,
+        }
+    }
+
+    /// Returns the name of the value's type in upstream's code, for messages.
+    pub(crate) fn go_type(&self) -> &'static str {
+        match self {
+            Self::Null => "types.Null",
+            Self::Bool(_) => "types.Bool",
+            Self::Int(_) => "types.Int",
+            Self::Uint(_) => "types.Uint",
+            Self::Double(_) => "types.Double",
+            Self::Text(_) => "types.String",
+            Self::Bytes(_) => "types.Bytes",
+            Self::Duration(_) => "types.Duration",
+            Self::Timestamp(_) => "types.Timestamp",
+            Self::Optional(_) => "*types.Optional",
+            Self::Type(_) => "*types.Type",
+            _ => "no such overload",
+        }
+    }
+
+    /// Returns the number of characters, bytes, items or members, and 1 for all other values. Costs
+    /// count this size.
+    pub fn size(&self) -> u64 {
+        let size = match self {
+            Self::Text(text) => text.chars().count(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::List(items) => items.len(),
+            Self::Map(entries) => entries.len(),
+            Self::JsonList(items, _) => items.len(),
+            Self::JsonMap(members, _) => members.len(),
+            Self::Ip(address) if address.is_ipv4() => 4,
+            Self::Ip(_) => 16,
+            Self::Cidr(cidr) => usize::from(cidr.length.div_ceil(8)),
+            Self::Optional(Some(held)) => return held.size(),
+            _ => 1,
+        };
+        size as u64
+    }
+
+    /// Returns whether the parts that the expression created nest no deeper than `depth`. Parts
+    /// from an object are not counted, because the body of a request limits their depth.
+    pub fn is_below(&self, depth: usize) -> bool {
+        let Some(depth) = depth.checked_sub(1) else {
+            return false;
+        };
+        match self {
+            Self::List(items) => items.iter().all(|item| item.is_below(depth)),
+            Self::Map(entries) => entries.values().all(|value| value.is_below(depth)),
+            Self::Optional(Some(held)) => held.is_below(depth),
+            Self::Message(message) => message.fields.values().all(|field| field.is_below(depth)),
+            _ => true,
+        }
+    }
+
+    /// Returns whether the value has items.
+    pub fn is_list(&self) -> bool {
+        matches!(self, Self::List(_) | Self::JsonList(..))
+    }
+
+    /// Returns whether the value has members.
+    pub fn is_map(&self) -> bool {
+        matches!(self, Self::Map(_) | Self::JsonMap(..))
+    }
+
+    /// Returns one item of a list, or `None` beyond its end.
+    pub fn item(&self, index: usize) -> Option<Result<Self, String>> {
+        match self {
+            Self::List(items) => items.get(index).cloned().map(Ok),
+            Self::JsonList(items, decl) => {
+                let decl = decl.and_then(|decl| decl.items.as_deref());
+                Some(Self::of(items.get(index)?, decl))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the items of a list.
+    ///
+    /// # Errors
+    /// Fails if an item does not fit its schema.
+    pub fn items(&self) -> Result<Vec<Self>, String> {
+        match self {
+            Self::List(items) => Ok((**items).clone()),
+            Self::JsonList(..) => (0..).map_while(|index| self.item(index)).collect(),
+            _ => Err(format!("no such overload: items of {}", self.type_name())),
+        }
+    }
+
+    /// Returns the value for a key of a map, or `None` if the map does not have the key.
+    pub fn member(&self, key: &Key) -> Option<Result<Self, String>> {
+        match self {
+            Self::Map(entries) => entries.get(key).cloned().map(Ok),
+            Self::JsonMap(members, decl) => {
+                let Key::Text(name) = key else { return None };
+                match decl.map(|decl| &decl.kind) {
+                    Some(Type::Object(object)) => {
+                        let field = object.find(name)?;
+                        // A null of an object with declared fields counts as absent.
+                        let found = members.get(&field.json).filter(|one| !one.is_null())?;
+                        Some(Self::of(found, Some(&field.decl)))
+                    }
+                    _ => {
+                        let decl = decl.and_then(|decl| decl.items.as_deref());
+                        Some(Self::of(members.get(&**name)?, decl))
+                    }
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the keys of a map.
+    pub fn keys(&self) -> Vec<Key> {
+        match self {
+            Self::Map(entries) => entries.keys().cloned().collect(),
+            Self::JsonMap(members, decl) => match decl.map(|decl| &decl.kind) {
+                Some(Type::Object(object)) => {
+                    let fields = object.fields.iter();
+                    fields
+                        .filter(|(_, field)| members.contains_key(&field.json))
+                        .map(|(name, _)| Key::Text(name.as_str().into()))
+                        .collect()
+                }
+                _ => members
+                    .keys()
+                    .map(|name| Key::Text(name.as_str().into()))
+                    .collect(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the value as a key, or `None` if a value of this type cannot be a key. Equal numbers
+    /// of different types are the same key.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "compared with what it was made from"
+    )]
+    pub fn key(&self) -> Option<Key> {
+        Some(match self {
+            Self::Bool(flag) => Key::Bool(*flag),
+            Self::Int(number) => Key::Int(*number),
+            Self::Uint(number) => i64::try_from(*number).map_or(Key::Uint(*number), Key::Int),
+            Self::Double(number) => {
+                let whole = *number as i64;
+                if whole as f64 != *number {
+                    return None;
+                }
+                Key::Int(whole)
+            }
+            Self::Text(Text::Made(text)) => Key::Text(Arc::clone(text)),
+            Self::Text(text) => Key::Text((**text).into()),
+            _ => return None,
+        })
+    }
+
+    /// Returns the values that a loop over one variable visits: the keys of a map, or the items of
+    /// a list.
+    ///
+    /// # Errors
+    /// Fails if an item does not fit its schema.
+    pub fn elements(&self) -> Result<Option<Vec<Self>>, String> {
+        if self.is_list() {
+            self.items().map(Some)
+        } else if self.is_map() {
+            Ok(Some(self.keys().iter().map(Key::value).collect()))
+        } else {
+            Ok(None)
+        }
+    }
+
+    /// Compares two values. Returns `None` if they have no order.
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "numbers of different types are compared as floats, as upstream does"
+    )]
+    pub fn compare(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        match (self, other) {
+            (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
+            (Self::Int(a), Self::Int(b)) | (Self::Duration(a), Self::Duration(b)) => Some(a.cmp(b)),
+            (Self::Uint(a), Self::Uint(b)) => Some(a.cmp(b)),
+            (Self::Int(a), Self::Uint(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+            (Self::Uint(a), Self::Int(b)) => Some(i128::from(*a).cmp(&i128::from(*b))),
+            (Self::Double(a), Self::Double(b)) => a.partial_cmp(b),
+            (Self::Double(a), Self::Int(b)) => a.partial_cmp(&(*b as f64)),
+            (Self::Int(a), Self::Double(b)) => (*a as f64).partial_cmp(b),
+            (Self::Double(a), Self::Uint(b)) => a.partial_cmp(&(*b as f64)),
+            (Self::Uint(a), Self::Double(b)) => (*a as f64).partial_cmp(b),
+            (Self::Text(a), Self::Text(b)) => Some((**a).cmp(&**b)),
+            (Self::Bytes(a), Self::Bytes(b)) => Some(a.cmp(b)),
+            (Self::Timestamp(a), Self::Timestamp(b)) => Some(a.cmp(b)),
+            (Self::Quantity(a), Self::Quantity(b)) => a.partial_cmp(b),
+            (Self::Semver(a), Self::Semver(b)) => Some(a.cmp(b)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Words: the named formats of `format.dns1123Label()` and similar functions.
+
+use steersman_apimachinery::names;
+use steersman_apimachinery::names::NameRule;
+
+use super::addresses::Url;
+use super::times;
+
+/// A named format, which validates strings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named(&'static str);
+
+/// The formats by name.
+const NAMES: &[&str] = &[
+    "dns1123Label",
+    "dns1123Subdomain",
+    "dns1035Label",
+    "qualifiedName",
+    "dns1123LabelPrefix",
+    "dns1123SubdomainPrefix",
+    "dns1035LabelPrefix",
+    "labelValue",
+    "uri",
+    "uuid",
+    "byte",
+    "date",
+    "datetime",
+];
+
+impl Named {
+    /// Returns the format with this name.
+    pub fn find(name: &str) -> Option<Self> {
+        NAMES
+            .iter()
+            .find(|known| **known == name)
+            .map(|name| Self(name))
+    }
+
+    /// Returns the length of the longest pattern of the format, in characters.
+    pub fn longest_pattern(self) -> u64 {
+        match self.0 {
+            "uuid" => 70,
+            "dns1123Label" | "dns1123LabelPrefix" | "dns1035Label" | "dns1035LabelPrefix" => 30,
+            "dns1123Subdomain" | "dns1123SubdomainPrefix" | "qualifiedName" => 60,
+            "labelValue" => 40,
+            "uri" => 1103,
+            "byte" => 84,
+            // Dates count as times.
+            _ => 71,
+        }
+    }
+
+    /// Returns the problems of a string in this format; empty for a valid string.
+    pub fn check(self, text: &str) -> Vec<String> {
+        use base64::Engine as _;
+
+        let unless = |fine: bool, why: &str| {
+            if fine {
+                Vec::new()
+            } else {
+                vec![why.to_owned()]
+            }
+        };
+        let (name, prefix) = match self.0.strip_suffix("Prefix") {
+            Some(name) => (name, true),
+            None => (self.0, false),
+        };
+        // The prefix of a generated name may end with a dash.
+        let padded;
+        let text = if prefix && text.ends_with('-') {
+            padded = format!("{}a", &text[..text.len() - 1]);
+            padded.as_str()
+        } else {
+            text
+        };
+        match name {
+            "dns1123Label" => names::check_name(NameRule::Label, text),
+            "dns1123Subdomain" => names::check_name(NameRule::Subdomain, text),
+            "dns1035Label" => names::check_name(NameRule::Label1035, text),
+            "qualifiedName" => names::check_key(text),
+            "labelValue" => names::check_label_value(text),
+            "uri" => Url::parse(text).err().into_iter().collect(),
+            "uuid" => unless(is_uuid(text), "does not match the UUID format"),
+            "byte" => unless(
+                !text.is_empty()
+                    && base64::engine::general_purpose::STANDARD
+                        .decode(text)
+                        .is_ok(),
+                "invalid base64",
+            ),
+            "date" => unless(text.parse::<jiff::civil::Date>().is_ok(), "invalid date"),
+            _ => unless(is_date_time(text), "invalid datetime"),
+        }
+    }
+}
+
+/// Returns whether a text is a UUID. Each dash may be absent.
+fn is_uuid(text: &str) -> bool {
+    let mut rest = text;
+    for (index, length) in [8, 4, 4, 4, 12].into_iter().enumerate() {
+        if index > 0 {
+            rest = rest.strip_prefix('-').unwrap_or(rest);
+        }
+        let Some((part, after)) = rest.split_at_checked(length) else {
+            return false;
+        };
+        if !part.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return false;
+        }
+        rest = after;
+    }
+    rest.is_empty()
+}
+
+/// Returns whether a text is a time. The letters may be in lower case.
+fn is_date_time(text: &str) -> bool {
+    times::rfc3339(&text.to_ascii_uppercase()).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_checked_against_formats() {
+        let wrong = |name: &str, text: &str| Named::find(name).unwrap().check(text).len();
+        for (name, good, bad) in [
+            ("dns1123Label", "a-b", "A"),
+            ("dns1123LabelPrefix", "a-", "-a"),
+            ("uuid", "123e4567-e89b-12d3-a456-426614174000", "x"),
+            ("byte", "aGk=", "*"),
+            ("date", "2024-01-01", "2024-13-01"),
+            ("datetime", "2024-01-01T00:00:00Z", "2024-01-01"),
+            ("uri", "https://a/b", "a b"),
+            ("labelValue", "", "-"),
+            ("qualifiedName", "a.b/c", "a/b/c"),
+        ] {
+            assert_eq!(
+                (wrong(name, good), wrong(name, bad).min(1)),
+                (0, 1),
+                "{name}"
+            );
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Words: durations and times in expressions.
+
+use jiff::Timestamp;
+use jiff::tz::{Offset, TimeZone};
+use steersman_apimachinery::zones;
+
+/// Parses a time: RFC 3339, or a date, which means midnight.
+///
+/// # Errors
+/// Fails with Go's message for an invalid time.
+pub(crate) fn timestamp(text: &str) -> Result<Timestamp, String> {
+    if let Ok(date) = text.parse::<jiff::civil::Date>()
+        && text.len() == 10
+    {
+        let midnight = date.to_zoned(TimeZone::UTC);
+        return midnight
+            .map(|zoned| zoned.timestamp())
+            .map_err(|error| error.to_string());
+    }
+    rfc3339(text)
+}
+
+/// Parses an RFC 3339 time.
+///
+/// # Errors
+/// Fails with Go's message for an invalid time.
+pub(crate) fn rfc3339(text: &str) -> Result<Timestamp, String> {
+    let bytes = text.as_bytes();
+    let shaped = bytes.len() >= 20
+        && bytes[4] == b'-'
+        && bytes[7] == b'-'
+        && matches!(bytes[10], b'T')
+        && bytes[13] == b':'
+        && bytes[16] == b':';
+    // The first year is 1.
+    let shaped = shaped && !text.starts_with("0000");
+    let parsed = text.parse::<Timestamp>().ok().filter(|_| shaped);
+    parsed.ok_or_else(|| {
+        let layout = "2006-01-02T15:04:05Z07:00";
+        format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\"")
+    })
+}
+
+/// Returns a duration in the form of `string(…)`.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "written as a float, as upstream does"
+)]
+pub(crate) fn print_duration(nanos: i64) -> String {
+    format!("{}s", nanos as f64 / 1e9)
+}
+
+/// Returns a part of a time, such as the hour, with Go's numbering. Returns `None` if no part has
+/// this name.
+///
+/// # Errors
+/// Fails for an unknown time zone.
+pub(crate) fn part(name: &str, time: Timestamp, zone: Option<&str>) -> Result<Option<i64>, String> {
+    let zone = zone.map_or(Ok(TimeZone::UTC), offset)?;
+    let at = time.to_zoned(zone);
+    Ok(Some(match name {
+        "getFullYear" => i64::from(at.year()),
+        "getMonth" => i64::from(at.month()) - 1,
+        "getDayOfYear" => i64::from(at.day_of_year()) - 1,
+        "getDayOfMonth" => i64::from(at.day()) - 1,
+        "getDate" => i64::from(at.day()),
+        "getDayOfWeek" => i64::from(at.weekday().to_sunday_zero_offset()),
+        "getHours" => i64::from(at.hour()),
+        "getMinutes" => i64::from(at.minute()),
+        "getSeconds" => i64::from(at.second()),
+        "getMilliseconds" => i64::from(at.millisecond()),
+        _ => return Ok(None),
+    }))
+}
+
+/// Parses a time zone: `UTC`, an offset such as `+01:30`, or a name.
+fn offset(zone: &str) -> Result<TimeZone, String> {
+    if matches!(zone, "UTC" | "" | "Z") {
+        return Ok(TimeZone::UTC);
+    }
+    let read = || {
+        let (sign, rest) = match zone.strip_prefix('-') {
+            Some(rest) => (-1, rest),
+            None => (1, zone.strip_prefix('+').unwrap_or(zone)),
+        };
+        let (hours, minutes) = rest.split_once(':')?;
+        let hours: i32 = hours.parse().ok().filter(|hours| *hours < 24)?;
+        let minutes: i32 = minutes.parse().ok().filter(|minutes| *minutes < 60)?;
+        let seconds = sign * (hours * 3600 + minutes * 60);
+        Offset::from_seconds(seconds).ok().map(TimeZone::fixed)
+    };
+    read()
+        .or_else(|| zones::zone(zone))
+        .ok_or_else(|| format!("unknown time zone {zone}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_printed_in_seconds() {
+        assert_eq!(print_duration(3_723_500_000_000), "3723.5s");
+    }
+
+    #[test]
+    fn parts_of_a_time() {
+        let time = timestamp("2024-03-10T23:30:15.25Z").unwrap();
+        let read = |name: &str, zone| part(name, time, zone).unwrap().unwrap();
+        assert_eq!(read("getFullYear", None), 2024);
+        assert_eq!(read("getMonth", None), 2);
+        assert_eq!(read("getDate", Some("+01:00")), 11);
+        assert_eq!(read("getDayOfWeek", None), 0);
+        assert_eq!(read("getMilliseconds", None), 250);
+        assert_eq!(read("getHours", Some("America/New_York")), 19);
+        assert_eq!(read("getDate", Some("Asia/Tokyo")), 11);
+        assert!(part("getDate", time, Some("asia/tokyo")).is_err());
+        assert!(part("getDate", time, Some("Nowhere/Town")).is_err());
+        assert!(timestamp("2024-03-10").is_ok());
+        assert!(rfc3339("2024-03-10").is_err());
+        assert!(rfc3339("yesterday").is_err());
+    }
+}

@@ -1,0 +1,28 @@
+//! Machine: parses the body of an apply request: YAML, of which JSON is a subset.
+
+use serde_json::{Map, Value};
+use steersman_apimachinery::yaml;
+
+/// Parses a configuration. The second value holds the warnings for its author.
+///
+/// # Errors
+/// Fails with the message of a real kube-apiserver.
+pub fn parse(body: &[u8]) -> Result<(Value, Vec<String>), String> {
+    let undecodable = |why: String| format!("error decoding YAML: {why}");
+    let (value, warnings) = yaml::parse_and_warn(body)
+        .map_err(|why| undecodable(format!("error converting YAML to JSON: {why}")))?;
+    match value {
+        Value::Object(_) => Ok((value, warnings)),
+        Value::Null => Ok((Value::Object(Map::new()), warnings)),
+        other => {
+            let found = match steersman_schema::validate::type_name(&other) {
+                "integer" => "number",
+                "boolean" => "bool",
+                found => found,
+            };
+            Err(undecodable(format!(
+                "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go value of type map[string]interface {{}}"
+            )))
+        }
+    }
+}

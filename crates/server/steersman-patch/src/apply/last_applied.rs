@@ -1,0 +1,115 @@
+//! Machine: takes fields over from client-side apply, and keeps its annotation up to date.
+//!
+//! Only for the manager `kubectl`, which applied on the client's side before.
+//!
+//! Source: `lastAppliedManager` and `lastAppliedUpdater` of apimachinery's `managedfields`.
+
+use serde_json::{Map, Value};
+use steersman_apimachinery::go;
+use steersman_apimachinery::names::are_annotations_too_large;
+
+use super::changed_fields::compare;
+use super::conflict::Conflict;
+use super::field_set::FieldSet;
+use super::managed_fields::{Entries, Manager};
+use super::owners::{OwnershipContext, apply};
+use super::typed_value::{fields_of, validate};
+
+/// The annotation with the configuration that client-side apply applied last.
+const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The manager that takes over from client-side apply.
+const KUBECTL: &str = "kubectl";
+
+/// Applies a configuration like `apply`. The manager `kubectl` takes over a field in conflict that
+/// has the value of the configuration in the annotation, because client-side apply wrote that value.
+///
+/// # Errors
+/// Returns the conflicts about other fields.
+pub fn apply_over_client_side(
+    reach: &OwnershipContext<'_>,
+    entries: &mut Entries,
+    manager: &Manager,
+    states: (&Value, &Value),
+    force: bool,
+    time: &str,
+) -> Result<Option<Value>, Vec<Conflict>> {
+    let allowed = Some(states.0)
+        .filter(|_| manager.name == KUBECTL && !force)
+        .and_then(|live| fields_of_client_side(reach, live));
+    let Some(allowed) = allowed else {
+        return apply(reach, entries, manager, states, force, time);
+    };
+    let before = entries.clone();
+    let conflicts = match apply(reach, entries, manager, states, false, time) {
+        Ok(applied) => return Ok(applied),
+        Err(conflicts) => conflicts,
+    };
+    let others = conflicts.into_iter().map(|conflict| Conflict {
+        fields: conflict.fields.difference(&allowed),
+        ..conflict
+    });
+    let others: Vec<_> = others.filter(|one| !one.fields.is_empty()).collect();
+    if !others.is_empty() {
+        return Err(others);
+    }
+    *entries = before;
+    apply(reach, entries, manager, states, true, time)
+}
+
+/// Returns the fields with the value of the configuration in the annotation. `None` if there is no
+/// annotation, or one that is no configuration of this version.
+fn fields_of_client_side(reach: &OwnershipContext<'_>, live: &Value) -> Option<FieldSet> {
+    let configuration: Value = serde_json::from_str(annotation(live)?).ok()?;
+    let is_fitting = configuration["apiVersion"] == reach.version
+        && validate(reach.ty, &configuration).is_empty();
+    let mut fields = is_fitting.then(|| fields_of(reach.ty, &configuration))?;
+    let changes = compare(reach.ty, &configuration, live, &[]);
+    for changed in [&changes.modified, &changes.added, &changes.removed] {
+        fields = fields.difference(changed);
+    }
+    Some(fields)
+}
+
+/// Writes a configuration that `kubectl` applied into the annotation of the object, if the object has
+/// the annotation. `applied` is the result of the apply, `None` if it left `live` unchanged; the same
+/// holds for the answer.
+pub fn follow(
+    manager: &Manager,
+    live: &Value,
+    applied: Option<Value>,
+    configuration: &Value,
+) -> Option<Value> {
+    let noted = annotation(applied.as_ref().unwrap_or(live));
+    if manager.name != KUBECTL || noted.is_none() {
+        return applied;
+    }
+    let mut bare = configuration.clone();
+    if let Some(annotations) = annotations(&mut bare) {
+        annotations.remove(ANNOTATION);
+    }
+    let text = format!("{}\n", go::escape_html(&bare.to_string()));
+    if noted == Some(text.as_str()) {
+        return applied;
+    }
+    let mut object = applied.unwrap_or_else(|| live.clone());
+    if let Some(annotations) = annotations(&mut object) {
+        annotations.insert(ANNOTATION.to_owned(), Value::from(text));
+        if are_annotations_too_large(annotations) {
+            annotations.remove(ANNOTATION);
+        }
+    }
+    Some(object)
+}
+
+/// Returns the value of the annotation, unless it is empty.
+fn annotation(object: &Value) -> Option<&str> {
+    let annotations = object.get("metadata")?.get("annotations")?;
+    let found = annotations.get(ANNOTATION)?.as_str()?;
+    (!found.is_empty()).then_some(found)
+}
+
+fn annotations(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    let metadata = object.get_mut("metadata")?;
+    metadata.get_mut("annotations")?.as_object_mut()
+}

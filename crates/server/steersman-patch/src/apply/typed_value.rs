@@ -1,0 +1,419 @@
+//! Machine: reads values by their types: the form of a value, the identity of a list element,
+//! whether a configuration fits, and which fields it names.
+
+use std::sync::LazyLock;
+
+use serde_json::{Map, Value};
+use steersman_apimachinery::go;
+use steersman_schema::types::{ListKind, MapKind, Scalar, Shape, TypeRef};
+
+use super::field_set::{FieldSet, Node};
+use super::path_element::{Atom, PathElement};
+
+/// How managers share a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// An atomic value: one manager owns it as a whole.
+    Leaf,
+    /// An object; each member has owners of its own.
+    Members,
+    /// A list; each element has owners of its own.
+    Elements,
+}
+
+/// Returns the form of a value of this type. Null fits every type.
+pub(super) fn form(ty: TypeRef<'_>, value: &Value) -> Form {
+    let granular = ty.map_kind() == MapKind::Granular;
+    match (ty.shape(), value) {
+        (Shape::Struct | Shape::Map, Value::Null | Value::Object(_)) if granular => Form::Members,
+        (Shape::Any, Value::Object(_)) if granular => Form::Members,
+        (Shape::List, Value::Null | Value::Array(_)) if ty.list() != ListKind::Atomic => {
+            Form::Elements
+        }
+        _ => Form::Leaf,
+    }
+}
+
+/// Returns whether a value is absent, null or empty.
+pub(super) fn is_hollow(value: Option<&Value>) -> bool {
+    match value {
+        None | Some(Value::Null) => true,
+        Some(Value::Object(members)) => members.is_empty(),
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(_) => false,
+    }
+}
+
+/// Returns the type of a member, or the untyped one if the type has no member of this name.
+pub(super) fn member_type<'a>(ty: TypeRef<'a>, name: &str) -> TypeRef<'a> {
+    ty.field(name).unwrap_or(TypeRef::untyped())
+}
+
+/// Returns the identity of a list element.
+///
+/// # Errors
+/// Fails with the reason why the element has no identity of its own.
+pub(super) fn identify(ty: TypeRef<'_>, item: &Value) -> Result<PathElement, String> {
+    match ty.list() {
+        ListKind::Map(keys) => {
+            let Value::Object(members) = item else {
+                let what = if item.is_null() {
+                    "a null"
+                } else {
+                    "non-map elements"
+                };
+                return Err(if item.is_null() {
+                    format!("associative list with keys may not have {what} element")
+                } else {
+                    format!("associative list with keys may not have {what}")
+                });
+            };
+            // A key field without a value and a default is left out of the identity, unless no key
+            // field is left then.
+            let fields = keys.iter().filter_map(|key| {
+                let value = members.get(key).cloned().or_else(|| key_default(ty, key));
+                Some((key.clone(), Atom(value?)))
+            });
+            let mut fields: Vec<_> = fields.collect();
+            if fields.is_empty() {
+                let keys: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
+                return Err(format!(
+                    "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+                    keys.join(" ")
+                ));
+            }
+            fields.sort();
+            Ok(PathElement::Key(fields))
+        }
+        _ => match item {
+            Value::Object(_) => {
+                Err("associative list without keys has an element that's a map type".to_owned())
+            }
+            Value::Array(_) => {
+                Err("not supported: associative list with lists as elements".to_owned())
+            }
+            Value::Null => Err(
+                "associative list without keys has an element that's an explicit null".to_owned(),
+            ),
+            scalar => Ok(PathElement::Value(Atom(scalar.clone()))),
+        },
+    }
+}
+
+/// Returns the value of an absent key field: its default, or in a built-in type the empty value.
+fn key_default(ty: TypeRef<'_>, key: &str) -> Option<Value> {
+    if let Some(default) = ty.key_default(key) {
+        return Some(default.into_owned());
+    }
+    let items = ty.items();
+    items.name()?;
+    match items.field(key)?.shape() {
+        Shape::Scalar(Scalar::String) => Some(Value::from("")),
+        Shape::Scalar(Scalar::Integer) => Some(Value::from(0)),
+        _ => None,
+    }
+}
+
+/// Checks that a configuration fits its type. Returns one text per mistake, each with its path.
+pub fn validate(ty: TypeRef<'_>, value: &Value) -> Vec<String> {
+    let mut wrong = Vec::new();
+    check(ty, value, "", &mut wrong);
+    wrong
+}
+
+fn check(ty: TypeRef<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
+    let shape = ty.shape();
+    let shape = match (shape, value) {
+        (_, Value::Null) => return,
+        (Shape::Any, Value::Array(_)) => Shape::List,
+        (Shape::Any, Value::Object(_)) => Shape::Map,
+        (Shape::Any, _) => return,
+        (shape, _) => shape,
+    };
+    match shape {
+        Shape::Scalar(scalar) => {
+            if let Some(why) = scalar_mistake(scalar, value) {
+                wrong.push(format!("{path}: {why}"));
+            }
+        }
+        Shape::List => check_list(ty, value, path, wrong),
+        Shape::Struct | Shape::Map | Shape::Any => {
+            let Value::Object(members) = value else {
+                wrong.push(format!("{path}: expected map, got &{{{}}}", go(value)));
+                return;
+            };
+            for (name, member) in members {
+                let below = format!("{path}.{name}");
+                let Some(field) = ty.field(name) else {
+                    // Upstream names one unknown field of each object, and goes no further in it.
+                    wrong.push(format!("{below}: field not declared in schema"));
+                    return;
+                };
+                check(field, member, &below, wrong);
+            }
+        }
+    }
+}
+
+fn check_list(ty: TypeRef<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
+    let Value::Array(items) = value else {
+        wrong.push(format!("{path}: expected list, got &{{{}}}", go(value)));
+        return;
+    };
+    let mut seen = FieldSet::default();
+    for (at, item) in items.iter().enumerate() {
+        let element = if ty.list() == ListKind::Atomic {
+            PathElement::Index(at as u64)
+        } else {
+            match identify(ty, item) {
+                Ok(element) => element,
+                Err(why) => {
+                    wrong.push(format!("{path}: element {at}: {why}"));
+                    return;
+                }
+            }
+        };
+        if seen.node(&element).is_some() {
+            wrong.push(format!("{path}: duplicate entries for key {element}"));
+            return;
+        }
+        check(ty.items(), item, &format!("{path}{element}"), wrong);
+        seen.insert(element);
+    }
+}
+
+fn scalar_mistake(scalar: Scalar, value: &Value) -> Option<String> {
+    let composite = value.is_object() || value.is_array();
+    match scalar {
+        Scalar::String | Scalar::Bytes if !value.is_string() => Some(format!(
+            "expected string, got &value.valueUnstructured{{Value:{}}}",
+            go_syntax(value)
+        )),
+        Scalar::Integer | Scalar::Number if !value.is_number() => Some(format!(
+            "expected numeric (int or float), got {}",
+            go_type(value)
+        )),
+        Scalar::Boolean if !value.is_boolean() => {
+            Some(format!("expected boolean, got &{{{}}}", go(value)))
+        }
+        Scalar::Time | Scalar::Quantity | Scalar::IntOrString if composite => {
+            Some(format!("expected any scalar, got &{{{}}}", go(value)))
+        }
+        _ => None,
+    }
+}
+
+/// Prints a value as Go's `%v` does.
+fn go(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(members) => {
+            let members = members.iter();
+            let members: Vec<String> = members.map(|(k, v)| format!("{k}:{}", go(v))).collect();
+            format!("map[{}]", members.join(" "))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Prints a value as Go's `%#v` does.
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(members) => {
+            let members = members.iter();
+            let quoted = go::quote;
+            let members: Vec<String> = members
+                .map(|(k, v)| format!("{}:{}", quoted(k), go_syntax(v)))
+                .collect();
+            format!("map[string]interface {{}}{{{}}}", members.join(", "))
+        }
+        other => other.to_string(),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// Returns the fields that a value names: each scalar, each element of a granular list, and each
+/// null or empty object. An object with members does not name itself.
+pub(super) fn fields_of(ty: TypeRef<'_>, value: &Value) -> FieldSet {
+    let mut set = FieldSet::default();
+    match (form(ty, value), value) {
+        (Form::Members, Value::Object(members)) => {
+            for (name, member) in members {
+                let field = member_type(ty, name);
+                let named = !ty.declares(name)
+                    || is_hollow(Some(member)) && !member.is_array()
+                    || form(field, member) == Form::Leaf;
+                let node = Node {
+                    member: named,
+                    below: fields_of(field, member),
+                };
+                set.put(PathElement::field(name), node);
+            }
+        }
+        (Form::Elements, Value::Array(items)) => {
+            for item in items {
+                if let Ok(element) = identify(ty, item) {
+                    let below = fields_of(ty.items(), item);
+                    let below = set
+                        .node(&element)
+                        .map_or_else(|| below.clone(), |node| node.below.union(&below));
+                    let node = Node {
+                        member: true,
+                        below,
+                    };
+                    set.put(element, node);
+                }
+            }
+        }
+        _ => {}
+    }
+    set
+}
+
+/// Returns the set with every declared parent field of its members added.
+pub(super) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
+    let mut all = FieldSet::default();
+    for (element, node) in set.nodes() {
+        let (declared, below) = match element {
+            PathElement::Field(name) => (ty.declares(name), member_type(ty, name)),
+            PathElement::Key(_) | PathElement::Value(_) | PathElement::Index(_) => {
+                (false, ty.items())
+            }
+        };
+        let node = Node {
+            member: node.member || declared && !node.below.is_empty(),
+            below: with_parents(below, &node.below),
+        };
+        all.put(element.clone(), node);
+    }
+    all
+}
+
+/// Normalises what the nulls of a configuration left behind to the stored form of a built-in kind:
+/// a null value of a map becomes the empty value, any other null is removed.
+pub(super) fn complete(ty: TypeRef<'_>, value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            let map = ty.shape() == Shape::Map;
+            for (name, member) in members.iter_mut() {
+                let field = member_type(ty, name);
+                if map && member.is_null() && field.shape() == Shape::Scalar(Scalar::String) {
+                    *member = Value::from("");
+                }
+                complete(field, member);
+            }
+            if ty.shape() != Shape::Any {
+                members.retain(|_, member| !member.is_null());
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                complete(ty.items(), item);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Struct fields that every object of a built-in kind has, with or without content, because the Go
+/// types hold them by value. Keyed by the name of the surrounding type. Source: the types of
+/// `k8s.io/api` 1.36.
+const HELD_BY_VALUE: &[(&str, &[&str])] = &[
+    ("CronJobSpec", &["jobTemplate"]),
+    ("CustomResourceDefinitionSpec", &["names"]),
+    ("DaemonSetSpec", &["template", "updateStrategy"]),
+    ("DeploymentSpec", &["template", "strategy"]),
+    ("Event", &["source", "deprecatedSource"]),
+    ("FlowSchemaSpec", &["priorityLevelConfiguration"]),
+    ("HorizontalPodAutoscalerSpec", &["scaleTargetRef"]),
+    ("IngressStatus", &["loadBalancer"]),
+    ("JobSpec", &["template"]),
+    ("NodeDaemonEndpoints", &["kubeletEndpoint"]),
+    ("NodeStatus", &["daemonEndpoints", "nodeInfo"]),
+    ("NetworkPolicySpec", &["podSelector"]),
+    ("PersistentVolumeClaimSpec", &["resources"]),
+    ("PodTemplate", &["template"]),
+    ("ReplicaSetSpec", &["template"]),
+    ("ResourceClaimSpec", &["devices"]),
+    ("ResourceClaimTemplateSpec", &["spec"]),
+    ("ResourceSliceSpec", &["pool"]),
+    ("ServiceStatus", &["loadBalancer"]),
+    ("StatefulSetSpec", &["template", "updateStrategy"]),
+    ("VolumeAttachmentSpec", &["source"]),
+];
+
+/// Fields that are present even when they are empty: lists and times as null, texts as `""`,
+/// numbers as zero.
+const HELD_EMPTY: &[(&str, &[&str])] = &[
+    ("CustomResourceDefinitionStatus", &["conditions"]),
+    (
+        "Event",
+        &[
+            "deprecatedFirstTimestamp",
+            "deprecatedLastTimestamp",
+            "eventTime",
+            "firstTimestamp",
+            "lastTimestamp",
+            "reportingComponent",
+            "reportingInstance",
+        ],
+    ),
+    (
+        "PodDisruptionBudgetStatus",
+        &[
+            "currentHealthy",
+            "desiredHealthy",
+            "disruptionsAllowed",
+            "expectedPods",
+        ],
+    ),
+    ("PodSpec", &["containers"]),
+];
+
+static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Map::new()));
+static NO_TEXT: LazyLock<Value> = LazyLock::new(|| Value::from(""));
+static ZERO: LazyLock<Value> = LazyLock::new(|| Value::from(0));
+static NULL: Value = Value::Null;
+
+/// Returns the zero value of a field that the Go struct holds by value, and `None` for a field behind
+/// a pointer.
+pub(super) fn held(ty: TypeRef<'_>, name: &str) -> Option<&'static Value> {
+    let holder = ty.name()?;
+    let listed = |table: &[(&str, &[&str])]| {
+        let mut found = table.iter().filter(|(known, _)| *known == holder);
+        found.any(|(_, fields)| fields.contains(&name))
+    };
+    let usual = matches!(name, "metadata" | "spec" | "status");
+    if usual || listed(HELD_BY_VALUE) {
+        let shape = ty.field(name)?.shape();
+        return (shape == Shape::Struct).then(|| &*EMPTY);
+    }
+    if !listed(HELD_EMPTY) {
+        return None;
+    }
+    Some(match ty.field(name)?.shape() {
+        Shape::Scalar(Scalar::String) => &NO_TEXT,
+        Shape::Scalar(Scalar::Integer) => &ZERO,
+        _ => &NULL,
+    })
+}

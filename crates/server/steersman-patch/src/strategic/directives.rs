@@ -1,0 +1,129 @@
+//! Machine: parses, applies and removes the directives of a strategic merge patch.
+
+use serde_json::{Map, Value};
+use steersman_apimachinery::status::Status;
+
+use super::print::go;
+
+/// Says whether a map or a list element is merged, replaced or deleted.
+pub(super) const PATCH: &str = "$patch";
+/// Lists the keys that stay in a map; all other keys are removed.
+const RETAIN: &str = "$retainKeys";
+/// Prefix before `/<field>`: lists the scalars to delete from that list.
+pub(super) const DELETE_FROM: &str = "$deleteFromPrimitiveList";
+/// Prefix before `/<field>`: gives the order of that merged list.
+pub(super) const SET_ORDER: &str = "$setElementOrder";
+
+/// Message for a malformed `$deleteFromPrimitiveList`.
+pub(super) const BAD_PRIMITIVE_LIST: &str = "invalid patch format of primitive list";
+/// Message for a malformed `$setElementOrder`.
+pub(super) const BAD_ORDER: &str = "invalid patch format of setElementOrder list";
+
+/// The value of a `$patch` directive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Directive {
+    None,
+    Replace,
+    Delete,
+}
+
+impl Directive {
+    /// Reads the directive of a map.
+    pub(super) fn of(patch: &Map<String, Value>) -> Result<Self, Status> {
+        match patch.get(PATCH) {
+            None => Ok(Self::None),
+            Some(Value::String(name)) if name == "replace" => Ok(Self::Replace),
+            Some(Value::String(name)) if name == "delete" => Ok(Self::Delete),
+            Some(other) => {
+                let map = go(&Value::Object(patch.clone()));
+                let message = format!("unknown patch type: {} in map: {map}", go(other));
+                Err(Status::internal_plain(message))
+            }
+        }
+    }
+
+    /// Reads the directive of a list element, which refuses `merge` with a message of its own.
+    pub(super) fn of_element(patch: &Map<String, Value>) -> Result<Self, Status> {
+        if patch.get(PATCH).is_some_and(|name| name == "merge") {
+            let message = "merging lists cannot yet be specified in the patch";
+            return Err(Status::internal_plain(message));
+        }
+        Self::of(patch)
+    }
+}
+
+/// Returns the field name after the slash of a directive's name.
+pub(super) fn field<'a>(rest: &'a str, refusal: &str) -> Result<&'a str, Status> {
+    rest.strip_prefix('/')
+        .ok_or_else(|| Status::bad_request(refusal))
+}
+
+/// Returns the elements of a value that must be a list, or `None` if it is absent.
+pub(super) fn elements(value: Option<Value>) -> Result<Option<Vec<Value>>, Status> {
+    match value {
+        None => Ok(None),
+        Some(Value::Array(items)) => Ok(Some(items)),
+        Some(_) => Err(Status::bad_request(BAD_ORDER)),
+    }
+}
+
+/// Applies `$retainKeys`: removes the keys of the old map that it does not list. Every key that the
+/// patch sets must be listed.
+pub(super) fn retain(
+    old: &mut Map<String, Value>,
+    patch: &mut Map<String, Value>,
+) -> Result<(), Status> {
+    let Some(kept) = patch.remove(RETAIN) else {
+        return Ok(());
+    };
+    let refusal = || Status::bad_request("invalid patch format of retainKeys");
+    let kept = kept.as_array().ok_or_else(refusal)?;
+    let keeps = |name: &str| kept.iter().any(|one| one == name);
+    let strange = patch.iter().any(|(name, value)| {
+        let directive = name.starts_with(DELETE_FROM) || name.starts_with(SET_ORDER);
+        !value.is_null() && !directive && !keeps(name)
+    });
+    if strange {
+        return Err(refusal());
+    }
+    old.retain(|name, _| keeps(name));
+    Ok(())
+}
+
+/// Removes null members of objects at every depth, because there is nothing for them to delete.
+pub(super) fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+/// Returns a new value without its directives, or `None` if a directive deletes it.
+pub(super) fn without_directives(value: Value) -> Option<Value> {
+    match value {
+        Value::Object(members) => {
+            if members.get(PATCH).is_some_and(|name| name == "delete") {
+                return None;
+            }
+            let kept = members.into_iter().filter_map(|(name, member)| {
+                let directive = matches!(name.as_str(), PATCH | RETAIN)
+                    || name.starts_with(DELETE_FROM)
+                    || name.starts_with(SET_ORDER);
+                if directive {
+                    return None;
+                }
+                without_directives(member).map(|member| (name, member))
+            });
+            Some(Value::Object(kept.collect()))
+        }
+        Value::Array(items) => {
+            let kept = items.into_iter().filter_map(without_directives);
+            Some(Value::Array(kept.collect()))
+        }
+        plain => Some(plain),
+    }
+}

@@ -1,0 +1,224 @@
+//! Machine: runs a verb that may need webhooks. The verb stops with calls to make, and is run again
+//! with their answers.
+//!
+//! A verb never waits (SRV-1). If an answer is missing, the verb records the calls and refuses, so
+//! it changes nothing. The caller makes the calls without the lock and runs the verb again. Answers
+//! belong to exact calls: if the object changes in the meantime, the next run makes other calls
+//! (ADM-1). A create in an unchanged registry continues where it stopped (`verbs/waiting.rs`).
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use serde_json::Value;
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::{Resource, StorageKey};
+
+use crate::requests::rng::Rng;
+use crate::state::registry::{MODIFIED, Registry};
+use crate::state::verb_state::VerbState;
+use crate::webhook::{Call, CallResponse, PendingCalls};
+
+/// Maximum number of repeated calls of one webhook because its input changed meanwhile.
+const MOST_CHANGES: usize = 5;
+
+/// The state that is kept between the runs of a verb.
+#[derive(Debug, Default)]
+pub struct Attempt {
+    verb_state: VerbState,
+    /// The source of uids and generated names, so that every run generates the same ones.
+    rng: Option<Rng>,
+}
+
+impl Attempt {
+    /// Stores the answer to a call that a run stopped with.
+    pub fn learn(&mut self, key: String, answer: CallResponse) {
+        self.verb_state.answers.insert(key, answer);
+    }
+
+    /// Takes the warnings of the last run.
+    pub fn warnings(&mut self) -> Vec<String> {
+        self.verb_state.warnings.take().1
+    }
+}
+
+impl Registry {
+    /// Runs a verb with the answers that are known; without webhooks, that is to its end.
+    ///
+    /// # Errors
+    /// Returns the calls that the verb needs before it can continue; it has changed nothing.
+    pub fn attempt<R>(
+        &mut self,
+        attempt: &mut Attempt,
+        verb: impl FnOnce(&mut Self) -> R,
+    ) -> Result<R, PendingCalls> {
+        attempt.verb_state.warnings.take();
+        if !self.has_webhooks() {
+            self.verb_state.get_mut().warnings.take();
+            let result = verb(self);
+            attempt.verb_state.warnings = std::mem::take(&mut self.verb_state.get_mut().warnings);
+            return Ok(result);
+        }
+        let fork = attempt.rng.get_or_insert_with(|| self.rng.fork());
+        let own = std::mem::replace(&mut self.rng, fork.clone());
+        let addresses = self.last_address;
+        attempt.verb_state.attended = true;
+        attempt.verb_state.conversions = 0;
+        std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
+        // The state that was put into the registry is taken out again even if the verb panics
+        // (SRV-4).
+        let result = catch_unwind(AssertUnwindSafe(|| verb(self)));
+        std::mem::swap(&mut attempt.verb_state, self.verb_state.get_mut());
+        self.rng = own;
+        let result = result.unwrap_or_else(|panic| resume_unwind(panic));
+        let calls = std::mem::take(&mut attempt.verb_state.pending);
+        if calls.is_empty() {
+            return Ok(result);
+        }
+        self.last_address = addresses;
+        Err(PendingCalls { calls })
+    }
+
+    /// Returns whether a driver can make calls. The server's own writes and a test's direct access
+    /// call no webhooks.
+    pub(crate) fn is_attended(&self) -> bool {
+        self.verb_state.borrow().attended
+    }
+
+    /// Returns whether the running verb has recorded a call.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.verb_state.borrow().pending.is_empty()
+    }
+
+    /// Returns the revision at which the request lists. A list that had to wait continues at its
+    /// first revision, so that the answers fit.
+    pub(crate) fn newest(&self) -> u64 {
+        let pinned = self.verb_state.borrow().pinned;
+        pinned.unwrap_or_else(|| self.store.revision())
+    }
+
+    /// Keeps the revision of a list that stops with a question.
+    pub(crate) fn pin(&self, revision: u64) {
+        if self.is_waiting() {
+            self.verb_state.borrow_mut().pinned = Some(revision);
+        }
+    }
+
+    /// Lets the list use the newest revision again.
+    pub(crate) fn unpin(&self) {
+        self.verb_state.borrow_mut().pinned = None;
+    }
+
+    /// Returns the answers to calls, in the order of the calls.
+    ///
+    /// # Errors
+    /// Fails if an answer is missing; the caller changes nothing and passes the error on. 409 if
+    /// the input of the calls changes faster than webhooks answer.
+    pub(crate) fn answers(
+        &self,
+        (resource, name): (&Resource, &str),
+        calls: Vec<(String, Call)>,
+    ) -> Result<Vec<CallResponse>, Status> {
+        let mut verb_state = self.verb_state.borrow_mut();
+        let known = |verb_state: &VerbState, key: &str| verb_state.answers.get(key).cloned();
+        let all: Option<Vec<CallResponse>> = calls
+            .iter()
+            .map(|(_, one)| known(&verb_state, &one.key))
+            .collect();
+        if let Some(all) = all {
+            return Ok(all);
+        }
+        for (place, call) in calls {
+            if verb_state.answers.contains_key(&call.key) {
+                continue;
+            }
+            let times = verb_state.asked.entry(place).or_default();
+            *times += 1;
+            if *times > 1 + MOST_CHANGES {
+                verb_state.pending.clear();
+                let why = MODIFIED;
+                return Err(Status::conflict(resource.subject(), name, why));
+            }
+            verb_state.pending.push(call);
+        }
+        Err(Status::internal(
+            "a webhook is still to be asked".to_owned(),
+        ))
+    }
+
+    /// Returns the address of a Service: its first ready endpoint, and the endpoint's port.
+    ///
+    /// # Errors
+    /// Fails with the message of a real server's resolver.
+    pub fn service_address(
+        &self,
+        namespace: &str,
+        name: &str,
+        port: u16,
+    ) -> Result<(String, u16), String> {
+        let of = |plural: &str| {
+            self.store
+                .get(&StorageKey::new("", plural), namespace, name)
+        };
+        let Some(service) = of("services") else {
+            return Err(format!("service \"{name}\" not found"));
+        };
+        let listed = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let ports = listed(&service.value["spec"]["ports"]);
+        let Some(asked) = ports.iter().find(|one| one["port"] == port) else {
+            return Err(format!(
+                "no service port {port} found for service \"{name}\""
+            ));
+        };
+        let subsets = of("endpoints").map(|found| listed(&found.value["subsets"]));
+        for subset in subsets.unwrap_or_default() {
+            let ports = listed(&subset["ports"]);
+            let found = ports.iter().find(|one| one["name"] == asked["name"]);
+            let ip = subset["addresses"][0]["ip"].as_str();
+            let target = found.and_then(|one| u16::try_from(one["port"].as_u64()?).ok());
+            if let (Some(ip), Some(target)) = (ip, target) {
+                return Ok((ip.to_owned(), target));
+            }
+        }
+        let slices = StorageKey::new("discovery.k8s.io", "endpointslices");
+        let label = "kubernetes.io/service-name";
+        let mut slices = self.store.list(&slices, Some(namespace));
+        let found = slices.find_map(|slice| {
+            let value = &slice.value;
+            let own = value["metadata"]["labels"][label] == *name;
+            let of_port = |one: &&Value| one["name"] == asked["name"] || ports.len() == 1;
+            let port = listed(&value["ports"]).iter().find(of_port)?["port"].as_u64()?;
+            let endpoints = listed(&value["endpoints"]);
+            let ready = |one: &&Value| one["conditions"]["ready"] != false;
+            let ip = endpoints.iter().find(ready)?["addresses"][0].as_str()?;
+            let port = u16::try_from(port).ok()?;
+            own.then(|| (ip.to_owned(), port))
+        });
+        found.ok_or_else(|| format!("no endpoints available for service \"{name}\""))
+    }
+
+    /// Returns the place of the next conversion of this run. A write converts its object several times, and only a
+    /// conversion that another run needed at the same place is a repeated one.
+    pub(crate) fn next_conversion(&self) -> String {
+        let mut verb_state = self.verb_state.borrow_mut();
+        verb_state.conversions += 1;
+        format!("conversion {}", verb_state.conversions)
+    }
+
+    /// Records warnings for the client, whatever the outcome of its request: the texts of `Warning`
+    /// headers, without code and quotes. Duplicates are dropped.
+    pub fn note_warnings(&self, texts: Vec<String>) {
+        let warnings = &mut self.verb_state.borrow_mut().warnings;
+        for text in texts {
+            warnings.note(text);
+        }
+    }
+
+    /// Records the unknown fields of a decoded body.
+    pub(crate) fn note_unknown(&self, fields: Vec<String>) {
+        self.verb_state.borrow_mut().warnings.note_unknown(fields);
+    }
+
+    /// Takes the recorded warnings; `true` if a body was decoded.
+    pub fn take_warnings(&self) -> (bool, Vec<String>) {
+        self.verb_state.borrow_mut().warnings.take()
+    }
+}

@@ -1,0 +1,175 @@
+//! Machine: matches writes to webhooks and admission policies, and builds the request that they
+//! get.
+//!
+//! Kubernetes source: `apiserver/pkg/admission/plugin/webhook/predicates` and `policy/matching`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use steersman_apimachinery::selector::LabelSelector;
+use steersman_apimachinery::status::{Status, Subject};
+use steersman_cel::AccessAttributes;
+use steersman_schema::resource::{Resource, StorageKey};
+
+use super::attributes::Admission;
+use crate::objects::scale::selector_text;
+use crate::policies::policy::RequestAuthorizer;
+use crate::state::registry::Registry;
+use crate::webhook::{Hook, KindName, ResourceName, ReviewRequest};
+
+/// An object after and before a write.
+pub(crate) type States<'a> = (Option<&'a Value>, Option<&'a Value>);
+
+impl Registry {
+    /// Returns the resource under which a write matches a webhook or a policy by its rules and
+    /// selectors.
+    ///
+    /// # Errors
+    /// 404 if the namespace of the write does not exist.
+    pub(crate) fn selected(
+        &self,
+        hook: &Hook,
+        admission: &Admission<'_>,
+        (object, old): States<'_>,
+    ) -> Result<Option<Arc<Resource>>, Status> {
+        let selects = |selector: &Value, object: &Value| {
+            let parsed = LabelSelector::parse(&selector_text(selector));
+            parsed.is_ok_and(|parsed| parsed.matches(object))
+        };
+        let of_objects = &hook.objects;
+        let all = of_objects.as_object().is_none_or(Map::is_empty);
+        let found = |one: Option<&Value>| one.is_some_and(|one| selects(of_objects, one));
+        if !all && !found(object) && !found(old) {
+            return Ok(None);
+        }
+        let Some(resource) = self.matched(hook, admission) else {
+            return Ok(None);
+        };
+        if hook.namespaces.as_object().is_none_or(Map::is_empty) {
+            return Ok(Some(resource));
+        }
+        let namespace = self.namespace_of(admission, object)?;
+        let selected = namespace.is_none_or(|namespace| selects(&hook.namespaces, &namespace));
+        Ok(selected.then_some(resource))
+    }
+
+    /// Returns the resource in the version that a rule of the webhook names: the request's own, or
+    /// an equivalent one of another version.
+    pub(crate) fn matched(&self, hook: &Hook, admission: &Admission<'_>) -> Option<Arc<Resource>> {
+        let own = admission.target.resource;
+        if hook.is_about(admission.rule_attributes(own)) {
+            let found = self.resource(&own.group, &own.version, &own.plural);
+            return Some(found.unwrap_or_else(|| Arc::new(own.clone())));
+        }
+        if !hook.equivalent {
+            return None;
+        }
+        let same = self
+            .catalogue
+            .all()
+            .iter()
+            .filter(|other| other.storage == own.storage && !other.has_version_of(own));
+        let mut named = same.filter(|other| hook.is_about(admission.rule_attributes(other)));
+        named.next().cloned()
+    }
+
+    /// Returns the Namespace that namespace selectors match; `None` for cluster-scoped objects.
+    fn namespace_of(
+        &self,
+        admission: &Admission<'_>,
+        object: Option<&Value>,
+    ) -> Result<Option<Value>, Status> {
+        let resource = admission.target.resource;
+        let itself = resource.built_in && resource.kind == "Namespace";
+        if !itself && !resource.namespaced {
+            return Ok(None);
+        }
+        if itself
+            && admission.subresource.is_empty()
+            && let Some(object) = object
+        {
+            return Ok(Some(object.clone()));
+        }
+        let name = admission.namespace(object);
+        match self
+            .store
+            .get(&StorageKey::new("", "namespaces"), "", &name)
+        {
+            Some(found) => Ok(Some((*found.value).clone())),
+            None => Err(Status::not_found(Subject::new("", "namespaces"), &name)),
+        }
+    }
+
+    /// Builds the review's request for a webhook or a policy, without its uid.
+    pub(crate) fn review_request<'a>(
+        &self,
+        resource: &'a Resource,
+        admission: &'a Admission<'_>,
+        (object, old): States<'a>,
+    ) -> Result<ReviewRequest<'a>, Status> {
+        let own = admission.target.resource;
+        let shown = |object: Option<&'a Value>| match object {
+            Some(object) if admission.kind.is_none() && !own.has_version_of(resource) => {
+                let converted = self.to_version(own, resource, object);
+                converted.map(|converted| Some(Cow::Owned(converted)))
+            }
+            other => Ok(other.map(Cow::Borrowed)),
+        };
+        let kind_of = |resource: &'a Resource| match admission.kind {
+            Some((group, version, kind)) => KindName {
+                group,
+                version,
+                kind,
+            },
+            None => KindName::of(resource),
+        };
+        let (object, old_object) = (shown(object)?, shown(old)?);
+        Ok(ReviewRequest {
+            kind: kind_of(resource),
+            resource: ResourceName::of(resource),
+            sub_resource: admission.subresource,
+            request_kind: kind_of(own),
+            request_resource: ResourceName::of(own),
+            request_sub_resource: admission.subresource,
+            name: admission.name,
+            namespace: admission.namespace(object.as_deref()),
+            operation: admission.operation,
+            user_info: admission.user.info(),
+            object,
+            old_object,
+            dry_run: admission.dry,
+            options: &admission.options,
+        })
+    }
+
+    /// Returns the Namespace of a write; null for cluster-scoped objects.
+    pub(crate) fn namespace_object(&self, admission: &Admission<'_>) -> Value {
+        let namespaced = admission.target.resource.namespaced;
+        let storage = StorageKey::new("", "namespaces");
+        let name = Some(admission.target.scope()).filter(|_| namespaced);
+        let namespace = name.and_then(|name| self.store.get(&storage, "", name));
+        namespace.map_or(Value::Null, |found| (*found.value).clone())
+    }
+
+    /// Returns the authorizer for expressions, which decides about the author of a write.
+    pub(crate) fn asker<'a>(
+        &'a self,
+        admission: &'a Admission<'_>,
+        object: Option<&Value>,
+    ) -> RequestAuthorizer<'a> {
+        let resource = admission.target.resource;
+        RequestAuthorizer {
+            authorizer: self.authorizer(),
+            user: admission.user,
+            resource: AccessAttributes {
+                group: resource.group.clone(),
+                resource: resource.plural.clone(),
+                subresource: admission.subresource.to_owned(),
+                namespace: admission.namespace(object),
+                name: admission.name.to_owned(),
+                ..AccessAttributes::default()
+            },
+        }
+    }
+}

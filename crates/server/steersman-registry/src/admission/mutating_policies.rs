@@ -1,0 +1,269 @@
+//! Machine: evaluates MutatingAdmissionPolicies for an object that is to be written.
+//!
+//! Like validating policies they are evaluated in place, on every write. Fields that a policy
+//! changes are not owned by the author of the request unless it sent them.
+//!
+//! Kubernetes source: `apiserver/pkg/admission/plugin/policy/mutating/dispatcher.go`.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use steersman_apimachinery::status::{Cause, Status};
+use steersman_schema::resource::Resource;
+use steersman_schema::types::TypeRef;
+
+use super::attributes::Admission;
+use super::validating_policies::PolicyMatch;
+use crate::objects::managed;
+use crate::policies::mutation::{Mutating, Mutation};
+use crate::policies::policy::ExpressionVariables;
+use crate::requests::intake::{self, FieldValidation, Origin};
+use crate::requests::metadata;
+use crate::state::registry::Registry;
+
+/// Tracks which policies or webhooks of the first round run again in the second.
+#[derive(Debug, Default)]
+pub(crate) struct Reinvocation {
+    /// The policies or webhooks that ran and ask for reinvocation.
+    asked: BTreeSet<String>,
+    /// The policies or webhooks that run again, because the object changed after them.
+    due: BTreeSet<String>,
+}
+
+/// The message of a policy's denial, and the reason if the policy names one.
+type Denial = (String, Option<&'static str>);
+
+/// A round of admission and the object to change.
+pub(crate) type MutationRound<'a> = (usize, &'a mut Value);
+
+impl Reinvocation {
+    /// Records a policy or webhook that ran and asks for reinvocation.
+    pub(crate) fn note(&mut self, one: String) {
+        self.asked.insert(one);
+    }
+
+    /// Marks all policies and webhooks so far for reinvocation.
+    pub(crate) fn require(&mut self) {
+        self.due.append(&mut self.asked);
+    }
+
+    pub(crate) fn is_due(&self, one: &str) -> bool {
+        self.due.contains(one)
+    }
+
+    pub(crate) fn is_any_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+}
+
+impl Registry {
+    /// Lets the policies change an object. Returns whether one did; the object is then decoded and
+    /// has its defaults.
+    ///
+    /// # Errors
+    /// 403 with every failure that is not ignored, in the words of the first.
+    pub(crate) fn admit_changes(
+        &self,
+        admission: &Admission<'_>,
+        (round, object): MutationRound<'_>,
+        old: Option<&Value>,
+        again: &mut Reinvocation,
+    ) -> Result<bool, Status> {
+        if !self.presence.mutating_policies || admission.is_unjudged() {
+            return Ok(false);
+        }
+        let edition = self.presence.policies_edition;
+        let policies = self.compiled.borrow_mut().mutating(&self.store, edition);
+        let mut denials: Vec<Denial> = Vec::new();
+        let mut cases = Vec::new();
+        // All matching policies are selected before the first change.
+        for found in self.cases(&policies, admission, (Some(&*object), old))? {
+            match found {
+                Ok(case) => cases.push(case),
+                Err(broken) => {
+                    let name = &broken.policy.name;
+                    let whom = broken.binding.map_or_else(
+                        || format!("policy \"{name}\""),
+                        |binding| format!("policy '{name}' with binding '{}'", binding.name),
+                    );
+                    let why = format!("{whom} denied request: {}", broken.why);
+                    denials.push((why, None));
+                }
+            }
+        }
+        let mut changed = false;
+        let mut evaluated = false;
+        for case in &cases {
+            match self.is_met(case, admission, (&*object, old))? {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(why) => {
+                    denials.push(denial(case, &why));
+                    continue;
+                }
+            }
+            let key = key(case);
+            if round == 1 && !again.is_due(&key) {
+                continue;
+            }
+            let mut differs = false;
+            for mutation in &case.policy.rules.mutations {
+                match self.evaluate(case, mutation, admission, (object, old))? {
+                    Ok(different) => {
+                        differs |= different;
+                        evaluated = true;
+                    }
+                    Err(_) if case.policy.policy.ignores_failure => {}
+                    Err(why) => denials.push(denial(case, &why)),
+                }
+            }
+            if differs {
+                changed = true;
+                again.require();
+            }
+            if case.policy.rules.again {
+                again.note(key);
+            }
+        }
+        if evaluated {
+            again.require();
+        }
+        match denials.first() {
+            None => Ok(changed),
+            Some(_) => Err(refusal(admission, object, denials)),
+        }
+    }
+
+    /// Returns whether the match conditions of a policy hold for the current state of the object.
+    fn is_met(
+        &self,
+        case: &PolicyMatch<'_, Mutating>,
+        admission: &Admission<'_>,
+        (object, old): (&Value, Option<&Value>),
+    ) -> Result<Result<bool, String>, Status> {
+        let review_request = self.review_request(&case.resource, admission, (Some(object), old))?;
+        let variables = ExpressionVariables {
+            request: &review_request.to_value(),
+            params: &case.params,
+            namespace: &self.namespace_object(admission),
+            asker: &self.asker(admission, Some(object)),
+        };
+        let values = variables.values();
+        Ok(values.and_then(|values| case.policy.policy.is_met(&values)))
+    }
+
+    /// Evaluates one mutation. Returns whether the object changed.
+    ///
+    /// # Errors
+    /// The inner error is the reason why the mutation failed. The outer error refuses the request
+    /// without regard to the failure policy.
+    fn evaluate(
+        &self,
+        case: &PolicyMatch<'_, Mutating>,
+        mutation: &Mutation,
+        admission: &Admission<'_>,
+        (object, old): (&mut Value, Option<&Value>),
+    ) -> Result<Result<bool, String>, Status> {
+        let own = admission.target.resource;
+        let resource = &*case.resource;
+        let review_request = self.review_request(resource, admission, (Some(&*object), old))?;
+        let (ty, whole) = match admission.kind {
+            None => (Some(TypeRef::of(resource)), true),
+            Some(("", version, kind)) => (TypeRef::built_in(version, kind), false),
+            Some((group, version, kind)) => {
+                let version = format!("{group}/{version}");
+                (TypeRef::built_in(&version, kind), false)
+            }
+        };
+        let request = review_request.to_value();
+        let variables = ExpressionVariables {
+            request: &request,
+            params: &case.params,
+            namespace: &self.namespace_object(admission),
+            asker: &self.asker(admission, Some(object)),
+        };
+        let ty = ty.unwrap_or(TypeRef::untyped());
+        let made = match mutation.change(&case.policy.policy, variables, ty) {
+            Ok(Some(made)) => made,
+            Ok(None) => return Ok(Ok(false)),
+            Err(why) => return Ok(Err(why)),
+        };
+        let mut after = made.object;
+        if whole {
+            let strict = made.strict && own.built_in;
+            let validation = if strict {
+                FieldValidation::Strict
+            } else {
+                FieldValidation::Ignore
+            };
+            if let Err(why) = decode(resource, &mut after, object, validation) {
+                // Upstream treats an invalid result of a JSON patch as an error of the server, and
+                // an invalid result of an apply configuration as an error of the policy.
+                return if made.strict {
+                    Err(Status::internal(why))
+                } else {
+                    Ok(Err(why))
+                };
+            }
+            after = self.to_version(resource, own, &after)?;
+        }
+        let differs = after != *object;
+        *object = after;
+        Ok(Ok(differs))
+    }
+}
+
+/// Identifies a policy with a binding and parameters.
+fn key(case: &PolicyMatch<'_, Mutating>) -> String {
+    let params = ["namespace", "name"].map(|field| metadata::text(&case.params, field));
+    let [namespace, name] = params;
+    format!(
+        "{}/{}/{namespace}/{name}",
+        case.policy.policy.name, case.binding.name
+    )
+}
+
+fn denial(case: &PolicyMatch<'_, Mutating>, why: &str) -> Denial {
+    let (policy, binding) = (&case.policy.policy.name, &case.binding.name);
+    let message = format!("policy '{policy}' with binding '{binding}' denied request: {why}");
+    (message, Some("Invalid"))
+}
+
+fn refusal(admission: &Admission<'_>, object: &Value, denials: Vec<Denial>) -> Status {
+    let mut refusal = admission.refusal(object, "");
+    if let Some((message, reason)) = denials.first() {
+        refusal.message.clone_from(message);
+        if let Some(reason) = reason {
+            (*reason).clone_into(&mut refusal.reason);
+        }
+    }
+    let causes = denials.into_iter().map(|(message, _)| Cause {
+        message,
+        ..Cause::default()
+    });
+    let details = refusal.details.get_or_insert_default();
+    details.causes.extend(causes);
+    refusal
+}
+
+/// Decodes an object that a webhook or a policy returned. Invalid managedFields are replaced by the
+/// old ones.
+///
+/// # Errors
+/// Fails with the reason if it is not an object of the resource.
+pub(crate) fn decode(
+    resource: &Resource,
+    after: &mut Value,
+    before: &Value,
+    validation: FieldValidation,
+) -> Result<(), String> {
+    let managed = managed::take(after).or_else(|| managed::sent(before).cloned());
+    intake::decode(resource, after, Origin::Body, validation).map_err(|status| {
+        let lead = format!("cannot be handled as a {}: ", resource.kind);
+        let why = status.message.split_once(&lead);
+        why.map(|(_, why)| why.to_owned()).unwrap_or(status.message)
+    })?;
+    managed::put(after, managed);
+    intake::complete(resource, after);
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! Machine: matches admission policies to a write, and evaluates the validating ones.
+//!
+//! Policies are evaluated in place, so they apply to every write: of requests, of the simulator and of
+//! a test's direct access.
+//!
+//! Kubernetes source: `apiserver/pkg/admission/plugin/policy`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use steersman_apimachinery::selector::LabelSelector;
+use steersman_apimachinery::status::{Cause, Status};
+use steersman_schema::resource::Resource;
+
+use super::attributes::Admission;
+use super::matching::States;
+use crate::objects::scale::selector_text;
+use crate::policies::policy::{Binding, BoundPolicy, Constraints, ExpressionVariables, Policy};
+use crate::policies::validation::Objection;
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+/// A policy that matches a write, with one of its bindings and the parameters to evaluate it with.
+#[derive(Debug)]
+pub(crate) struct PolicyMatch<'p, R> {
+    pub(crate) policy: &'p BoundPolicy<R>,
+    pub(crate) binding: &'p Binding,
+    /// The resource in the version that a rule of the policy names.
+    pub(crate) resource: Arc<Resource>,
+    /// Null without parameters.
+    pub(crate) params: Value,
+}
+
+/// A policy, or a binding of one, that cannot be evaluated.
+#[derive(Debug)]
+pub(crate) struct BrokenPolicy<'p> {
+    pub(crate) policy: &'p Policy,
+    pub(crate) binding: Option<&'p Binding>,
+    pub(crate) why: String,
+}
+
+/// A policy to evaluate, or the reason why it cannot be.
+pub(crate) type Found<'p, R> = Result<PolicyMatch<'p, R>, BrokenPolicy<'p>>;
+
+impl Registry {
+    /// Evaluates the validating policies for a write.
+    ///
+    /// # Errors
+    /// The first objection of a policy with a binding that denies, with the code of its reason.
+    pub(crate) fn admit_policies(
+        &self,
+        admission: &Admission<'_>,
+        states: States<'_>,
+    ) -> Result<(), Status> {
+        if !self.presence.validating_policies || admission.is_unjudged() {
+            return Ok(());
+        }
+        let edition = self.presence.policies_edition;
+        let policies = self.compiled.borrow_mut().validating(&self.store, edition);
+        let mut refusal = None;
+        for found in self.cases(&policies, admission, states)? {
+            let mut refuse = |policy: &Policy, binding: Option<&Binding>, objection: Objection| {
+                let name = &policy.name;
+                let whom = binding.map_or_else(
+                    || format!("ValidatingAdmissionPolicy '{name}'"),
+                    |binding| {
+                        let binding = &binding.name;
+                        format!("ValidatingAdmissionPolicy '{name}' with binding '{binding}'")
+                    },
+                );
+                let message = format!("{whom} denied request: {}", objection.message);
+                refusal.get_or_insert((message, objection.reason));
+            };
+            let case = match found {
+                Ok(case) => case,
+                Err(broken) => {
+                    let objection = Objection {
+                        message: broken.why,
+                        reason: String::new(),
+                    };
+                    refuse(broken.policy, broken.binding, objection);
+                    continue;
+                }
+            };
+            let policy = &case.policy.policy;
+            let review_request = self.review_request(&case.resource, admission, states)?;
+            let variables = ExpressionVariables {
+                request: &review_request.to_value(),
+                params: &case.params,
+                namespace: &self.namespace_object(admission),
+                asker: &self.asker(admission, states.0),
+            };
+            for objection in case.policy.rules.objections(policy, variables) {
+                if case.binding.warns {
+                    let (policy, binding) = (&policy.name, &case.binding.name);
+                    self.note_warnings(vec![format!(
+                        "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding '{binding}': {}",
+                        objection.message
+                    )]);
+                }
+                if case.binding.denies {
+                    refuse(policy, Some(case.binding), objection);
+                }
+            }
+        }
+        let Some((message, reason)) = refusal else {
+            return Ok(());
+        };
+        let object = states.0.or(states.1).unwrap_or(&Value::Null);
+        Err(denied(
+            admission.refusal(object, &message),
+            message,
+            &reason,
+        ))
+    }
+
+    /// Returns the matching policies in order, once for each binding and parameter. A policy that
+    /// cannot be evaluated is replaced by the reason, unless its failures are ignored.
+    pub(crate) fn cases<'p, R>(
+        &self,
+        policies: &'p [BoundPolicy<R>],
+        admission: &Admission<'_>,
+        states: States<'_>,
+    ) -> Result<Vec<Found<'p, R>>, Status> {
+        let mut found = Vec::new();
+        for one in policies {
+            let policy = &one.policy;
+            let constraints = &policy.constraints;
+            let Some(resource) = self.is_about(constraints, admission, states)? else {
+                continue;
+            };
+            let broken = |binding: Option<&'p Binding>, why: &str| {
+                let what = binding.map_or("policy", |_| "binding");
+                let why = format!("failed to configure {what}: {why}");
+                let broken = Err(BrokenPolicy {
+                    policy,
+                    binding,
+                    why,
+                });
+                Some(broken).filter(|_| !policy.ignores_failure)
+            };
+            if let Some((version, kind)) = &policy.param
+                && self.catalogue.of_kind(version, kind).is_none()
+            {
+                let (group, short) = version.split_once('/').unwrap_or(("", version));
+                let why = format!(
+                    "failed to find resource referenced by paramKind: '{group}/{short}, Kind={kind}'"
+                );
+                found.extend(broken(None, &why));
+                continue;
+            }
+            for binding in &policy.bindings {
+                if let Some(constraints) = &binding.constraints
+                    && self.is_about(constraints, admission, states)?.is_none()
+                {
+                    continue;
+                }
+                match self.params(policy, binding, admission.target.scope()) {
+                    Ok(all) => found.extend(all.into_iter().map(|params| {
+                        Ok(PolicyMatch {
+                            policy: one,
+                            binding,
+                            resource: Arc::clone(&resource),
+                            params,
+                        })
+                    })),
+                    Err(why) => found.extend(broken(Some(binding), &why)),
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the resource under which a policy or a binding matches a write.
+    fn is_about(
+        &self,
+        constraints: &Constraints,
+        admission: &Admission<'_>,
+        states: States<'_>,
+    ) -> Result<Option<Arc<Resource>>, Status> {
+        if self.matched(&constraints.excluded, admission).is_some() {
+            return Ok(None);
+        }
+        self.selected(&constraints.included, admission, states)
+    }
+
+    /// Returns the parameters of a binding; null if there are none.
+    fn params(
+        &self,
+        policy: &Policy,
+        binding: &Binding,
+        namespace: &str,
+    ) -> Result<Vec<Value>, String> {
+        let reference = &binding.param;
+        let (Some((version, kind)), true) = (&policy.param, reference.is_object()) else {
+            return Ok(vec![Value::Null]);
+        };
+        let Some(resource) = self.catalogue.of_kind(version, kind) else {
+            return Ok(Vec::new());
+        };
+        let named = reference["namespace"].as_str().unwrap_or_default();
+        let place = match (resource.namespaced, named) {
+            (false, "") => "",
+            (false, _) => {
+                return Err(
+                    "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
+                        .to_owned(),
+                );
+            }
+            (true, "") if namespace.is_empty() => {
+                return Err("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources".to_owned());
+            }
+            (true, "") => namespace,
+            (true, named) => named,
+        };
+        let found: Vec<Arc<Stored>> = match reference["name"].as_str() {
+            Some(name) if !name.is_empty() => {
+                let one = self.store.get(&resource.storage, place, name);
+                one.cloned().into_iter().collect()
+            }
+            _ => {
+                let selector = LabelSelector::parse(&selector_text(&reference["selector"]));
+                let selector = selector.map_err(|_| "invalid selector".to_owned())?;
+                let all = self.store.list(&resource.storage, Some(place));
+                all.filter(|one| selector.matches(&one.value))
+                    .cloned()
+                    .collect()
+            }
+        };
+        if found.is_empty() && reference["parameterNotFoundAction"] == "Deny" {
+            return Err(
+                "no params found for policy binding with `Deny` parameterNotFoundAction".to_owned(),
+            );
+        }
+        let shown = |one: &Arc<Stored>| {
+            let shown = self
+                .present(resource, one)
+                .map_err(|status| status.message)?;
+            Ok(shown.value().clone())
+        };
+        found.iter().map(shown).collect()
+    }
+}
+
+/// Returns a refusal with the reason of the policy.
+fn denied(mut refusal: Status, message: String, reason: &str) -> Status {
+    let (reason, code) = match reason {
+        "Unauthorized" => ("Unauthorized", 401),
+        "Forbidden" => ("Forbidden", 403),
+        "RequestEntityTooLarge" => ("RequestEntityTooLarge", 413),
+        _ => ("Invalid", 422),
+    };
+    refusal.reason = reason.to_owned();
+    refusal.code = code;
+    let cause = Cause {
+        message,
+        ..Cause::default()
+    };
+    refusal.details.get_or_insert_default().causes.push(cause);
+    refusal
+}

@@ -1,0 +1,367 @@
+//! Machine: admission by webhooks: selects the webhooks for a write, orders their calls, and
+//! applies their responses.
+//!
+//! Kubernetes source: `apiserver/pkg/admission/plugin/webhook`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+use steersman_apimachinery::status::Status;
+use steersman_cel::all_hold;
+use steersman_patch::apply_operations;
+use steersman_schema::resource::Resource;
+
+use super::attributes::Admission;
+use super::matching::States;
+use super::mutating_policies::decode;
+use super::mutation_progress::{AskedHook, MutationProgress};
+use crate::policies::policy::ExpressionVariables;
+use crate::requests::intake::FieldValidation;
+use crate::requests::metadata;
+use crate::requests::rng::Rng;
+use crate::state::registry::Registry;
+use crate::webhook;
+use crate::webhook::{Call, CallResponse, Hook, Verdict};
+
+/// A webhook to call, and the resource that its rule matched.
+pub(crate) type Invocation<'a> = (&'a Hook, Arc<Resource>);
+
+impl Registry {
+    /// Returns whether any webhook exists.
+    pub(crate) fn has_webhooks(&self) -> bool {
+        self.catalogue.converts() || self.presence.webhooks
+    }
+
+    /// Returns the webhooks of all configurations, in the order of the configurations' names.
+    fn hooks(&self, mutating: bool, admission: &Admission<'_>) -> Arc<Vec<Hook>> {
+        if !self.is_attended() || admission.is_exempt() {
+            return Arc::default();
+        }
+        let edition = self.presence.webhooks_edition;
+        let mut compiled = self.compiled.borrow_mut();
+        compiled.hooks(&self.store, edition, mutating)
+    }
+
+    /// Lets the mutating policies, and then the mutating webhooks, change an object that is to be
+    /// written. Returns whether one did; the object is then decoded and has its defaults.
+    ///
+    /// Policies and webhooks with `reinvocationPolicy: IfNeeded` run again if a later one changed
+    /// the object.
+    ///
+    /// A write begins with the default of `progress`. If a call is missing, `progress` and `object`
+    /// are the state from which another run continues, provided that the registry is still the same.
+    ///
+    /// # Errors
+    /// The refusal of a webhook, and the failure to call it, or to evaluate a policy, unless
+    /// failures are ignored.
+    pub(crate) fn admit_mutating(
+        &self,
+        admission: &Admission<'_>,
+        object: &mut Value,
+        old: Option<&Value>,
+        progress: &mut MutationProgress,
+    ) -> Result<bool, Status> {
+        let hooks = self.hooks(true, admission);
+        loop {
+            if !progress.has_policies {
+                let state = (progress.round, &mut *object);
+                let changed = self.admit_changes(admission, state, old, &mut progress.policies)?;
+                progress.end_policies(changed);
+            }
+            while let Some(hook) = hooks.get(progress.next) {
+                self.mutate(hook, admission, (object, old), progress)?;
+                progress.next += 1;
+            }
+            if !progress.begin_second_round() {
+                return Ok(progress.any);
+            }
+        }
+    }
+
+    /// Calls the mutating webhooks for a delete, which has no object to change.
+    pub(crate) fn admit_removal(
+        &self,
+        admission: &Admission<'_>,
+        old: &Value,
+    ) -> Result<(), Status> {
+        for hook in &*self.hooks(true, admission) {
+            let states = (None, Some(old));
+            let Some(invocation) = self.invocation(hook, admission, states)? else {
+                continue;
+            };
+            let call = self.call(&invocation, admission, "", None, Some(old))?;
+            let asked = self.answers(self.subject(admission), call.into_iter().collect())?;
+            let Some(verdict) = self.verdict(hook, true, asked.first())? else {
+                continue;
+            };
+            if !verdict.patch.is_empty() {
+                let name = &hook.name;
+                return Err(Status::internal(format!(
+                    "admission webhook \"{name}\" attempted to modify the object, which is not supported for this operation"
+                )));
+            }
+        }
+        self.admit_policies(admission, (None, Some(old)))?;
+        self.admit_validating(admission, None, Some(old))
+    }
+
+    /// Calls the validating webhooks, all at once.
+    ///
+    /// # Errors
+    /// The first refusal, in the order of the configurations.
+    pub(crate) fn admit_validating(
+        &self,
+        admission: &Admission<'_>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let hooks = self.hooks(false, admission);
+        let mut asked = Vec::new();
+        let mut calls = Vec::new();
+        for hook in &*hooks {
+            let Some(invocation) = self.invocation(hook, admission, (object, old))? else {
+                continue;
+            };
+            if let Some(call) = self.call(&invocation, admission, "", object, old)? {
+                asked.push(hook);
+                calls.push(call);
+            }
+        }
+        let answers = self.answers(self.subject(admission), calls)?;
+        let mut refusal = None;
+        for (hook, answer) in asked.into_iter().zip(&answers) {
+            if let Err(status) = self.verdict(hook, false, Some(answer)) {
+                refusal.get_or_insert(status);
+            }
+        }
+        refusal.map_or(Ok(()), Err)
+    }
+
+    fn subject<'a>(&self, admission: &Admission<'a>) -> (&'a Resource, &'a str) {
+        let _ = self;
+        (admission.target.resource, admission.name)
+    }
+
+    /// Returns the call of a webhook if the webhook matches the write.
+    fn invocation<'a>(
+        &self,
+        hook: &'a Hook,
+        admission: &Admission<'_>,
+        states: States<'_>,
+    ) -> Result<Option<Invocation<'a>>, Status> {
+        let Some(resource) = self.selected(hook, admission, states)? else {
+            return Ok(None);
+        };
+        if hook.conditions.is_empty() {
+            return Ok(Some((hook, resource)));
+        }
+        let request = self.review_request(&resource, admission, states)?;
+        let request = request.to_value();
+        let variables = ExpressionVariables {
+            request: &request,
+            params: &Value::Null,
+            // Upstream passes no namespace to the match conditions of webhooks.
+            namespace: &Value::Null,
+            asker: &self.asker(admission, states.0),
+        };
+        let values = variables.values();
+        match values.and_then(|values| all_hold(&hook.conditions, &values)) {
+            Ok(true) => Ok(Some((hook, resource))),
+            Ok(false) => Ok(None),
+            Err(_) if hook.ignores_failure => Ok(None),
+            Err(why) => {
+                let subject = admission.target.resource.subject();
+                Err(Status::forbidden(subject, admission.name, &why))
+            }
+        }
+    }
+
+    /// Builds the call of a webhook; `None` if the call cannot be built and failures are ignored.
+    fn call(
+        &self,
+        (hook, resource): &Invocation<'_>,
+        admission: &Admission<'_>,
+        round: &str,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<Option<(String, Call)>, Status> {
+        if admission.dry && !hook.dry_run {
+            let name = &hook.name;
+            let message = format!("admission webhook \"{name}\" does not support dry run");
+            return Err(Status::bad_request(message));
+        }
+        let Some(version) = hook.review else {
+            let why = "could not create admission objects: webhook does not accept known AdmissionReview versions (v1, v1beta1)";
+            return if hook.ignores_failure {
+                Ok(None)
+            } else {
+                Err(uncalled(hook, why))
+            };
+        };
+        let request = self.review_request(resource, admission, (object, old))?;
+        let request = request.to_json();
+        let key = [hook.call_prefix.as_str(), round, &request].join(" ");
+        // The uid is derived from the call, so that the next run generates the same uid.
+        let uid = Rng::of_text(&key).uid();
+        let call = Call {
+            body: webhook::body(version, &uid, &request),
+            key,
+            uid,
+            endpoint: hook.endpoint.clone(),
+            url: hook.url.clone(),
+            ca: hook.ca.clone(),
+            timeout: hook.timeout,
+        };
+        let subject = old.map(|old| metadata::text(old, "name"));
+        let place = format!("{} {round} {}", hook.id, subject.unwrap_or_default());
+        Ok(Some((place, call)))
+    }
+
+    /// Returns the decision of a webhook; `None` if the call failed and failures are ignored.
+    fn verdict(
+        &self,
+        hook: &Hook,
+        mutating: bool,
+        answer: Option<&CallResponse>,
+    ) -> Result<Option<Verdict>, Status> {
+        let Some(answer) = answer else {
+            return Ok(None);
+        };
+        let version = hook.review.unwrap_or("v1");
+        match webhook::read(&hook.name, version, mutating, answer) {
+            Err(_) if hook.ignores_failure => Ok(None),
+            Err(why) => Err(uncalled(hook, &why)),
+            Ok(mut verdict) => {
+                self.note_warnings(std::mem::take(&mut verdict.warnings));
+                match verdict.refusal.take() {
+                    Some(refusal) => Err(*refusal),
+                    None => Ok(Some(verdict)),
+                }
+            }
+        }
+    }
+
+    /// Calls the next mutating webhook if it matches, and applies its patch.
+    fn mutate(
+        &self,
+        hook: &Hook,
+        admission: &Admission<'_>,
+        (object, old): (&mut Value, Option<&Value>),
+        progress: &mut MutationProgress,
+    ) -> Result<(), Status> {
+        let states = (Some(&*object), old);
+        let known = progress.asked.take();
+        let known = known
+            .and_then(|asked| self.known_answer(hook, asked, admission, states, progress.round));
+        let (resource, answer) = match known {
+            Some((resource, answer)) => (resource, Some(answer)),
+            None => {
+                let Some((_, resource)) = self.invocation(hook, admission, states)? else {
+                    return Ok(());
+                };
+                if progress.round == 1 && !progress.hooks.is_due(&hook.id) {
+                    return Ok(());
+                }
+                let answer = self.ask(hook, &resource, admission, states, progress)?;
+                (resource, answer)
+            }
+        };
+        let verdict = self.verdict(hook, true, answer.as_ref())?;
+        if let Some(verdict) = verdict.filter(|verdict| !verdict.patch.is_empty())
+            && self.apply_patch(&resource, admission, object, &verdict)?
+        {
+            progress.end_hook();
+        }
+        if hook.again {
+            progress.hooks.note(hook.id.clone());
+        }
+        Ok(())
+    }
+
+    /// Returns the answer to the call of a mutating webhook; `None` if the call cannot be built and
+    /// failures are ignored.
+    ///
+    /// # Errors
+    /// Fails if the answer is missing; `progress` then names the call.
+    fn ask(
+        &self,
+        hook: &Hook,
+        resource: &Arc<Resource>,
+        admission: &Admission<'_>,
+        (object, old): States<'_>,
+        progress: &mut MutationProgress,
+    ) -> Result<Option<CallResponse>, Status> {
+        let invocation = (hook, Arc::clone(resource));
+        let round = progress.round.to_string();
+        let call = self.call(&invocation, admission, &round, object, old)?;
+        let answers = self.answers(self.subject(admission), call.into_iter().collect());
+        if answers.is_err() {
+            let verb_state = self.verb_state.borrow();
+            progress.asked = verb_state.pending.last().map(|call| AskedHook {
+                key: call.key.clone(),
+                resource: Arc::clone(resource),
+            });
+        }
+        Ok(answers?.pop())
+    }
+
+    /// Returns the answer that an earlier run stopped for, with the resource that the webhook's rule
+    /// matched. The call is not built again: in an unchanged registry it is the same (ADM-1).
+    fn known_answer(
+        &self,
+        hook: &Hook,
+        asked: AskedHook,
+        admission: &Admission<'_>,
+        (object, old): States<'_>,
+        round: usize,
+    ) -> Option<(Arc<Resource>, CallResponse)> {
+        let answer = self.verb_state.borrow().answers.get(&asked.key).cloned()?;
+        debug_assert_eq!(
+            self.call(
+                &(hook, Arc::clone(&asked.resource)),
+                admission,
+                &round.to_string(),
+                object,
+                old
+            )
+            .ok()
+            .flatten()
+            .map(|(_, call)| call.key),
+            Some(asked.key),
+            "ADM-1: the call of another run"
+        );
+        Some((asked.resource, answer))
+    }
+
+    /// Applies the patch of a mutating webhook. Returns whether the object changed.
+    fn apply_patch(
+        &self,
+        resource: &Resource,
+        admission: &Admission<'_>,
+        object: &mut Value,
+        verdict: &Verdict,
+    ) -> Result<bool, Status> {
+        let own = admission.target.resource;
+        let whole = admission.kind.is_none();
+        let before = if whole && !own.has_version_of(resource) {
+            Cow::Owned(self.to_version(own, resource, object)?)
+        } else {
+            Cow::Borrowed(&*object)
+        };
+        let after = apply_operations(&before, &verdict.patch);
+        let mut after = after.map_err(|wrong| Status::internal(wrong.message))?;
+        if whole {
+            let lax = FieldValidation::Ignore;
+            decode(resource, &mut after, object, lax).map_err(Status::internal)?;
+            after = self.to_version(resource, own, &after)?;
+        }
+        let changed = after != *object;
+        *object = after;
+        Ok(changed)
+    }
+}
+
+fn uncalled(hook: &Hook, why: &str) -> Status {
+    Status::internal(format!("failed calling webhook \"{}\": {why}", hook.name))
+}

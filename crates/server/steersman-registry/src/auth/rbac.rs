@@ -1,0 +1,251 @@
+//! Machine: authorizes users by the stored roles and bindings.
+
+use serde_json::Value;
+use steersman_apimachinery::status::{Status, Subject};
+use steersman_schema::resource::StorageKey;
+
+use crate::store::{Store, Stored};
+
+use super::attributes::{Attributes, Authorization};
+use super::rule::Rule;
+use super::user::{MASTERS, SERVICE_ACCOUNT_PREFIX, User};
+
+/// The API group of roles and bindings.
+pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// The decision of an authorizer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Decision {
+    /// Whether the user may carry out the request.
+    pub allowed: bool,
+    /// The binding that allows it, or the problems of bindings that might; often empty.
+    pub reason: String,
+}
+
+/// Decides what a user may do.
+#[derive(Debug, Clone, Copy)]
+pub struct Authorizer<'a> {
+    mode: Authorization,
+    store: &'a Store,
+    /// Whether messages about a missing role use the plural: the authorizer's cache uses the
+    /// singular, the storage of roles the plural.
+    plural: bool,
+}
+
+/// A binding with the subject that names the user.
+struct Grant<'a> {
+    binding: &'a Stored,
+    subject: &'a Value,
+}
+
+impl<'a> Authorizer<'a> {
+    /// Returns an authorizer that reads roles and bindings from a store.
+    pub fn new(mode: Authorization, store: &'a Store) -> Self {
+        Self {
+            mode,
+            store,
+            plural: false,
+        }
+    }
+
+    /// Returns the authorizer with the messages of the storages of roles and bindings.
+    #[must_use]
+    pub fn of_storage(self) -> Self {
+        Self {
+            plural: true,
+            ..self
+        }
+    }
+
+    /// Decides whether a user may carry out a request.
+    pub fn authorize(&self, user: &User, asked: &Attributes) -> Decision {
+        if self.mode == Authorization::AlwaysAllow || user.is_in(MASTERS) {
+            return Decision {
+                allowed: true,
+                reason: String::new(),
+            };
+        }
+        let mut problems: Vec<String> = Vec::new();
+        for grant in self.grants(user, &asked.namespace) {
+            match self.role(grant.binding) {
+                Err(problem) => problems.push(problem),
+                Ok(role) => {
+                    if Rule::all(role.lean()).any(|rule| rule.allows(asked)) {
+                        return Decision {
+                            allowed: true,
+                            reason: format!("RBAC: allowed by {}", grant.describe()),
+                        };
+                    }
+                }
+            }
+        }
+        let reason = aggregate(problems).map(|all| format!("RBAC: {all}"));
+        Decision {
+            allowed: false,
+            reason: reason.unwrap_or_default(),
+        }
+    }
+
+    /// Returns every rule of a user in a namespace (with an empty one, in the cluster), and the
+    /// problems of bindings with missing roles.
+    pub fn rules_for(&self, user: &User, namespace: &str) -> (Vec<Rule<'a>>, Option<String>) {
+        if self.mode == Authorization::AlwaysAllow {
+            return (Rule::everything().to_vec(), None);
+        }
+        let (mut rules, mut problems) = (Vec::new(), Vec::new());
+        for grant in self.grants(user, namespace) {
+            match self.role(grant.binding) {
+                Ok(role) => rules.extend(Rule::all(role.lean())),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        (rules, aggregate(problems))
+    }
+
+    /// Returns the rules of the role that a `roleRef` names.
+    ///
+    /// # Errors
+    /// 404 for a role that does not exist, 500 for an unknown kind.
+    pub fn rules_of(&self, reference: &Value, namespace: &str) -> Result<Vec<Rule<'a>>, Status> {
+        let (kind, name) = (text(reference, "kind"), text(reference, "name"));
+        let Some((plural, namespace)) = place(kind, namespace) else {
+            return Err(Status::internal_plain(unsupported(kind)));
+        };
+        match self
+            .store
+            .get(&StorageKey::new(GROUP, plural), namespace, name)
+        {
+            Some(role) => Ok(Rule::all(role.lean()).collect()),
+            None => Err(Status::not_found(Subject::new(GROUP, plural), name)),
+        }
+    }
+
+    /// Returns whether every user may do everything.
+    pub fn allows_all(&self) -> bool {
+        self.mode == Authorization::AlwaysAllow
+    }
+
+    /// Returns the bindings of a user: those of the cluster, then those of the namespace.
+    fn grants<'b>(&'b self, user: &User, namespace: &'b str) -> Vec<Grant<'b>> {
+        let mut found = Vec::new();
+        let mut look = |plural: &str, namespace: Option<&'b str>| {
+            let storage = StorageKey::new(GROUP, plural);
+            let within = namespace.unwrap_or_default();
+            for binding in self.store.list(&storage, namespace) {
+                let subjects = binding.lean()["subjects"].as_array();
+                let mut subjects = subjects.into_iter().flatten();
+                let subject = subjects.find(|subject| applies(subject, user, within));
+                found.extend(subject.map(|subject| Grant { binding, subject }));
+            }
+        };
+        look("clusterrolebindings", None);
+        if !namespace.is_empty() {
+            look("rolebindings", Some(namespace));
+        }
+        found
+    }
+
+    fn role(&self, binding: &Stored) -> Result<&'a Stored, String> {
+        let reference = &binding.lean()["roleRef"];
+        let (kind, name) = (text(reference, "kind"), text(reference, "name"));
+        let Some((plural, namespace)) = place(kind, &binding.namespace) else {
+            return Err(unsupported(kind));
+        };
+        let found = self
+            .store
+            .get(&StorageKey::new(GROUP, plural), namespace, name);
+        let resource = if self.plural {
+            plural
+        } else {
+            plural.trim_end_matches('s')
+        };
+        found
+            .map(AsRef::as_ref)
+            .ok_or_else(|| Status::not_found(Subject::new(GROUP, resource), name).message)
+    }
+}
+
+impl Grant<'_> {
+    /// Formats the binding as the reasons of reviews name it.
+    fn describe(&self) -> String {
+        let binding = self.binding;
+        let (kind, name) = if binding.namespace.is_empty() {
+            ("ClusterRoleBinding", binding.name.to_string())
+        } else {
+            (
+                "RoleBinding",
+                format!("{}/{}", binding.name, binding.namespace),
+            )
+        };
+        let reference = &binding.lean()["roleRef"];
+        let mut subject = text(self.subject, "name").to_owned();
+        let whom = text(self.subject, "kind");
+        if whom == "ServiceAccount" {
+            let own = text(self.subject, "namespace");
+            let own = if own.is_empty() {
+                &binding.namespace
+            } else {
+                own
+            };
+            subject = format!("{subject}/{own}");
+        }
+        format!(
+            "{kind} \"{name}\" of {} \"{}\" to {whom} \"{subject}\"",
+            text(reference, "kind"),
+            text(reference, "name"),
+        )
+    }
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}
+
+fn unsupported(kind: &str) -> String {
+    format!("unsupported role reference kind: \"{kind}\"")
+}
+
+/// Returns the plural and the namespace of the roles of a kind, as seen from a binding in a
+/// namespace.
+fn place<'a>(kind: &str, namespace: &'a str) -> Option<(&'static str, &'a str)> {
+    match kind {
+        "Role" => Some(("roles", namespace)),
+        "ClusterRole" => Some(("clusterroles", "")),
+        _ => None,
+    }
+}
+
+/// Returns whether a subject of a binding in a namespace is the user.
+fn applies(subject: &Value, user: &User, namespace: &str) -> bool {
+    let name = text(subject, "name");
+    match text(subject, "kind") {
+        "User" => user.name == name,
+        "Group" => user.is_in(name),
+        "ServiceAccount" => {
+            let own = text(subject, "namespace");
+            let namespace = if own.is_empty() { namespace } else { own };
+            let rest = user.name.strip_prefix(SERVICE_ACCOUNT_PREFIX);
+            !namespace.is_empty()
+                && rest.and_then(|rest| rest.split_once(':')) == Some((namespace, name))
+        }
+        _ => false,
+    }
+}
+
+/// Joins several problems without duplicates.
+fn aggregate(problems: Vec<String>) -> Option<String> {
+    let mut all: Vec<String> = Vec::new();
+    for problem in problems {
+        if !all.contains(&problem) {
+            all.push(problem);
+        }
+    }
+    match all.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("[{}]", several.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

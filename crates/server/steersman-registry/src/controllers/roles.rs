@@ -1,0 +1,117 @@
+//! Machine: roles and bindings: the check against privilege escalation, and the aggregation of
+//! ClusterRoles.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use steersman_apimachinery::status::Status;
+use steersman_builtins::selects;
+
+use crate::auth::{Escalation, User};
+use crate::requests::options::Target;
+use crate::state::registry::{Registry, cluster_roles};
+use crate::store::Stored;
+
+/// Maximum number of rounds of aggregation: more than any sensible chain of aggregating roles
+/// needs.
+const ROUNDS: usize = 16;
+
+/// The API group of roles and bindings.
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+impl Registry {
+    /// Refuses a role or a binding by which its author would grant permissions it lacks (AUTH-3).
+    pub(crate) fn refuse_escalation(
+        &self,
+        target: Target<'_>,
+        user: &User,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        if !target.resource.built_in || target.resource.group != GROUP {
+            return Ok(());
+        }
+        let write = Escalation {
+            user,
+            plural: &target.resource.plural,
+            namespace: target.scope(),
+            path_name: target.name,
+            new,
+            old,
+        };
+        write.check(&self.authorizer())
+    }
+
+    /// Updates the rules of every ClusterRole with an aggregation rule. Does nothing if this
+    /// controller is not played.
+    pub(crate) fn aggregate_roles(&mut self) {
+        if !self.options.gather_roles {
+            return;
+        }
+        let storage = cluster_roles();
+        for _ in 0..ROUNDS {
+            let all: Vec<Arc<Stored>> = self.store.list(&storage, None).cloned().collect();
+            let labels: Vec<Value> = all.iter().map(|role| labels_of(role)).collect();
+            let mut changed = false;
+            for role in all.iter().filter(|role| may_aggregate(role)) {
+                let stored = role.look();
+                let Some(rules) = aggregated((role, &stored), &all, &labels) else {
+                    continue;
+                };
+                let kept = stored["rules"].as_array();
+                if *kept.unwrap_or(&Vec::new()) == rules {
+                    continue;
+                }
+                let mut draft = role.draft();
+                draft.value["rules"] = Value::from(rules);
+                self.put(&storage, "", &role.name, draft);
+                changed = true;
+            }
+            if !changed {
+                return;
+            }
+        }
+    }
+}
+
+/// Returns whether a ClusterRole may have an aggregation rule, without decoding it: nearly all roles
+/// have none.
+fn may_aggregate(role: &Stored) -> bool {
+    if !role.is_serialised() {
+        return role.lean().get("aggregationRule").is_some();
+    }
+    let text = std::str::from_utf8(role.bytes());
+    text.is_ok_and(|text| text.contains("\"aggregationRule\":"))
+}
+
+/// Collects the rules of a ClusterRole with an aggregation rule from all others, without
+/// duplicates; `None` for a role without an aggregation rule (`clusterroleaggregation`).
+fn aggregated(
+    (role, value): (&Stored, &Value),
+    all: &[Arc<Stored>],
+    labels: &[Value],
+) -> Option<Vec<Value>> {
+    let selectors = value["aggregationRule"]["clusterRoleSelectors"].as_array()?;
+    let mut rules: Vec<Value> = Vec::new();
+    for selector in selectors {
+        let others = all.iter().zip(labels);
+        for (other, labels) in others.filter(|(other, _)| other.name != role.name) {
+            if !selects(selector, labels) {
+                continue;
+            }
+            for rule in other.look()["rules"].as_array().into_iter().flatten() {
+                if !rules.contains(rule) {
+                    rules.push(rule.clone());
+                }
+            }
+        }
+    }
+    Some(rules)
+}
+
+fn labels_of(role: &Stored) -> Value {
+    let labels = role.labels();
+    labels
+        .map(|(key, value)| (key.to_owned(), Value::from(value)))
+        .collect()
+}

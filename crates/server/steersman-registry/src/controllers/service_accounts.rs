@@ -1,0 +1,194 @@
+//! Machine: gives every namespace its ServiceAccount `default` and the certificate of the server's
+//! authority, and gives Pods the token of their account.
+//!
+//! Upstream two controllers do the former (`pkg/controller/serviceaccount` and
+//! `rootcacertpublisher`), and the admission plugin ServiceAccount does the latter, refusing Pods
+//! without an account. They are played together or not at all.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::StorageKey;
+
+use crate::admission::attributes::Admission;
+use crate::requests::metadata;
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+/// The ServiceAccount of Pods that name none.
+const DEFAULT: &str = "default";
+
+/// The ConfigMap with the certificate by which Pods verify the server.
+const AUTHORITY: &str = "kube-root-ca.crt";
+const ABOUT: &str = "kubernetes.io/description";
+const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
+
+/// The field manager of both objects.
+const MANAGER: &str = "kube-controller-manager";
+
+/// The directory at which containers find the token of their Pod's ServiceAccount, and the volume's
+/// name.
+const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+const VOLUME: &str = "kube-api-access-";
+
+/// The annotation of a mirror Pod, which a kubelet creates from a file; such a Pod gets no token.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+impl Registry {
+    /// Records, after a write or a deletion, that a namespace may lack one of these objects.
+    pub(crate) fn note_lack(&mut self, storage: &StorageKey, written: &Stored) {
+        if !self.options.furnish_namespaces {
+            return;
+        }
+        match (storage.as_str(), &*written.name) {
+            ("namespaces.", name) => self.pending.lacking_namespace(name),
+            ("serviceaccounts.", DEFAULT) | ("configmaps.", AUTHORITY) => {
+                self.pending.lacking_namespace(&written.namespace);
+            }
+            _ => {}
+        }
+    }
+
+    /// Records that every namespace may lack them: the server starts, or its authority changed.
+    pub(crate) fn note_lacks(&mut self) {
+        let namespaces = StorageKey::new("", "namespaces");
+        let all: Vec<Arc<Stored>> = self.store.list(&namespaces, None).cloned().collect();
+        for namespace in all {
+            self.note_lack(&namespaces, &namespace);
+        }
+    }
+
+    /// Creates what a namespace lacks, unless it is terminating (SRV-NS-1). The certificate exists
+    /// once the server listens.
+    pub(crate) fn furnish_namespace(&mut self, name: &str, now: Timestamp) {
+        let found = self.store.get(&StorageKey::new("", "namespaces"), "", name);
+        if found.is_none_or(|found| !found.meta("deletionTimestamp").is_empty()) {
+            return;
+        }
+        if self.account(name, DEFAULT).is_none() {
+            let account = json!({"metadata": {"name": DEFAULT}});
+            self.plant(("", "serviceaccounts"), MANAGER, (name, account), now);
+        }
+        let Some(authority) = &self.authority else {
+            return;
+        };
+        let data = json!({"ca.crt": authority});
+        let storage = StorageKey::new("", "configmaps");
+        let Some(there) = self.store.get(&storage, name, AUTHORITY) else {
+            let map = json!({
+                "metadata": {"name": AUTHORITY, "annotations": {ABOUT: DESCRIPTION}},
+                "data": data,
+            });
+            self.plant(("", "configmaps"), MANAGER, (name, map), now);
+            return;
+        };
+        let mut draft = there.draft();
+        draft.value["data"] = data;
+        let annotations = metadata::of(&mut draft.value).entry("annotations");
+        metadata::members(annotations.or_insert_with(|| json!({})))
+            .entry(ABOUT)
+            .or_insert_with(|| json!(DESCRIPTION));
+        if !there.holds(&draft) {
+            self.put(&storage, name, AUTHORITY, draft);
+        }
+    }
+
+    /// Gives a new Pod its ServiceAccount, a token, and the account's image pull secrets.
+    ///
+    /// # Errors
+    /// 403 for a ServiceAccount that does not exist, and for a mirror Pod that names one.
+    pub(crate) fn take_account(
+        &mut self,
+        admission: &Admission<'_>,
+        pod: &mut Value,
+    ) -> Result<(), Status> {
+        if !self.options.furnish_namespaces {
+            return Ok(());
+        }
+        let named = pod["spec"]["serviceAccountName"].as_str();
+        let named = named.unwrap_or_default().to_owned();
+        if !pod["metadata"]["annotations"][MIRROR].is_null() {
+            let why = "a mirror pod may not reference service accounts";
+            return if named.is_empty() {
+                Ok(())
+            } else {
+                Err(admission.refusal(pod, why))
+            };
+        }
+        let name = if named.is_empty() { DEFAULT } else { &named };
+        let namespace = admission.target.scope();
+        let Some(account) = self.account(namespace, name).cloned() else {
+            let why = format!(
+                "error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found"
+            );
+            return Err(admission.refusal(pod, &why));
+        };
+        let account = account.look();
+        let spec = &mut pod["spec"];
+        for field in ["serviceAccountName", "serviceAccount"] {
+            metadata::members(spec).insert(field.to_owned(), name.into());
+        }
+        let wish = |of: &Value| of["automountServiceAccountToken"].as_bool();
+        if wish(spec).or_else(|| wish(&account)).unwrap_or(true) {
+            let suffix = self.rng.suffix();
+            mount_token(spec, &format!("{VOLUME}{suffix}"));
+        }
+        let own = spec["imagePullSecrets"].as_array();
+        if own.is_none_or(Vec::is_empty)
+            && let Some(secrets) = account.get("imagePullSecrets")
+        {
+            spec["imagePullSecrets"] = secrets.clone();
+        }
+        Ok(())
+    }
+
+    fn account(&self, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
+        let accounts = StorageKey::new("", "serviceaccounts");
+        self.store.get(&accounts, namespace, name)
+    }
+}
+
+/// Mounts a token into every container that has no other mount at this path.
+fn mount_token(spec: &mut Value, fresh: &str) {
+    let volumes = spec["volumes"].as_array().into_iter().flatten();
+    let mut names = volumes.filter_map(|volume| volume["name"].as_str());
+    let there = names.find(|name| name.starts_with(VOLUME));
+    let name = there.unwrap_or(fresh).to_owned();
+    let mut mounted = false;
+    for part in ["initContainers", "containers"] {
+        let containers = spec.get_mut(part).and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            let mounts = metadata::members(container)
+                .entry("volumeMounts")
+                .or_insert_with(|| json!([]));
+            if let Some(mounts) = mounts.as_array_mut()
+                && !mounts.iter().any(|mount| mount["mountPath"] == MOUNT)
+            {
+                mounts.push(json!({"name": name, "readOnly": true, "mountPath": MOUNT}));
+                mounted = true;
+            }
+        }
+    }
+    if !mounted || name != fresh {
+        return;
+    }
+    let volumes = metadata::members(spec).entry("volumes");
+    if let Some(volumes) = volumes.or_insert_with(|| json!([])).as_array_mut() {
+        volumes.push(json!({
+            "name": name,
+            "projected": {"defaultMode": 0o644, "sources": [
+                {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+                {"configMap": {
+                    "name": AUTHORITY,
+                    "items": [{"key": "ca.crt", "path": "ca.crt"}],
+                }},
+                {"downwardAPI": {"items": [{
+                    "path": "namespace",
+                    "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"},
+                }]}},
+            ]},
+        }));
+    }
+}

@@ -1,0 +1,273 @@
+//! Machine: the storage version migrator: runs one StorageVersionMigration per resource, and stores
+//! the objects of the resource anew, one object per step.
+//!
+//! Kubernetes source: `pkg/controller/storageversionmigrator` of 1.36.
+
+mod conditions;
+mod records;
+mod definition;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::StorageKey;
+
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+/// How long after its creation a migration waits for its resource to be served.
+const DISCOVERY: SignedDuration = SignedDuration::from_secs(60);
+/// The delay after the first of several failures in a row, which doubles with each, and its
+/// maximum: those of upstream's rate limiter.
+const BACKOFF: Duration = Duration::from_millis(5);
+const MOST_BACKOFF: Duration = Duration::from_secs(1000);
+
+/// The storage version migrator of a server. The positions of the running migrations are only in
+/// memory: a new migrator begins them anew, and an object that was stored anew before is skipped.
+///
+/// A driver calls [`next_work`](Self::next_work), makes the write of the [`MigrationStep`] with
+/// [`Registry::store_anew`], and passes the outcome to the following call of `next_work`. A step
+/// stores one object, so that requests have access to the registry between two objects (SRV-SVM-2).
+#[derive(Debug, Default)]
+pub struct StorageMigrator {
+    /// The revision up to which changes of migrations were read.
+    seen: Option<u64>,
+    running: VecDeque<RunningMigration>,
+    /// The number of refused admissions in a row, and the driver's clock at which the next is due.
+    refused: Option<(u32, Duration)>,
+}
+
+/// A migration that has the condition `Running` and none that ends it.
+#[derive(Debug)]
+struct RunningMigration {
+    name: Arc<str>,
+    uid: String,
+    /// The objects that are still to be stored anew; `None` before they were listed.
+    waiting: Option<VecDeque<MigrationCandidate>>,
+    /// The outcome of the migration, once it is known; a failure has a reason.
+    outcome: Option<Result<(), String>>,
+    /// The number of failed writes in a row.
+    failures: u32,
+    /// The driver's clock at which the migration continues.
+    due: Duration,
+}
+
+/// An object that is to be stored anew, as it was listed.
+#[derive(Debug)]
+struct MigrationCandidate {
+    namespace: Arc<str>,
+    name: Arc<str>,
+    uid: String,
+    revision: u64,
+}
+
+/// The write that stores one object anew.
+#[derive(Debug)]
+pub struct MigrationStep {
+    /// The uid of the migration.
+    migration: String,
+    storage: StorageKey,
+    candidate: MigrationCandidate,
+}
+
+/// What the driver of the migrator has to do next.
+#[derive(Debug)]
+pub enum MigratorWork {
+    /// To store an object anew.
+    Store(MigrationStep),
+    /// To wait until the driver's clock has this time, or for a change.
+    WaitUntil(Duration),
+    /// To wait for a change.
+    Wait,
+}
+
+/// The wall time, and the time since the driver started.
+#[derive(Debug, Clone, Copy)]
+pub struct MigratorTime {
+    /// The server's wall time, which is written into objects.
+    pub wall: Timestamp,
+    /// The driver's clock, by which delays are measured.
+    pub tick: Duration,
+}
+
+impl StorageMigrator {
+    /// Returns the next work. `done` is the step of the call before, with the outcome of its write.
+    pub fn next_work(
+        &mut self,
+        registry: &mut Registry,
+        done: Option<(MigrationStep, Result<(), Status>)>,
+        now: MigratorTime,
+    ) -> MigratorWork {
+        if let Some((step, outcome)) = done {
+            self.finish_step(registry, &step, outcome, now);
+        }
+        self.admit(registry, now);
+        // Each turn returns a step, ends a migration, or delays one, so that the loop ends.
+        while let Some(at) = self.running.iter().position(|one| one.due <= now.tick)
+            && let Some(mut next) = self.running.remove(at)
+        {
+            let storage = next.prepare(registry, now);
+            if let Some(outcome) = &next.outcome {
+                if registry
+                    .end_migration(&next.name, outcome, now.wall)
+                    .is_err()
+                {
+                    next.delay(now);
+                    self.running.push_back(next);
+                }
+                self.admit(registry, now);
+                continue;
+            }
+            let step = storage.and_then(|storage| {
+                Some(MigrationStep {
+                    migration: next.uid.clone(),
+                    storage,
+                    candidate: next.waiting.as_mut()?.pop_front()?,
+                })
+            });
+            self.running.push_back(next);
+            if let Some(step) = step {
+                return MigratorWork::Store(step);
+            }
+        }
+        let running = self.running.iter().map(|one| one.due);
+        let due = running.chain(self.refused.map(|(_, due)| due)).min();
+        due.map_or(MigratorWork::Wait, MigratorWork::WaitUntil)
+    }
+
+    /// Evaluates the outcome of a step.
+    fn finish_step(
+        &mut self,
+        registry: &Registry,
+        step: &MigrationStep,
+        outcome: Result<(), Status>,
+        now: MigratorTime,
+    ) {
+        let mut running = self.running.iter_mut();
+        let Some(migration) = running.find(|one| one.uid == step.migration) else {
+            return;
+        };
+        match outcome {
+            Ok(()) => migration.failures = 0,
+            // The object was deleted or written meanwhile. A request has stored it anew; a write of
+            // the server itself has not if only a webhook can convert it (SRV-SVM-3).
+            Err(status) if status.code == 409 => {
+                migration.failures = 0;
+                let again = registry.outdated(&step.storage, &step.candidate);
+                if let Some(waiting) = &mut migration.waiting {
+                    waiting.extend(again);
+                }
+            }
+            // The objects are listed again after a delay.
+            Err(status) if matches!(status.code, 429 | 500 | 503 | 504) => {
+                migration.waiting = None;
+                migration.delay(now);
+            }
+            Err(status) => migration.outcome = Some(Err(status.message)),
+        }
+    }
+
+    /// Lets the registry admit migrations, if any migration changed since the last time.
+    fn admit(&mut self, registry: &mut Registry, now: MigratorTime) {
+        let storage = records::storage();
+        let is_unchanged = self.seen.is_some_and(|seen| {
+            let changes = registry.store.changes(&storage, seen);
+            changes.is_ok_and(|mut changes| changes.next().is_none())
+        });
+        match self.refused {
+            Some((_, due)) if due > now.tick => return,
+            None if is_unchanged => return,
+            _ => {}
+        }
+        // The own writes of this call count as changes, so that their effects are looked at.
+        self.seen = Some(registry.revision());
+        let is_refused = registry.admit_migrations(now.wall).is_err();
+        let refusals = self.refused.map_or(0, |(count, _)| count) + 1;
+        let due = now.tick.saturating_add(backoff(refusals));
+        self.refused = is_refused.then_some((refusals, due));
+        let all: Vec<Arc<Stored>> = registry.store.list(&storage, None).cloned().collect();
+        let active = |one: &&Arc<Stored>| conditions::is_active(one.lean());
+        let active: Vec<&Arc<Stored>> = all.iter().filter(active).collect();
+        let is_active = |uid: &str| active.iter().any(|one| one.meta("uid") == uid);
+        self.running.retain(|one| is_active(&one.uid));
+        for one in active {
+            let uid = one.meta("uid");
+            if !self.running.iter().any(|known| known.uid == uid) {
+                self.running.push_back(RunningMigration {
+                    name: Arc::clone(&one.name),
+                    uid: uid.to_owned(),
+                    waiting: None,
+                    outcome: None,
+                    failures: 0,
+                    due: now.tick,
+                });
+            }
+        }
+    }
+}
+
+impl RunningMigration {
+    /// Looks up the resource, and lists the objects once. Returns the storage of the objects.
+    /// Without one the migration has an outcome or a delay.
+    fn prepare(&mut self, registry: &mut Registry, now: MigratorTime) -> Option<StorageKey> {
+        if self.outcome.is_some() {
+            return None;
+        }
+        let Some(found) = registry.migration(&self.name) else {
+            // Deleted since the migrations were admitted: the next admission forgets it.
+            self.delay(now);
+            return None;
+        };
+        let Some(resource) = registry.migrated_resource(found.lean()) else {
+            match left_until_discovery(&found, now.wall) {
+                Some(left) => self.due = now.tick.saturating_add(left),
+                None => self.fail("resource does not exist in discovery"),
+            }
+            return None;
+        };
+        let verbs = ["list", "patch", "update"];
+        if !verbs.iter().all(|verb| resource.verbs.contains(verb)) {
+            self.fail("resource is not migratable");
+            return None;
+        }
+        if self.waiting.is_none() {
+            let Ok(listed) = registry.list_candidates(&found, &resource, now.wall) else {
+                self.delay(now);
+                return None;
+            };
+            self.waiting = Some(listed);
+        }
+        if self.waiting.as_ref().is_some_and(VecDeque::is_empty) {
+            self.outcome = Some(Ok(()));
+            return None;
+        }
+        Some(resource.storage.clone())
+    }
+
+    fn fail(&mut self, why: &str) {
+        self.outcome = Some(Err(why.to_owned()));
+    }
+
+    /// Delays the migration after a failed write.
+    fn delay(&mut self, now: MigratorTime) {
+        self.failures += 1;
+        self.due = now.tick.saturating_add(backoff(self.failures));
+    }
+}
+
+/// Returns how much longer a new migration waits for its resource; `None` if it has waited.
+fn left_until_discovery(migration: &Stored, now: Timestamp) -> Option<Duration> {
+    let made: Timestamp = migration.meta("creationTimestamp").parse().ok()?;
+    let end = made.saturating_add(DISCOVERY).ok()?;
+    let left = end.duration_since(now);
+    (left > SignedDuration::ZERO).then(|| left.unsigned_abs())
+}
+
+/// Returns the delay after a number of failures in a row, which is at least one.
+fn backoff(failures: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
+    BACKOFF.saturating_mul(doubled).min(MOST_BACKOFF)
+}

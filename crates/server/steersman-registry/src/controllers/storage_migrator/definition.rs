@@ -1,0 +1,118 @@
+//! Machine: the condition `StorageMigrating` of a definition, and its stored versions after a
+//! migration.
+//!
+//! Kubernetes source: `migrationrunner.go` of `pkg/controller/storageversionmigrator`.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::StorageKey;
+
+use super::conditions;
+use super::records::options;
+use crate::requests::metadata;
+use crate::requests::options::{PatchKind, Subresource, Target};
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+const GROUP: &str = "apiextensions.k8s.io";
+const PLURAL: &str = "customresourcedefinitions";
+const CONDITION: &str = "StorageMigrating";
+/// The field manager of the writes to definitions.
+const MANAGER: &str = "migration-runner-controller";
+
+impl Registry {
+    /// Writes into the definition of a migration's resource, if it has one, that the migration
+    /// runs, and for which generation.
+    pub(super) fn mark_migrating(
+        &mut self,
+        migration: &Stored,
+        now: Timestamp,
+    ) -> Result<(), Status> {
+        let Some(definition) = self.migrated_definition(migration) else {
+            return Ok(());
+        };
+        let message = format!("Migration {} is running", migration.name);
+        let why = ("True", "MigrationRunning", message.as_str());
+        self.write_definition(&definition, why, None, now)
+    }
+
+    /// Writes into the definition that the migration ended. If the definition is still of the
+    /// generation in which the migration began, only its storage version stays a stored version:
+    /// as upstream, after a failure, too.
+    pub(super) fn unmark_migrating(
+        &mut self,
+        migration: &Stored,
+        is_success: bool,
+        now: Timestamp,
+    ) -> Result<(), Status> {
+        let Some(definition) = self.migrated_definition(migration) else {
+            return Ok(());
+        };
+        let value = definition.lean();
+        let observed = conditions::find(value, CONDITION).map(|one| &one["observedGeneration"]);
+        let is_same = observed == Some(&value["metadata"]["generation"]);
+        let why = match (is_success, is_same) {
+            (false, _) => ("False", "MigrationFailed", "The migration has failed"),
+            (true, true) => (
+                "False",
+                "MigrationSucceeded",
+                "The migration has succeeded and the stored versions have been updated",
+            ),
+            (true, false) => (
+                "False",
+                "MigrationSucceeded",
+                "The migration has succeeded but the stored versions have not been updated due to a generation mismatch",
+            ),
+        };
+        let versions = value["spec"]["versions"].as_array().into_iter().flatten();
+        let mut versions = versions.filter(|one| one["storage"] == true);
+        let version = versions.next().map(|one| one["name"].clone());
+        self.write_definition(&definition, why, version.filter(|_| is_same), now)
+    }
+
+    fn migrated_definition(&self, migration: &Stored) -> Option<Arc<Stored>> {
+        let named = &migration.lean()["spec"]["resource"];
+        let text = |field: &str| named[field].as_str().unwrap_or_default();
+        let name = format!("{}.{}", text("resource"), text("group"));
+        let storage = StorageKey::new(GROUP, PLURAL);
+        self.store.get(&storage, "", &name).cloned()
+    }
+
+    /// Applies the condition, and if a version is given the stored versions.
+    fn write_definition(
+        &mut self,
+        definition: &Stored,
+        (status, reason, message): (&str, &str, &str),
+        stored: Option<Value>,
+        now: Timestamp,
+    ) -> Result<(), Status> {
+        let Some(resource) = self.resource(GROUP, "v1", PLURAL) else {
+            return Ok(());
+        };
+        let value = definition.lean();
+        let mut body = json!({
+            "apiVersion": resource.api_version(),
+            "kind": resource.kind,
+            "metadata": {"name": *definition.name,
+                "resourceVersion": definition.revision.to_string()},
+            "status": {"conditions": [{
+                "type": CONDITION,
+                "status": status,
+                "lastTransitionTime": metadata::time(now),
+                "reason": reason,
+                "message": message,
+                "observedGeneration": value["metadata"]["generation"],
+            }]},
+        });
+        if let Some(stored) = stored {
+            body["status"]["storedVersions"] = json!([stored]);
+        }
+        let target = Target::object(&resource, None, &definition.name).part(Subresource::Status);
+        let (body, options) = (body.to_string(), options(MANAGER, Some(true)));
+        self.patch(target, PatchKind::Apply, body.as_bytes(), &options, now)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,227 @@
+//! Machine: the reads and writes of the storage version migrator: StorageVersionMigrations, and the
+//! objects of their resources.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_apimachinery::status::Status;
+use steersman_schema::builtin::STORAGE_MIGRATION;
+use steersman_schema::resource::{Resource, StorageKey};
+
+use super::conditions::{self, FAILED, RUNNING, SUCCEEDED};
+use super::{MigrationCandidate, MigrationStep};
+use crate::auth::User;
+use crate::requests::metadata;
+use crate::requests::options::{PatchKind, Subresource, Target, WriteOptions};
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+const PLURAL: &str = "storageversionmigrations";
+/// The ServiceAccount of the migrator, which is also the field manager of its applies.
+const CONTROLLER: &str = "storage-version-migrator-controller";
+/// The field manager of the status of migrations.
+const STATUS_MANAGER: &str = "kube-controller-manager";
+
+/// Returns the storage of StorageVersionMigrations.
+pub(super) fn storage() -> StorageKey {
+    StorageKey::new(STORAGE_MIGRATION.0, PLURAL)
+}
+
+/// Returns the options of a write of the migrator.
+pub(super) fn options(manager: &str, force: Option<bool>) -> WriteOptions {
+    WriteOptions {
+        field_manager: Some(manager.to_owned()),
+        user: Arc::new(User::service_account("kube-system", CONTROLLER)),
+        force,
+        ..WriteOptions::default()
+    }
+}
+
+fn candidate(stored: &Stored) -> MigrationCandidate {
+    MigrationCandidate {
+        namespace: Arc::clone(&stored.namespace),
+        name: Arc::clone(&stored.name),
+        uid: stored.meta("uid").to_owned(),
+        revision: stored.revision,
+    }
+}
+
+/// Returns whether a custom resource is stored in another version than its storage version.
+fn is_outdated(resource: &Resource, stored: &Stored) -> bool {
+    let current = format!("{}/{}", resource.group, resource.storage_version);
+    !resource.built_in && stored.api_version() != current
+}
+
+impl Registry {
+    /// Returns whether this registry has StorageVersionMigrations to carry out.
+    #[must_use]
+    pub fn migrates_storage(&self) -> bool {
+        self.options.serve_storage_migrations && self.options.migrate_storage
+    }
+
+    /// Stores an object anew by an apply that names its version only, as upstream. A webhook that
+    /// converts the object is called as for a request.
+    ///
+    /// # Errors
+    /// 409 if the object was changed or deleted since it was listed, 404 if its kind is not served,
+    /// and the errors of [`Registry::patch`].
+    pub fn store_anew(&mut self, step: &MigrationStep, now: Timestamp) -> Result<(), Status> {
+        // The definition may have changed since the object was listed.
+        let resource = self.catalogue.of_storage(&step.storage).cloned();
+        let resource = resource.ok_or_else(Status::no_such_path)?;
+        let candidate = &step.candidate;
+        let body = json!({
+            "apiVersion": resource.api_version(),
+            "kind": resource.kind,
+            "metadata": {"uid": candidate.uid, "resourceVersion": candidate.revision.to_string()},
+        });
+        let namespace = Some(&*candidate.namespace).filter(|_| resource.namespaced);
+        let target = Target::object(&resource, namespace, &candidate.name);
+        let (body, options) = (body.to_string(), options(CONTROLLER, None));
+        self.patch(target, PatchKind::Apply, body.as_bytes(), &options, now)?;
+        Ok(())
+    }
+
+    /// Ends the bookkeeping of migrations that succeeded or failed, and lets the oldest migration
+    /// of each resource run that has no running one (SRV-SVM-1).
+    pub(super) fn admit_migrations(&mut self, now: Timestamp) -> Result<(), Status> {
+        let all: Vec<Arc<Stored>> = self.store.list(&storage(), None).cloned().collect();
+        // By resource, the oldest migration that waits; `None` if another one runs.
+        let mut next: BTreeMap<String, Option<&Arc<Stored>>> = BTreeMap::new();
+        let age = |one: &Stored| {
+            (
+                one.meta("creationTimestamp").to_owned(),
+                one.name.to_string(),
+            )
+        };
+        for one in &all {
+            let value = one.lean();
+            if conditions::is_ended(value) {
+                if conditions::holds(value, RUNNING) {
+                    self.close_migration(one, now)?;
+                }
+                continue;
+            }
+            let is_running = conditions::holds(value, RUNNING);
+            let resource = value["spec"]["resource"].to_string();
+            let waits = Some(one).filter(|_| !is_running);
+            let entry = next.entry(resource).or_insert(waits);
+            if is_running || entry.is_some_and(|other| age(one) < age(other)) {
+                *entry = waits;
+            }
+        }
+        for one in next.into_values().flatten() {
+            self.start_migration(one, now)?;
+        }
+        Ok(())
+    }
+
+    fn start_migration(&mut self, migration: &Stored, now: Timestamp) -> Result<(), Status> {
+        self.mark_migrating(migration, now)?;
+        let why = ("MigrationRunning", "The migration is running");
+        self.write_migration(&migration.name, now, |value, time| {
+            conditions::set(value, (RUNNING, "True"), why, time);
+        })
+    }
+
+    fn close_migration(&mut self, migration: &Stored, now: Timestamp) -> Result<(), Status> {
+        let is_success = conditions::holds(migration.lean(), SUCCEEDED);
+        self.unmark_migrating(migration, is_success, now)?;
+        let why = ("MigrationCompleted", "Migration completed");
+        self.write_migration(&migration.name, now, |value, time| {
+            conditions::set(value, (RUNNING, "False"), why, time);
+        })
+    }
+
+    /// Writes the condition that ends a migration.
+    pub(super) fn end_migration(
+        &mut self,
+        name: &str,
+        outcome: &Result<(), String>,
+        now: Timestamp,
+    ) -> Result<(), Status> {
+        self.write_migration(name, now, |value, time| match outcome {
+            Ok(()) => {
+                let why = ("StorageVersionMigrationSucceeded", "");
+                conditions::set(value, (SUCCEEDED, "True"), why, time);
+            }
+            Err(why) => {
+                let message = format!("migration encountered unhandled error: {why}");
+                let why = ("StorageVersionMigrationFailed", message.as_str());
+                conditions::set(value, (FAILED, "True"), why, time);
+            }
+        })
+    }
+
+    /// Returns a stored migration.
+    pub(super) fn migration(&self, name: &str) -> Option<Arc<Stored>> {
+        self.store.get(&storage(), "", name).cloned()
+    }
+
+    /// Returns the resource of a migration, in its preferred version.
+    pub(super) fn migrated_resource(&self, migration: &Value) -> Option<Arc<Resource>> {
+        let named = &migration["spec"]["resource"];
+        let text = |field: &str| named[field].as_str().unwrap_or_default();
+        let mut all = self.catalogue.all().iter();
+        let found = all.find(|one| one.group == text("group") && one.plural == text("resource"));
+        found.cloned()
+    }
+
+    /// Returns the objects that a migration has to store anew: those that were written before the
+    /// resource version in its status, which is set by the first call, and others that are not
+    /// stored in the storage version.
+    pub(super) fn list_candidates(
+        &mut self,
+        migration: &Stored,
+        resource: &Resource,
+        now: Timestamp,
+    ) -> Result<VecDeque<MigrationCandidate>, Status> {
+        let known = migration.lean()["status"]["resourceVersion"].as_str();
+        let last = match known.and_then(|text| text.parse().ok()) {
+            Some(known) => known,
+            None => {
+                let last = self.revision();
+                self.write_migration(&migration.name, now, |value, _| {
+                    value["status"]["resourceVersion"] = last.to_string().into();
+                })?;
+                last
+            }
+        };
+        let all = self.store.list(&resource.storage, None);
+        let candidates = all.filter(|one| one.revision <= last || is_outdated(resource, one));
+        Ok(candidates.map(|one| candidate(one)).collect())
+    }
+
+    /// Returns the present state of an object that is still stored in an old storage version.
+    pub(super) fn outdated(
+        &self,
+        storage: &StorageKey,
+        candidate: &MigrationCandidate,
+    ) -> Option<MigrationCandidate> {
+        let resource = self.catalogue.of_storage(storage)?;
+        let found = self
+            .store
+            .get(storage, &candidate.namespace, &candidate.name)?;
+        is_outdated(resource, found).then(|| self::candidate(found))
+    }
+
+    /// Writes the status of a migration.
+    fn write_migration(
+        &mut self,
+        name: &str,
+        now: Timestamp,
+        change: impl FnOnce(&mut Value, &str),
+    ) -> Result<(), Status> {
+        let resource = self.resource(STORAGE_MIGRATION.0, STORAGE_MIGRATION.1, PLURAL);
+        let (Some(resource), Some(stored)) = (resource, self.migration(name)) else {
+            return Ok(());
+        };
+        let mut value = stored.lean().clone();
+        change(&mut value, &metadata::time(now));
+        let target = Target::object(&resource, None, name).part(Subresource::Status);
+        self.update(target, value, &options(STATUS_MANAGER, None), now)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,74 @@
+//! What a verb means for a resource, over a store with many versions.
+//!
+//! ```
+//! use jiff::Timestamp;
+//! use serde_json::json;
+//! use steersman_registry::{GetOptions, Registry, RegistryOptions, Target, WriteOptions};
+//!
+//! let now = Timestamp::UNIX_EPOCH;
+//! let mut registry = Registry::new(RegistryOptions::default(), now);
+//! registry.bootstrap(now);
+//! let maps = registry.resource("", "v1", "configmaps").expect("the kind is built in");
+//!
+//! let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+//! let target = Target::object(&maps, Some("default"), "a");
+//! let written = registry.create(target, body, &WriteOptions::default(), now)?;
+//! assert!(written.created);
+//! registry.get(target, &GetOptions::default())?;
+//! # Ok::<(), steersman_apimachinery::status::Status>(())
+//! ```
+//!
+//! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
+//!
+//! Invariants:
+//!
+//! - A verb refuses and changes nothing, or commits before it returns (SRV-REG-1).
+//! - A write that names a resource version lands on that version only (SRV-REG-2).
+//! - The generation counts changes of the desired state and nothing else (SRV-REG-3).
+//! - A write that changes nothing creates no revision, unless the object is stored in another version
+//!   than its definition says (SRV-REG-4).
+//! - A watch sees each change once, in order (SRV-WATCH-1).
+
+mod option_error;
+pub mod store;
+pub mod auth;
+pub mod definition_check;
+pub mod webhook;
+mod policies;
+mod requests;
+mod state;
+mod objects;
+mod admission;
+mod plugins;
+mod verbs;
+mod subresources;
+mod controllers;
+
+pub use objects::scale::selector_text;
+pub use option_error::OptionError;
+pub use requests::metadata::{members as members_of, of as metadata_of, time as time_text};
+
+pub use requests::rng::Rng;
+
+pub use controllers::storage_migrator::{
+    MigrationStep, MigratorTime, MigratorWork, StorageMigrator,
+};
+
+pub use admission::attempt::Attempt;
+pub use requests::intake::{FieldValidation, options as check_options, unknown_fields};
+pub use requests::options::{
+    DeleteOptions, Deleted, GetOptions, ListOptions, Object, Page, PatchKind, Preconditions,
+    Subresource, Target, WatchEvent, WatchOptions, WriteOptions, Written,
+};
+pub use state::recovery::Recovery;
+pub use state::registry::{Registry, RegistryOptions};
+pub use state::snapshot::{Snapshot, SnapshotError};
+pub use state::transaction::{Transaction, TransactionError};
+pub use subresources::bearer::ValidToken;
+pub use subresources::review::is_review;
+pub use verbs::acts::ActRequest;
+pub use verbs::components::is_component_status;
+pub use verbs::watch::WatchCursor;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,346 @@
+//! Machine: converts objects between the versions of a resource.
+//!
+//! A webhook converts if the CRD names one. ADM-2: a write asks for all conversions that its answer
+//! needs before it changes anything.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::{Resource, StorageKey};
+use steersman_schema::stored_schemas::read_stored;
+use steersman_schema::{autoscaling, events};
+
+use crate::requests::metadata;
+use crate::requests::options::Object;
+use crate::requests::rng::Rng;
+use crate::state::registry::Registry;
+use crate::store::{Draft, Stored};
+use crate::webhook::{Call, Endpoint, conversion};
+
+/// Timeout of a conversion webhook, as upstream.
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
+
+impl Registry {
+    /// Returns the object in the resource's version. A custom resource is read through the schema of
+    /// the version in which it is stored (SRV-CRD-2), and then converted. An object that this leaves
+    /// as it is stored is shared.
+    pub(crate) fn present(
+        &self,
+        resource: &Resource,
+        stored: &Arc<Stored>,
+    ) -> Result<Object, Status> {
+        if events::is_newer(resource) {
+            let value = events::to_newer(&stored.value);
+            return Ok(restamped(stored, value));
+        }
+        if autoscaling::is_older(resource) {
+            let value = autoscaling::to_v1(&stored.value);
+            return Ok(restamped(stored, value));
+        }
+        let stored = read_through(resource, stored);
+        if self.is_foreign(resource, stored.api_version()) {
+            let values = self.convert(resource, resource, "", &[&stored.value])?;
+            let value = values.into_iter().next().unwrap_or_default();
+            return Ok(shown(resource, &stored, value));
+        }
+        let own = if resource.built_in {
+            resource.version == resource.storage_version
+        } else {
+            // An object stored before the storage version changed keeps its own version.
+            is_of(stored.api_version(), &resource.version)
+        };
+        if own {
+            return Ok(Object { stored });
+        }
+        let mut draft = stored.draft();
+        draft.value["apiVersion"] = Value::String(resource.api_version());
+        if let Some(schema) = resource.structural() {
+            schema.coerce(&mut draft.value);
+        }
+        Ok(restamped(&stored, draft))
+    }
+
+    /// Converts several objects of a list; a webhook gets them in one call.
+    pub(crate) fn present_all(
+        &self,
+        resource: &Resource,
+        all: &[Arc<Stored>],
+    ) -> Result<Vec<Object>, Status> {
+        let foreign = |one: &&Arc<Stored>| self.is_foreign(resource, one.api_version());
+        let sent = all.iter().filter(foreign);
+        let sent: Vec<Arc<Stored>> = sent.map(|one| read_through(resource, one)).collect();
+        if sent.is_empty() {
+            return all.iter().map(|one| self.present(resource, one)).collect();
+        }
+        let values: Vec<&Value> = sent.iter().map(|one| &*one.value).collect();
+        let converted = self.convert(resource, resource, "List", &values)?;
+        let mut converted = sent.iter().zip(converted);
+        let show = |one: &Arc<Stored>| {
+            let answer = foreign(&one).then(|| converted.next()).flatten();
+            match answer {
+                Some((read, value)) => Ok(shown(resource, read, value)),
+                None => self.present(resource, one),
+            }
+        };
+        all.iter().map(show).collect()
+    }
+
+    /// Converts an object of the resource's version to the stored version.
+    pub(crate) fn to_storage(
+        &self,
+        resource: &Resource,
+        mut value: Value,
+    ) -> Result<Value, Status> {
+        if resource.conversion.is_some() {
+            let version = resource.storage_version.clone();
+            return self.to_named(resource, &version, value);
+        }
+        if events::is_newer(resource) {
+            return Ok(events::to_core(&value));
+        }
+        if autoscaling::is_older(resource) {
+            return Ok(autoscaling::to_v2(&value));
+        }
+        if resource.version != resource.storage_version {
+            let version = if resource.group.is_empty() {
+                resource.storage_version.clone()
+            } else {
+                format!("{}/{}", resource.group, resource.storage_version)
+            };
+            value["apiVersion"] = Value::String(version);
+        }
+        if let Some(schema) = resource
+            .stored_schemas
+            .of_version(&resource.storage_version)
+        {
+            schema.coerce(&mut value);
+        }
+        Ok(value)
+    }
+
+    /// Returns a stored object in the storage version of its kind, for a write of the server itself.
+    /// An object that only a webhook can convert keeps its version, because such a write calls no
+    /// webhook.
+    pub(crate) fn in_storage_version(&self, storage: &StorageKey, mut draft: Draft) -> Draft {
+        let Some(resource) = self.catalogue.of_storage(storage) else {
+            return draft;
+        };
+        let is_current = is_of(version_of(&draft.value), &resource.storage_version);
+        if resource.built_in || resource.conversion.is_some() || is_current {
+            return draft;
+        }
+        let version = format!("{}/{}", resource.group, resource.storage_version);
+        draft.value["apiVersion"] = Value::String(version);
+        if let Some(schema) = resource
+            .stored_schemas
+            .of_version(&resource.storage_version)
+        {
+            schema.coerce(&mut draft.value);
+        }
+        draft
+    }
+
+    /// Requests, before a write, the conversion that its answer will need from a webhook.
+    pub(crate) fn foresee(
+        &self,
+        resource: &Resource,
+        state: &Value,
+    ) -> Result<Option<Value>, Status> {
+        let version = version_of(state);
+        if !self.is_foreign(resource, version) {
+            return Ok(None);
+        }
+        let has_status = state.get("status").is_some();
+        let mut state = Cow::Borrowed(state);
+        if let Some(schema) = resource.stored_schemas.for_read(version, has_status) {
+            read_stored(schema, state.to_mut());
+        }
+        let values = self.convert(resource, resource, "", &[&*state])?;
+        Ok(values.into_iter().next())
+    }
+
+    /// Returns the answer of a write: the converted object with the metadata after the write.
+    pub(crate) fn answered(
+        &self,
+        resource: &Resource,
+        written: &Arc<Stored>,
+        foreseen: Option<Value>,
+    ) -> Result<Object, Status> {
+        let Some(mut value) = foreseen else {
+            return self.present(resource, written);
+        };
+        let own = metadata::of(&mut value);
+        let (labels, annotations) = (own.remove("labels"), own.remove("annotations"));
+        value["metadata"] = written.value["metadata"].clone();
+        let own = metadata::of(&mut value);
+        for (field, kept) in [("labels", labels), ("annotations", annotations)] {
+            match kept {
+                Some(kept) => own.insert(field.to_owned(), kept),
+                None => own.remove(field),
+            };
+        }
+        Ok(shown(resource, written, value))
+    }
+
+    /// Converts an object of one version of a resource to another version.
+    pub(crate) fn to_version(
+        &self,
+        from: &Resource,
+        to: &Resource,
+        object: &Value,
+    ) -> Result<Value, Status> {
+        if from.has_version_of(to) {
+            return Ok(object.clone());
+        }
+        let version = object["metadata"].get("resourceVersion").cloned();
+        let mut value = if from.conversion.is_some() {
+            self.to_named(from, &to.version, object.clone())?
+        } else {
+            let stored = self.to_storage(from, object.clone())?;
+            let stored = Stored::new("".into(), "".into(), stored, 0);
+            self.present(to, &Arc::new(stored))?.value().clone()
+        };
+        if let Some(version) = version {
+            metadata::of(&mut value).insert("resourceVersion".to_owned(), version);
+        }
+        Ok(value)
+    }
+
+    /// Returns whether only a webhook can convert an object to the resource's version.
+    #[expect(clippy::unused_self, reason = "called like the functions beside it")]
+    fn is_foreign(&self, resource: &Resource, version: &str) -> bool {
+        resource.conversion.is_some() && version != resource.api_version()
+    }
+
+    fn to_named(&self, from: &Resource, version: &str, value: Value) -> Result<Value, Status> {
+        let all = self.catalogue.all().iter();
+        let mut same = all.filter(|other| other.storage == from.storage);
+        // A stored version need not be served; its schema is known all the same.
+        let named = same.find(|other| other.version == version);
+        let mut to = named.map_or_else(|| from.clone(), |named| (**named).clone());
+        if to.version != version {
+            to.version = version.to_owned();
+            to.schema = from.stored_schemas.schema_of(version).cloned();
+        }
+        if !self.is_foreign(&to, version_of(&value)) {
+            return Ok(value);
+        }
+        let values = self.convert(from, &to, "", &[&value])?;
+        let mut value = values.into_iter().next().unwrap_or_default();
+        if let Some(schema) = to.structural() {
+            schema.coerce(&mut value);
+        }
+        Ok(value)
+    }
+
+    /// Calls the webhook to convert objects; `suffix` says that they are items of a list.
+    fn convert(
+        &self,
+        from: &Resource,
+        to: &Resource,
+        suffix: &str,
+        objects: &[&Value],
+    ) -> Result<Vec<Value>, Status> {
+        let version = to.api_version();
+        let first = objects.first().map(|first| first["apiVersion"].clone());
+        // A list is of the requested version, an object of its own version.
+        let (of, inner) = match &first {
+            _ if !suffix.is_empty() => {
+                let of = format!("{version}, Kind={}", to.list_kind);
+                (of.clone(), of)
+            }
+            Some(Value::String(own)) => (format!("{own}, Kind={}", to.kind), "/, Kind=".to_owned()),
+            _ => (
+                format!("{version}, Kind={}", to.kind),
+                "/, Kind=".to_owned(),
+            ),
+        };
+        let failed = |why: String| Status::internal_plain(format!("conversion for {of} {why}"));
+        let webhook = from.conversion.clone().unwrap_or_default();
+        let Some(review) = conversion::review_version(&webhook) else {
+            let why = "failed: no supported conversion review versions";
+            return Err(failed(why.to_owned()));
+        };
+        if !self.is_attended() {
+            let why = "failed: conversion webhooks are asked about requests only";
+            return Err(failed(why.to_owned()));
+        }
+        let endpoint = Endpoint::of(&webhook["clientConfig"]);
+        let encoded = serde_json::to_string(objects).unwrap_or_default();
+        let key = format!("conversion {version} {endpoint:?} {encoded}");
+        let uid = Rng::of_text(&key).uid();
+        let body = conversion::review(review, &uid, &version, objects);
+        let call = Call {
+            ca: Endpoint::ca(&webhook["clientConfig"]),
+            timeout: TIMEOUT,
+            url: endpoint.url(TIMEOUT),
+            body: body.to_string().into(),
+            endpoint,
+            uid,
+            key,
+        };
+        let name = metadata::text(objects.first().copied().unwrap_or(&Value::Null), "name");
+        let answers = self.answers((from, name), vec![(self.next_conversion(), call)])?;
+        let answer = answers.first().ok_or_else(|| failed("failed".to_owned()))?;
+        let values = conversion::converted(review, answer).map_err(|why| {
+            failed(format!(
+                "failed: conversion webhook for {inner} failed: {why}"
+            ))
+        })?;
+        let (found, expected) = (values.len(), objects.len());
+        if found != expected {
+            return Err(failed(format!(
+                "returned {found} objects, expected {expected}"
+            )));
+        }
+        let pairs = objects.iter().zip(values).enumerate();
+        let restored = pairs.map(|(at, (original, converted))| {
+            // Positions count from one in messages about the wrong version.
+            let place = if suffix.is_empty() { 1 } else { at + 1 };
+            conversion::restored(original, converted, &version, place).map_err(&failed)
+        });
+        restored.collect()
+    }
+}
+
+/// Builds the object from a webhook's result.
+fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> Object {
+    if let Some(schema) = resource.structural() {
+        schema.coerce(&mut value);
+    }
+    restamped(stored, value)
+}
+
+/// Returns the `apiVersion` of an object.
+fn version_of(object: &Value) -> &str {
+    object["apiVersion"].as_str().unwrap_or_default()
+}
+
+/// Returns whether an `apiVersion` ends in this version.
+fn is_of(named: &str, version: &str) -> bool {
+    named.rsplit_once('/').map_or(named, |(_, own)| own) == version
+}
+
+fn restamped(stored: &Arc<Stored>, object: impl Into<Draft>) -> Object {
+    let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+    Object {
+        stored: Arc::new(Stored::new(namespace, name, object, stored.revision)),
+    }
+}
+
+/// Returns a stored object as the schema of its version requires (SRV-CRD-2). The object in the
+/// store stays as it is.
+fn read_through(resource: &Resource, stored: &Arc<Stored>) -> Arc<Stored> {
+    let schemas = &resource.stored_schemas;
+    let Some(schema) = schemas.for_read(stored.api_version(), stored.has_status()) else {
+        return Arc::clone(stored);
+    };
+    let mut draft = stored.draft();
+    read_stored(schema, &mut draft.value);
+    if stored.holds(&draft) {
+        return Arc::clone(stored);
+    }
+    restamped(stored, draft).stored
+}

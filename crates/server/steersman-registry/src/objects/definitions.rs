@@ -1,0 +1,289 @@
+//! Machine: the effects of creating, changing and deleting a CustomResourceDefinition.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_apimachinery::go;
+use steersman_apimachinery::status::Status;
+use steersman_builtins::crd;
+use steersman_schema::resource::{Resource, StorageKey};
+
+use crate::requests::claimed_names::one_or_many;
+use crate::requests::metadata;
+use crate::requests::options::{Target, WriteOptions, Written};
+use crate::state::pending_work::PropagationPolicy;
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+impl Registry {
+    /// Creates a CustomResourceDefinition, or replaces the one of this name. Its resources are
+    /// served when this returns.
+    ///
+    /// # Errors
+    /// Returns the `Status` of the refused create or update.
+    pub fn install_crd(&mut self, crd: Value, now: Timestamp) -> Result<Written, Status> {
+        let Some(resource) =
+            self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        else {
+            return Err(Status::no_such_path());
+        };
+        let name = metadata::text(&crd, "name").to_owned();
+        let options = WriteOptions::default();
+        let Some(old) = self.store.get(&resource.storage, "", &name) else {
+            let all = Target::collection(&resource, None);
+            return self.create(all, crd, &options, now);
+        };
+        let version = Value::String(old.revision.to_string());
+        let mut crd = crd;
+        metadata::of(&mut crd).insert("resourceVersion".to_owned(), version);
+        self.update(Target::object(&resource, None, &name), crd, &options, now)
+    }
+
+    /// Accepts (or refuses) the names of a new definition, and serves its resources. The answer to
+    /// the request shows the state before, because accepting is a change of its own.
+    pub(crate) fn establish(&mut self, resource: &Resource, created: &Stored, now: Timestamp) {
+        let mut crd = created.lean().clone();
+        self.judge_names(&mut crd, now);
+        let crd = self.own_status(resource, created, crd, now);
+        let stored = self.put(&definitions(), "", &created.name, crd);
+        self.serve_definition(&stored, stored.revision, false);
+    }
+
+    /// Decides about a definition's names and writes the conditions, that of its approval included. Free names are accepted even
+    /// if others of the same definition are taken.
+    pub(crate) fn judge_names(&self, crd: &mut Value, now: Timestamp) {
+        let now = metadata::time(now);
+        let group = crd["spec"]["group"].as_str().unwrap_or_default().to_owned();
+        let (resources, kinds) = self.claimed_names.of_others(&group, &storage_of(crd));
+        let asked = crd["spec"]["names"].clone();
+        let mut accepted = crd["status"]["acceptedNames"].clone();
+        let had = accepted.clone();
+        let names = metadata::members(&mut accepted);
+        let mut conflict = None;
+        for (field, reason, taken) in [
+            ("plural", "PluralConflict", &resources),
+            ("singular", "SingularConflict", &resources),
+            ("shortNames", "ShortNamesConflict", &resources),
+            ("kind", "KindConflict", &kinds),
+            ("listKind", "ListKindConflict", &kinds),
+        ] {
+            let used: Vec<String> = one_or_many(&asked[field])
+                .filter(|name| !one_or_many(&had[field]).any(|own| own == *name))
+                .filter(|name| taken.contains(name))
+                .map(|name| format!("{} is already in use", go::quote(name)))
+                .collect();
+            if let [one] = used.as_slice() {
+                conflict = Some((reason, one.clone()));
+            } else if !used.is_empty() {
+                conflict = Some((reason, format!("[{}]", used.join(", "))));
+            } else if asked[field].is_null() {
+                names.remove(field);
+            } else {
+                names.insert(field.to_owned(), asked[field].clone());
+            }
+        }
+        match &asked["categories"] {
+            Value::Null => names.remove("categories"),
+            categories => names.insert("categories".to_owned(), categories.clone()),
+        };
+        match conflict {
+            None => crd::accept(crd, accepted, &now),
+            Some((reason, message)) => crd::refuse_names(crd, accepted, (reason, &message), &now),
+        }
+        crd::set_approval(crd, &now);
+    }
+
+    /// Returns whether a new decision about a definition's names and its approval changes nothing.
+    pub(crate) fn keeps_names(&self, crd: &Value, now: Timestamp) -> bool {
+        // The decision needs no version, and the versions are most of a definition.
+        let head = json!({
+            "metadata": crd["metadata"],
+            "spec": {"group": crd["spec"]["group"], "names": crd["spec"]["names"]},
+            "status": crd["status"],
+        });
+        let mut judged = head.clone();
+        self.judge_names(&mut judged, now);
+        judged == head
+    }
+
+    /// Serves the resources of an established definition, and none of any other.
+    fn serve_definition(&mut self, definition: &Stored, edition: u64, revised: bool) {
+        let crd = definition.lean();
+        let storage = storage_of(crd);
+        let mut resources = if crd::is_established(crd) {
+            crd::resources(crd, definition.bytes(), edition)
+        } else {
+            Vec::new()
+        };
+        for resource in &mut resources {
+            if revised {
+                resource.stored_schemas.read_always();
+            }
+        }
+        self.claimed_names.record(&storage, crd);
+        let compacted = self.store.compacted();
+        self.catalogue
+            .install(&storage, edition, resources, compacted);
+        self.pending.versions = true;
+        self.touch(&storage);
+    }
+
+    /// Serves a definition after a write. A change of its spec or of its accepted names begins a new
+    /// edition, which ends the open watches of all its versions (SRV-WATCH-4); a change of anything
+    /// else does not.
+    ///
+    /// Kubernetes source: `updateCustomResourceDefinition` of apiextensions-apiserver, which discards
+    /// the storages of the definition with their caches.
+    pub(crate) fn serve_again(&mut self, before: &Value, written: &Stored) {
+        let crd = written.lean();
+        let names = |crd: &Value| crd["status"]["acceptedNames"].clone();
+        let is_same = before["spec"] == crd["spec"] && names(before) == names(crd);
+        let served = self.catalogue.of_storage(&storage_of(crd));
+        let edition = served.filter(|_| is_same).map(|served| served.edition);
+        self.serve_definition(written, edition.unwrap_or(written.revision), true);
+    }
+
+    /// Serves a definition of a snapshot. Its edition begins with the history of the server.
+    pub(crate) fn serve_restored(&mut self, definition: &Stored) {
+        self.serve_definition(definition, self.forgotten, true);
+    }
+
+    /// Marks a definition as terminating, and deletes its objects. Objects with finalizers keep the
+    /// definition; it is removed with the last one.
+    pub(crate) fn terminate_definition(crd: &mut Value, now: Timestamp) {
+        let time = metadata::time(now);
+        let fields = metadata::of(crd);
+        fields
+            .entry("deletionTimestamp")
+            .or_insert_with(|| json!(time));
+        let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
+        if let Some(finalizers) = finalizers.as_array_mut()
+            && !finalizers.iter().any(|one| one == crd::CLEANUP_FINALIZER)
+        {
+            finalizers.push(json!(crd::CLEANUP_FINALIZER));
+        }
+        let why = (
+            "InstanceDeletionPending",
+            "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+        );
+        crd::set_condition(crd, "Terminating", true, why, &time);
+    }
+
+    /// Deletes the objects of the definitions that are marked as deleted, and removes the definitions
+    /// without objects. `settle` draws the consequences.
+    pub(crate) fn clear_definitions(&mut self, now: Timestamp) {
+        let Some(resource) =
+            self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        else {
+            return;
+        };
+        for name in std::mem::take(&mut self.pending.definitions) {
+            let Some(marked) = self.store.get(&resource.storage, "", &name).cloned() else {
+                continue;
+            };
+            let storage = storage_of(marked.lean());
+            if !crd::is_in_cleanup(marked.lean()) {
+                self.begin_cleanup(&resource, &marked, now);
+            }
+            self.clear(&storage, None, None, now);
+            self.finish_definition(&storage, now);
+        }
+    }
+
+    /// Writes the first condition of the controller that deletes the objects. The answer to the
+    /// request shows the state before.
+    fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored, now: Timestamp) {
+        let why = (crd::CLEANUP, "CustomResource deletion is in progress");
+        let mut crd = marked.lean().clone();
+        crd::set_condition(&mut crd, "Terminating", true, why, &metadata::time(now));
+        let crd = self.own_status(resource, marked, crd, now);
+        let put = self.put(&resource.storage, "", &marked.name, crd);
+        self.serve_again(marked.lean(), &put);
+    }
+
+    /// Deletes every object of a storage, as far as finalizers allow.
+    pub(crate) fn clear(
+        &mut self,
+        storage: &StorageKey,
+        namespace: Option<&str>,
+        policy: Option<PropagationPolicy>,
+        now: Timestamp,
+    ) {
+        let all: Vec<_> = self.store.list(storage, namespace).cloned().collect();
+        let served = self.catalogue.of_storage(storage).cloned();
+        let Some(resource) = served.or_else(|| self.unserved(storage)) else {
+            return;
+        };
+        for stored in all {
+            self.begin_delete(&resource, &stored, Some(0), policy, now);
+        }
+    }
+
+    /// Returns the definition of the objects in a storage. A definition has the name of its storage.
+    fn definition_of(&self, storage: &StorageKey) -> Option<&Arc<Stored>> {
+        self.store.get(&definitions(), "", storage.as_str())
+    }
+
+    /// Builds the resource of a definition that serves no version but still has objects.
+    fn unserved(&self, storage: &StorageKey) -> Option<Arc<Resource>> {
+        let found = self.definition_of(storage)?.borrowed();
+        crd::stored_resource(found.lean(), found.bytes()).map(Arc::new)
+    }
+
+    /// Removes a terminating definition without objects.
+    pub(crate) fn finish_definition(&mut self, storage: &StorageKey, now: Timestamp) {
+        if self.store.list(storage, None).next().is_some() {
+            return;
+        }
+        let found = self.definition_of(storage).cloned();
+        let Some(found) = found.filter(|one| !one.meta("deletionTimestamp").is_empty()) else {
+            return;
+        };
+        let others = found.lean()["metadata"]["finalizers"].as_array();
+        if others.is_some_and(|list| list.iter().any(|one| one != crd::CLEANUP_FINALIZER)) {
+            return;
+        }
+        self.remove(&definitions(), &found);
+        self.claimed_names.remove(storage);
+        let end = self.store.revision();
+        let compacted = self.store.compacted();
+        self.catalogue.install(storage, end, Vec::new(), compacted);
+        self.pending.versions = true;
+        self.touch(storage);
+        self.judge_waiting(&found.lean()["spec"]["group"], now);
+    }
+
+    /// Decides again about definitions of a group that wait for a name, which may be free now.
+    pub(crate) fn judge_waiting(&mut self, group: &Value, now: Timestamp) {
+        let refused = self
+            .claimed_names
+            .refused(group.as_str().unwrap_or_default());
+        let refused = refused
+            .iter()
+            .filter_map(|storage| self.definition_of(storage));
+        let waiting: Vec<_> = refused.cloned().collect();
+        for stored in waiting {
+            let mut crd = stored.draft();
+            self.judge_names(&mut crd.value, now);
+            if !stored.holds(&crd) {
+                let put = self.put(&definitions(), "", &stored.name, crd);
+                self.serve_again(stored.lean(), &put);
+            }
+        }
+    }
+}
+
+/// Returns the storage of definitions.
+fn definitions() -> StorageKey {
+    StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions")
+}
+
+/// Returns the storage of a definition's objects.
+pub(crate) fn storage_of(crd: &Value) -> StorageKey {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    StorageKey::new(
+        &text(&crd["spec"]["group"]),
+        &text(&crd["spec"]["names"]["plural"]),
+    )
+}

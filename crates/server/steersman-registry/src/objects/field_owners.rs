@@ -1,0 +1,308 @@
+//! Machine: computes the owners of fields after creates and updates, at once or when the object is
+//! serialised (SRV-STORE-10).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use steersman_builtins as kinds;
+use steersman_patch::apply::{
+    Entries, Manager, Operation, OwnershipContext, cap, update, update_field,
+};
+use steersman_schema::resource::Resource;
+use steersman_schema::types::TypeRef;
+
+use super::managed::{
+    Ownership, SentFields, ignored, replicas_path, show, start, subresource_name, take,
+};
+use super::scale::wanted;
+use crate::requests::intake::is_definition;
+use crate::requests::manager;
+use crate::requests::metadata;
+use crate::requests::options::{Subresource, WriteOptions};
+use crate::state::registry::Registry;
+use crate::store::{Draft, ManagedFields, Stored};
+
+/// An update that changes the owners of fields.
+#[derive(Debug)]
+struct TrackedUpdate {
+    subresource: Subresource,
+    /// The name of the manager.
+    manager: String,
+    /// See [`Registry::versions_of`].
+    versions: Vec<String>,
+    /// The metadata fields that the request sent without writing them, see `managed::named_beside`.
+    named: Option<Value>,
+    /// The managedFields in the request.
+    sent: Option<Value>,
+    now: Timestamp,
+}
+
+impl TrackedUpdate {
+    /// Computes the managedFields after the update, as JSON. `managed` are those before.
+    fn managed(
+        self,
+        resource: &Resource,
+        (before, after): (&Value, &Value),
+        managed: Option<&str>,
+    ) -> Option<String> {
+        let mut entries = start(self.subresource, self.sent.as_ref(), managed);
+        if !entries.is_empty() {
+            match &self.named {
+                Some(Value::Object(named)) if !named.is_empty() => {
+                    let mut sent = after.clone();
+                    let fields = metadata::of(&mut sent);
+                    fields.extend(named.clone());
+                    fields.retain(|_, value| !value.is_null());
+                    self.note(resource, (before, &sent), &mut entries);
+                }
+                _ => self.note(resource, (before, after), &mut entries),
+            }
+        }
+        entries.write()
+    }
+
+    fn note(&self, resource: &Resource, (before, after): (&Value, &Value), entries: &mut Entries) {
+        let version = resource.api_version();
+        let part = subresource_name(self.subresource);
+        let manager = Manager::new(&self.manager, Operation::Update, &version, part);
+        if self.subresource == Subresource::Scale {
+            let path = replicas_path(resource);
+            let changed = wanted(resource, before) != wanted(resource, after);
+            // An update takes over the field; only an apply can conflict.
+            let _ = update_field(entries, &manager, (&path, &version), changed, true);
+        } else {
+            let ignored = ignored(resource, self.subresource, after);
+            let reach = OwnershipContext {
+                ty: TypeRef::of(resource),
+                version: &version,
+                versions: &self.versions,
+                ignored: &ignored,
+            };
+            let time = metadata::time(self.now);
+            update(&reach, entries, &manager, (before, after), &time);
+        }
+        cap(entries);
+    }
+}
+
+/// A create that makes its manager the owner of fields.
+#[derive(Debug)]
+struct TrackedCreate {
+    /// The new object with its defaults.
+    object: Value,
+    asked: SentFields,
+    /// The name of the manager.
+    manager: String,
+    now: Timestamp,
+}
+
+impl TrackedCreate {
+    /// Computes the managedFields of the new object, as JSON.
+    fn managed(mut self, resource: &Resource) -> Option<String> {
+        let version = resource.api_version();
+        let versions = [version.clone()];
+        let mut before = Value::Object(Map::new());
+        self.asked.adjust(&mut before, &mut self.object);
+        let ignored = ignored(resource, Subresource::Main, &self.object);
+        let reach = OwnershipContext {
+            ty: TypeRef::of(resource),
+            version: &version,
+            versions: &versions,
+            ignored: &ignored,
+        };
+        let manager = Manager::new(&self.manager, Operation::Update, &version, "");
+        let mut entries = Entries::default();
+        let states = (&before, &self.object);
+        update(
+            &reach,
+            &mut entries,
+            &manager,
+            states,
+            &metadata::time(self.now),
+        );
+        entries.write()
+    }
+}
+
+impl Registry {
+    /// Returns the `apiVersion`s that keep their entries in managedFields: served versions, and all
+    /// versions of a CRD, because fields of a version stay owned while it is not served.
+    pub(crate) fn versions_of(&self, resource: &Resource) -> Vec<String> {
+        if !resource.built_in {
+            let names = resource.definition_versions.iter();
+            return names
+                .map(|name| format!("{}/{name}", resource.group))
+                .collect();
+        }
+        let all = self.catalogue.all().iter();
+        let same = all.filter(|other| other.storage == resource.storage);
+        same.map(|other| other.api_version()).collect()
+    }
+
+    /// Returns whether objects of a resource must contain their managedFields before they are
+    /// stored, because webhooks, policies and converters get whole objects.
+    pub(crate) fn shows_managed(&self, resource: &Resource) -> bool {
+        self.is_judged() || resource.conversion.is_some()
+    }
+
+    /// Returns the managedFields of a new object.
+    pub(crate) fn created_managed_fields(
+        &self,
+        resource: &Resource,
+        object: &Value,
+        (asked, ownership): (SentFields, Ownership<'_>),
+        now: Timestamp,
+    ) -> ManagedFields {
+        let options = match ownership {
+            _ if !self.options.track_managed_fields => return ManagedFields::default(),
+            Ownership::Given(managed) => return managed.into(),
+            Ownership::Track(options) => options,
+        };
+        let tracked = TrackedCreate {
+            // What plugins add from here on has no owner.
+            object: object.clone(),
+            asked,
+            manager: manager::name_of(options),
+            now,
+        };
+        match self.resource_for_later(resource) {
+            Some(resource) => ManagedFields::later(move |_| tracked.managed(&resource)),
+            None => tracked.managed(resource).into(),
+        }
+    }
+
+    /// Returns the managedFields of an updated object. `shown` is the stored object in the version of
+    /// the request.
+    pub(crate) fn updated_managed_fields(
+        &self,
+        (resource, subresource): (&Resource, Subresource),
+        (stored, shown, after): (&Arc<Stored>, &Stored, &Value),
+        (named, sent): (Option<Value>, Option<Value>),
+        (ownership, now): (&Ownership<'_>, Timestamp),
+    ) -> ManagedFields {
+        let options = match ownership {
+            _ if !self.options.track_managed_fields => return ManagedFields::default(),
+            Ownership::Given(managed) => return managed.clone().into(),
+            Ownership::Track(options) => options,
+        };
+        let face = (resource, subresource);
+        let manager = manager::name_of(options);
+        let tracked = self.tracked_update(face, manager, (named, sent), now);
+        // The later computation compares the stored objects. So the request must use the version in which
+        // they are stored, and until the new object is stored, the server may change only fields that
+        // no manager owns.
+        let is_stored_version =
+            std::ptr::eq(shown, &**stored) && resource.version == resource.storage_version;
+        let is_changed_later = finish_status(face).is_some() || is_definition(resource);
+        let can_wait = is_stored_version && !is_changed_later;
+        match self.resource_for_later(resource).filter(|_| can_wait) {
+            Some(resource) => {
+                let old = Arc::clone(stored);
+                ManagedFields::later(move |new| {
+                    tracked.managed(&resource, (old.lean(), new), old.managed())
+                })
+            }
+            None => {
+                let states = (shown.lean(), after);
+                tracked.managed(resource, states, shown.managed()).into()
+            }
+        }
+    }
+
+    /// Returns a resource with objects that no webhook, policy or converter sees during a write.
+    fn resource_for_later(&self, resource: &Resource) -> Option<Arc<Resource>> {
+        if self.shows_managed(resource) || self.is_changed() {
+            return None;
+        }
+        self.resource(&resource.group, &resource.version, &resource.plural)
+    }
+
+    /// Collects what the owners of fields after an update depend on, besides the object.
+    fn tracked_update(
+        &self,
+        (resource, subresource): (&Resource, Subresource),
+        manager: String,
+        (named, sent): (Option<Value>, Option<Value>),
+        now: Timestamp,
+    ) -> TrackedUpdate {
+        TrackedUpdate {
+            subresource,
+            manager,
+            versions: self.versions_of(resource),
+            named,
+            sent,
+            now,
+        }
+    }
+
+    /// Sets the managedFields of a token's answer; the token itself is not stored.
+    pub(crate) fn track_token(&self, token: &mut Value, options: &WriteOptions, now: Timestamp) {
+        if !self.options.track_managed_fields {
+            return;
+        }
+        let mut before = token.clone();
+        before["spec"] = serde_json::json!({"boundObjectRef": token["spec"]["boundObjectRef"]});
+        let version = "authentication.k8s.io/v1".to_owned();
+        let name = manager::name_of(options);
+        let manager = Manager::new(&name, Operation::Update, &version, "token");
+        let reach = OwnershipContext {
+            ty: TypeRef::untyped(),
+            version: &version,
+            versions: std::slice::from_ref(&version),
+            ignored: &["status"],
+        };
+        let mut entries = Entries::default();
+        let states = (&before, &*token);
+        update(&reach, &mut entries, &manager, states, &metadata::time(now));
+        show(token, &mut entries.write().into());
+    }
+
+    /// Returns a draft of an object with a status that the server wrote.
+    pub(crate) fn own_status(
+        &self,
+        resource: &Resource,
+        before: &Stored,
+        mut after: Value,
+        now: Timestamp,
+    ) -> Draft {
+        take(&mut after);
+        self.server_status(resource, "kube-apiserver", (before, after), now)
+    }
+
+    /// Returns a draft of an object with a status that this manager wrote.
+    pub(crate) fn server_status(
+        &self,
+        resource: &Resource,
+        manager: &str,
+        (before, after): (&Stored, Value),
+        now: Timestamp,
+    ) -> Draft {
+        let face = (resource, Subresource::Status);
+        self.server_write(face, manager, (before, after), now)
+    }
+
+    /// Returns a draft of an object that this manager, a part of the server, wrote.
+    pub(crate) fn server_write(
+        &self,
+        face: (&Resource, Subresource),
+        manager: &str,
+        (before, after): (&Stored, Value),
+        now: Timestamp,
+    ) -> Draft {
+        if !self.options.track_managed_fields {
+            return Draft::new(after, None);
+        }
+        let tracked = self.tracked_update(face, manager.to_owned(), (None, None), now);
+        let managed = tracked.managed(face.0, (before.lean(), &after), before.managed());
+        Draft::new(after, managed)
+    }
+}
+
+/// Returns what a kind changes in a written status after the owners of its fields are computed.
+pub(crate) fn finish_status(
+    (resource, subresource): (&Resource, Subresource),
+) -> Option<kinds::FinishStatus> {
+    let kind = kinds::of(resource).filter(|_| subresource == Subresource::Status);
+    kind?.finish_status
+}

@@ -1,0 +1,53 @@
+//! Machine: bounds how deep a stored object is nested.
+
+use serde_json::Value;
+use steersman_apimachinery::status::Status;
+
+/// The number of levels of values that an object may have. Snapshots and the write-ahead log add a few levels, and their
+/// readers take 128.
+const MOST_LEVELS: usize = 100;
+
+/// WAL-3: checks that an object can be read back from a snapshot and from the write-ahead log.
+///
+/// # Errors
+///
+/// 400 if it is nested too deep.
+pub(crate) fn check_nesting(object: &Value) -> Result<(), Status> {
+    match is_within(object, MOST_LEVELS) {
+        true => Ok(()),
+        false => Err(Status::bad_request(format!(
+            "the object is nested more than {MOST_LEVELS} levels deep, and could not be read back after a restart"
+        ))),
+    }
+}
+
+/// Returns whether a value has at most this number of levels. A request is parsed to 128 levels, and a stored object has
+/// at most [`MOST_LEVELS`], so the recursion is bounded.
+fn is_within(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else {
+        return false;
+    };
+    match value {
+        Value::Object(members) => members.values().all(|member| is_within(member, below)),
+        Value::Array(items) => items.iter().all(|item| is_within(item, below)),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// WAL-3
+    #[test]
+    fn an_object_that_could_not_be_read_back_is_refused() {
+        let nested = |levels: usize| (1..levels).fold(json!(1), |inner, _| json!({"a": inner}));
+        assert!(check_nesting(&nested(MOST_LEVELS)).is_ok());
+        let refused = check_nesting(&nested(MOST_LEVELS + 1)).unwrap_err();
+        assert_eq!(refused.code, 400);
+        let listed = (1..=MOST_LEVELS).fold(json!(1), |inner, _| json!([inner]));
+        assert!(check_nesting(&listed).is_err());
+    }
+}

@@ -1,0 +1,199 @@
+//! Machine: the scale subresource: an `autoscaling/v1` Scale read from an object, and written back.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_schema::resource::Resource;
+
+use crate::requests::catalogue::Catalogue;
+use crate::requests::intake::FieldValidation;
+use crate::requests::metadata;
+use crate::requests::options::Object;
+use crate::requests::request_kinds;
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+impl Registry {
+    /// Returns the Scale of a stored object.
+    pub(crate) fn scale(
+        &self,
+        resource: &Resource,
+        stored: &Arc<Stored>,
+    ) -> Result<Object, Status> {
+        scale_object(resource, &self.present(resource, stored)?)
+    }
+}
+
+/// Returns the Scale of an object in its requested version.
+pub(crate) fn scale_object(resource: &Resource, shown: &Object) -> Result<Object, Status> {
+    let scale = scale_of(resource, shown.value())?;
+    let Object { stored } = shown;
+    Ok(Registry::answer(
+        &stored.namespace,
+        &stored.name,
+        scale,
+        stored.revision,
+    ))
+}
+
+/// Returns the replicas of an object's spec, if set.
+pub(crate) fn wanted<'a>(resource: &Resource, object: &'a Value) -> Option<&'a Value> {
+    let paths = resource.scale.as_ref()?;
+    Some(at(object, &paths.spec_replicas)).filter(|wanted| !wanted.is_null())
+}
+
+/// Builds the Scale of an object.
+pub(crate) fn scale_of(resource: &Resource, object: &Value) -> Result<Value, Status> {
+    let Some(paths) = &resource.scale else {
+        return Err(Status::no_such_path());
+    };
+    let Some(wanted) = at(object, &paths.spec_replicas).as_i64() else {
+        let path = paths.spec_replicas.join(".");
+        let why = format!("the spec replicas field \".{path}\" does not exist");
+        return Err(Status::internal(why));
+    };
+    let mut fields = Map::new();
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+    ] {
+        if let Some(value) = object["metadata"].get(field) {
+            fields.insert(field.to_owned(), value.clone());
+        }
+    }
+    let observed = at(object, &paths.status_replicas)
+        .as_i64()
+        .unwrap_or_default();
+    let mut status = json!({"replicas": observed});
+    let selector = paths
+        .selector
+        .as_ref()
+        .map(|path| selector_text(at(object, path)));
+    if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
+        status["selector"] = Value::String(selector);
+    }
+    let spec = if wanted == 0 {
+        json!({})
+    } else {
+        json!({"replicas": wanted})
+    };
+    Ok(json!({
+        "kind": "Scale", "apiVersion": "autoscaling/v1",
+        "metadata": fields, "spec": spec, "status": status,
+    }))
+}
+
+/// Decodes a Scale. Returns the ignored fields, as messages name them.
+///
+/// # Errors
+/// 400 for a body that does not decode.
+pub(crate) fn read(
+    catalogue: &Catalogue,
+    resource: &Resource,
+    scale: &mut Value,
+    validation: FieldValidation,
+) -> Result<Vec<String>, Status> {
+    let kind = if resource.built_in {
+        request_kinds::SCALE
+    } else {
+        request_kinds::CUSTOM_SCALE
+    };
+    kind.read(catalogue, scale, validation)
+}
+
+/// Writes the replicas of a Scale into a copy of the object, and returns it with the Scale's own
+/// preconditions in its metadata.
+///
+/// # Errors
+/// 422 for a negative number.
+pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Result<Value, Status> {
+    let Some(paths) = &resource.scale else {
+        return Err(Status::no_such_path());
+    };
+    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
+    if replicas < 0 {
+        let name = metadata::text(object, "name");
+        let value = replicas.to_string();
+        if resource.built_in {
+            let detail = "must be greater than or equal to 0";
+            let error = FieldError::invalid("spec.replicas", &value, detail);
+            return Err(Status::invalid(
+                Subject::new("autoscaling", "Scale"),
+                name,
+                &[error],
+            ));
+        }
+        let field = format!(".{}", paths.spec_replicas.join("."));
+        let error = FieldError::invalid(field, &value, "should be a non-negative integer");
+        return Err(Status::invalid(resource.kind_subject(), name, &[error]));
+    }
+    let mut new = object.clone();
+    let mut place = &mut new;
+    for key in &paths.spec_replicas {
+        place = metadata::members(place)
+            .entry(key.as_str())
+            .or_insert(Value::Null);
+    }
+    *place = json!(replicas);
+    let fields = metadata::of(&mut new);
+    for field in ["name", "namespace", "uid", "resourceVersion"] {
+        match scale["metadata"].get(field) {
+            Some(value) => fields.insert(field.to_owned(), value.clone()),
+            None if field == "resourceVersion" => fields.remove(field),
+            None => None,
+        };
+    }
+    Ok(new)
+}
+
+fn at<'a>(object: &'a Value, path: &[String]) -> &'a Value {
+    path.iter().fold(object, |value, key| &value[key.as_str()])
+}
+
+/// Formats a selector as text: a text as it is, a plain map, or a label selector.
+pub fn selector_text(selector: &Value) -> String {
+    if let Some(text) = selector.as_str() {
+        return text.to_owned();
+    }
+    let plain = selector.get("matchLabels").is_none() && selector.get("matchExpressions").is_none();
+    let labels = if plain {
+        selector
+    } else {
+        &selector["matchLabels"]
+    };
+    let mut terms: Vec<(String, String)> = Vec::new();
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        terms.push((
+            key.clone(),
+            format!("{key}={}", value.as_str().unwrap_or_default()),
+        ));
+    }
+    for one in selector["matchExpressions"]
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
+        let key = one["key"].as_str().unwrap_or_default();
+        let values = one["values"].as_array().into_iter().flatten();
+        let mut values: Vec<&str> = values.filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        let term = match one["operator"].as_str().unwrap_or_default() {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "DoesNotExist" => format!("!{key}"),
+            _ => key.to_owned(),
+        };
+        terms.push((key.to_owned(), term));
+    }
+    terms.sort();
+    terms
+        .into_iter()
+        .map(|(_, term)| term)
+        .collect::<Vec<_>>()
+        .join(",")
+}

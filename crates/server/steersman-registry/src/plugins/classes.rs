@@ -1,0 +1,352 @@
+//! Machine: fills in and checks what objects take from classes (upstream: the plugins Priority,
+//! DefaultStorageClass, RuntimeClass, DefaultIngressClass and PersistentVolumeClaimResize).
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use steersman_apimachinery::quantity::Quantity;
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::StorageKey;
+
+use crate::admission::attributes::Admission;
+use crate::requests::metadata;
+use crate::requests::options::Subresource;
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+/// The annotations of the default StorageClass; the second is the older name.
+const DEFAULT_STORAGE: [&str; 2] = [
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+];
+const DEFAULT_INGRESS: [&str; 1] = ["ingressclass.kubernetes.io/is-default-class"];
+
+/// The annotation that named a class before there was a field.
+const OLD_STORAGE: &str = "volume.beta.kubernetes.io/storage-class";
+const OLD_INGRESS: &str = "kubernetes.io/ingress.class";
+
+/// The priority of a Pod without a class.
+const USUAL: (i64, &str) = (0, "PreemptLowerPriority");
+
+/// The priority classes that every cluster has.
+pub(crate) const SYSTEM: [(&str, i64); 2] = [
+    ("system-cluster-critical", 2_000_000_000),
+    ("system-node-critical", 2_000_001_000),
+];
+
+impl Admission<'_> {
+    /// Returns whether this is a write of an object of a built-in kind itself, not of a
+    /// subresource.
+    pub(crate) fn is_of(&self, group: &str, kind: &str) -> bool {
+        let Self { target, .. } = self;
+        target.subresource == Subresource::Main && target.resource.is(group, kind)
+    }
+
+    /// Builds the refusal of a plugin. An object with a `generateName` is named by it.
+    pub(crate) fn refusal(&self, object: &Value, why: &str) -> Status {
+        let named = [
+            self.name,
+            metadata::text(object, "name"),
+            metadata::text(object, "generateName"),
+        ];
+        let prefix = metadata::text(object, "generateName");
+        let name = if self.name.is_empty() && !prefix.is_empty() {
+            prefix
+        } else {
+            named
+                .into_iter()
+                .find(|name| !name.is_empty())
+                .unwrap_or("Unknown")
+        };
+        Status::forbidden(self.target.resource.subject(), name, why)
+    }
+}
+
+impl Registry {
+    /// Sets the fields of a new object that come from classes, limit ranges and accounts, before
+    /// webhooks see it.
+    ///
+    /// # Errors
+    /// 403 for a class or an account that does not exist or contradicts the object.
+    pub(crate) fn admit_defaults(
+        &mut self,
+        admission: &Admission<'_>,
+        object: &mut Value,
+    ) -> Result<(), Status> {
+        if admission.is_of("", "Pod") {
+            self.limit_containers(admission, object);
+            self.take_account(admission, object)?;
+            self.take_topology(object);
+            self.prioritize(admission, object)?;
+            self.take_runtime_class(admission, object)?;
+        } else if admission.is_of("", "PersistentVolumeClaim") {
+            let class = ("storage.k8s.io", "storageclasses");
+            self.take_default(
+                object,
+                class,
+                &DEFAULT_STORAGE,
+                (OLD_STORAGE, "storageClassName"),
+            );
+        } else if admission.is_of("networking.k8s.io", "Ingress") {
+            let class = ("networking.k8s.io", "ingressclasses");
+            self.take_default(
+                object,
+                class,
+                &DEFAULT_INGRESS,
+                (OLD_INGRESS, "ingressClassName"),
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks a valid object against limit ranges and classes.
+    ///
+    /// # Errors
+    /// 403 for an object beyond a limit, for a second default class, and for a claim that may not
+    /// grow.
+    pub(crate) fn admit_limits(
+        &self,
+        admission: &Admission<'_>,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        if admission.is_of("", "Pod") {
+            if old.is_none() {
+                self.check_limits_of_pod(admission, object)?;
+                self.admit_security(admission, object, old)?;
+                return self.check_overhead(admission, object);
+            }
+        } else if admission.is_of("", "PersistentVolumeClaim") {
+            self.check_limits_of_claim(admission, object)?;
+            if let Some(old) = old {
+                self.check_growth(admission, object, old)?;
+            }
+        } else if admission.is_of("scheduling.k8s.io", "PriorityClass") {
+            self.check_only_default(admission, object, old)?;
+        }
+        self.admit_signing(admission, object, old)?;
+        self.admit_security(admission, object, old)
+    }
+
+    fn class(&self, group: &str, plural: &str, name: &str) -> Option<&Arc<Stored>> {
+        self.store.get(&StorageKey::new(group, plural), "", name)
+    }
+
+    /// Sets the priority of a Pod from its class, or from the default class.
+    fn prioritize(&self, admission: &Admission<'_>, pod: &mut Value) -> Result<(), Status> {
+        let named = pod["spec"]["priorityClassName"]
+            .as_str()
+            .unwrap_or_default();
+        let mut default = None;
+        let (priority, preemption) = if named.is_empty() {
+            let found = self.default_priority();
+            default = found.map(|class| class.name.to_string());
+            found.map_or((USUAL.0, USUAL.1.to_owned()), |class| {
+                of_class(&class.value)
+            })
+        } else if let Some(class) = self.class("scheduling.k8s.io", "priorityclasses", named) {
+            of_class(&class.value)
+        } else if let Some((_, value)) = SYSTEM.iter().find(|(name, _)| *name == named) {
+            (*value, USUAL.1.to_owned())
+        } else {
+            let why = format!("no PriorityClass with name {named} was found");
+            return Err(admission.refusal(pod, &why));
+        };
+        let given = pod["spec"]["priority"].as_i64();
+        if let Some(given) = given.filter(|given| *given != priority) {
+            let why = format!(
+                "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {priority} from the given PriorityClass name"
+            );
+            return Err(admission.refusal(pod, &why));
+        }
+        let given = pod["spec"]["preemptionPolicy"].as_str();
+        if let Some(given) = given.filter(|given| *given != preemption) {
+            let why = format!(
+                "the string value of PreemptionPolicy ({given}) must not be provided in pod spec; priority admission controller computed {preemption} from the given PriorityClass name"
+            );
+            return Err(admission.refusal(pod, &why));
+        }
+        let Some(spec) = pod.get_mut("spec").and_then(Value::as_object_mut) else {
+            return Ok(());
+        };
+        if let Some(name) = default {
+            spec.insert("priorityClassName".to_owned(), name.into());
+        }
+        spec.insert("priority".to_owned(), priority.into());
+        spec.insert("preemptionPolicy".to_owned(), preemption.into());
+        Ok(())
+    }
+
+    /// Returns the default PriorityClass; of several the one with the lowest value.
+    fn default_priority(&self) -> Option<&Arc<Stored>> {
+        let storage = StorageKey::new("scheduling.k8s.io", "priorityclasses");
+        let all = self.store.list(&storage, None);
+        all.filter(|class| class.value["globalDefault"] == true)
+            .min_by_key(|class| class.value["value"].as_i64())
+    }
+
+    fn check_only_default(
+        &self,
+        admission: &Admission<'_>,
+        class: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        if class["globalDefault"] != true {
+            return Ok(());
+        }
+        let name = metadata::text(class, "name");
+        let other = self.default_priority();
+        match other.filter(|other| old.is_none() || *other.name != *name) {
+            None => Ok(()),
+            Some(other) => {
+                let why = format!(
+                    "PriorityClass {} is already marked as default. Only one default can exist",
+                    other.name
+                );
+                Err(admission.refusal(class, &why))
+            }
+        }
+    }
+
+    /// Sets the default class of an object that names none; of several default classes the newest.
+    fn take_default(
+        &self,
+        object: &mut Value,
+        (group, plural): (&str, &str),
+        marks: &[&str],
+        (old, field): (&str, &str),
+    ) {
+        let named = !object["spec"][field].is_null();
+        if named || !object["metadata"]["annotations"][old].is_null() {
+            return;
+        }
+        let marked = |class: &&Arc<Stored>| {
+            let annotations = &class.value["metadata"]["annotations"];
+            marks.iter().any(|mark| annotations[*mark] == "true")
+        };
+        let all = self.store.list(&StorageKey::new(group, plural), None);
+        let newest = all.filter(marked).min_by_key(|class| {
+            (
+                Reverse(class.meta("creationTimestamp").to_owned()),
+                class.name.to_string(),
+            )
+        });
+        if let Some(class) = newest
+            && let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut)
+        {
+            spec.insert(field.to_owned(), json!(&*class.name));
+        }
+    }
+
+    /// Sets the overhead and the scheduling of a Pod from its RuntimeClass.
+    fn take_runtime_class(&self, admission: &Admission<'_>, pod: &mut Value) -> Result<(), Status> {
+        let Some(named) = pod["spec"]["runtimeClassName"].as_str() else {
+            return Ok(());
+        };
+        let Some(class) = self.class("node.k8s.io", "runtimeclasses", named) else {
+            let why = format!("pod rejected: RuntimeClass {} not found", json!(named));
+            return Err(admission.refusal(pod, &why));
+        };
+        let class = (*class.value).clone();
+        let overhead = &class["overhead"]["podFixed"];
+        let given = &pod["spec"]["overhead"];
+        if !overhead.is_null() && !given.is_null() && given != overhead {
+            return Err(admission.refusal(pod, OTHER_OVERHEAD));
+        }
+        let wanted = class["scheduling"]["nodeSelector"].as_object();
+        for (key, value) in wanted.into_iter().flatten() {
+            let own = &pod["spec"]["nodeSelector"][key];
+            if !own.is_null() && own != value {
+                let (own, value) = (own.as_str(), value.as_str());
+                let why = format!(
+                    "conflict: runtimeClass.scheduling.nodeSelector[{key}] = {}; pod.spec.nodeSelector[{key}] = {}",
+                    value.unwrap_or_default(),
+                    own.unwrap_or_default()
+                );
+                return Err(admission.refusal(pod, &why));
+            }
+        }
+        let spec = metadata::members(&mut pod["spec"]);
+        if !overhead.is_null() {
+            spec.insert("overhead".to_owned(), overhead.clone());
+        }
+        if let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) {
+            let own = spec.entry("nodeSelector").or_insert_with(|| json!({}));
+            metadata::members(own).extend(wanted.clone());
+        }
+        if let Some(tolerated) = class["scheduling"]["tolerations"].as_array() {
+            let own = spec.entry("tolerations").or_insert_with(|| json!([]));
+            if let Some(own) = own.as_array_mut() {
+                let new: Vec<Value> = tolerated
+                    .iter()
+                    .filter(|t| !own.contains(t))
+                    .cloned()
+                    .collect();
+                own.extend(new);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_overhead(&self, admission: &Admission<'_>, pod: &Value) -> Result<(), Status> {
+        let named = pod["spec"]["runtimeClassName"].as_str().unwrap_or_default();
+        let class = self.class("node.k8s.io", "runtimeclasses", named);
+        let fixed = class.map(|class| &class.value["overhead"]["podFixed"]);
+        let given = &pod["spec"]["overhead"];
+        match fixed.filter(|fixed| !fixed.is_null()) {
+            Some(fixed) if fixed != given => Err(admission.refusal(pod, OTHER_OVERHEAD)),
+            None if given.as_object().is_some_and(|given| !given.is_empty()) => {
+                let why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead";
+                Err(admission.refusal(pod, why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that a claim grows only if it is bound and its class allows expansion.
+    fn check_growth(
+        &self,
+        admission: &Admission<'_>,
+        claim: &Value,
+        old: &Value,
+    ) -> Result<(), Status> {
+        let asked = |claim: &Value| {
+            let text = claim["spec"]["resources"]["requests"]["storage"].as_str();
+            text.and_then(|text| Quantity::parse(text).ok())
+        };
+        let (Some(before), Some(after)) = (asked(old), asked(claim)) else {
+            return Ok(());
+        };
+        if after <= before {
+            return Ok(());
+        }
+        if old["status"]["phase"] != "Bound" {
+            let why = "Only bound persistent volume claims can be expanded";
+            return Err(admission.refusal(claim, why));
+        }
+        let annotated = claim["metadata"]["annotations"][OLD_STORAGE].as_str();
+        let named = annotated.or(claim["spec"]["storageClassName"].as_str());
+        let class = self.class(
+            "storage.k8s.io",
+            "storageclasses",
+            named.unwrap_or_default(),
+        );
+        if class.is_some_and(|class| class.value["allowVolumeExpansion"] == true) {
+            return Ok(());
+        }
+        let why = "only dynamically provisioned pvc can be resized and the storageclass that provisions the pvc must support resize";
+        Err(admission.refusal(claim, why))
+    }
+}
+
+const OTHER_OVERHEAD: &str =
+    "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
+
+fn of_class(class: &Value) -> (i64, String) {
+    let policy = class["preemptionPolicy"].as_str().unwrap_or(USUAL.1);
+    (
+        class["value"].as_i64().unwrap_or_default(),
+        policy.to_owned(),
+    )
+}

@@ -1,0 +1,349 @@
+//! Machine: applies LimitRanges: defaults for containers, limits of Pods and claims (upstream: the
+//! plugin LimitRanger).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use steersman_apimachinery::quantity::Quantity;
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::StorageKey;
+
+use crate::admission::attributes::Admission;
+use crate::requests::metadata;
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+/// The annotation of a Pod that lists the defaults it got.
+const ANNOTATION: &str = "kubernetes.io/limit-ranger";
+
+/// Quantities by resource name.
+pub(crate) type Amounts = BTreeMap<String, Quantity>;
+
+/// Requests and limits.
+pub(crate) struct RequestsAndLimits {
+    pub(crate) requests: Amounts,
+    pub(crate) limits: Amounts,
+}
+
+impl Registry {
+    fn limit_ranges(&self, namespace: &str) -> Vec<Arc<Stored>> {
+        let storage = StorageKey::new("", "limitranges");
+        self.store
+            .list(&storage, Some(namespace))
+            .cloned()
+            .collect()
+    }
+
+    /// Sets the default requests and limits of a new Pod's containers.
+    pub(crate) fn limit_containers(&self, admission: &Admission<'_>, pod: &mut Value) {
+        for range in self.limit_ranges(admission.target.scope()) {
+            let mut defaulted = Vec::new();
+            for (part, word) in [
+                ("containers", "container"),
+                ("initContainers", "init container"),
+            ] {
+                let containers = pod["spec"].get_mut(part).and_then(Value::as_array_mut);
+                for container in containers.into_iter().flatten() {
+                    give(&range.value, container, word, &mut defaulted);
+                }
+            }
+            if !defaulted.is_empty() {
+                let annotations = metadata::of(pod)
+                    .entry("annotations")
+                    .or_insert_with(|| json!({}));
+                let text = format!("LimitRanger plugin set: {}", defaulted.join("; "));
+                metadata::members(annotations).insert(ANNOTATION.to_owned(), text.into());
+            }
+        }
+    }
+
+    /// Refuses a Pod outside the bounds of a LimitRange.
+    pub(crate) fn check_limits_of_pod(
+        &self,
+        admission: &Admission<'_>,
+        pod: &Value,
+    ) -> Result<(), Status> {
+        for range in self.limit_ranges(admission.target.scope()) {
+            let mut wrong = Vec::new();
+            for limit in limits(&range.value) {
+                match limit["type"].as_str() {
+                    Some("Container") => {
+                        for part in ["containers", "initContainers"] {
+                            for container in pod["spec"][part].as_array().into_iter().flatten() {
+                                check(limit, &asked(container), &mut wrong);
+                            }
+                        }
+                    }
+                    Some("Pod") => check(limit, &asked_by_pod(&pod["spec"]), &mut wrong),
+                    _ => {}
+                }
+            }
+            refuse(admission, pod, &wrong)?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a claim that asks for more or less storage than a LimitRange allows.
+    pub(crate) fn check_limits_of_claim(
+        &self,
+        admission: &Admission<'_>,
+        claim: &Value,
+    ) -> Result<(), Status> {
+        let asked = asked(&claim["spec"]);
+        for range in self.limit_ranges(admission.target.scope()) {
+            let mut wrong = Vec::new();
+            for limit in limits(&range.value) {
+                if limit["type"] != "PersistentVolumeClaim" {
+                    continue;
+                }
+                for (name, least) in amounts(&limit["min"]) {
+                    let found = asked.requests.get(&name);
+                    wrong.extend(too_little(
+                        ("PersistentVolumeClaim", &name),
+                        least,
+                        (found, None),
+                    ));
+                }
+                for (name, most) in amounts(&limit["max"]) {
+                    let found = asked
+                        .requests
+                        .get(&name)
+                        .copied()
+                        .unwrap_or(Quantity::of(0));
+                    if found > most {
+                        wrong.push(format!(
+                            "maximum {name} usage per PersistentVolumeClaim is {most}, but request is {found}"
+                        ));
+                    }
+                }
+            }
+            refuse(admission, claim, &wrong)?;
+        }
+        Ok(())
+    }
+}
+
+fn limits(range: &Value) -> impl Iterator<Item = &Value> {
+    range["spec"]["limits"].as_array().into_iter().flatten()
+}
+
+fn refuse(admission: &Admission<'_>, object: &Value, wrong: &[String]) -> Result<(), Status> {
+    match wrong {
+        [] => Ok(()),
+        [one] => Err(admission.refusal(object, one)),
+        several => Err(admission.refusal(object, &format!("[{}]", several.join(", ")))),
+    }
+}
+
+/// Sets the defaults of one container, and records which.
+fn give(range: &Value, container: &mut Value, word: &str, defaulted: &mut Vec<String>) {
+    let name = container["name"].as_str().unwrap_or_default().to_owned();
+    for (part, from, called) in [
+        ("requests", "defaultRequest", "request"),
+        ("limits", "default", "limit"),
+    ] {
+        let mut given = Map::new();
+        for limit in limits(range).filter(|limit| limit["type"] == "Container") {
+            given.extend(limit[from].as_object().cloned().unwrap_or_default());
+        }
+        given.retain(|resource, _| container["resources"][part][resource].is_null());
+        if given.is_empty() {
+            continue;
+        }
+        let names: Vec<&str> = given.keys().map(String::as_str).collect();
+        defaulted.push(format!("{} {called} for {word} {name}", names.join(", ")));
+        let resources = metadata::members(container)
+            .entry("resources")
+            .or_insert_with(|| json!({}));
+        let own = metadata::members(resources)
+            .entry(part)
+            .or_insert_with(|| json!({}));
+        metadata::members(own).extend(given);
+    }
+}
+
+pub(crate) fn amounts(of: &Value) -> Amounts {
+    let members = of.as_object().into_iter().flatten();
+    let read = |(name, text): (&String, &Value)| {
+        let amount = Quantity::parse(text.as_str()?).ok()?;
+        Some((name.clone(), amount))
+    };
+    members.filter_map(read).collect()
+}
+
+/// Reads the requests and limits of a container or a claim.
+fn asked(holder: &Value) -> RequestsAndLimits {
+    RequestsAndLimits {
+        requests: amounts(&holder["resources"]["requests"]),
+        limits: amounts(&holder["resources"]["limits"]),
+    }
+}
+
+/// Sums up what the containers of a Pod need together: all that run at the same time, or the
+/// largest init container if that is more.
+pub(crate) fn asked_by_pod(spec: &Value) -> RequestsAndLimits {
+    let total = |part: &str| {
+        let mut sum = Amounts::new();
+        let mut peak = Amounts::new();
+        let listed = |name: &str| spec[name].as_array().into_iter().flatten();
+        for container in listed("containers") {
+            add(&mut sum, amounts(&container["resources"][part]));
+        }
+        let mut aside = Amounts::new();
+        for container in listed("initContainers") {
+            let own = amounts(&container["resources"][part]);
+            if container["restartPolicy"] == "Always" {
+                add(&mut sum, own.clone());
+                add(&mut aside, own);
+                raise(&mut peak, aside.clone());
+            } else {
+                let mut own = own;
+                add(&mut own, aside.clone());
+                raise(&mut peak, own);
+            }
+        }
+        raise(&mut sum, peak);
+        let level = amounts(&spec["resources"][part]);
+        sum.extend(level);
+        sum
+    };
+    RequestsAndLimits {
+        requests: total("requests"),
+        limits: total("limits"),
+    }
+}
+
+pub(crate) fn add(to: &mut Amounts, more: Amounts) {
+    for (name, amount) in more {
+        let sum = to.get(&name).map_or(amount, |own| own.plus(amount));
+        to.insert(name, sum);
+    }
+}
+
+fn raise(to: &mut Amounts, least: Amounts) {
+    for (name, amount) in least {
+        let own = to.entry(name).or_insert(amount);
+        if *own < amount {
+            *own = amount;
+        }
+    }
+}
+
+/// Checks requests and limits against one limit.
+fn check(limit: &Value, asked: &RequestsAndLimits, wrong: &mut Vec<String>) {
+    let of = limit["type"].as_str().unwrap_or_default();
+    for (name, least) in amounts(&limit["min"]) {
+        let found = (asked.requests.get(&name), asked.limits.get(&name));
+        wrong.extend(too_little((of, &name), least, found));
+    }
+    for (name, most) in amounts(&limit["max"]) {
+        let found = (asked.requests.get(&name), asked.limits.get(&name));
+        wrong.extend(too_much((of, &name), most, found));
+    }
+    for (name, ratio) in amounts(&limit["maxLimitRequestRatio"]) {
+        let found = (asked.requests.get(&name), asked.limits.get(&name));
+        wrong.extend(too_wide((of, &name), ratio, found));
+    }
+}
+
+/// A request and a limit, if given.
+type Pair<'a> = (Option<&'a Quantity>, Option<&'a Quantity>);
+
+fn too_little(
+    (of, name): (&str, &str),
+    least: Quantity,
+    (request, limit): Pair<'_>,
+) -> Option<String> {
+    let lead = format!("minimum {name} usage per {of} is {least}");
+    match (request, limit) {
+        (None, _) => Some(format!("{lead}.  No request is specified")),
+        (Some(request), _) if *request < least => Some(format!("{lead}, but request is {request}")),
+        (_, Some(limit)) if *limit < least => Some(format!("{lead}, but limit is {limit}")),
+        _ => None,
+    }
+}
+
+fn too_much(
+    (of, name): (&str, &str),
+    most: Quantity,
+    (request, limit): Pair<'_>,
+) -> Option<String> {
+    let lead = format!("maximum {name} usage per {of} is {most}");
+    match (request, limit) {
+        (_, None) => Some(format!("{lead}.  No limit is specified")),
+        (_, Some(limit)) if *limit > most => Some(format!("{lead}, but limit is {limit}")),
+        (Some(request), _) if *request > most => Some(format!("{lead}, but request is {request}")),
+        _ => None,
+    }
+}
+
+fn too_wide(
+    (of, name): (&str, &str),
+    ratio: Quantity,
+    (request, limit): Pair<'_>,
+) -> Option<String> {
+    let lead = format!("{name} max limit to request ratio per {of} is {ratio}");
+    let some = |found: Option<&Quantity>| found.map(|q| q.approximate()).filter(|q| *q != 0.0);
+    let Some(request) = some(request) else {
+        return Some(format!(
+            "{lead}, but no request is specified or request is 0"
+        ));
+    };
+    let Some(limit) = some(limit) else {
+        return Some(format!("{lead}, but no limit is specified or limit is 0"));
+    };
+    let found = limit / request;
+    (found > ratio.approximate()).then(|| format!("{lead}, but provided ratio is {found:.6}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cpu(amount: &str) -> Quantity {
+        Quantity::parse(amount).unwrap()
+    }
+
+    /// Containers that run at the same time add up; an init container only has to fit.
+    #[test]
+    fn a_pod_requests_the_sum_of_its_concurrent_containers() {
+        let container = |amount: &str| json!({"resources": {"requests": {"cpu": amount}}});
+        let mut beside = container("1");
+        beside["restartPolicy"] = json!("Always");
+        for (containers, before, needed) in [
+            (vec![container("1"), container("1")], vec![], "2"),
+            (vec![container("1")], vec![container("3")], "3"),
+            (vec![container("1")], vec![beside.clone()], "2"),
+            (
+                vec![container("1")],
+                vec![beside.clone(), container("3")],
+                "4",
+            ),
+            (vec![container("1")], vec![container("3"), beside], "3"),
+        ] {
+            let spec = json!({"containers": containers, "initContainers": before});
+            let asked = asked_by_pod(&spec).requests;
+            assert_eq!(asked.get("cpu"), Some(&cpu(needed)), "{spec}");
+        }
+    }
+
+    #[test]
+    fn values_equal_to_a_limit_are_allowed() {
+        let (one, two) = (cpu("1"), cpu("2"));
+        let of = ("Container", "cpu");
+        assert_eq!(too_little(of, one, (Some(&one), Some(&one))), None);
+        assert_eq!(too_much(of, two, (Some(&two), Some(&two))), None);
+        assert_eq!(too_wide(of, two, (Some(&one), Some(&two))), None);
+        let message = |wrong: Option<String>| wrong.unwrap();
+        assert!(message(too_little(of, two, (Some(&one), None))).ends_with("but request is 1"));
+        assert!(message(too_little(of, two, (Some(&two), Some(&one)))).ends_with("but limit is 1"));
+        assert!(message(too_little(of, two, (None, None))).ends_with("No request is specified"));
+        assert!(message(too_much(of, one, (Some(&one), Some(&two)))).ends_with("but limit is 2"));
+        assert!(message(too_much(of, one, (Some(&two), Some(&one)))).ends_with("but request is 2"));
+        assert!(message(too_much(of, one, (None, None))).ends_with("No limit is specified"));
+        assert!(
+            message(too_wide(of, one, (Some(&one), Some(&two)))).ends_with("ratio is 2.000000")
+        );
+    }
+}

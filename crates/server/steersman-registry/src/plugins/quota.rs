@@ -1,0 +1,299 @@
+//! Machine: quotas: which writes they refuse (upstream: the plugin ResourceQuota), and how usage is
+//! counted (upstream: the resource quota controller).
+//!
+//! Limits are read from the status, as upstream does. The controller writes them there; if it is
+//! not played, a quota limits nothing until a client writes its status.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use steersman_apimachinery::quantity::Quantity;
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::StorageKey;
+
+use super::limits::{Amounts, amounts};
+use super::usage::{add_masked, covers, in_scopes, is_ignored, may_change, unnamed, usage};
+use crate::admission::attributes::Admission;
+use crate::requests::metadata;
+use crate::requests::options::Subresource;
+use crate::state::pending_work::Tally;
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+/// Per resource the amount that was added and the amount that was removed.
+type Difference = BTreeMap<String, (Quantity, Quantity)>;
+
+fn quotas() -> StorageKey {
+    StorageKey::new("", "resourcequotas")
+}
+
+impl Registry {
+    fn quotas_of(&self, namespace: &str) -> Vec<Arc<Stored>> {
+        self.store
+            .list(&quotas(), Some(namespace))
+            .cloned()
+            .collect()
+    }
+
+    /// Refuses a write that would exceed a quota. Runs last, so that no usage is counted for a
+    /// write that another check refuses.
+    ///
+    /// # Errors
+    /// 403 for a quota that is exceeded, that requires amounts which the object does not name, or
+    /// that has no usage in its status yet.
+    pub(crate) fn admit_quota(
+        &self,
+        admission: &Admission<'_>,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let resource = admission.target.resource;
+        let storage = &resource.storage;
+        if !self.presence.quotas || !resource.namespaced || !is_counted(admission, storage) {
+            return Ok(());
+        }
+        let mut concerned = Vec::new();
+        for quota in self.quotas_of(admission.target.scope()) {
+            let Some(limited) = limited(quota.lean(), storage, object) else {
+                continue;
+            };
+            let refuse = |why: String| Err(admission.refusal(object, &why));
+            let name = &quota.name;
+            if storage.as_str() == "pods."
+                && let Some(missing) = unnamed(object, &limited)
+            {
+                return refuse(format!("failed quota: {name}: must specify {missing}"));
+            }
+            let used = amounts(&quota.lean()["status"]["used"]);
+            if !limited.keys().all(|name| used.contains_key(name)) {
+                let names: Vec<&str> = limited.keys().map(String::as_str).collect();
+                let names = names.join(",");
+                return refuse(format!(
+                    "status unknown for quota: {name}, resources: {names}"
+                ));
+            }
+            concerned.push((quota, used));
+        }
+        if concerned.is_empty() {
+            return Ok(());
+        }
+        let all = usage(storage, object);
+        let negative: Vec<&str> = all
+            .iter()
+            .filter(|(_, amount)| amount.sign() < 0)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        if !negative.is_empty() {
+            let names = negative.join(",");
+            let why = format!("quota usage is negative for resource(s): {names}");
+            return Err(admission.refusal(object, &why));
+        }
+        for (quota, used) in concerned {
+            let before = old.filter(|old| limited(quota.lean(), storage, old).is_some());
+            let before = before.map(|old| usage(storage, old)).unwrap_or_default();
+            let hard = amounts(&quota.lean()["status"]["hard"]);
+            let mut lists: [Vec<String>; 3] = Default::default();
+            for (name, amount) in &all {
+                let asked = more(*amount, before.get(name));
+                let Some(most) = hard.get(name).filter(|_| asked.sign() > 0) else {
+                    continue;
+                };
+                let had = used.get(name).copied();
+                let sum = had.map_or(asked, |had| had.plus(asked));
+                if sum > *most {
+                    lists[0].push(format!("{name}={asked}"));
+                    lists[1].extend(had.map(|had| format!("{name}={had}")));
+                    lists[2].push(format!("{name}={most}"));
+                }
+            }
+            if !lists[0].is_empty() {
+                let [asked, used, most] = lists.map(|parts| parts.join(","));
+                let name = &quota.name;
+                let why = format!(
+                    "exceeded quota: {name}, requested: {asked}, used: {used}, limited: {most}"
+                );
+                return Err(admission.refusal(object, &why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Records a stored write or a deletion that changes usage. Refused writes and dry runs do not
+    /// get here, so they are not counted (QUOTA-2).
+    pub(crate) fn note_usage(
+        &mut self,
+        storage: &StorageKey,
+        old: Option<&Arc<Stored>>,
+        new: Option<&Arc<Stored>>,
+    ) {
+        if !self.presence.quotas || is_ignored(storage) {
+            return;
+        }
+        let counts = match (old, new) {
+            (Some(old), Some(new)) if *storage == quotas() => {
+                old.lean()["spec"] != new.lean()["spec"]
+            }
+            (Some(_), Some(_)) => may_change(storage),
+            _ => true,
+        };
+        let either = new.or(old);
+        if counts && either.is_some_and(|one| !one.namespace.is_empty()) {
+            self.pending.tallies.push(Tally {
+                storage: storage.clone(),
+                old: old.cloned(),
+                new: new.cloned(),
+            });
+        }
+    }
+
+    /// Counts the recorded changes (QUOTA-1). Each quota is written once, however many changes
+    /// there are.
+    pub(crate) fn settle_quotas(&mut self, now: Timestamp) {
+        let mut by_namespace: BTreeMap<Arc<str>, Vec<Tally>> = BTreeMap::new();
+        for tally in std::mem::take(&mut self.pending.tallies) {
+            if let Some(one) = tally.new.as_ref().or(tally.old.as_ref()) {
+                let namespace = Arc::clone(&one.namespace);
+                by_namespace.entry(namespace).or_default().push(tally);
+            }
+        }
+        for (namespace, tallies) in by_namespace {
+            for quota in self.quotas_of(&namespace) {
+                let itself = |tally: &Tally| {
+                    let new = tally.new.as_ref();
+                    tally.storage == quotas() && new.is_some_and(|new| new.name == quota.name)
+                };
+                if self.options.count_quotas && tallies.iter().any(itself) {
+                    self.recount(&quota, now);
+                } else {
+                    self.adjust(&quota, &tallies, now);
+                }
+            }
+        }
+    }
+
+    /// Adjusts the usage of a quota by the recorded changes. Without the controller only admission
+    /// counts, which never subtracts.
+    fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[Tally], now: Timestamp) {
+        let hard = amounts(&quota.lean()["status"]["hard"]);
+        if hard.is_empty() {
+            return;
+        }
+        let counts_less = self.options.count_quotas;
+        let zero = Quantity::of(0);
+        let mut differences = Difference::new();
+        for tally in tallies {
+            let share = |one: Option<&Arc<Stored>>| {
+                let one =
+                    one.filter(|one| limited(quota.lean(), &tally.storage, one.lean()).is_some());
+                let used = one.map(|one| usage(&tally.storage, one.lean()));
+                used.unwrap_or_default()
+            };
+            let (before, after) = (share(tally.old.as_ref()), share(tally.new.as_ref()));
+            for name in hard.keys() {
+                let amount = |of: &Amounts| of.get(name).copied().unwrap_or(zero);
+                let (gained, lost) = (amount(&after), amount(&before));
+                let lost = if counts_less || lost <= gained {
+                    lost
+                } else {
+                    gained
+                };
+                let sum = differences.entry(name.clone()).or_insert((zero, zero));
+                *sum = (sum.0.plus(gained), sum.1.plus(lost));
+            }
+        }
+        let mut used = amounts(&quota.lean()["status"]["used"]);
+        for (name, (gained, lost)) in differences {
+            if gained != lost {
+                let had = used.get(&name).copied().unwrap_or(zero);
+                let sum = had.plus(gained).plus(lost.negated());
+                used.insert(name, if sum.sign() < 0 { zero } else { sum });
+            }
+        }
+        self.write_usage(quota, None, &used, now);
+    }
+
+    /// Recounts the usage of a namespace.
+    fn recount(&mut self, quota: &Arc<Stored>, now: Timestamp) {
+        let spec = &quota.lean()["spec"];
+        let hard = amounts(&spec["hard"]);
+        let zero = |name: &String| (name.clone(), Quantity::of(0));
+        let mut used: Amounts = hard.keys().map(zero).collect();
+        let storages: Vec<StorageKey> = self.store.storages().cloned().collect();
+        for storage in storages {
+            if is_ignored(&storage) || !hard.keys().any(|name| covers(&storage, name)) {
+                continue;
+            }
+            for one in self.store.list(&storage, Some(&quota.namespace)) {
+                let object = one.look();
+                if in_scopes(&storage, spec, &object) {
+                    add_masked(&mut used, usage(&storage, &object), &hard);
+                }
+            }
+        }
+        self.write_usage(quota, Some(&spec["hard"]), &used, now);
+    }
+
+    fn write_usage(
+        &mut self,
+        quota: &Arc<Stored>,
+        hard: Option<&Value>,
+        used: &Amounts,
+        now: Timestamp,
+    ) {
+        let mut after = quota.draft();
+        let written = |used: &Amounts| -> Map<String, Value> {
+            let text =
+                |(name, amount): (&String, &Quantity)| (name.clone(), json!(amount.to_string()));
+            used.iter().map(text).collect()
+        };
+        let status = metadata::members(&mut after.value["status"]);
+        if let Some(hard) = hard {
+            status.insert("hard".to_owned(), hard.clone());
+        }
+        status.insert("used".to_owned(), Value::Object(written(used)));
+        if quota.holds(&after) {
+            return;
+        }
+        // A recount is the controller's write, any other count is admission's.
+        let manager = if hard.is_some() {
+            "kube-controller-manager"
+        } else {
+            "kube-apiserver"
+        };
+        let storage = quotas();
+        if let Some(resource) = self.catalogue.of_storage(&storage).cloned() {
+            after = self.server_status(&resource, manager, (quota, after.value), now);
+        }
+        self.put(&storage, &quota.namespace, &quota.name, after);
+    }
+}
+
+/// Returns whether the write may change usage.
+fn is_counted(admission: &Admission<'_>, storage: &StorageKey) -> bool {
+    let created = admission.operation == "CREATE";
+    match (admission.target.subresource, storage.as_str()) {
+        _ if is_ignored(storage) => false,
+        (Subresource::Main, "services." | "persistentvolumeclaims.") => true,
+        (Subresource::Main, _) => created,
+        (Subresource::Resize, "pods.") => true,
+        _ => false,
+    }
+}
+
+/// Returns the amounts that a quota limits for an object; `None` if the quota does not apply to it.
+fn limited(quota: &Value, storage: &StorageKey, object: &Value) -> Option<Amounts> {
+    let mut limited = amounts(&quota["status"]["hard"]);
+    limited.retain(|name, _| covers(storage, name));
+    (!limited.is_empty() && in_scopes(storage, &quota["spec"], object)).then_some(limited)
+}
+
+/// Returns the increase of an amount; zero for a decrease.
+fn more(now: Quantity, before: Option<&Quantity>) -> Quantity {
+    match before {
+        None => now,
+        Some(before) if now <= *before => Quantity::of(0),
+        Some(before) => now.plus(before.negated()),
+    }
+}

@@ -1,0 +1,210 @@
+//! Machine: pod security standards by the labels of namespaces (upstream: the plugin PodSecurity).
+
+mod policy;
+mod pod;
+mod baseline;
+mod restricted;
+mod checks;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use steersman_apimachinery::status::{FieldError, Status};
+use steersman_schema::resource::StorageKey;
+
+use crate::admission::attributes::Admission;
+use crate::requests::options::Subresource;
+use crate::state::registry::Registry;
+
+use checks::Violations;
+use policy::{Level, NamespacePolicy, Standard};
+
+/// Maximum number of Pods that are checked when a namespace gets a stricter standard.
+const MOST_PODS: usize = 3000;
+
+impl Registry {
+    /// Checks Pods, workloads with Pod templates, and the labels of namespaces.
+    ///
+    /// # Errors
+    /// 403 for a Pod that the namespace does not allow, 422 for invalid labels.
+    pub(crate) fn admit_security(
+        &self,
+        admission: &Admission<'_>,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let resource = admission.target.resource;
+        let main = admission.target.subresource == Subresource::Main;
+        if !resource.built_in {
+            return Ok(());
+        }
+        match (resource.group.as_str(), resource.kind.as_str()) {
+            ("", "Namespace") if main => self.judge_namespace(admission, object, old),
+            ("", "Pod") if admission.target.subresource != Subresource::Status => {
+                self.judge_pod(admission, object, old)
+            }
+            ("", "ReplicationController" | "PodTemplate")
+            | ("apps", "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet")
+            | ("batch", "Job" | "CronJob")
+                if main =>
+            {
+                self.judge_template(admission, template(&resource.kind, object));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn policy_of(&self, namespace: &str) -> Option<(NamespacePolicy, bool)> {
+        let storage = StorageKey::new("", "namespaces");
+        let found = self.store.get(&storage, "", namespace)?;
+        // Most namespaces have no such label, which is known without decoding them.
+        policy::LEVELS
+            .iter()
+            .find(|key| found.label(key).is_some())?;
+        let mut errors = Vec::new();
+        let policy = NamespacePolicy::of(&found.look()["metadata"]["labels"], &mut errors)?;
+        Some((policy, errors.is_empty()))
+    }
+
+    fn judge_pod(
+        &self,
+        admission: &Admission<'_>,
+        pod: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let Some((policy, readable)) = self.policy_of(admission.target.scope()) else {
+            return Ok(());
+        };
+        if readable && policy.allows_all() || old.is_some_and(|old| !is_significant(pod, old)) {
+            return Ok(());
+        }
+        let found = Violations::of(policy.enforce, &pod["metadata"], &pod["spec"]);
+        if !found.is_empty() {
+            let why = format!("violates PodSecurity \"{}\": {found}", policy.enforce);
+            return Err(admission.refusal(pod, &why));
+        }
+        self.warn_of_security(policy.warn, &pod["metadata"], &pod["spec"]);
+        Ok(())
+    }
+
+    fn judge_template(&self, admission: &Admission<'_>, template: &Value) {
+        let policy = self.policy_of(admission.target.scope());
+        if let Some((policy, _)) = policy.filter(|_| template.is_object()) {
+            self.warn_of_security(policy.warn, &template["metadata"], &template["spec"]);
+        }
+    }
+
+    fn warn_of_security(&self, standard: Standard, metadata: &Value, spec: &Value) {
+        let found = Violations::of(standard, metadata, spec);
+        if !found.is_empty() {
+            let text = format!("would violate PodSecurity \"{standard}\": {found}");
+            self.note_warnings(vec![text]);
+        }
+    }
+
+    fn judge_namespace(
+        &self,
+        admission: &Admission<'_>,
+        namespace: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        let read = |namespace: &Value| {
+            let mut errors: Vec<FieldError> = Vec::new();
+            let policy = NamespacePolicy::of(&namespace["metadata"]["labels"], &mut errors);
+            (policy.unwrap_or_default(), errors)
+        };
+        let (policy, errors) = read(namespace);
+        let before = old.map(read);
+        let known = before.as_ref().is_some_and(|(_, known)| *known == errors);
+        if !errors.is_empty() && !known {
+            let subject = admission.target.resource.kind_subject();
+            return Err(Status::invalid(subject, admission.name, &errors));
+        }
+        if let Some((before, _)) = before {
+            let (new, old) = (policy.enforce, before.enforce);
+            let relaxed = new.version == old.version && new.level <= old.level;
+            if new != old && new.level != Level::Privileged && !relaxed {
+                self.note_warnings(self.violations_in(admission.name, new));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns warnings about existing Pods that violate a new standard.
+    fn violations_in(&self, namespace: &str, standard: Standard) -> Vec<String> {
+        let storage = StorageKey::new("", "pods");
+        let all: Vec<_> = self.store.list(&storage, Some(namespace)).collect();
+        let mut found: BTreeMap<String, (&str, usize)> = BTreeMap::new();
+        for pod in all.iter().take(MOST_PODS) {
+            let object = pod.look();
+            let violations = Violations::of(standard, &object["metadata"], &object["spec"]);
+            if !violations.is_empty() {
+                let (_, count) = found.entry(violations.reasons()).or_insert((&pod.name, 0));
+                *count += 1;
+            }
+        }
+        let mut messages = Vec::new();
+        if all.len() > MOST_PODS {
+            let count = all.len();
+            messages.push(format!(
+                "new PodSecurity enforce level only checked against the first {MOST_PODS} of {count} existing pods"
+            ));
+        }
+        if !found.is_empty() {
+            messages.push(format!(
+                "existing pods in namespace \"{namespace}\" violate the new PodSecurity enforce level \"{standard}\""
+            ));
+        }
+        let mut each: Vec<String> = found
+            .into_iter()
+            .map(|(reasons, (pod, count))| match count - 1 {
+                0 => format!("{pod}: {reasons}"),
+                1 => format!("{pod} (and 1 other pod): {reasons}"),
+                more => format!("{pod} (and {more} other pods): {reasons}"),
+            })
+            .collect();
+        each.sort();
+        messages.extend(each);
+        messages
+    }
+}
+
+/// Returns the Pod template of a workload.
+fn template<'a>(kind: &str, object: &'a Value) -> &'a Value {
+    match kind {
+        "PodTemplate" => &object["template"],
+        "CronJob" => &object["spec"]["jobTemplate"]["spec"]["template"],
+        _ => &object["spec"]["template"],
+    }
+}
+
+/// Returns whether an update of a Pod may have changed a checked field; most fields are immutable.
+fn is_significant(pod: &Value, old: &Value) -> bool {
+    const PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
+    let annotation = |pod: &'_ Value, key: &str| {
+        pod["metadata"]["annotations"][key]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let listed =
+        |pod: &'_ Value, part: &str| pod["spec"][part].as_array().cloned().unwrap_or_default();
+    let key = "seccomp.security.alpha.kubernetes.io/pod";
+    if annotation(pod, key) != annotation(old, key) {
+        return true;
+    }
+    ["containers", "initContainers", "ephemeralContainers"]
+        .iter()
+        .any(|part| {
+            let (new, before) = (listed(pod, part), listed(old, part));
+            let fewer = *part != "ephemeralContainers" && new.len() != before.len();
+            fewer
+                || new.iter().any(|container| {
+                    let name = container["name"].as_str().unwrap_or_default();
+                    let key = format!("{PREFIX}{name}");
+                    let same = before.iter().find(|one| one["name"] == container["name"]);
+                    same.is_none_or(|same| same["image"] != container["image"])
+                        || annotation(pod, &key) != annotation(old, &key)
+                })
+        })
+}

@@ -1,0 +1,159 @@
+//! Words: the security standards of a namespace, read from its labels.
+
+use std::fmt;
+
+use serde_json::Value;
+use steersman_apimachinery::status::FieldError;
+
+/// The labels that set a standard; a namespace without them allows everything.
+pub(super) const LEVELS: [&str; 3] = [
+    "pod-security.kubernetes.io/enforce",
+    "pod-security.kubernetes.io/audit",
+    "pod-security.kubernetes.io/warn",
+];
+
+/// The level of a standard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) enum Level {
+    #[default]
+    Privileged,
+    Baseline,
+    Restricted,
+}
+
+/// A level in one version of Kubernetes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Standard {
+    pub(super) level: Level,
+    /// The minor version; `None` for the latest.
+    pub(super) version: Option<u32>,
+}
+
+/// The standards of a namespace, by the consequence of violations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct NamespacePolicy {
+    /// Violating Pods are refused.
+    pub(super) enforce: Standard,
+    /// Violations go to the audit log, which this server does not have.
+    pub(super) audit: Standard,
+    /// The author gets a warning.
+    pub(super) warn: Standard,
+}
+
+impl NamespacePolicy {
+    /// Parses the labels. Invalid labels are added to `errors`, and count as the strictest standard
+    /// for `enforce`. `None` without such labels.
+    pub(super) fn of(labels: &Value, errors: &mut Vec<FieldError>) -> Option<Self> {
+        const PREFIX: &str = "pod-security.kubernetes.io/";
+        let labels = labels.as_object()?;
+        if !labels.keys().any(|key| key.starts_with(PREFIX)) {
+            return None;
+        }
+        let mut read = |mode: &str, fallback: Level| {
+            let mut refuse = |key: &str, value: &Value, detail: &str| {
+                let field = format!("metadata.labels[{key}]");
+                errors.push(FieldError::invalid(field, &value.to_string(), detail));
+            };
+            let mut standard = Standard::default();
+            let key = format!("{PREFIX}{mode}");
+            if let Some(value) = labels.get(&key) {
+                standard.level = match value.as_str() {
+                    Some("privileged") => Level::Privileged,
+                    Some("baseline") => Level::Baseline,
+                    Some("restricted") => Level::Restricted,
+                    _ => {
+                        let detail = "must be one of privileged, baseline, restricted";
+                        refuse(&key, value, detail);
+                        fallback
+                    }
+                };
+            }
+            let key = format!("{key}-version");
+            if let Some(value) = labels.get(&key) {
+                match version(value.as_str().unwrap_or_default()) {
+                    Some(version) => standard.version = version,
+                    None => refuse(&key, value, "must be \"latest\" or \"v1.x\""),
+                }
+            }
+            standard
+        };
+        Some(Self {
+            enforce: read("enforce", Level::Restricted),
+            audit: read("audit", Level::Privileged),
+            warn: read("warn", Level::Privileged),
+        })
+    }
+
+    /// Returns whether every Pod is allowed without warnings.
+    pub(super) fn allows_all(&self) -> bool {
+        [self.enforce, self.audit, self.warn]
+            .iter()
+            .all(|standard| standard.level == Level::Privileged)
+    }
+}
+
+impl fmt::Display for Standard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let level = match self.level {
+            Level::Privileged => "privileged",
+            Level::Baseline => "baseline",
+            Level::Restricted => "restricted",
+        };
+        match self.version {
+            None => write!(f, "{level}:latest"),
+            Some(minor) => write!(f, "{level}:v1.{minor}"),
+        }
+    }
+}
+
+/// Parses `latest` or `v1.x`.
+#[expect(clippy::option_option, reason = "the latest version has no number")]
+fn version(text: &str) -> Option<Option<u32>> {
+    if text == "latest" {
+        return Some(None);
+    }
+    let minor = text.strip_prefix("v1.")?;
+    let plain = minor.bytes().all(|b| b.is_ascii_digit());
+    let plain = plain && (minor == "0" || !minor.starts_with('0'));
+    minor.parse().ok().filter(|_| plain).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn security_labels_are_parsed() {
+        let read = |labels: Value| {
+            let mut errors = Vec::new();
+            let policy = NamespacePolicy::of(&labels, &mut errors).unwrap_or_default();
+            let messages: Vec<String> = errors
+                .iter()
+                .map(|error| format!("{}: {}", error.field, error.message))
+                .collect();
+            (
+                policy.enforce.to_string(),
+                policy.warn.to_string(),
+                messages,
+            )
+        };
+        let label = |name: &str| format!("pod-security.kubernetes.io/{name}");
+        assert_eq!(
+            read(json!({label("enforce"): "baseline", label("enforce-version"): "v1.25"})),
+            ("baseline:v1.25".into(), "privileged:latest".into(), vec![])
+        );
+        assert_eq!(
+            read(json!({label("enforce"): "none", label("warn-version"): "v1.025"})),
+            (
+                "restricted:latest".into(),
+                "privileged:latest".into(),
+                vec![
+                    "metadata.labels[pod-security.kubernetes.io/enforce]: Invalid value: \"none\": must be one of privileged, baseline, restricted".to_owned(),
+                    "metadata.labels[pod-security.kubernetes.io/warn-version]: Invalid value: \"v1.025\": must be \"latest\" or \"v1.x\"".to_owned(),
+                ]
+            )
+        );
+    }
+}

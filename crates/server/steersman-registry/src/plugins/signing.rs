@@ -1,0 +1,118 @@
+//! Machine: CertificateSigningRequests: who created them, and who may approve and sign them
+//! (upstream: `pkg/registry/certificates` and `plugin/pkg/admission/certificates`).
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::Resource;
+use steersman_schema::signing_request::SigningRequest;
+
+use crate::admission::attributes::Admission;
+use crate::auth::{Attributes, MASTERS, User};
+use crate::requests::metadata;
+use crate::requests::options::Subresource;
+use crate::state::registry::Registry;
+
+const GROUP: &str = "certificates.k8s.io";
+/// The signer of client certificates.
+const CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
+
+/// Returns whether the resource is certificatesigningrequests.
+pub(crate) fn is_request(resource: &Resource) -> bool {
+    resource.is(GROUP, "CertificateSigningRequest")
+}
+
+/// Writes the user of the request into a new CertificateSigningRequest, replacing what the client
+/// sent.
+pub(crate) fn sign_for(user: &User, request: &mut Value) {
+    let spec = metadata::members(&mut request["spec"]);
+    let groups = &user.groups;
+    for (field, value, there) in [
+        ("username", json!(user.name), !user.name.is_empty()),
+        ("uid", json!(user.uid), !user.uid.is_empty()),
+        ("groups", json!(groups), !groups.is_empty()),
+        ("extra", json!(user.extra), !user.extra.is_empty()),
+    ] {
+        spec.remove(field);
+        if there {
+            spec.insert(field.to_owned(), value);
+        }
+    }
+}
+
+/// Sets the times that the author of conditions left out. A condition keeps its transition time
+/// while its status is unchanged.
+pub(crate) fn time_conditions(request: &mut Value, old: &Value, now: Timestamp) {
+    let now = Value::from(metadata::time(now));
+    let before = old["status"]["conditions"].as_array();
+    let conditions = request["status"].get_mut("conditions");
+    for condition in conditions
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
+        let same = before.into_iter().flatten().find(|known| {
+            known["type"] == condition["type"] && known["status"] == condition["status"]
+        });
+        let changed = same.map_or(&now, |same| &same["lastTransitionTime"]);
+        let changed = if changed.is_null() { &now } else { changed }.clone();
+        let fields = metadata::members(condition);
+        for (field, time) in [
+            ("lastUpdateTime", now.clone()),
+            ("lastTransitionTime", changed),
+        ] {
+            if fields.get(field).is_none_or(Value::is_null) {
+                fields.insert(field.to_owned(), time);
+            }
+        }
+    }
+}
+
+impl Registry {
+    /// Checks a new CertificateSigningRequest and the writes to its subresources.
+    ///
+    /// # Errors
+    /// 403 for a user who may neither approve nor sign for the signer, and for a client certificate
+    /// in the group `system:masters`.
+    pub(crate) fn admit_signing(
+        &self,
+        admission: &Admission<'_>,
+        request: &Value,
+        old: Option<&Value>,
+    ) -> Result<(), Status> {
+        if !is_request(admission.target.resource) {
+            return Ok(());
+        }
+        let Some(old) = old else {
+            if request["spec"]["signerName"] == CLIENTS && asks_for_all(request) {
+                let why = format!("use of {CLIENTS} signer with {MASTERS} group is not allowed");
+                return Err(admission.refusal(request, &why));
+            }
+            return Ok(());
+        };
+        let changed = |field: &str| old["status"][field] != request["status"][field];
+        let verb = match admission.target.subresource {
+            Subresource::Approval => "approve",
+            Subresource::Status if changed("certificate") || changed("conditions") => "sign",
+            _ => return Ok(()),
+        };
+        let signer = old["spec"]["signerName"].as_str().unwrap_or_default();
+        let domain = signer.split('/').next().unwrap_or_default();
+        let allowed = [signer, &format!("{domain}/*")].iter().any(|name| {
+            let asked = Attributes::of(verb, GROUP, "signers", name);
+            self.authorizer().authorize(admission.user, &asked).allowed
+        });
+        if allowed {
+            return Ok(());
+        }
+        let why = format!("user not permitted to {verb} requests with signerName \"{signer}\"");
+        Err(admission.refusal(request, &why))
+    }
+}
+
+/// Returns whether the certificate asked for would be in the group `system:masters`.
+fn asks_for_all(request: &Value) -> bool {
+    let text = request["spec"]["request"].as_str().unwrap_or_default();
+    // A request that does not parse is refused by its validation, which uses the same parser.
+    SigningRequest::read(text).is_ok_and(|asked| asked.is_of(MASTERS))
+}

@@ -1,0 +1,402 @@
+//! Machine: computes what an object uses of the resources that quotas count (upstream:
+//! `pkg/quota/v1/evaluator/core`).
+
+use serde_json::Value;
+use steersman_apimachinery::quantity::Quantity;
+use steersman_builtins as kinds;
+use steersman_schema::resource::StorageKey;
+
+use super::limits::{Amounts, add, amounts, asked_by_pod};
+
+const OF_SERVICES: &[&str] = &[
+    "count/services",
+    "services",
+    "services.nodeports",
+    "services.loadbalancers",
+];
+
+/// Kinds with names in quotas from before every kind could be counted.
+const OLD_NAMES: &[&str] = &[
+    "configmaps.",
+    "resourcequotas.",
+    "replicationcontrollers.",
+    "secrets.",
+];
+
+/// Resources that every container must name if a quota limits them.
+const NAMED_BY_ALL: &[&str] = &[
+    "cpu",
+    "limits.cpu",
+    "limits.memory",
+    "memory",
+    "requests.cpu",
+    "requests.memory",
+];
+
+const CLASS: &str = ".storageclass.storage.k8s.io/";
+const OF_CLAIMS: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
+
+/// Returns whether the usage of a kind's objects may change in updates.
+pub(crate) fn may_change(storage: &StorageKey) -> bool {
+    matches!(
+        storage.as_str(),
+        "pods." | "services." | "persistentvolumeclaims."
+    )
+}
+
+/// Returns whether objects of a kind are never counted: Events.
+pub(crate) fn is_ignored(storage: &StorageKey) -> bool {
+    matches!(storage.as_str(), "events." | "events.events.k8s.io")
+}
+
+/// Returns the name under which the objects of a kind are counted: `count/deployments.apps`.
+fn count_name(storage: &StorageKey) -> String {
+    format!("count/{}", storage.as_str().trim_end_matches('.'))
+}
+
+/// Returns whether objects of the kind use a resource of a quota.
+pub(crate) fn covers(storage: &StorageKey, resource: &str) -> bool {
+    match storage.as_str() {
+        "pods." => {
+            let huge = resource.strip_prefix("requests.").unwrap_or(resource);
+            matches!(resource, "pods" | "count/pods")
+                || kinds::COMPUTE.contains(&resource)
+                || huge.starts_with("hugepages-")
+                || (resource.starts_with("requests.") && is_announced(resource))
+        }
+        "services." => OF_SERVICES.contains(&resource),
+        "persistentvolumeclaims." => {
+            let of_class = |name: &str| resource.ends_with(&format!("{CLASS}{name}"));
+            resource == "count/persistentvolumeclaims"
+                || OF_CLAIMS.contains(&resource)
+                || OF_CLAIMS.iter().any(|name| of_class(name))
+        }
+        name => {
+            resource == count_name(storage)
+                || (OLD_NAMES.contains(&name) && resource == name.trim_end_matches('.'))
+        }
+    }
+}
+
+/// Returns whether a resource name is outside Kubernetes' own domain.
+fn is_announced(name: &str) -> bool {
+    name.contains('/') && !name.contains("kubernetes.io/")
+}
+
+/// Returns the usage of an object.
+pub(crate) fn usage(storage: &StorageKey, object: &Value) -> Amounts {
+    let mut used = Amounts::new();
+    if is_ignored(storage) {
+        return used;
+    }
+    let one = Quantity::of(1);
+    used.insert(count_name(storage), one);
+    match storage.as_str() {
+        "pods." => {
+            let phase = object["status"]["phase"].as_str().unwrap_or_default();
+            if !matches!(phase, "Failed" | "Succeeded") {
+                let asked = asked_by_pod(&object["spec"]);
+                used.extend(computed(asked.requests, asked.limits));
+            }
+        }
+        "services." => used.extend(of_service(&object["spec"])),
+        "persistentvolumeclaims." => used.extend(of_claim(object)),
+        name if OLD_NAMES.contains(&name) => {
+            used.insert(name.trim_end_matches('.').to_owned(), one);
+        }
+        _ => {}
+    }
+    used
+}
+
+/// Returns the usage of a Pod or a container, under all names that quotas have for it.
+fn computed(requests: Amounts, limits: Amounts) -> Amounts {
+    let mut used = Amounts::from([("pods".to_owned(), Quantity::of(1))]);
+    for (name, amount) in requests {
+        match name.as_str() {
+            "cpu" | "memory" | "ephemeral-storage" => {
+                used.insert(format!("requests.{name}"), amount);
+                used.insert(name, amount);
+            }
+            _ if name.starts_with("hugepages-") => {
+                used.insert(format!("requests.{name}"), amount);
+                used.insert(name, amount);
+            }
+            _ if is_announced(&name) && !name.starts_with("requests.") => {
+                used.insert(format!("requests.{name}"), amount);
+            }
+            _ => {}
+        }
+    }
+    for (name, amount) in limits {
+        if matches!(name.as_str(), "cpu" | "memory" | "ephemeral-storage") {
+            used.insert(format!("limits.{name}"), amount);
+        }
+    }
+    used
+}
+
+fn of_service(spec: &Value) -> Amounts {
+    let count = |found: usize| Quantity::of(i64::try_from(found).unwrap_or(i64::MAX));
+    let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
+    let (node_ports, balancers) = match spec["type"].as_str() {
+        Some("NodePort") => (ports.len(), 0),
+        Some("LoadBalancer") if spec["allocateLoadBalancerNodePorts"] == false => {
+            let given = ports
+                .iter()
+                .filter(|port| port["nodePort"].as_i64().unwrap_or_default() != 0);
+            (given.count(), 1)
+        }
+        Some("LoadBalancer") => (ports.len(), 1),
+        _ => (0, 0),
+    };
+    Amounts::from([
+        ("services".to_owned(), Quantity::of(1)),
+        ("services.nodeports".to_owned(), count(node_ports)),
+        ("services.loadbalancers".to_owned(), count(balancers)),
+    ])
+}
+
+fn of_claim(claim: &Value) -> Amounts {
+    let mut used = Amounts::new();
+    let old = &claim["metadata"]["annotations"]["volume.beta.kubernetes.io/storage-class"];
+    let class = old.as_str().or(claim["spec"]["storageClassName"].as_str());
+    let mut put = |name: &str, amount: Quantity| {
+        used.insert(name.to_owned(), amount);
+        if let Some(class) = class.filter(|class| !class.is_empty()) {
+            used.insert(format!("{class}{CLASS}{name}"), amount);
+        }
+    };
+    put("persistentvolumeclaims", Quantity::of(1));
+    let asked = amounts(&claim["spec"]["resources"]["requests"]);
+    let given = amounts(&claim["status"]["allocatedResources"]);
+    if let Some(asked) = asked.get("storage") {
+        let more = given.get("storage").filter(|given| *given > asked);
+        put("requests.storage", more.unwrap_or(asked).rounded_up());
+    }
+    used
+}
+
+/// Returns which of the limited amounts the containers of a Pod do not name, and which containers:
+/// `limits.cpu for: a,b; memory for: a`.
+pub(crate) fn unnamed(pod: &Value, limited: &Amounts) -> Option<String> {
+    let mut missing = Vec::new();
+    for name in NAMED_BY_ALL
+        .iter()
+        .filter(|name| limited.contains_key(**name))
+    {
+        let mut containers = Vec::new();
+        for part in ["containers", "initContainers"] {
+            for container in pod["spec"][part].as_array().into_iter().flatten() {
+                let resources = &container["resources"];
+                let (field, resource) = match name.split_once('.') {
+                    Some((field, resource)) => (field, resource),
+                    None => ("requests", *name),
+                };
+                if resources[field][resource].is_null() {
+                    containers.push(container["name"].as_str().unwrap_or_default());
+                }
+            }
+        }
+        containers.sort_unstable();
+        containers.dedup();
+        if !containers.is_empty() {
+            missing.push(format!("{name} for: {}", containers.join(",")));
+        }
+    }
+    (!missing.is_empty()).then(|| missing.join("; "))
+}
+
+/// Returns whether an object is within every scope of a quota.
+pub(crate) fn in_scopes(storage: &StorageKey, spec: &Value, object: &Value) -> bool {
+    let listed = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let plain = listed(&spec["scopes"]);
+    let exists = Value::from("Exists");
+    let plain = plain.iter().map(|scope| (scope, &exists, &Value::Null));
+    let selected = listed(&spec["scopeSelector"]["matchExpressions"]);
+    let selected = selected
+        .iter()
+        .map(|one| (&one["scopeName"], &one["operator"], &one["values"]));
+    let mut all = plain.chain(selected);
+    all.all(|(scope, operator, values)| {
+        let scope = scope.as_str().unwrap_or_default();
+        let operator = operator.as_str().unwrap_or_default();
+        in_scope(storage, scope, (operator, values), object)
+    })
+}
+
+fn in_scope(
+    storage: &StorageKey,
+    scope: &str,
+    (operator, values): (&str, &Value),
+    object: &Value,
+) -> bool {
+    let spec = &object["spec"];
+    match (storage.as_str(), scope) {
+        ("pods.", "Terminating") => is_ending(spec),
+        ("pods.", "NotTerminating") => !is_ending(spec),
+        ("pods.", "BestEffort") => object["status"]["qosClass"] == "BestEffort",
+        ("pods.", "NotBestEffort") => object["status"]["qosClass"] != "BestEffort",
+        ("pods.", "PriorityClass") => {
+            let class = spec["priorityClassName"].as_str().unwrap_or_default();
+            names(&[class], operator, values)
+        }
+        ("pods.", "CrossNamespacePodAffinity") => looks_across(&spec["affinity"]),
+        ("persistentvolumeclaims.", "VolumeAttributesClass") => {
+            let status = &object["status"];
+            let classes = [
+                &spec["volumeAttributesClassName"],
+                &status["currentVolumeAttributesClassName"],
+                &status["modifyVolumeStatus"]["targetVolumeAttributesClassName"],
+            ];
+            let classes = classes.map(|class| class.as_str().unwrap_or_default());
+            names(&classes, operator, values)
+        }
+        _ => false,
+    }
+}
+
+fn is_ending(spec: &Value) -> bool {
+    spec["activeDeadlineSeconds"]
+        .as_i64()
+        .is_some_and(|seconds| seconds >= 0)
+}
+
+/// Returns whether one of the names is selected; empty names count as absent.
+fn names(found: &[&str], operator: &str, values: &Value) -> bool {
+    let listed = |name: &&&str| {
+        let mut values = values.as_array().into_iter().flatten();
+        values.any(|value| *value == ***name)
+    };
+    let mut found = found.iter().filter(|name| !name.is_empty()).peekable();
+    let any = found.peek().is_some();
+    match operator {
+        "Exists" => any,
+        "DoesNotExist" => !any,
+        "In" => found.any(|name| listed(&name)),
+        "NotIn" => !any || found.any(|name| !listed(&name)),
+        _ => false,
+    }
+}
+
+/// Returns whether a Pod's affinity refers to Pods of other namespaces.
+fn looks_across(affinity: &Value) -> bool {
+    let across = |term: &Value| {
+        let named = term["namespaces"]
+            .as_array()
+            .is_some_and(|named| !named.is_empty());
+        named || !term["namespaceSelector"].is_null()
+    };
+    ["podAffinity", "podAntiAffinity"].iter().any(|kind| {
+        let listed = |field: &str| affinity[kind][field].as_array().into_iter().flatten();
+        listed("requiredDuringSchedulingIgnoredDuringExecution").any(across)
+            || listed("preferredDuringSchedulingIgnoredDuringExecution")
+                .any(|one| across(&one["podAffinityTerm"]))
+    })
+}
+
+/// Adds the usage of one object, for the resources that a quota limits.
+pub(crate) fn add_masked(to: &mut Amounts, used: Amounts, hard: &Amounts) {
+    let masked = used
+        .into_iter()
+        .filter(|(name, _)| hard.contains_key(name))
+        .collect();
+    add(to, masked);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn within(plural: &str, selector: &Value, object: &Value) -> bool {
+        let spec = json!({"scopeSelector": {"matchExpressions": [selector]}});
+        in_scopes(&StorageKey::new("", plural), &spec, object)
+    }
+
+    #[test]
+    fn objects_match_quota_scopes() {
+        let scope = |name: &str| json!({"scopeName": name, "operator": "Exists"});
+        let ending = json!({"spec": {"activeDeadlineSeconds": 5}});
+        let poor = json!({"status": {"qosClass": "BestEffort"}});
+        let pod = |name: &str, object: &Value| within("pods", &scope(name), object);
+        assert!(pod("Terminating", &ending) && !pod("NotTerminating", &ending));
+        assert!(!pod("Terminating", &poor) && pod("NotTerminating", &poor));
+        assert!(pod("BestEffort", &poor) && !pod("NotBestEffort", &poor));
+        assert!(!pod("BestEffort", &ending) && pod("NotBestEffort", &ending));
+        let near = |term: Value| {
+            json!({"spec": {"affinity": {"podAntiAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [term]}}}})
+        };
+        for (term, across) in [
+            (json!({}), false),
+            (json!({"namespaces": []}), false),
+            (json!({"namespaces": ["a"]}), true),
+            (json!({"namespaceSelector": {}}), true),
+        ] {
+            let found = pod("CrossNamespacePodAffinity", &near(term.clone()));
+            assert_eq!(found, across, "{term}");
+        }
+        assert!(!within("configmaps", &scope("Terminating"), &ending));
+    }
+
+    #[test]
+    fn priority_classes_match_scope_selectors() {
+        let classed = json!({"spec": {"priorityClassName": "high"}});
+        let plain = json!({"spec": {}});
+        for (operator, values, of_classed, of_plain) in [
+            ("Exists", json!([]), true, false),
+            ("DoesNotExist", json!([]), false, true),
+            ("In", json!(["high"]), true, false),
+            ("In", json!(["low"]), false, false),
+            ("NotIn", json!(["high"]), false, true),
+            ("NotIn", json!(["low"]), true, true),
+        ] {
+            let selector =
+                json!({"scopeName": "PriorityClass", "operator": operator, "values": values});
+            let counted = [&classed, &plain].map(|pod| within("pods", &selector, pod));
+            assert_eq!(counted, [of_classed, of_plain], "{selector}");
+        }
+    }
+
+    #[test]
+    fn quota_resources_belong_to_kinds() {
+        for (plural, resource, covered) in [
+            ("pods", "requests.cpu", true),
+            ("pods", "hugepages-2Mi", true),
+            ("pods", "requests.example.com/gpu", true),
+            ("pods", "requests.node.kubernetes.io/gpu", false),
+            ("pods", "services", false),
+            (
+                "persistentvolumeclaims",
+                "count/persistentvolumeclaims",
+                true,
+            ),
+            ("persistentvolumeclaims", "requests.storage", true),
+            (
+                "persistentvolumeclaims",
+                "fast.storageclass.storage.k8s.io/requests.storage",
+                true,
+            ),
+            ("persistentvolumeclaims", "count/pods", false),
+            ("configmaps", "configmaps", true),
+            ("leases", "leases", false),
+        ] {
+            let storage = StorageKey::new("", plural);
+            assert_eq!(covers(&storage, resource), covered, "{plural} {resource}");
+        }
+    }
+
+    #[test]
+    fn a_claim_uses_its_allocated_storage_if_that_is_more() {
+        let claim = |given: &str| {
+            let claim = json!({"spec": {"resources": {"requests": {"storage": "2Gi"}}},
+                "status": {"allocatedResources": {"storage": given}}});
+            usage(&StorageKey::new("", "persistentvolumeclaims"), &claim)["requests.storage"]
+                .to_string()
+        };
+        assert_eq!(claim("3Gi"), "3Gi");
+        assert_eq!(claim("1Gi"), "2Gi");
+    }
+}

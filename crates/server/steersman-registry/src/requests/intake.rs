@@ -1,0 +1,387 @@
+//! Machine: checks and decodes objects from clients: options, kind, unknown fields, defaults,
+//! validation.
+
+use serde_json::Value;
+use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_apimachinery::{go, json, order};
+use steersman_builtins as kinds;
+use steersman_builtins::{crd, defaults};
+use steersman_schema::resource::Resource;
+use steersman_schema::{custom, types};
+
+use super::catalogue::Catalogue;
+use super::kind_validation;
+use super::manager;
+use super::metadata;
+use super::options::WriteOptions;
+
+/// The handling of fields that the kind does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// Unknown fields are dropped.
+    Ignore,
+    /// Unknown fields are dropped with a warning; the default.
+    Warn,
+    /// Unknown fields are refused.
+    Strict,
+}
+
+/// The source of an object, which decides about the wording of some refusals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The body of a POST or PUT.
+    Body,
+    /// The result of a patch.
+    Patch {
+        /// Whether the patch changed something below `metadata`.
+        reached_metadata: bool,
+    },
+    /// The result of an apply. The typed merge has checked the configuration, so a custom resource
+    /// gets its defaults and is not pruned: a null that the schema does not allow is refused later.
+    Apply,
+}
+
+/// Checks the `dryRun` values of a request.
+pub(crate) fn dry_run(values: &[String], errors: &mut Vec<FieldError>) -> bool {
+    if values.iter().any(|value| value != "All") {
+        let listed = go::printed(&Value::from(values.to_vec()));
+        errors.push(FieldError::not_supported(
+            "dryRun",
+            &listed,
+            &["\"All\"".to_owned()],
+        ));
+    }
+    !values.is_empty()
+}
+
+/// Checks the query of a write; `kind` is `CreateOptions` or its like. Returns whether the write is a dry run, and how
+/// unknown fields are treated.
+///
+/// # Errors
+/// The refusal, 422, that names each invalid option.
+pub fn options(kind: &str, options: &WriteOptions) -> Result<(bool, FieldValidation), Status> {
+    let mut errors = Vec::new();
+    if kind == "PatchOptions" && options.force.is_some() {
+        errors.push(FieldError::forbidden(
+            "force",
+            "may not be specified for non-apply patch",
+        ));
+    }
+    further_options(kind, options, errors)
+}
+
+/// Checks the options of an apply.
+pub(crate) fn apply_options(options: &WriteOptions) -> Result<(bool, FieldValidation), Status> {
+    let mut errors = Vec::new();
+    if options.field_manager.as_deref().is_none_or(str::is_empty) {
+        let detail = "is required for apply patch";
+        errors.push(FieldError::required("fieldManager", detail));
+    }
+    further_options("PatchOptions", options, errors)
+}
+
+fn further_options(
+    kind: &str,
+    options: &WriteOptions,
+    mut errors: Vec<FieldError>,
+) -> Result<(bool, FieldValidation), Status> {
+    manager::check(options.field_manager.as_deref(), &mut errors);
+    let dry = dry_run(&options.dry_run, &mut errors);
+    let validation = match options.field_validation.as_deref() {
+        None | Some("" | "Warn") => FieldValidation::Warn,
+        Some("Ignore") => FieldValidation::Ignore,
+        Some("Strict") => FieldValidation::Strict,
+        Some(other) => {
+            let supported = ["", "Ignore", "Strict", "Warn"].map(|s| format!("\"{s}\""));
+            let other = go::quote(other);
+            errors.push(FieldError::not_supported(
+                "fieldValidation",
+                &other,
+                &supported,
+            ));
+            FieldValidation::Warn
+        }
+    };
+    if errors.is_empty() {
+        Ok((dry, validation))
+    } else {
+        Err(Status::invalid_options(kind, &errors))
+    }
+}
+
+/// Refuses a body of another kind or version, and sets both if a built-in kind's are missing.
+pub(crate) fn check_kind(
+    catalogue: &Catalogue,
+    resource: &Resource,
+    body: &mut Value,
+) -> Result<(), Status> {
+    let expected = resource.api_version();
+    if body.is_null() {
+        *body = Value::Object(serde_json::Map::new());
+    }
+    if !body.is_object() {
+        let kind = &resource.kind;
+        return Err(Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; the body is no JSON object"
+        )));
+    }
+    let kind = body["kind"].as_str().unwrap_or_default().to_owned();
+    let version = body["apiVersion"].as_str().unwrap_or_default().to_owned();
+    if resource.built_in {
+        check_built_in(catalogue, resource, (&version, &kind), &expected)?;
+    } else {
+        if kind.is_empty() {
+            let kind = &resource.kind;
+            return Err(Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in '{body}'"
+            )));
+        }
+        if version != expected {
+            return Err(Status::bad_request(format!(
+                "the API version in the data ({version}) does not match the expected API version ({expected})"
+            )));
+        }
+        if kind != resource.kind {
+            let quoted = go::quote(&kind);
+            let detail = format!("must be {}", resource.kind);
+            let error = FieldError::invalid("kind", &quoted, &detail);
+            let name = metadata::text(body, "name").to_owned();
+            return Err(Status::invalid(
+                Subject::new(&resource.group, &kind),
+                &name,
+                &[error],
+            ));
+        }
+    }
+    body["kind"] = Value::String(resource.kind.clone());
+    body["apiVersion"] = Value::String(expected);
+    Ok(())
+}
+
+fn check_built_in(
+    catalogue: &Catalogue,
+    resource: &Resource,
+    (version, kind): (&str, &str),
+    expected: &str,
+) -> Result<(), Status> {
+    let kind = if kind.is_empty() {
+        &resource.kind
+    } else {
+        kind
+    };
+    let version = if version.is_empty() {
+        expected
+    } else {
+        version
+    };
+    if kind == resource.kind && version == expected {
+        return Ok(());
+    }
+    if kind == resource.kind && catalogue.reads_version(resource, version) {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({expected})"
+        )));
+    }
+    let short = go::quote(version.rsplit('/').next().unwrap_or_default());
+    let wanted = &resource.kind;
+    let why = unconvertible(catalogue, resource, version, kind);
+    Err(Status::bad_request(format!(
+        "{kind} in version {short} cannot be handled as a {wanted}: {why}"
+    )))
+}
+
+/// Returns why an object of another kind or version is none of a built-in resource.
+pub(crate) fn unconvertible(
+    catalogue: &Catalogue,
+    resource: &Resource,
+    version: &str,
+    kind: &str,
+) -> String {
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let wanted = &resource.kind;
+    if catalogue.knows_kind(version, kind) {
+        let group = resource.group.split('.').next().unwrap_or_default();
+        let group = if group.is_empty() { "core" } else { group };
+        format!("converting ({short}.{kind}) to ({group}.{wanted}): unknown conversion")
+    } else {
+        let (kind, version) = (go::quote(kind), go::quote(version));
+        format!(
+            "no kind {kind} is registered for version {version} in scheme \"k8s.io/kubernetes/pkg/api/legacyscheme/scheme.go:30\""
+        )
+    }
+}
+
+/// Decodes an object of the right kind: types of metadata, unknown fields, defaults. Returns the
+/// warnings.
+pub(crate) fn decode(
+    resource: &Resource,
+    object: &mut Value,
+    origin: Origin,
+    validation: FieldValidation,
+) -> Result<Vec<String>, Status> {
+    let sent = match origin {
+        Origin::Body => None,
+        Origin::Patch { reached_metadata } => Some(order::patched(object, reached_metadata)),
+        Origin::Apply => Some(order::patched(object, true)),
+    };
+    let refuse = |status: Status| match &sent {
+        Some(sent) => undecodable_patch(&resource.kind, sent, status),
+        None => status,
+    };
+    let mut unknown = Vec::new();
+    metadata::decode(resource, object, &mut unknown).map_err(refuse)?;
+    if let Some(schema) = resource.structural() {
+        if origin != Origin::Apply {
+            schema.prune(object, "", true, &mut unknown);
+            schema.drop_nulls(object);
+            let embedded = schema.prune_embedded(object, "", &mut unknown);
+            embedded.map_err(|wrong| {
+                let (kind, version) = (&resource.kind, &resource.version);
+                let (field, why) = (&wrong.field, &wrong.message);
+                refuse(Status::bad_request(format!(
+                    "{kind} in version \"{version}\" cannot be handled as a {kind}: {field}: {why}"
+                )))
+            })?;
+        }
+        schema.apply_defaults(object);
+        json::write_whole(object);
+    } else {
+        let (kind, version) = (&resource.kind, &resource.version);
+        let definition = is_definition(resource);
+        // A CRD is decoded by a function of its own below, so only a copy is checked here.
+        let mut copy = definition.then(|| object.clone());
+        let read = copy.as_mut().unwrap_or(object);
+        let read = types::decode(&resource.api_version(), kind, read).map_err(|why| {
+            refuse(Status::bad_request(format!(
+                "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+            )))
+        })?;
+        if definition {
+            crd::decode(object, &mut unknown);
+        } else {
+            unknown.extend(read);
+        }
+    }
+    let messages: Vec<String> = unknown
+        .iter()
+        .map(|field| format!("unknown field {}", go::quote(field)))
+        .collect();
+    if validation == FieldValidation::Strict && !messages.is_empty() {
+        let (version, kind) = (&resource.version, &resource.kind);
+        let why = messages.join(", ");
+        return Err(refuse(Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: strict decoding error: {why}"
+        ))));
+    }
+    Ok(if validation == FieldValidation::Warn {
+        messages
+    } else {
+        Vec::new()
+    })
+}
+
+/// Returns the unknown fields of an object, as messages name them.
+///
+/// # Errors
+/// Fails for an object that does not decode.
+pub fn unknown_fields(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Status> {
+    decode(resource, object, Origin::Body, FieldValidation::Warn)
+}
+
+/// Turns the decoder's bad request into 422 for the result of a patch; the decoder's message
+/// follows the kind in `status`.
+pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Status {
+    let lead = format!("cannot be handled as a {kind}: ");
+    let Some((_, why)) = status.message.split_once(&lead) else {
+        return status;
+    };
+    let sent = go::quote(sent);
+    Status::invalid(
+        Subject::new("", ""),
+        "",
+        &[FieldError::invalid("patch", &sent, why)],
+    )
+}
+
+/// Returns whether the resource is customresourcedefinitions.
+pub(crate) fn is_definition(resource: &Resource) -> bool {
+    resource.built_in && resource.kind == "CustomResourceDefinition"
+}
+
+/// Returns the warnings about a valid object.
+pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
+    if let Some(kind) = kinds::of(resource) {
+        return (kind.warnings)(object, old);
+    }
+    if !resource.built_in {
+        return custom::warnings(object, old);
+    }
+    let is_same = old.is_some_and(|old| old["spec"] == object["spec"]);
+    if !is_definition(resource) || is_same {
+        return Vec::new();
+    }
+    let formats = |crd: &Value| -> Vec<String> {
+        let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
+        let unknown = |one: &Value| crd::unknown_formats(&one["schema"]["openAPIV3Schema"]);
+        versions.flat_map(unknown).collect()
+    };
+    let mut known = old.map(formats).unwrap_or_default();
+    let mut messages = Vec::new();
+    for format in formats(object) {
+        if !known.contains(&format) {
+            messages.push(format!("unrecognized format \"{format}\""));
+            known.push(format);
+        }
+    }
+    messages
+}
+
+/// Normalises a decoded object to its stored form.
+pub(crate) fn complete(resource: &Resource, object: &mut Value) {
+    if resource.built_in {
+        defaults::apply(resource, object);
+    }
+    if is_definition(resource) {
+        crd::apply_defaults(object);
+    }
+}
+
+/// Validates a whole object; `old` is the stored one on an update. Adds to `warnings`.
+pub(crate) fn check(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    warnings: &mut Vec<String>,
+) -> Vec<FieldError> {
+    let mut errors = match old {
+        // The metadata of an update is checked against the old metadata elsewhere.
+        Some(_) => Vec::new(),
+        None => metadata::validate(resource, object, true),
+    };
+    if !resource.built_in {
+        custom::check(resource, object, old, &mut errors, warnings);
+    } else if is_definition(resource) {
+        errors.extend(crd::validate(object, old));
+    } else {
+        errors.extend(kind_validation::check(resource, object, old));
+    }
+    errors
+}
+
+/// Validates the status of a status write.
+pub(crate) fn check_status(
+    resource: &Resource,
+    object: &Value,
+    old: &Value,
+    warnings: &mut Vec<String>,
+) -> Vec<FieldError> {
+    if is_definition(resource) {
+        return crd::validate_status(object);
+    }
+    if resource.built_in {
+        return kind_validation::check_status(resource, object, old);
+    }
+    let mut errors = Vec::new();
+    custom::check_status(resource, object, old, &mut errors, warnings);
+    errors
+}

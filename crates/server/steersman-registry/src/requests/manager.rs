@@ -1,0 +1,52 @@
+//! Machine: the field manager of a request.
+
+use steersman_apimachinery::go;
+use steersman_apimachinery::status::FieldError;
+
+use super::options::WriteOptions;
+
+/// Maximum length of a manager's name, in bytes.
+const LONGEST_NAME: usize = 128;
+
+/// The manager of requests without a name.
+const UNKNOWN: &str = "unknown";
+
+/// Checks the `fieldManager` of a request.
+pub(crate) fn check(name: Option<&str>, errors: &mut Vec<FieldError>) {
+    let name = name.unwrap_or_default();
+    if name.len() > LONGEST_NAME {
+        let detail = format!("may not be more than {LONGEST_NAME} bytes");
+        errors.push(FieldError::too_long("fieldManager", &detail));
+    }
+    for (at, c) in name.char_indices() {
+        if c.is_control() || c == char::REPLACEMENT_CHARACTER {
+            let value = go::quote(name);
+            let detail = format!(
+                "invalid character U+{:04X} (at position {at})",
+                u32::from(c)
+            );
+            errors.push(FieldError::invalid("fieldManager", &value, &detail));
+        }
+    }
+}
+
+/// Returns the request's `fieldManager`, or else the beginning of its User-Agent.
+pub(crate) fn name_of(options: &WriteOptions) -> String {
+    let given = options.field_manager.as_deref().unwrap_or_default();
+    if !given.is_empty() {
+        return given.to_owned();
+    }
+    let agent = options.user_agent.as_deref().unwrap_or_default();
+    let product = agent.split('/').next().unwrap_or_default();
+    let mut name = String::new();
+    for c in product.chars().filter(|c| !c.is_control()) {
+        if name.len() + c.len_utf8() > LONGEST_NAME {
+            break;
+        }
+        name.push(c);
+    }
+    if name.is_empty() {
+        return UNKNOWN.to_owned();
+    }
+    name
+}

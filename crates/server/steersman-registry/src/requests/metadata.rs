@@ -1,0 +1,228 @@
+//! Machine: an object's metadata: decoding, fields of the server, and immutable fields.
+
+use serde_json::{Map, Value, json};
+pub use steersman_apimachinery::json::members;
+use steersman_apimachinery::status::{FieldError, Status};
+use steersman_apimachinery::{go, names};
+use steersman_schema::resource::{Generation, MetadataCheck, Resource};
+use steersman_schema::types;
+
+/// Returns a metadata field as text; empty if absent.
+pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// Returns the object's metadata, which is created if it is absent or no object.
+pub fn of(object: &mut Value) -> &mut Map<String, Value> {
+    members(members(object).entry("metadata").or_insert(Value::Null))
+}
+
+/// Decodes `metadata`: removes unknown fields (adding their names to `unknown`), nulls and empty
+/// values, and refuses values of the wrong type as the decoder does.
+pub(crate) fn decode(
+    resource: &Resource,
+    object: &mut Value,
+    unknown: &mut Vec<String>,
+) -> Result<(), Status> {
+    let refuse = |why: String| {
+        let (version, kind) = (&resource.version, &resource.kind);
+        Status::bad_request(format!(
+            "{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"
+        ))
+    };
+    match object.get("metadata") {
+        None | Some(Value::Null | Value::Object(_)) => {}
+        Some(other) => {
+            let (kind, found) = (&resource.kind, types::type_word(other));
+            return Err(refuse(format!(
+                "json: cannot unmarshal {found} into Go struct field {kind}.metadata of type v1.ObjectMeta"
+            )));
+        }
+    }
+    let metadata = of(object);
+    metadata.retain(|name, _| name != "selfLink" && name != "managedFields");
+    // The metadata of a custom resource is decoded separately.
+    unknown.extend(types::decode_metadata(metadata, resource.built_in).map_err(refuse)?);
+    metadata.retain(|name, value| match value {
+        Value::Object(members) => !members.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::String(text) => !text.is_empty() || name == "name",
+        _ => true,
+    });
+    Ok(())
+}
+
+/// Validates the fields that a client may set.
+pub(crate) fn validate(resource: &Resource, object: &Value, new: bool) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let prefix = text(object, "generateName");
+    if new && !prefix.is_empty() {
+        let value = go::quote(prefix);
+        let wrong = names::check_prefix(resource.names, prefix);
+        let wrong = wrong.iter();
+        errors.extend(wrong.map(|why| FieldError::invalid("metadata.generateName", &value, why)));
+    }
+    let name = text(object, "name");
+    if name.is_empty() {
+        errors.push(FieldError::required(
+            "metadata.name",
+            "name or generateName is required",
+        ));
+    } else if new {
+        // An existing object keeps its name, even if another version or group of its kind would
+        // refuse it.
+        let value = go::quote(name);
+        let wrong = names::check_name(resource.names, name);
+        let wrong = wrong
+            .iter()
+            .map(|why| FieldError::invalid("metadata.name", &value, why));
+        errors.extend(wrong);
+    }
+    names::check_attached(&object["metadata"], &mut errors);
+    check_finalizers(resource, object, &mut errors);
+    errors
+}
+
+/// Copies the server's own fields from the stored object.
+pub(crate) fn keep(new: &mut Value, old: &Value) {
+    let metadata = of(new);
+    for field in ["creationTimestamp", "generation", "namespace"] {
+        match old["metadata"].get(field) {
+            Some(value) => metadata.insert(field.to_owned(), value.clone()),
+            None => metadata.remove(field),
+        };
+    }
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if let (None, Some(value)) = (metadata.get(field), old["metadata"].get(field)) {
+            metadata.insert(field.to_owned(), value.clone());
+        }
+    }
+}
+
+/// Validates the metadata of an update: for all kinds first as new metadata and then as changed
+/// metadata, and again by the strategy of the kind. Each check reports its causes again.
+pub(crate) fn validate_update(
+    resource: &Resource,
+    checks: &[MetadataCheck],
+    (new, old): (&Value, &Value),
+) -> Vec<FieldError> {
+    let mut attached = Vec::new();
+    names::check_attached(&new["metadata"], &mut attached);
+    let mut errors = attached.clone();
+    check_finalizers(resource, new, &mut errors);
+    let change = check_change(new, old, attached);
+    errors.extend_from_slice(&change);
+    for check in checks {
+        match check {
+            MetadataCheck::New => errors.extend(validate(resource, new, false)),
+            MetadataCheck::Update => errors.extend_from_slice(&change),
+        }
+    }
+    errors
+}
+
+fn check_finalizers(resource: &Resource, object: &Value, errors: &mut Vec<FieldError>) {
+    if let Some(finalizers) = object["metadata"]["finalizers"].as_array() {
+        names::check_finalizers(finalizers, resource.built_in, errors);
+    }
+}
+
+/// Returns the errors of fields that may not change, followed by `attached`, the errors of labels,
+/// annotations and owners (upstream: `ValidateObjectMetaAccessorUpdate`).
+fn check_change(new: &Value, old: &Value, attached: Vec<FieldError>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let (new, old) = (&new["metadata"], &old["metadata"]);
+    let empty = Vec::new();
+    if !old["deletionTimestamp"].is_null() {
+        let had = old["finalizers"].as_array().unwrap_or(&empty);
+        let added: Vec<String> = new["finalizers"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|finalizer| !had.contains(finalizer))
+            .map(Value::to_string)
+            .collect();
+        if !added.is_empty() {
+            let detail = format!(
+                "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                added.join(", ")
+            );
+            errors.push(FieldError::forbidden("metadata.finalizers", &detail));
+        }
+    }
+    for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        if new[field] != old[field] {
+            let field_path = format!("metadata.{field}");
+            let value = new[field].to_string();
+            errors.push(FieldError::invalid(
+                field_path,
+                &value,
+                "field is immutable",
+            ));
+        }
+    }
+    errors.extend(attached);
+    errors
+}
+
+/// Kinds with strategies that compare with `reflect.DeepEqual`, which distinguishes an empty list from the absent list that
+/// is stored: a write with an empty list or map raises the generation. The other strategies compare with
+/// `Semantic.DeepEqual`.
+const COUNTING_EMPTY: [(&str, &str); 3] = [
+    ("networking.k8s.io", "NetworkPolicy"),
+    (
+        "admissionregistration.k8s.io",
+        "MutatingWebhookConfiguration",
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "ValidatingWebhookConfiguration",
+    ),
+];
+
+/// Returns whether an update with this object, as it was sent, raises the generation because of an empty list or map.
+pub(crate) fn counts_empty(resource: &Resource, sent: &Value) -> bool {
+    let is_counting = |(group, kind): &(&str, &str)| resource.built_in && resource.is(group, kind);
+    COUNTING_EMPTY.iter().any(is_counting)
+        && types::has_empty(&resource.api_version(), &resource.kind, sent)
+}
+
+/// Raises the generation if the desired state changed, and only then (SRV-REG-3).
+pub(crate) fn raise_generation(
+    resource: &Resource,
+    new: &mut Value,
+    old: &Value,
+    sends_empty: bool,
+) {
+    let changed = sends_empty
+        || match resource.generation {
+            Generation::Unmanaged => false,
+            Generation::Spec => new["spec"] != old["spec"],
+            Generation::OutsideMetadata | Generation::OutsideMetadataOrLabels => {
+                let empty = Map::new();
+                let ignored = |name: &str| {
+                    matches!(name, "metadata" | "apiVersion" | "kind")
+                        || (name == "status" && resource.status)
+                };
+                let outside = |object: &Value| {
+                    let members = object.as_object().unwrap_or(&empty).clone();
+                    let kept = members.into_iter().filter(|(name, _)| !ignored(name));
+                    kept.collect::<Map<String, Value>>()
+                };
+                let labels = |object: &Value| object["metadata"]["labels"].clone();
+                outside(new) != outside(old)
+                    || (resource.generation == Generation::OutsideMetadataOrLabels
+                        && labels(new) != labels(old))
+            }
+        };
+    if changed {
+        let generation = old["metadata"]["generation"].as_i64().unwrap_or_default();
+        let generation = json!(generation.saturating_add(1));
+        of(new).insert("generation".to_owned(), generation);
+    }
+}
+
+/// Formats a time as metadata does: whole seconds, UTC.
+pub fn time(now: jiff::Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}

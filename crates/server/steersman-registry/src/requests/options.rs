@@ -1,0 +1,369 @@
+//! Words: the options of verbs, and their results.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::Value;
+use steersman_apimachinery::status::Status;
+use steersman_protobuf::EncodeError;
+use steersman_schema::resource::Resource;
+
+use crate::auth::User;
+use crate::store::{ChangeType, ProtobufForm, Stored};
+
+/// The part of an object that a verb works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subresource {
+    /// The object itself.
+    Main,
+    /// `/status`: only the status changes.
+    Status,
+    /// `/scale`: an `autoscaling/v1` `Scale` derived from the object.
+    Scale,
+    /// `/finalize` of a Namespace: only `spec.finalizers` changes.
+    Finalize,
+    /// `/ephemeralcontainers` of a Pod: only `spec.ephemeralContainers` changes.
+    EphemeralContainers,
+    /// `/resize` of a Pod: only the resources of its containers change.
+    Resize,
+    /// `/approval` of a CertificateSigningRequest: only `status.conditions` changes.
+    Approval,
+}
+
+/// The target of a verb: an object, a part of one, or all objects of a resource.
+#[derive(Debug, Clone, Copy)]
+pub struct Target<'a> {
+    /// The resource, in the version of the request.
+    pub resource: &'a Resource,
+    /// The part of the object.
+    pub subresource: Subresource,
+    /// The namespace; `None` for cluster-scoped resources, and for all namespaces.
+    pub namespace: Option<&'a str>,
+    /// The object; empty for verbs on collections.
+    pub name: &'a str,
+}
+
+impl<'a> Target<'a> {
+    /// Targets a whole object.
+    #[must_use]
+    pub fn object(resource: &'a Resource, namespace: Option<&'a str>, name: &'a str) -> Self {
+        Self {
+            resource,
+            subresource: Subresource::Main,
+            namespace,
+            name,
+        }
+    }
+
+    /// Targets the objects of a resource in a namespace, or in all.
+    #[must_use]
+    pub fn collection(resource: &'a Resource, namespace: Option<&'a str>) -> Self {
+        Self::object(resource, namespace, "")
+    }
+
+    /// Targets a part of the object.
+    #[must_use]
+    pub fn part(mut self, subresource: Subresource) -> Self {
+        self.subresource = subresource;
+        self
+    }
+
+    /// Returns the namespace under which the object is stored: empty for cluster-scoped ones.
+    pub(crate) fn scope(&self) -> &'a str {
+        let namespace = self.namespace.filter(|_| self.resource.namespaced);
+        namespace.unwrap_or_default()
+    }
+}
+
+/// The type of a patch document, by its content type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatchKind {
+    /// `application/json-patch+json`
+    Json,
+    /// `application/merge-patch+json`
+    Merge,
+    /// `application/strategic-merge-patch+json`
+    Strategic,
+    /// `application/apply-patch+yaml`
+    Apply,
+}
+
+impl PatchKind {
+    /// The accepted content types, in the order in which messages list them.
+    pub const ACCEPTED: &'static [&'static str] = &[
+        "application/json-patch+json",
+        "application/merge-patch+json",
+        "application/apply-patch+yaml",
+    ];
+
+    /// Parses a `Content-Type`, ignoring its parameters. Custom resources have no strategic merge
+    /// patch, because their types have no merge keys.
+    ///
+    /// # Errors
+    /// 415 naming the accepted types.
+    pub fn from_content_type(content_type: &str, resource: &Resource) -> Result<Self, Status> {
+        let kind = content_type.split(';').next().unwrap_or_default().trim();
+        match kind {
+            "application/json-patch+json" => Ok(Self::Json),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/apply-patch+yaml" => Ok(Self::Apply),
+            "application/strategic-merge-patch+json" if resource.built_in => Ok(Self::Strategic),
+            _ => Err(Status::unsupported_media_type(Self::ACCEPTED)),
+        }
+    }
+}
+
+/// The query of a GET.
+#[derive(Debug, Clone, Default)]
+pub struct GetOptions {
+    /// `resourceVersion`: empty or absent for the newest; otherwise a minimum.
+    pub resource_version: Option<String>,
+}
+
+/// The query of a list (and the selectors of a deletecollection).
+///
+/// Texts are as received, decoded from the URL; the registry parses and refuses them.
+#[derive(Debug, Clone, Default)]
+pub struct ListOptions {
+    /// `labelSelector`.
+    pub label_selector: Option<String>,
+    /// `fieldSelector`.
+    pub field_selector: Option<String>,
+    /// `shardSelector`: see [`ShardSelector`](steersman_apimachinery::shard::ShardSelector).
+    pub shard_selector: Option<String>,
+    /// `limit`: items per page; zero or less for all.
+    pub limit: i64,
+    /// `continue`: the token of the previous page.
+    pub continue_token: Option<String>,
+    /// `resourceVersion`.
+    pub resource_version: Option<String>,
+    /// `resourceVersionMatch`: `Exact` or `NotOlderThan`.
+    pub resource_version_match: Option<String>,
+    /// `sendInitialEvents`, which a list refuses.
+    pub send_initial_events: Option<bool>,
+}
+
+/// The query of a watch.
+#[derive(Debug, Clone, Default)]
+pub struct WatchOptions {
+    /// `labelSelector`.
+    pub label_selector: Option<String>,
+    /// `fieldSelector`.
+    pub field_selector: Option<String>,
+    /// `shardSelector`: see [`ShardSelector`](steersman_apimachinery::shard::ShardSelector).
+    pub shard_selector: Option<String>,
+    /// `resourceVersion`: absent, empty or `0` starts with an `ADDED` per object.
+    pub resource_version: Option<String>,
+    /// `resourceVersionMatch`: only `NotOlderThan`, with `sendInitialEvents`.
+    pub resource_version_match: Option<String>,
+    /// `allowWatchBookmarks`.
+    pub allow_bookmarks: bool,
+    /// `sendInitialEvents`.
+    pub send_initial_events: Option<bool>,
+    /// `limit` and `continue`, which a watch ignores or refuses.
+    pub continue_token: Option<String>,
+}
+
+/// The query of a create, update or patch. Values are as received; the registry checks them.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// `dryRun`, every occurrence; `All` is the only valid value.
+    pub dry_run: Vec<String>,
+    /// `fieldManager`: the owner of the fields that the write changes.
+    pub field_manager: Option<String>,
+    /// The `User-Agent` header, which names the manager without a `fieldManager`.
+    pub user_agent: Option<String>,
+    /// The user of the request.
+    pub user: Arc<User>,
+    /// `fieldValidation`: `Ignore`, `Warn` (also if absent) or `Strict`.
+    pub field_validation: Option<String>,
+    /// `force`, which only an apply may carry.
+    pub force: Option<bool>,
+}
+
+/// The body (or query) of a delete: `DeleteOptions`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeleteOptions {
+    /// `dryRun`.
+    pub dry_run: Vec<String>,
+    /// `gracePeriodSeconds`.
+    pub grace_period_seconds: Option<i64>,
+    /// `propagationPolicy`: `Foreground`, `Background` or `Orphan`.
+    pub propagation_policy: Option<String>,
+    /// `orphanDependents`, the deprecated form of `Orphan`.
+    pub orphan_dependents: Option<bool>,
+    /// Conditions for the delete.
+    pub preconditions: Option<Preconditions>,
+    /// The user of the request.
+    #[serde(skip)]
+    pub user: Arc<User>,
+}
+
+/// The state that the stored object must have for a delete.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Preconditions {
+    /// The stored object's uid.
+    pub uid: Option<String>,
+    /// The stored object's resource version.
+    pub resource_version: Option<String>,
+}
+
+/// An object in one version of its resource. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Object {
+    /// The stored revision that the object was read from (for a dry run: a revision that was not
+    /// stored).
+    pub stored: Arc<Stored>,
+}
+
+impl Object {
+    /// Returns the whole object, `kind` and `apiVersion` first.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.stored.bytes().clone()
+    }
+
+    /// Returns the object without `kind` and `apiVersion`, as items of a built-in list are written.
+    /// The bytes lack the opening brace, so that `{` followed by them is the item.
+    #[must_use]
+    pub fn bytes_after_type(&self) -> Bytes {
+        self.stored.bytes().slice(self.stored.after_type()..)
+    }
+
+    /// Returns the line of a watch event of that type, if it was serialised with the object.
+    #[must_use]
+    pub fn line(&self, made: ChangeType) -> Option<Bytes> {
+        self.stored.line(made)
+    }
+
+    /// Returns the object of a built-in kind in protobuf (SRV-STORE-9).
+    ///
+    /// # Errors
+    /// Fails if the kind is not built in, or if a member is not of its type.
+    pub fn protobuf(&self) -> Result<&ProtobufForm, &EncodeError> {
+        self.stored.protobuf()
+    }
+
+    /// Returns the decoded object without its managedFields (SRV-STORE-8).
+    pub fn lean(&self) -> &Value {
+        self.stored.lean()
+    }
+
+    /// Returns the whole object; does not keep a newly decoded form (SRV-STORE-7).
+    #[must_use]
+    pub fn look(&self) -> Cow<'_, Value> {
+        self.stored.look_whole()
+    }
+
+    /// Returns `metadata.name`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.stored.name
+    }
+
+    /// Returns the metadata as JSON without decoding the object.
+    #[must_use]
+    pub fn metadata(&self) -> &str {
+        self.stored.metadata()
+    }
+
+    /// Returns the decoded object, and keeps it decoded for the lifetime of this value.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.stored.value
+    }
+}
+
+/// The result of a create, update or patch.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// The object after the write (for a dry run: as it would be).
+    pub object: Object,
+    /// Whether the object was created: HTTP 201 rather than 200.
+    pub created: bool,
+}
+
+/// The result of a delete.
+#[derive(Debug, Clone)]
+pub enum Deleted {
+    /// The object was removed; this `Status` (code 200) is the answer.
+    Gone(Box<Status>),
+    /// The object was removed, and its kind answers with its last state.
+    Last(Object),
+    /// The object is marked for deletion and removed later; this is its current state.
+    Held(Object),
+}
+
+/// One page of a list.
+#[derive(Debug, Clone, Default)]
+pub struct Page {
+    /// The objects, by namespace and name.
+    pub items: Vec<Object>,
+    /// The list's `metadata.resourceVersion`; zero for objects that are not stored.
+    pub revision: u64,
+    /// `metadata.continue`; absent on the last page.
+    pub continue_token: Option<String>,
+    /// `metadata.remainingItemCount`; absent with selectors and on the last page.
+    pub remaining: Option<u64>,
+    /// `metadata.shardInfo.selector`; absent without a `shardSelector`.
+    pub shard: Option<String>,
+}
+
+impl Page {
+    /// Returns the text of the revision; empty for objects that are not stored.
+    #[must_use]
+    pub fn resource_version(&self) -> String {
+        match self.revision {
+            0 => String::new(),
+            revision => revision.to_string(),
+        }
+    }
+}
+
+/// One event of a watch.
+#[derive(Debug, Clone)]
+pub enum WatchEvent {
+    /// The object was created or began to match.
+    Added(Object),
+    /// The object changed.
+    Modified(Object),
+    /// The object was deleted or stopped matching: its last state, with the revision of that
+    /// change.
+    Deleted(Object),
+    /// Everything up to this revision was sent.
+    Bookmark {
+        /// The bookmark's `resourceVersion`.
+        revision: u64,
+        /// Whether it carries the `k8s.io/initial-events-end` annotation.
+        initial_events_end: bool,
+    },
+    /// The watch ends for this reason; no event follows.
+    Error(Box<Status>),
+}
+
+impl WatchEvent {
+    /// Returns `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Added(_) => "ADDED",
+            Self::Modified(_) => "MODIFIED",
+            Self::Deleted(_) => "DELETED",
+            Self::Bookmark { .. } => "BOOKMARK",
+            Self::Error(_) => "ERROR",
+        }
+    }
+
+    /// Returns the object of `ADDED`, `MODIFIED` and `DELETED`.
+    #[must_use]
+    pub fn object(&self) -> Option<&Object> {
+        match self {
+            Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
+            Self::Bookmark { .. } | Self::Error(_) => None,
+        }
+    }
+}

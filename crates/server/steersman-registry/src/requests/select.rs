@@ -1,0 +1,172 @@
+//! Machine: the selection of a list or watch: labels, the fields its resource supports, and a
+//! shard.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+use steersman_apimachinery::go;
+use steersman_apimachinery::selector::{FieldSelector, LabelSelector};
+use steersman_apimachinery::shard::ShardSelector;
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::{FieldRefusal, Resource};
+use steersman_schema::stored_schemas::{StoredSchemas, read_stored};
+
+use crate::store::{Field, Stored};
+
+/// The parsed selectors of one request, checked against its resource.
+#[derive(Debug, Clone)]
+pub(crate) struct Selection {
+    labels: LabelSelector,
+    fields: FieldSelector,
+    known: Vec<(String, Vec<String>, &'static str)>,
+    /// The schemas through which the fields of custom resources are read (SRV-CRD-2).
+    schemas: StoredSchemas,
+    shard: Option<ShardSelector>,
+}
+
+impl Selection {
+    /// Parses both selectors. Field labels are checked later, after all other options.
+    ///
+    /// # Errors
+    /// 400 for a selector that does not parse.
+    pub(crate) fn parse(labels: Option<&str>, fields: Option<&str>) -> Result<Self, Status> {
+        Ok(Self {
+            labels: LabelSelector::parse(labels.unwrap_or_default())?,
+            fields: FieldSelector::parse(fields.unwrap_or_default())?,
+            known: Vec::new(),
+            schemas: StoredSchemas::default(),
+            shard: None,
+        })
+    }
+
+    /// Checks the field labels against a resource.
+    ///
+    /// # Errors
+    /// 400 for a field that the resource does not support.
+    pub(crate) fn of(mut self, resource: &Resource) -> Result<Self, Status> {
+        for term in self.fields.terms() {
+            let label = term.label.as_str();
+            // The conversion functions of some cluster-scoped kinds do not check field labels.
+            let strict = resource.field_refusal != FieldRefusal::OnlyMetadata;
+            let no_namespace = strict && resource.built_in && !resource.namespaced;
+            if label == "metadata.name" || (label == "metadata.namespace" && !no_namespace) {
+                continue;
+            }
+            let Some(field) = resource.fields.iter().find(|field| field.label == label) else {
+                return Err(Status::bad_request(match resource.field_refusal {
+                    FieldRefusal::OnlyMetadata => format!(
+                        "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+                        go::quote(label)
+                    ),
+                    FieldRefusal::NotSupported => format!("field label not supported: {label}"),
+                    FieldRefusal::NotSupportedForKind => {
+                        let kind = &resource.kind;
+                        format!("field label {label:?} not supported for {kind}")
+                    }
+                    FieldRefusal::NotSupportedForVersion => {
+                        let (version, kind) = (resource.api_version(), &resource.kind);
+                        format!("field label not supported for {version}, Kind={kind}: {label}")
+                    }
+                }));
+            };
+            self.known
+                .push((label.to_owned(), field.path.clone(), field.default));
+        }
+        self.schemas = resource.stored_schemas.clone();
+        Ok(self)
+    }
+
+    /// Returns whether upstream's storage would look at an object at all: it reads a single key if
+    /// one name is selected, or uses an index of its cache, which exists only for the nodes of
+    /// Pods.
+    pub(crate) fn reaches(&self, resource: &Resource, one_key: bool, stored: &Stored) -> bool {
+        self.fields.terms().iter().all(|term| {
+            let found = match term.label.as_str() {
+                "metadata.name" if one_key && term.equal => Cow::Borrowed(&*stored.name),
+                "spec.nodeName" if term.equal && resource.is("", "Pod") => {
+                    self.field(&term.label, stored)
+                }
+                _ => return true,
+            };
+            found == term.value
+        })
+    }
+
+    /// Adds a shard selector; an empty text means none.
+    ///
+    /// # Errors
+    /// 500 for a selector that does not parse.
+    pub(crate) fn sharded(mut self, shard: Option<&str>) -> Result<Self, Status> {
+        let shard = shard.filter(|text| !text.is_empty());
+        self.shard = shard.map(ShardSelector::parse).transpose()?;
+        Ok(self)
+    }
+
+    /// Returns the text of the shard selector that lists repeat.
+    pub(crate) fn shard(&self) -> Option<String> {
+        self.shard.as_ref().map(ShardSelector::text)
+    }
+
+    /// Returns whether the label and field selectors are empty. The shard selector does not count,
+    /// as recorded.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Returns whether an object is selected.
+    pub(crate) fn matches(&self, stored: &Stored) -> bool {
+        self.shard
+            .as_ref()
+            .is_none_or(|shard| shard.matches(stored.meta("uid"), &stored.namespace))
+            && self.labels.matches_labels(|key| stored.label(key))
+            && self.fields.matches(|label| self.field(label, stored))
+    }
+
+    /// Reads all selectable fields of an object at once, because further selectors are likely.
+    fn pick(&self, value: &Value) -> Box<[Field]> {
+        let known = self.known.iter();
+        let fields = known.map(|(label, path, default)| {
+            let found = read(value, path, default);
+            (label.as_str().into(), (&*found).into())
+        });
+        fields.collect()
+    }
+
+    fn field<'a>(&self, label: &str, stored: &'a Stored) -> Cow<'a, str> {
+        match label {
+            "metadata.name" => Cow::Borrowed(&*stored.name),
+            "metadata.namespace" => Cow::Borrowed(&*stored.namespace),
+            label => {
+                let found = self.known.iter().find(|(known, _, _)| known == label);
+                let schema = self
+                    .schemas
+                    .for_read(stored.api_version(), stored.has_status());
+                found.map_or(Cow::Borrowed(""), |(_, path, default)| {
+                    if let Some(schema) = schema {
+                        let mut value = stored.look().into_owned();
+                        read_stored(schema, &mut value);
+                        return Cow::Owned(read(&value, path, default).into_owned());
+                    }
+                    let mut picked = stored.fields(|value| self.pick(value)).iter();
+                    match picked.find(|(known, _)| **known == *label) {
+                        Some((_, value)) => Cow::Borrowed(&**value),
+                        // Another version of the CRD has more selectable fields.
+                        None => Cow::Owned(read(&stored.look(), path, default).into_owned()),
+                    }
+                })
+            }
+        }
+    }
+}
+
+fn read<'a>(object: &'a Value, path: &[String], default: &'static str) -> Cow<'a, str> {
+    let mut at = object;
+    for key in path {
+        at = &at[key.as_str()];
+    }
+    match at {
+        Value::Null => Cow::Borrowed(default),
+        Value::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(other.to_string()),
+    }
+}

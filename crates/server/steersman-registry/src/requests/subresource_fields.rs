@@ -1,0 +1,178 @@
+//! Machine: the parts of an object that each of its subresources writes.
+
+use serde_json::Value;
+use steersman_builtins::crd;
+use steersman_schema::resource::Resource;
+
+use super::intake;
+use super::metadata;
+use super::options::Subresource;
+
+/// Normalises a decoded object to its stored form, with the parts of the old one that this
+/// subresource does not write.
+pub(crate) fn complete(
+    resource: &Resource,
+    subresource: Subresource,
+    mut new: Value,
+    old: &Value,
+) -> Value {
+    // A status write takes only the status; the rest was normalised when it was stored.
+    let alone = subresource == Subresource::Status && !intake::is_definition(resource);
+    if alone {
+        intake::complete(resource, &mut new);
+    }
+    let mut merged = merge(resource, subresource, new, old);
+    if !alone {
+        intake::complete(resource, &mut merged);
+    }
+    if subresource == Subresource::Main && intake::is_definition(resource) {
+        crd::remember_storage(&mut merged);
+    }
+    merged
+}
+
+/// Returns an object without some of its members.
+fn all_but(old: &Value, left_out: &[&str]) -> Value {
+    let members = old.as_object().into_iter().flatten();
+    let kept = members.filter(|(name, _)| !left_out.contains(&name.as_str()));
+    Value::Object(kept.map(|(n, v)| (n.clone(), v.clone())).collect())
+}
+
+/// Returns the new object with the parts of the old one that this subresource does not write.
+pub(crate) fn merge(
+    resource: &Resource,
+    subresource: Subresource,
+    new: Value,
+    old: &Value,
+) -> Value {
+    match subresource {
+        Subresource::Main | Subresource::Scale if keeps_status(resource) => {
+            let mut merged = new;
+            let members = metadata::members(&mut merged);
+            match old.get("status") {
+                Some(status) => members.insert("status".to_owned(), status.clone()),
+                None => members.remove("status"),
+            };
+            merged
+        }
+        Subresource::Main | Subresource::Scale => new,
+        Subresource::Finalize => {
+            let mut merged =
+                with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
+            let spec = metadata::members(&mut merged["spec"]);
+            match new["spec"].get("finalizers") {
+                Some(finalizers) => spec.insert("finalizers".to_owned(), finalizers.clone()),
+                None => spec.remove("finalizers"),
+            };
+            merged
+        }
+        Subresource::EphemeralContainers => {
+            let mut merged = old.clone();
+            let spec = metadata::members(&mut merged["spec"]);
+            match new["spec"].get("ephemeralContainers") {
+                Some(containers) => {
+                    spec.insert("ephemeralContainers".to_owned(), containers.clone())
+                }
+                None => spec.remove("ephemeralContainers"),
+            };
+            merged
+        }
+        Subresource::Resize => {
+            let mut merged = old.clone();
+            for field in ["containers", "initContainers"] {
+                resize(&mut merged["spec"], &new["spec"], field);
+            }
+            merged
+        }
+        Subresource::Approval => {
+            let mut merged =
+                with_metadata(all_but(old, &["metadata"]), new.get("metadata").cloned());
+            let status = metadata::members(&mut merged["status"]);
+            match new["status"].get("conditions") {
+                Some(conditions) => status.insert("conditions".to_owned(), conditions.clone()),
+                None => status.remove("conditions"),
+            };
+            merged
+        }
+        Subresource::Status => write_status(resource, new, old),
+    }
+}
+
+/// Returns whether a write of the object itself keeps the stored status.
+///
+/// The strategy of ServiceCIDRs does not (upstream: `pkg/registry/networking/servicecidr`).
+pub(crate) fn keeps_status(resource: &Resource) -> bool {
+    resource.status && !resource.is("networking.k8s.io", "ServiceCIDR")
+}
+
+fn with_metadata(mut object: Value, metadata: Option<Value>) -> Value {
+    if let Some(metadata) = metadata {
+        metadata::members(&mut object).insert("metadata".to_owned(), metadata);
+    }
+    object
+}
+
+/// Returns the stored object with the new status, and with the part of the new metadata that the
+/// kind's status strategy accepts (SRV-KIND-2).
+fn write_status(resource: &Resource, mut new: Value, old: &Value) -> Value {
+    // The metadata of a built-in object is replaced below.
+    let left_out: &[&str] = if resource.built_in {
+        &["status", "metadata"]
+    } else {
+        &["status"]
+    };
+    let mut merged = all_but(old, left_out);
+    if let Some(status) = new.get_mut("status").map(Value::take) {
+        metadata::members(&mut merged).insert("status".to_owned(), status);
+    }
+    if !resource.built_in {
+        // A status write of a custom resource takes only the status; even another uid is accepted.
+        return merged;
+    }
+    let mut sent = new.get_mut("metadata").map(Value::take).unwrap_or_default();
+    for field in resource.status_metadata.kept() {
+        let fields = metadata::members(&mut sent);
+        match old["metadata"].get(*field) {
+            Some(value) => fields.insert((*field).to_owned(), value.clone()),
+            None => fields.remove(*field),
+        };
+    }
+    with_metadata(merged, Some(sent))
+}
+
+/// Copies the resources of containers into the containers of the same name.
+fn resize(spec: &mut Value, new: &Value, field: &str) {
+    let Some(containers) = spec.get_mut(field).and_then(Value::as_array_mut) else {
+        return;
+    };
+    for container in containers {
+        let mut wanted = new[field].as_array().into_iter().flatten();
+        let named = wanted.find(|one| one["name"] == container["name"]);
+        if let Some(resources) = named.and_then(|one| one.get("resources")) {
+            metadata::members(container).insert("resources".to_owned(), resources.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_resize_matches_containers_by_name() {
+        let mut spec = json!({"containers": [{"name": "a", "image": "i"}, {"name": "b"}]});
+        let new = json!({"containers": [
+            {"name": "b", "image": "other", "resources": {"limits": {"cpu": "1"}}},
+            {"name": "c", "resources": {}},
+        ]});
+        resize(&mut spec, &new, "containers");
+        resize(&mut spec, &new, "initContainers");
+        assert_eq!(
+            spec,
+            json!({"containers": [{"name": "a", "image": "i"},
+                {"name": "b", "resources": {"limits": {"cpu": "1"}}}]})
+        );
+    }
+}

@@ -1,0 +1,438 @@
+//! Machine: the state of the server, and the functions that change it.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use steersman_schema::builtin::STORAGE_MIGRATION;
+use steersman_schema::resource::{Resource, StorageKey};
+
+use super::pending_work::{Address, OwnershipChange, PendingWork, SecretName};
+use super::recorder::Recorder;
+use super::service_network::ServiceNetwork;
+use crate::auth::{Authorization, Authorizer, TokenIssuer, TokenOptions, TokenSecret, Tokens};
+use crate::option_error::OptionError;
+use crate::policies::compiled::Compiled;
+use crate::policies::presence::Presence;
+use crate::requests::catalogue::Catalogue;
+use crate::requests::claimed_names::ClaimedNames;
+use crate::requests::metadata;
+use crate::requests::options::Object;
+use crate::requests::rng::Rng;
+use crate::state::verb_state::VerbState;
+use crate::store::{AfterWrites, Draft, Store, Stored};
+
+/// The message of every conflict of resource versions.
+pub(crate) const MODIFIED: &str =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+/// The options of a registry.
+#[derive(Debug, Clone)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "independent parts of a server"
+)]
+pub struct RegistryOptions {
+    /// Seed of uids and generated names; the same seed generates the same ones. Default 0.
+    pub seed: u64,
+    /// Number of past revisions above which the older half is compacted. Default 10,000.
+    pub retained_revisions: usize,
+    /// Bytes of JSON in past revisions above which the older half is compacted. Default 128 MiB.
+    pub retained_bytes: usize,
+    /// Whether the garbage collector acts within requests: dependents of a deleted owner are
+    /// collected or orphaned, or block the deletion. Default true. Without it such objects stay, as
+    /// on a server that runs alone.
+    pub collect_garbage: bool,
+    /// Whether a deleted namespace is emptied and removed. Default true.
+    pub end_namespaces: bool,
+    /// Whether a deleted definition or namespace is removed within the request, with its objects. Default
+    /// true. Otherwise the request only marks it, and a driver calls [`Registry::remove_marked`] later.
+    pub remove_at_once: bool,
+    /// The components that this process plays, by the names of their ComponentStatuses. Default none.
+    pub played_components: Vec<&'static str>,
+    /// Whether the rules of ClusterRoles with an `aggregationRule` are maintained. Default true.
+    pub gather_roles: bool,
+    /// Whether StorageVersionMigrations (`storagemigration.k8s.io/v1beta1`) are served. Default false,
+    /// as in Kubernetes 1.36.
+    pub serve_storage_migrations: bool,
+    /// Whether StorageVersionMigrations are carried out, if they are served. Default true. The
+    /// registry does so only while a driver asks for it: see
+    /// [`StorageMigrator`](crate::StorageMigrator).
+    pub migrate_storage: bool,
+    /// Whether the status of ResourceQuotas is maintained: limits and usage. Default true. Without
+    /// it a quota limits nothing until a client writes its status.
+    pub count_quotas: bool,
+    /// Whether every namespace gets a ServiceAccount `default` and, once the server listens, the
+    /// ConfigMap `kube-root-ca.crt`; new Pods then need a ServiceAccount, and mount its token.
+    /// Default false.
+    pub furnish_namespaces: bool,
+    /// Whether field owners are recorded in `metadata.managedFields`. Default true. Without them an
+    /// apply finds no conflicts and removes no fields.
+    pub track_managed_fields: bool,
+    /// The authorization mode. Default [`Authorization::AlwaysAllow`]. With [`Authorization::Rbac`]
+    /// the registry starts with the default ClusterRoles of a cluster.
+    pub authorization: Authorization,
+    /// The issuer, the audiences and the keys of the tokens of ServiceAccounts.
+    pub tokens: TokenOptions,
+    /// The network of the addresses of Services, as a CIDR. Default `10.96.0.0/16`.
+    pub service_cluster_ip_range: Option<String>,
+}
+
+impl Default for RegistryOptions {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            retained_revisions: 10_000,
+            retained_bytes: 128 << 20,
+            collect_garbage: true,
+            end_namespaces: true,
+            remove_at_once: true,
+            played_components: Vec::new(),
+            gather_roles: true,
+            serve_storage_migrations: false,
+            migrate_storage: true,
+            count_quotas: true,
+            furnish_namespaces: false,
+            track_managed_fields: true,
+            authorization: Authorization::default(),
+            tokens: TokenOptions::default(),
+            service_cluster_ip_range: None,
+        }
+    }
+}
+
+/// The server's state and its verbs. Synchronous; the caller locks it and passes the time.
+///
+/// Every verb either refuses with a [`Status`](steersman_apimachinery::status::Status) and changes nothing, or
+/// commits before it returns (SRV-REG-1).
+#[derive(Debug)]
+pub struct Registry {
+    pub(crate) options: RegistryOptions,
+    pub(crate) rng: Rng,
+    pub(crate) store: Store,
+    pub(crate) catalogue: Catalogue,
+    /// The names of the stored definitions.
+    pub(crate) claimed_names: ClaimedNames,
+    /// Objects by the uids of their owners.
+    pub(crate) dependents: HashMap<String, BTreeSet<Address>>,
+    /// Removed objects that the controllers of this registry have not processed yet, for instance
+    /// the garbage collector.
+    pub(crate) removed: VecDeque<(StorageKey, Arc<Stored>)>,
+    /// The pending work of controllers that act within requests.
+    pub(crate) pending: PendingWork,
+    /// The network of the addresses of Services.
+    pub(crate) service_network: ServiceNetwork,
+    /// The last address allocated to a Service, as an offset in the service network.
+    pub(crate) last_address: u32,
+    pub(crate) last_node_port: i64,
+    changed: BTreeSet<StorageKey>,
+    /// Whether webhooks, policies and quotas exist.
+    pub(crate) presence: Presence,
+    /// The compiled webhooks and admission policies.
+    pub(crate) compiled: RefCell<Compiled>,
+    /// The webhook calls and warnings of the running verb. In a cell because reads have them too.
+    pub(crate) verb_state: RefCell<VerbState>,
+    /// The Secrets with tokens that were used, and with labels that do not say so yet.
+    pub(crate) used_secrets: RefCell<BTreeSet<SecretName>>,
+    /// A watch that starts before this revision expires.
+    pub(crate) forgotten: u64,
+    /// The certificate of the listener's authority, in PEM; `None` before the server listens.
+    pub(crate) authority: Option<String>,
+    /// The address of the listener; `None` before the server listens.
+    pub(crate) listens: Option<SocketAddr>,
+    /// The registered bearer tokens.
+    pub(crate) tokens: Tokens,
+    /// Signs tokens of ServiceAccounts, and checks their signatures.
+    pub(crate) issuer: TokenIssuer,
+    /// The number of the last transaction.
+    pub(crate) transactions: u64,
+    /// Finds out what a transaction changed; `None` if transactions are not recorded.
+    pub(crate) recorder: Option<Recorder>,
+    /// The newest revision that watches may see (WAL-1).
+    pub(crate) visible: u64,
+    /// An option that cannot be used.
+    option_problem: Option<OptionError>,
+}
+
+impl Registry {
+    /// Creates a server with the built-in kinds and the four initial namespaces. If an option cannot
+    /// be used, [`option_problem`](Self::option_problem) returns the error.
+    #[must_use]
+    pub fn new(options: RegistryOptions, now: jiff::Timestamp) -> Self {
+        let issuer = TokenIssuer::new(&options.tokens, token_secret(options.seed));
+        let range = options.service_cluster_ip_range.as_deref();
+        let network = range.map_or_else(|| Ok(ServiceNetwork::default()), ServiceNetwork::parse);
+        let problem = issuer.problem().or(network.as_ref().err()).cloned();
+        let mut new = Self {
+            rng: Rng::new(options.seed),
+            store: Store::new(options.retained_revisions, options.retained_bytes),
+            catalogue: Catalogue::new(|resource| {
+                let version = (resource.group.as_str(), resource.version.as_str());
+                options.serve_storage_migrations && version == STORAGE_MIGRATION
+            }),
+            claimed_names: ClaimedNames::default(),
+            dependents: HashMap::new(),
+            removed: VecDeque::new(),
+            pending: PendingWork::default(),
+            service_network: network.unwrap_or_default(),
+            last_address: 0,
+            last_node_port: 0,
+            changed: BTreeSet::new(),
+            presence: Presence::default(),
+            compiled: RefCell::default(),
+            verb_state: RefCell::default(),
+            used_secrets: RefCell::default(),
+            forgotten: 0,
+            authority: None,
+            listens: None,
+            tokens: Tokens::default(),
+            issuer,
+            transactions: 0,
+            recorder: None,
+            visible: u64::MAX,
+            option_problem: problem,
+            options,
+        };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let namespace = json!({
+                "kind": "Namespace",
+                "apiVersion": "v1",
+                "metadata": {
+                    "name": name,
+                    "uid": new.rng.uid(),
+                    "creationTimestamp": metadata::time(now),
+                    "labels": {"kubernetes.io/metadata.name": name},
+                },
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            });
+            new.put(&StorageKey::new("", "namespaces"), "", name, namespace);
+        }
+        new.bootstrap(now);
+        new
+    }
+
+    /// Returns the option that cannot be used, if there is one. A server with such an option does
+    /// not listen.
+    #[must_use]
+    pub fn option_problem(&self) -> Option<&OptionError> {
+        self.option_problem.as_ref()
+    }
+
+    /// Returns the metadata of the issuer of ServiceAccounts' tokens (OpenID Connect Discovery), if
+    /// the issuer is a URL that may have such metadata.
+    #[must_use]
+    pub fn issuer_metadata(&self) -> Option<Value> {
+        let base = self.listens.map(|mut address| {
+            if address.ip().is_unspecified() {
+                address.set_ip(match address {
+                    SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                    SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+                });
+            }
+            format!("https://{address}")
+        });
+        self.issuer.metadata(base.as_deref())
+    }
+
+    /// Returns whether the issuer of ServiceAccounts' tokens has metadata.
+    #[must_use]
+    pub fn has_issuer(&self) -> bool {
+        self.issuer.has_metadata()
+    }
+
+    /// Returns the JSON Web Key Set of the issuer of ServiceAccounts' tokens.
+    #[must_use]
+    pub fn issuer_keys(&self) -> Value {
+        self.issuer.key_set()
+    }
+
+    /// Returns the authorizer.
+    pub fn authorizer(&self) -> Authorizer<'_> {
+        Authorizer::new(self.options.authorization, &self.store)
+    }
+
+    /// Returns every served resource (one entry per served version), groups in discovery's order.
+    #[must_use]
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        self.catalogue.all()
+    }
+
+    /// Returns a number that grows whenever [`Registry::resources`] changes: discovery documents
+    /// may be cached until then.
+    #[must_use]
+    pub fn catalogue_version(&self) -> u64 {
+        self.catalogue.version()
+    }
+
+    /// Returns the resource of a path.
+    #[must_use]
+    pub fn resource(&self, group: &str, version: &str, plural: &str) -> Option<Arc<Resource>> {
+        self.catalogue.find(group, version, plural).map(Arc::clone)
+    }
+
+    /// Returns the number of stored objects per group and resource, without zeros.
+    pub fn object_counts(&self) -> BTreeMap<(&str, &str), usize> {
+        let mut counts = BTreeMap::new();
+        // A storage that several versions serve counts once.
+        let mut seen = HashSet::new();
+        for resource in self.catalogue.all() {
+            let count = self.store.count(&resource.storage);
+            if count > 0 && seen.insert(&resource.storage) {
+                counts.insert((resource.group.as_str(), resource.plural.as_str()), count);
+            }
+        }
+        counts
+    }
+
+    /// Returns the number of decoded objects of a storage.
+    #[must_use]
+    pub fn decoded(&self, storage: &StorageKey) -> usize {
+        self.store.decoded(storage)
+    }
+
+    /// Returns the newest revision of the store.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.store.revision()
+    }
+
+    /// Takes the storages that changed since the last call, so that the caller wakes their watches.
+    /// Call it after every mutating verb, under the lock; wake after unlocking.
+    #[must_use = "watches of these storages wait to be woken"]
+    pub fn take_changed(&mut self) -> Vec<StorageKey> {
+        if self.changed.is_empty() {
+            return Vec::new();
+        }
+        if self.changed.contains(&cluster_roles()) {
+            self.aggregate_roles();
+        }
+        std::mem::take(&mut self.changed).into_iter().collect()
+    }
+
+    /// Takes the work that the writes since the last call left. Call it after every mutating verb,
+    /// under the lock; finish the work after unlocking.
+    pub fn take_after_writes(&mut self) -> AfterWrites {
+        self.store.take_after_writes()
+    }
+
+    /// Compacts every past revision: a watch or list that resumes from before gets 410, even if it
+    /// lost no change of its own. Open watches lose nothing (SRV-STORE-4).
+    pub fn compact(&mut self) {
+        self.store.compact(self.store.revision());
+        self.forgotten = self.store.revision();
+    }
+
+    /// Marks a storage as changed without a change of an object, so that its watches poll.
+    pub(crate) fn touch(&mut self, storage: &StorageKey) {
+        self.presence.notice(&self.store, storage);
+        self.changed.insert(storage.clone());
+    }
+
+    /// Stores an object as the next revision; `settle` draws the consequences.
+    pub(crate) fn put(
+        &mut self,
+        storage: &StorageKey,
+        namespace: &str,
+        name: &str,
+        object: impl Into<Draft>,
+    ) -> Arc<Stored> {
+        let draft = object.into();
+        let old = self.store.get(storage, namespace, name).map(Arc::clone);
+        let collected = self.options.collect_garbage;
+        let change = collected.then(|| OwnershipChange::between(old.as_deref(), &draft.value));
+        let stored = self.store.put(storage, namespace, name, draft);
+        let owned_as_before = |old: &Arc<Stored>| old.owners().eq(stored.owners());
+        if !old.as_ref().is_some_and(owned_as_before) {
+            if let Some(old) = &old {
+                self.unlink(storage, old);
+            }
+            self.link(storage, &stored);
+        }
+        if let Some(change) = change {
+            self.note_change(storage, &change, &stored);
+        }
+        if self.options.end_namespaces && old.is_some() {
+            self.note_namespace(storage, &stored);
+        }
+        self.note_lack(storage, &stored);
+        self.note_addresses(storage, old.as_deref(), Some(&stored));
+        self.touch(storage);
+        self.note_usage(storage, old.as_ref(), Some(&stored));
+        stored
+    }
+
+    /// Adds an object to the index of owners.
+    pub(crate) fn link(&mut self, storage: &StorageKey, stored: &Stored) {
+        for owner in stored.owners() {
+            let address = address(storage, stored);
+            self.dependents
+                .entry(owner.to_owned())
+                .or_default()
+                .insert(address);
+        }
+    }
+
+    /// Removes an object as a new revision. `settle` later runs the controllers that react to the
+    /// removal.
+    pub(crate) fn remove(&mut self, storage: &StorageKey, old: &Stored) -> Option<Arc<Stored>> {
+        self.unlink(storage, old);
+        let gone = self.store.delete(storage, &old.namespace, &old.name)?;
+        self.removed.push_back((storage.clone(), Arc::clone(&gone)));
+        self.note_addresses(storage, Some(&gone), None);
+        self.touch(storage);
+        self.note_usage(storage, Some(&gone), None);
+        Some(gone)
+    }
+
+    /// Removes an object from the index of owners.
+    pub(crate) fn unlink(&mut self, storage: &StorageKey, old: &Stored) {
+        let address = address(storage, old);
+        for owner in old.owners() {
+            if let Some(set) = self.dependents.get_mut(owner) {
+                set.remove(&address);
+                if set.is_empty() {
+                    self.dependents.remove(owner);
+                }
+            }
+        }
+    }
+
+    /// Builds an answer that is not stored: a dry run's, or a derived object such as a Scale.
+    pub(crate) fn answer(
+        namespace: &str,
+        name: &str,
+        object: impl Into<Draft>,
+        revision: u64,
+    ) -> Object {
+        Object {
+            stored: Arc::new(Stored::new(namespace.into(), name.into(), object, revision)),
+        }
+    }
+}
+
+/// Returns the storage of ClusterRoles.
+pub(crate) fn cluster_roles() -> StorageKey {
+    StorageKey::new("rbac.authorization.k8s.io", "clusterroles")
+}
+
+/// Derives the secret of the key that signs tokens from the seed, so that a server restarted from
+/// its own save accepts its earlier tokens.
+fn token_secret(seed: u64) -> TokenSecret {
+    let mut rng = Rng::new(seed ^ 0x0074_6f6b_656e_7321);
+    let mut bytes = [0; 32];
+    for part in bytes.chunks_exact_mut(8) {
+        part.copy_from_slice(&rng.draw().to_be_bytes());
+    }
+    TokenSecret::new(bytes)
+}
+
+pub(crate) fn address(storage: &StorageKey, stored: &Stored) -> Address {
+    (
+        storage.clone(),
+        Arc::clone(&stored.namespace),
+        Arc::clone(&stored.name),
+    )
+}

@@ -1,0 +1,226 @@
+//! Machine: a snapshot of a server's whole state, which another server can start from.
+
+mod read;
+
+use std::io;
+use std::sync::Arc;
+
+use serde_json::json;
+use steersman_builtins::crd;
+use steersman_schema::resource::StorageKey;
+
+use super::pending_work::PendingWork;
+use super::registry::Registry;
+use crate::auth::{TokenSecret, Tokens};
+use crate::requests::rng::Rng;
+use crate::store::Stored;
+
+/// The first member of the text, which distinguishes it from later formats.
+const FORMAT: &str = "steersman-apiserver/1";
+
+/// All objects at one revision, as they are stored: with uid, resource version and managedFields.
+/// Taking a snapshot copies no object.
+///
+/// Past revisions are not part of it. A server that starts from a snapshot resumes watches and
+/// lists from its revision on, and answers 410 for earlier ones (SRV-SNAP-2).
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    revision: u64,
+    random: u64,
+    addresses: u32,
+    node_ports: i64,
+    /// The number of the last transaction that it includes.
+    transactions: u64,
+    /// The secret of the key that signs tokens of ServiceAccounts; absent in texts of earlier
+    /// servers.
+    key: Option<TokenSecret>,
+    tokens: Tokens,
+    storages: Vec<(StorageKey, Vec<Arc<Stored>>)>,
+}
+
+/// The reason why a text is no snapshot.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// It is no JSON of the right shape, for instance a truncated file.
+    #[error("the text is no snapshot, or only a part of one")]
+    Text(#[from] serde_json::Error),
+    /// It has another format.
+    #[error("the snapshot has the format {found:?}, but this server reads {FORMAT:?}")]
+    Format {
+        /// The format it names.
+        found: String,
+    },
+    /// A part of it is not in the form that a server writes.
+    #[error("invalid snapshot: {place}: {problem}")]
+    Part {
+        /// The path in the JSON, for instance `counters.random`.
+        place: String,
+        /// A description of the problem.
+        problem: String,
+    },
+    /// An object in it cannot be stored, for instance because it has no name, or a resource version
+    /// above the snapshot's own.
+    #[error("invalid snapshot: object {number} (from 0) of {storage}: {problem}")]
+    Object {
+        /// The kind.
+        storage: String,
+        /// The position of the object, from 0.
+        number: usize,
+        /// A description of the problem.
+        problem: &'static str,
+    },
+}
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    /// Returns the revision at which it was taken.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Returns the number of objects.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.storages.iter().map(|(_, objects)| objects.len()).sum()
+    }
+
+    /// Returns the number of the last transaction that it includes.
+    #[must_use]
+    pub fn transactions(&self) -> u64 {
+        self.transactions
+    }
+
+    /// Returns whether it holds no object.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Writes the snapshot as JSON, one object per line. Secrets are in plain text, and so are the
+    /// tokens of users and the key that signs those of ServiceAccounts.
+    ///
+    /// # Errors
+    /// Returns the errors of `out`.
+    pub fn write(&self, mut out: impl io::Write) -> io::Result<()> {
+        let counters = json!({
+            "random": self.random, "addresses": self.addresses, "node_ports": self.node_ports,
+            "transactions": self.transactions,
+        });
+        let key = self
+            .key
+            .as_ref()
+            .map(TokenSecret::to_text)
+            .unwrap_or_default();
+        let credentials = json!({"key": key, "tokens": self.tokens.to_json()});
+        write!(
+            out,
+            "{{\"format\":{},\"revision\":{},\"counters\":{counters},\"credentials\":{credentials},\"objects\":{{",
+            json!(FORMAT),
+            self.revision
+        )?;
+        let mut first = true;
+        for (storage, objects) in &self.storages {
+            let comma = if first { "" } else { "," };
+            first = false;
+            write!(out, "{comma}\n{}:[", json!(storage.as_str()))?;
+            for (at, object) in objects.iter().enumerate() {
+                out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
+                out.write_all(object.bytes())?;
+            }
+            out.write_all(b"]")?;
+        }
+        out.write_all(b"}}\n")
+    }
+
+    /// Parses the output of [`write`](Self::write). Content that cannot be stored is an error that
+    /// names its path (SRV-SNAP-4).
+    ///
+    /// # Errors
+    /// [`SnapshotError`] if the text is not a complete snapshot.
+    pub fn read(text: &[u8]) -> Result<Self, SnapshotError> {
+        read::read(text)
+    }
+}
+
+// === impl Registry ===
+
+impl Registry {
+    /// Takes a snapshot of the current state.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let mut storages: Vec<(StorageKey, Vec<Arc<Stored>>)> = self
+            .store
+            .storages()
+            .map(|storage| {
+                let objects = self.store.list(storage, None).map(Arc::clone);
+                (storage.clone(), objects.collect())
+            })
+            .collect();
+        storages.sort_by(|left, right| left.0.cmp(&right.0));
+        Snapshot {
+            revision: self.store.revision(),
+            random: self.rng.state(),
+            addresses: self.last_address,
+            node_ports: self.last_node_port,
+            transactions: self.transactions,
+            key: Some(self.issuer.secret().clone()),
+            tokens: self.tokens.kept(),
+            storages,
+        }
+    }
+
+    /// Replaces the whole state by the snapshot. Its CRDs are served when this returns.
+    pub fn restore(&mut self, snapshot: &Snapshot) {
+        self.restore_objects(snapshot);
+        self.serve_definitions();
+        self.resume_removals();
+    }
+
+    /// Replaces the state by the snapshot, without serving its CRDs.
+    pub(super) fn restore_objects(&mut self, snapshot: &Snapshot) {
+        // SRV-SNAP-1: uids continue the sequence, or objects of two runs could share one.
+        self.rng = Rng::new(snapshot.random);
+        self.last_address = snapshot.addresses;
+        self.last_node_port = snapshot.node_ports;
+        // SRV-SNAP-3: credentials stay valid.
+        if let Some(key) = &snapshot.key {
+            self.issuer.set_secret(key.clone());
+        }
+        self.tokens = snapshot.tokens.clone();
+        self.dependents.clear();
+        self.removed.clear();
+        self.pending = PendingWork::default();
+        // SRV-SNAP-2: earlier changes are unknown here, so no watch resumes from before.
+        self.forgotten = snapshot.revision;
+        self.transactions = snapshot.transactions;
+        self.store.restore(snapshot.revision, &snapshot.storages);
+        for (storage, objects) in &snapshot.storages {
+            for object in objects {
+                self.link(storage, object);
+            }
+            self.touch(storage);
+        }
+    }
+
+    /// Serves the resources of all established CRDs, and records the names of all CRDs.
+    pub(super) fn serve_definitions(&mut self) {
+        let definitions = StorageKey::new("apiextensions.k8s.io", "customresourcedefinitions");
+        let all: Vec<Arc<Stored>> = self.store.list(&definitions, None).cloned().collect();
+        self.claimed_names.clear();
+        for definition in &all {
+            let definition = definition.borrowed();
+            self.serve_restored(&definition);
+            let is_marked = !definition.meta("deletionTimestamp").is_empty();
+            if is_marked && !crd::is_in_cleanup(definition.lean()) {
+                let name = Arc::clone(&definition.name);
+                self.pending.definitions.insert(name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

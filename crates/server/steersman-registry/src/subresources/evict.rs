@@ -1,0 +1,230 @@
+//! Machine: evictions of Pods, counted against their disruption budgets.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_apimachinery::selector::LabelSelector;
+use steersman_apimachinery::status::{Cause, Details, Status, Subject};
+use steersman_schema::resource::StorageKey;
+
+use crate::objects::scale::selector_text;
+use crate::requests::metadata;
+use crate::requests::options::{DeleteOptions, Target, WriteOptions};
+use crate::state::registry::Registry;
+use crate::store::Stored;
+use crate::verbs::pods;
+
+/// Maximum number of evictions that a budget remembers; beyond it no eviction is allowed.
+const REMEMBERED: usize = 2000;
+
+const BLOCKED: &str = "Cannot evict pod as it would violate the pod's disruption budget.";
+
+impl Registry {
+    /// Deletes a Pod unless its budget forbids the eviction.
+    pub(crate) fn evict(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        body: &Value,
+        query: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<(), Status> {
+        if metadata::text(body, "name") != name {
+            let message = "name in URL does not match name in Eviction object";
+            return Err(Status::bad_request(message));
+        }
+        let mut options = match &body["deleteOptions"] {
+            Value::Null => DeleteOptions::default(),
+            given => serde_json::from_value(given.clone()).map_err(|error| {
+                Status::bad_request(format!(
+                    "Eviction in version \"v1\" cannot be handled as a Eviction: {error}"
+                ))
+            })?,
+        };
+        if options.dry_run.is_empty() {
+            options.dry_run.clone_from(&query.dry_run);
+        } else if !query.dry_run.is_empty() && query.dry_run != options.dry_run {
+            let list = |values: &[String]| format!("[{}]", values.join(" "));
+            return Err(Status::internal_plain(format!(
+                "Non-matching dry-run options in request and content: {} and {}",
+                list(&query.dry_run),
+                list(&options.dry_run)
+            )));
+        }
+        options.user = Arc::clone(&query.user);
+        let Some(pods) = self.resource("", "v1", "pods") else {
+            return Err(Status::no_such_path());
+        };
+        let pod = self.pod(namespace, name)?;
+        // A delete that would be refused must not use up a disruption.
+        let rehearsal = DeleteOptions {
+            dry_run: vec!["All".to_owned()],
+            ..options.clone()
+        };
+        let target = Target::object(&pods, Some(namespace), name);
+        self.delete_asked(target, &rehearsal, false, now)?;
+        if let Some(budget) = self.budget_of(&pod)? {
+            let taken = take_disruption(budget.lean(), name, now)?;
+            if options.dry_run.is_empty() {
+                let storage = StorageKey::new("policy", "poddisruptionbudgets");
+                if let Some(resource) = self.catalogue.of_storage(&storage).cloned() {
+                    let taken = self.own_status(&resource, &budget, taken, now);
+                    self.put(&storage, namespace, &budget.name, taken);
+                }
+            }
+        }
+        if options.dry_run.is_empty() {
+            let marked = self.mark_disrupted(&pod, now);
+            // A client that named a resource version named the one before this condition was
+            // written.
+            let wanted = options.preconditions.as_mut();
+            if let Some(version) = wanted.and_then(|wanted| wanted.resource_version.as_mut()) {
+                *version = marked.revision.to_string();
+            }
+        }
+        self.delete_asked(target, &options, false, now)?;
+        Ok(())
+    }
+
+    /// Sets the condition that the Pod was evicted. The condition has no field owner, because
+    /// upstream's storage of evictions bypasses the tracking of owners
+    /// (`addConditionAndDeletePod`).
+    fn mark_disrupted(&mut self, pod: &Arc<Stored>, now: Timestamp) -> Arc<Stored> {
+        let mut draft = pod.draft();
+        let known = draft.value["status"]["conditions"].as_array();
+        let mut known = known.into_iter().flatten();
+        let since = known
+            .find(|one| one["type"] == "DisruptionTarget" && one["status"] == "True")
+            .map(|one| one["lastTransitionTime"].clone());
+        let condition = json!({
+            "type": "DisruptionTarget",
+            "status": "True",
+            "observedGeneration": draft.value["metadata"]["generation"],
+            "lastProbeTime": null,
+            "lastTransitionTime": since.unwrap_or_else(|| metadata::time(now).into()),
+            "reason": "EvictionByEvictionAPI",
+            "message": "Eviction API: evicting",
+        });
+        pods::set_condition(&mut draft.value, condition);
+        if pod.holds(&draft) {
+            return Arc::clone(pod);
+        }
+        let storage = StorageKey::new("", "pods");
+        self.put(&storage, &pod.namespace, &pod.name, draft)
+    }
+
+    /// Returns the budget that an eviction of the Pod counts against.
+    fn budget_of(&self, pod: &Stored) -> Result<Option<Arc<Stored>>, Status> {
+        let phase = pod.lean()["status"]["phase"].as_str().unwrap_or_default();
+        let leaving = !pod.meta("deletionTimestamp").is_empty();
+        if leaving || matches!(phase, "Succeeded" | "Failed" | "Pending") {
+            return Ok(None);
+        }
+        let storage = StorageKey::new("policy", "poddisruptionbudgets");
+        let all = self.store.list(&storage, Some(&pod.namespace));
+        let mut budgets = all.filter(|budget| selects(budget.lean(), pod.lean()));
+        let Some(budget) = budgets.next() else {
+            return Ok(None);
+        };
+        if budgets.next().is_some() {
+            let why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.";
+            let message = format!("Internal error occurred: {why}");
+            return Err(Status::failure(500, "InternalError", message));
+        }
+        let conditions = pod.lean()["status"]["conditions"].as_array();
+        let ready = conditions
+            .into_iter()
+            .flatten()
+            .any(|condition| condition["type"] == "Ready" && condition["status"] == "True");
+        let status = &budget.lean()["status"];
+        let (healthy, wanted) = (
+            count(status, "currentHealthy"),
+            count(status, "desiredHealthy"),
+        );
+        let always = budget.lean()["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow";
+        if !ready && (always || (healthy >= wanted && wanted > 0)) {
+            return Ok(None);
+        }
+        Ok(Some(Arc::clone(budget)))
+    }
+}
+
+/// Returns whether a budget's selector matches a Pod: an empty one matches all, an absent one none.
+fn selects(budget: &Value, pod: &Value) -> bool {
+    let selector = &budget["spec"]["selector"];
+    if !selector.is_object() {
+        return false;
+    }
+    let everything = selector.as_object().is_some_and(serde_json::Map::is_empty);
+    everything
+        || LabelSelector::parse(&selector_text(selector)).is_ok_and(|parsed| parsed.matches(pod))
+}
+
+fn count(status: &Value, field: &str) -> i64 {
+    status[field].as_i64().unwrap_or_default()
+}
+
+/// Returns the budget with one disruption less and the Pod listed as disrupted.
+fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, Status> {
+    let name = metadata::text(budget, "name");
+    let status = &budget["status"];
+    let blocked = |why: String, seconds: u32| {
+        let cause = Cause {
+            reason: "DisruptionBudget".to_owned(),
+            message: why,
+            ..Cause::default()
+        };
+        let details = Details {
+            causes: vec![cause],
+            retry_after_seconds: seconds,
+            ..Details::default()
+        };
+        Err(Status::failure(429, "TooManyRequests", BLOCKED).with_details(details))
+    };
+    let generation = budget["metadata"]["generation"]
+        .as_i64()
+        .unwrap_or_default();
+    if count(status, "observedGeneration") < generation {
+        let why = format!("The disruption budget {name} is still being processed by the server.");
+        return blocked(why, 10);
+    }
+    let allowed = count(status, "disruptionsAllowed");
+    let subject = Subject::new("policy", "poddisruptionbudget");
+    if allowed < 0 {
+        let why = "pdb disruptions allowed is negative";
+        return Err(Status::forbidden(subject, name, why));
+    }
+    let disrupted = status["disruptedPods"].as_object();
+    if disrupted.is_some_and(|pods| pods.len() > REMEMBERED) {
+        let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
+        return Err(Status::forbidden(subject, name, why));
+    }
+    if allowed == 0 {
+        let (wanted, healthy) = (
+            count(status, "desiredHealthy"),
+            count(status, "currentHealthy"),
+        );
+        let why = format!(
+            "The disruption budget {name} needs {wanted} healthy pods and has {healthy} currently"
+        );
+        return blocked(why, 0);
+    }
+    let mut new = budget.clone();
+    let fields = metadata::members(&mut new["status"]);
+    fields.insert("disruptionsAllowed".to_owned(), json!(allowed - 1));
+    let pods = fields.entry("disruptedPods").or_insert_with(|| json!({}));
+    metadata::members(pods).insert(pod.to_owned(), metadata::time(now).into());
+    if allowed == 1 {
+        let condition = json!({
+            "type": "DisruptionAllowed",
+            "status": "False",
+            "observedGeneration": generation,
+            "lastTransitionTime": metadata::time(now),
+            "reason": "InsufficientPods",
+            "message": "",
+        });
+        pods::set_condition(&mut new, condition);
+    }
+    Ok(new)
+}

@@ -1,0 +1,379 @@
+//! Machine: reviews: requests about users and permissions that are answered but not stored.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_apimachinery::selector::{FieldSelector, LabelSelector};
+use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_apimachinery::{go, names, order};
+use steersman_schema::resource::Resource;
+
+use crate::admission::attributes::Admission;
+use crate::admission::mutation_progress::MutationProgress;
+use crate::auth::{Attributes, User};
+use crate::objects::managed::{self, Ownership};
+use crate::requests::intake::{self, Origin};
+use crate::requests::metadata;
+use crate::requests::options::{Target, WriteOptions};
+use crate::state::registry::Registry;
+use crate::verbs::create::place;
+
+/// The API groups of reviews.
+const GROUPS: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
+
+/// Returns whether a kind is a review, which is created and answered but not stored.
+pub fn is_review(resource: &Resource) -> bool {
+    resource.built_in && GROUPS.contains(&resource.group.as_str())
+}
+
+impl Registry {
+    /// Answers a review, and returns warnings for its author.
+    ///
+    /// # Errors
+    /// Returns the `Status` of the refusal.
+    pub fn review(
+        &self,
+        target: Target<'_>,
+        body: Value,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Value, Status> {
+        let (_, validation) = intake::options("CreateOptions", options)?;
+        let resource = target.resource;
+        let mut review = body;
+        self.decode_body(resource, &mut review, (Origin::Body, validation))?;
+        place(target, &mut review)?;
+        let asked = managed::sent_fields(resource, &review);
+        let ownership = Ownership::Track(options);
+        let mut managed = self.created_managed_fields(resource, &review, (asked, ownership), now);
+        managed::show(&mut review, &mut managed);
+        let name = metadata::text(&review, "name").to_owned();
+        let admission = Admission::of_write(target, ("CREATE", &name), options);
+        let progress = &mut MutationProgress::default();
+        self.admit_mutating(&admission, &mut review, None, progress)?;
+        self.admit_validating(&admission, Some(&review), None)?;
+        let user = &options.user;
+        let answer = match resource.kind.as_str() {
+            "TokenReview" => self.token_review(review, now)?,
+            "SelfSubjectReview" => json!({
+                "kind": review["kind"],
+                "apiVersion": review["apiVersion"],
+                "metadata": { "creationTimestamp": metadata::time(now) },
+                "status": { "userInfo": user.info() },
+            }),
+            "SelfSubjectRulesReview" => self.rules_review(&review, user)?,
+            kind => {
+                check(kind, &review)?;
+                self.access_review(kind, review, user)
+            }
+        };
+        Ok(answer)
+    }
+
+    fn token_review(&self, mut review: Value, now: Timestamp) -> Result<Value, Status> {
+        let token = review["spec"]["token"].as_str().unwrap_or_default();
+        if token.is_empty() {
+            let message = "token is required for TokenReview in authentication";
+            return Err(Status::bad_request(message));
+        }
+        let audiences = review["spec"]["audiences"].as_array().into_iter().flatten();
+        let audiences: Vec<String> = audiences
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect();
+        review["status"] = match self.authenticate(token, &audiences, now) {
+            Ok(known) => json!({
+                "authenticated": true,
+                "user": known.user.info(),
+                "audiences": known.audiences,
+            }),
+            Err(error) => json!({ "user": {}, "error": error }),
+        };
+        Ok(review)
+    }
+
+    fn rules_review(&self, review: &Value, user: &User) -> Result<Value, Status> {
+        let namespace = review["spec"]["namespace"].as_str().unwrap_or_default();
+        if namespace.is_empty() {
+            return Err(Status::bad_request("no namespace on request"));
+        }
+        let (rules, problems) = self.authorizer().rules_for(user, namespace);
+        let (mut resources, mut paths) = (Vec::new(), Vec::new());
+        for rule in &rules {
+            if !rule.resources.is_empty() {
+                let mut one = json!({
+                    "verbs": rule.verbs,
+                    "apiGroups": rule.groups,
+                    "resources": rule.resources,
+                });
+                if !rule.names.is_empty() {
+                    one["resourceNames"] = json!(rule.names);
+                }
+                resources.push(one);
+            }
+            if !rule.urls.is_empty() {
+                paths.push(json!({ "verbs": rule.verbs, "nonResourceURLs": rule.urls }));
+            }
+        }
+        let mut answer = json!({
+            "kind": review["kind"],
+            "apiVersion": review["apiVersion"],
+            "metadata": {},
+            "spec": {},
+            "status": {
+                "resourceRules": resources,
+                "nonResourceRules": paths,
+                "incomplete": false,
+            },
+        });
+        if let Some(problems) = problems {
+            answer["status"]["evaluationError"] = problems.into();
+        }
+        Ok(answer)
+    }
+
+    fn access_review(&self, kind: &str, mut review: Value, caller: &User) -> Value {
+        let spec = &review["spec"];
+        let asked = attributes(spec);
+        let decision = if kind == "SelfSubjectAccessReview" {
+            self.authorizer().authorize(caller, &asked)
+        } else {
+            self.authorizer().authorize(&subject(spec), &asked)
+        };
+        let mut status = json!({ "allowed": decision.allowed });
+        if !decision.reason.is_empty() {
+            status["reason"] = decision.reason.into();
+        }
+        let ignored = ignored(&spec["resourceAttributes"]);
+        if !ignored.is_empty() {
+            status["evaluationError"] = ignored.into();
+        }
+        review["status"] = status;
+        review
+    }
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}
+
+fn items<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value[field].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Returns the user that a review asks about.
+fn subject(spec: &Value) -> User {
+    let mut user = User::new(text(spec, "user")).uid(text(spec, "uid"));
+    let texts = |list: &Value| -> Vec<String> {
+        let list = list.as_array().into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    user.groups = texts(&spec["groups"]);
+    let extra = spec["extra"].as_object().into_iter().flatten();
+    user.extra = extra.map(|(k, v)| (k.clone(), texts(v))).collect();
+    user
+}
+
+/// Returns the attributes that a review asks about.
+fn attributes(spec: &Value) -> Attributes {
+    let resource = &spec["resourceAttributes"];
+    if resource.is_null() {
+        let path = &spec["nonResourceAttributes"];
+        return Attributes {
+            verb: text(path, "verb").to_owned(),
+            path: Some(text(path, "path").to_owned()),
+            ..Attributes::default()
+        };
+    }
+    let (group, plural) = (text(resource, "group"), text(resource, "resource"));
+    let asked = Attributes::of(
+        text(resource, "verb"),
+        group,
+        plural,
+        text(resource, "name"),
+    );
+    let mut asked = asked.within(text(resource, "namespace"));
+    text(resource, "subresource").clone_into(&mut asked.subresource);
+    asked
+}
+
+/// Validates an access review (`pkg/apis/authorization/validation`).
+fn check(kind: &str, review: &Value) -> Result<(), Status> {
+    let spec = &review["spec"];
+    let (resource, path) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
+    let local = kind == "LocalSubjectAccessReview";
+    // The messages print a Go type of the server without JSON names.
+    let shown = format!(
+        "{{\"Path\":{},\"Verb\":{}}}",
+        Value::from(text(path, "path")),
+        Value::from(text(path, "verb"))
+    );
+    let mut errors = Vec::new();
+    match (resource.is_null(), path.is_null()) {
+        (false, false) => errors.push(FieldError::invalid(
+            "spec.nonResourceAttributes",
+            &shown,
+            "cannot be specified in combination with resourceAttributes",
+        )),
+        (true, true) => errors.push(FieldError::invalid(
+            "spec.resourceAttributes",
+            "null",
+            "exactly one of nonResourceAttributes or resourceAttributes must be specified",
+        )),
+        _ => {}
+    }
+    let nobody = text(spec, "user").is_empty() && items(spec, "groups").is_empty();
+    if kind != "SelfSubjectAccessReview" && nobody {
+        let detail = "at least one of user or group must be specified";
+        errors.push(FieldError::invalid("spec.user", "\"\"", detail));
+    }
+    check_selectors(resource, &mut errors);
+    check_metadata(&review["metadata"], local, &mut errors);
+    if local {
+        let namespace = text(resource, "namespace");
+        if !resource.is_null() && namespace != metadata::text(review, "namespace") {
+            errors.push(FieldError::invalid(
+                "spec.resourceAttributes.namespace",
+                &go::quote(namespace),
+                "must match metadata.namespace",
+            ));
+        }
+        if !path.is_null() {
+            errors.push(FieldError::invalid(
+                "spec.nonResourceAttributes",
+                &shown,
+                "disallowed on this kind of request",
+            ));
+        }
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    // At this point upstream's error has no kind any more.
+    Err(Status::invalid(Subject::new(GROUPS[1], ""), "", &errors))
+}
+
+/// Validates the metadata of a review, which must be empty.
+fn check_metadata(found: &Value, local: bool, errors: &mut Vec<FieldError>) {
+    let Some(members) = found.as_object() else {
+        return;
+    };
+    let ignored = |name: &str| name == "managedFields" || (local && name == "namespace");
+    if members.keys().all(|name| ignored(name)) {
+        return;
+    }
+    let detail = if local {
+        "must be empty except for namespace"
+    } else {
+        "must be empty"
+    };
+    errors.push(FieldError::invalid(
+        "metadata",
+        &order::metadata(found),
+        detail,
+    ));
+}
+
+fn check_selectors(resource: &Value, errors: &mut Vec<FieldError>) {
+    for field in ["fieldSelector", "labelSelector"] {
+        let selector = &resource[field];
+        if selector.is_null() {
+            continue;
+        }
+        let at = format!("spec.resourceAttributes.{field}");
+        let raw = text(selector, "rawSelector");
+        let requirements = items(selector, "requirements");
+        if !raw.is_empty() && !requirements.is_empty() {
+            errors.push(FieldError::invalid(
+                format!("{at}.rawSelector"),
+                &go::quote(raw),
+                "may not specified at the same time as requirements",
+            ));
+        }
+        if raw.is_empty() && requirements.is_empty() {
+            errors.push(FieldError::required(
+                format!("{at}.requirements"),
+                &format!("when {at} is specified, requirements or rawSelector is required"),
+            ));
+        }
+        for (index, requirement) in requirements.iter().enumerate() {
+            let at = format!("{at}.requirements[{index}]");
+            check_requirement(&at, requirement, field == "labelSelector", errors);
+        }
+    }
+}
+
+/// Validates one requirement. Unknown operators are accepted, because a newer client may know them.
+fn check_requirement(at: &str, requirement: &Value, label: bool, errors: &mut Vec<FieldError>) {
+    let key = text(requirement, "key");
+    if !label && key.is_empty() {
+        errors.push(FieldError::required(
+            format!("{at}.key"),
+            "must be specified",
+        ));
+    }
+    let values = items(requirement, "values");
+    let field = format!("{at}.values");
+    match text(requirement, "operator") {
+        "In" | "NotIn" if values.is_empty() => {
+            let detail = "must be specified when `operator` is 'In' or 'NotIn'";
+            errors.push(FieldError::required(field, detail));
+        }
+        "Exists" | "DoesNotExist" if !values.is_empty() => {
+            let detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'";
+            errors.push(FieldError::forbidden(field, detail));
+        }
+        _ => {}
+    }
+    if !label {
+        return;
+    }
+    for detail in names::check_key(key) {
+        let value = go::quote(key);
+        errors.push(FieldError::invalid(format!("{at}.key"), &value, &detail));
+    }
+    for (index, value) in values.iter().enumerate() {
+        let shown = go::printed(value);
+        for detail in names::check_label_value(value.as_str().unwrap_or_default()) {
+            let field = format!("{at}.values[{index}]");
+            errors.push(FieldError::invalid(field, &shown, &detail));
+        }
+    }
+}
+
+/// Returns the message about selectors of a review that do not parse and are ignored.
+fn ignored(resource: &Value) -> String {
+    let mut problems = Vec::new();
+    for field in ["fieldSelector", "labelSelector"] {
+        let selector = &resource[field];
+        let raw = text(selector, "rawSelector");
+        let requirements = items(selector, "requirements");
+        let readable = |requirement: &&Value| {
+            let (operator, many) = (
+                text(requirement, "operator"),
+                items(requirement, "values").len(),
+            );
+            match operator {
+                "In" | "NotIn" => many == 1 || (field == "labelSelector" && many > 0),
+                "Exists" | "DoesNotExist" => field == "labelSelector",
+                _ => false,
+            }
+        };
+        let read = requirements.iter().filter(readable).count();
+        let broken = match field {
+            _ if !requirements.is_empty() => read < requirements.len(),
+            "fieldSelector" => FieldSelector::parse(raw).is_err(),
+            _ => LabelSelector::parse(raw).is_err(),
+        };
+        if broken {
+            let how = if read > 0 {
+                "partially ignored"
+            } else {
+                "ignored"
+            };
+            problems.push(format!(
+                "spec.resourceAttributes.{field} {how} due to parse error"
+            ));
+        }
+    }
+    problems.join("; ")
+}

@@ -1,0 +1,235 @@
+//! Machine: permissions that a request needs beyond the verb that was authorized before.
+
+use serde_json::Value;
+use steersman_apimachinery::status::{FieldError, Status};
+use steersman_schema::resource::StorageKey;
+
+use crate::auth::{Attributes, User, node_of_account};
+use crate::requests::options::Target;
+use crate::state::registry::Registry;
+
+/// The API group of ResourceClaims.
+const DEVICES: &str = "resource.k8s.io";
+
+/// The label of a Namespace in which claims may have devices with administrator access.
+const ADMIN: &str = "resource.kubernetes.io/admin-access";
+
+/// The subresources of a Pod with streams. A GET opens a stream too, and was authorized as `get`.
+const STREAMS: [&str; 3] = ["attach", "exec", "portforward"];
+
+impl Registry {
+    /// Checks the permission to create an object that a PUT or an apply found absent (AUTH-5).
+    ///
+    /// Upstream: `withAuthorization` in `endpoints/handlers/update.go`.
+    ///
+    /// # Errors
+    /// 403 for a user who may not create the object that the path names.
+    pub(crate) fn authorize_creation(&self, target: Target<'_>, user: &User) -> Result<(), Status> {
+        let Target { resource, name, .. } = target;
+        let asked = Attributes::of("create", &resource.group, &resource.plural, name);
+        let asked = asked.within(target.scope());
+        let refusal = self.refusal_besides(user, &asked);
+        refusal.map_or(Ok(()), |reason| Err(asked.forbidden(user, &reason)))
+    }
+
+    /// Checks the permission to create a stream to a Pod, whatever the method (AUTH-5).
+    ///
+    /// Upstream: `ensureAuthorizedForVerb` in `pkg/registry/core/pod/rest/authorization.go`.
+    ///
+    /// # Errors
+    /// 403 for a user who may only get the subresource.
+    pub(crate) fn authorize_stream(
+        &self,
+        target: Target<'_>,
+        part: &str,
+        user: &User,
+    ) -> Result<(), Status> {
+        let Target { resource, name, .. } = target;
+        if resource.plural != "pods" || !STREAMS.contains(&part) {
+            return Ok(());
+        }
+        let mut asked = Attributes::of("create", "", "pods", name).within(target.scope());
+        part.clone_into(&mut asked.subresource);
+        // This refusal contains only the reason of the authorizer, which is often empty.
+        let refusal = self.refusal_besides(user, &asked);
+        refusal.map_or(Ok(()), |reason| {
+            Err(Status::forbidden(resource.subject(), name, &reason))
+        })
+    }
+
+    /// Returns the authorizer's reason to refuse what a request does besides its own verb.
+    fn refusal_besides(&self, user: &User, asked: &Attributes) -> Option<String> {
+        // A user without a name is the program that embeds the server.
+        if user.name.is_empty() {
+            return None;
+        }
+        let decision = self.authorizer().authorize(user, asked);
+        (!decision.allowed).then_some(decision.reason)
+    }
+
+    /// Checks the permissions for the parts of a ResourceClaim's status (AUTH-6): allocations and
+    /// reservations (a scheduler's), and the status of devices (each driver's). `verb` is that of
+    /// the request, `update` or `patch`.
+    ///
+    /// Upstream: `AuthorizedForBinding` and `AuthorizedForDeviceStatus` in
+    /// `pkg/registry/resource/utils.go`.
+    pub(crate) fn check_claim_rights(
+        &self,
+        target: Target<'_>,
+        user: &User,
+        verb: &str,
+        (new, old): (&Value, &Value),
+    ) -> Vec<FieldError> {
+        let Target { resource, .. } = target;
+        let is_claim = resource.is(DEVICES, "ResourceClaim");
+        if !is_claim || user.name.is_empty() {
+            return Vec::new();
+        }
+        let (new, old) = (&new["status"], &old["status"]);
+        let refused = |verb: &str, part: &str, (namespace, name): (&str, &str)| {
+            let mut asked = Attributes::of(verb, DEVICES, &resource.plural, name).within(namespace);
+            part.clone_into(&mut asked.subresource);
+            let decision = self.authorizer().authorize(user, &asked);
+            let refusal = asked.forbidden(user, &decision.reason);
+            (!decision.allowed).then_some(refusal.message)
+        };
+        let mut errors = Vec::new();
+        let is_kept = |field: &str| is_same(&new[field], &old[field]);
+        if (!is_kept("allocation") || !is_kept("reservedFor"))
+            && let Some(why) = refused(verb, "binding", ("", ""))
+        {
+            let detail = format!(
+                "changing status.allocation or status.reservedFor requires resource=\"resourceclaims/binding\", verb=\"{verb}\" permission: {why}"
+            );
+            errors.push(FieldError::forbidden("status", &detail));
+        }
+        let mut verbs = vec![format!("arbitrary-node:{verb}")];
+        let node = allocated_node(&new["allocation"]);
+        if node.is_some() && node_of_account(user) == node {
+            verbs.insert(0, format!("associated-node:{verb}"));
+        }
+        for driver in changed_drivers(new, old) {
+            let place = (target.scope(), driver);
+            let mut refusals = Vec::new();
+            for verb in &verbs {
+                refusals.extend(refused(verb, "driver", place));
+            }
+            if refusals.len() == verbs.len()
+                && let Some(why) = refusals.first()
+            {
+                let detail = format!(
+                    "changing status.devices requires resource=\"resourceclaims/driver\", verb=\"[{}]\" permission: {why}",
+                    verbs.join(" ")
+                );
+                errors.push(FieldError::forbidden("status.devices", &detail));
+            }
+        }
+        errors
+    }
+}
+
+impl Registry {
+    /// Refuses devices for an administrator in a Namespace that does not allow them (AUTH-7): of a
+    /// new claim or template, and of an allocation that a status brings.
+    ///
+    /// Upstream: `AuthorizedForAdmin` and `AuthorizedForAdminStatus` in
+    /// `pkg/registry/resource/utils.go`.
+    pub(crate) fn check_admin_access(
+        &self,
+        target: Target<'_>,
+        new: &Value,
+        old: Option<&Value>,
+    ) -> Option<FieldError> {
+        let resource = target.resource;
+        let spec = if resource.is(DEVICES, "ResourceClaim") {
+            "/spec"
+        } else if resource.is(DEVICES, "ResourceClaimTemplate") {
+            "/spec/spec"
+        } else {
+            return None;
+        };
+        let (list, flag, shown) = if old.is_some() {
+            (
+                "/status/allocation/devices/results".to_owned(),
+                "/adminAccess",
+                "status.allocation.devices.results",
+            )
+        } else {
+            (
+                format!("{spec}/devices/requests"),
+                "/exactly/adminAccess",
+                "spec.devices.requests",
+            )
+        };
+        let first = |object: &Value| {
+            let items = object.pointer(&list)?.as_array()?.iter();
+            let mut flags = items.map(|item| item.pointer(flag));
+            flags.position(|flag| flag.is_some_and(|flag| *flag == true))
+        };
+        let index = first(new)?;
+        if old.is_some_and(|old| first(old).is_some()) {
+            return None;
+        }
+        let namespaces = StorageKey::new("", "namespaces");
+        let namespace = self.store.get(&namespaces, "", target.scope());
+        let labels = namespace.map(|found| found.value["metadata"]["labels"][ADMIN].clone());
+        if labels.is_some_and(|label| label == "true") {
+            return None;
+        }
+        let detail = format!(
+            "admin access to devices requires the `{ADMIN}: true` label on the containing namespace"
+        );
+        let path = format!("{shown}[{index}].adminAccess");
+        Some(FieldError::forbidden(path, &detail))
+    }
+}
+
+/// Returns whether two values are equal, counting an empty list as absent.
+fn is_same(left: &Value, right: &Value) -> bool {
+    let is_empty = |value: &Value| value.as_array().is_none_or(Vec::is_empty);
+    left == right || (is_empty(left) && is_empty(right) && !left.is_object() && !right.is_object())
+}
+
+/// Returns the node of an allocation that is meant for a single node.
+fn allocated_node(allocation: &Value) -> Option<&str> {
+    let [term] = allocation["nodeSelector"]["nodeSelectorTerms"]
+        .as_array()?
+        .as_slice()
+    else {
+        return None;
+    };
+    let fields = term["matchFields"].as_array()?;
+    let expressions = term["matchExpressions"].as_array();
+    let ([field], true) = (fields.as_slice(), expressions.is_none_or(Vec::is_empty)) else {
+        return None;
+    };
+    let is_name = field["key"] == "metadata.name" && field["operator"] == "In";
+    match field["values"].as_array()?.as_slice() {
+        [node] if is_name => node.as_str().filter(|node| !node.is_empty()),
+        _ => None,
+    }
+}
+
+/// Returns the drivers of the devices with an added, removed or changed status, in alphabetical
+/// order.
+fn changed_drivers<'a>(new: &'a Value, old: &'a Value) -> Vec<&'a str> {
+    let devices = |status: &'a Value| status["devices"].as_array().into_iter().flatten();
+    let key = |device: &'a Value| {
+        ["driver", "pool", "device", "shareID"]
+            .map(|field| device[field].as_str().unwrap_or_default())
+    };
+    let differs = |device: &'a Value, others: &'a Value| {
+        let mut others = devices(others);
+        let same = others.find(|other| key(other) == key(device));
+        same.is_none_or(|same| same != device)
+    };
+    let changed = devices(new).filter(|device| differs(device, old));
+    let removed = devices(old).filter(|device| differs(device, new));
+    let mut drivers: Vec<&str> = changed
+        .chain(removed)
+        .map(|device| key(device)[0])
+        .collect();
+    drivers.sort_unstable();
+    drivers.dedup();
+    drivers
+}

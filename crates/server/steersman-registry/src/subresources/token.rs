@@ -1,0 +1,181 @@
+//! Machine: issues tokens of ServiceAccounts.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use steersman_apimachinery::go;
+use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_schema::resource::StorageKey;
+
+use crate::requests::metadata;
+use crate::state::registry::Registry;
+
+/// The duration of tokens in seconds that kubelets request for Pods, and for which a kube-apiserver
+/// issues tokens that last longer, with a time after which their use is worth a warning.
+const PROJECTED: i64 = 3607;
+/// The duration in seconds of such a token: one year.
+const EXTENDED: i64 = 365 * 24 * 60 * 60;
+
+impl Registry {
+    /// Issues a token for a ServiceAccount.
+    pub(crate) fn token(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        body: &Value,
+        now: Timestamp,
+    ) -> Result<Value, Status> {
+        let subject = Subject::new("authentication.k8s.io", "TokenRequest");
+        let own = metadata::text(body, "name");
+        if !own.is_empty() && own != name {
+            let quoted = go::quote(own);
+            let why = "must match the service account name if specified";
+            let error = FieldError::invalid("metadata.name", &quoted, why);
+            return Err(Status::invalid(subject, name, &[error]));
+        }
+        let accounts = StorageKey::new("", "serviceaccounts");
+        let Some(account) = self.store.get(&accounts, namespace, name).cloned() else {
+            return Err(Status::not_found(Subject::new("", "serviceaccounts"), name));
+        };
+        let spec = &body["spec"];
+        let lasts = spec["expirationSeconds"].as_i64().unwrap_or(3600);
+        let refusal = if lasts < 600 {
+            Some("may not specify a duration less than 10 minutes")
+        } else if lasts > 1 << 32 {
+            Some("may not specify a duration larger than 2^32 seconds")
+        } else {
+            None
+        };
+        if let Some(why) = refusal {
+            let error = FieldError::invalid("spec.expirationSeconds", &lasts.to_string(), why);
+            return Err(Status::invalid(subject, "", &[error]));
+        }
+        let mut claims = json!({
+            "namespace": namespace,
+            "serviceaccount": { "name": name, "uid": account.meta("uid") },
+        });
+        let bound = &spec["boundObjectRef"];
+        if !bound.is_null() {
+            let (key, reference, node) = self.bound(namespace, name, bound)?;
+            claims[key] = reference;
+            if let Some(node) = node {
+                claims["node"] = node;
+            }
+        }
+        let audiences = match &spec["audiences"] {
+            Value::Array(list) if !list.is_empty() => spec["audiences"].clone(),
+            _ => json!(self.issuer.audiences()),
+        };
+        let lifetime = self.lifetime(lasts, &audiences, &claims);
+        if lifetime > lasts {
+            claims["warnafter"] = json!(after(now, lasts).as_second());
+        }
+        let payload = json!({
+            "aud": audiences,
+            "exp": after(now, lifetime).as_second(),
+            "iat": now.as_second(),
+            "iss": self.issuer.name(),
+            "jti": self.rng.uid(),
+            "kubernetes.io": claims,
+            "nbf": now.as_second(),
+            "sub": format!("system:serviceaccount:{namespace}:{name}"),
+        });
+        let token = self.issuer.issue(&payload);
+        let token = token
+            .map_err(|why| Status::internal_plain(format!("failed to generate token: {why}")))?;
+        Ok(json!({
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "uid": self.rng.uid(),
+                "creationTimestamp": metadata::time(now),
+            },
+            "spec": {
+                "audiences": audiences,
+                "expirationSeconds": lasts,
+                "boundObjectRef": bound,
+            },
+            "status": { "token": token, "expirationTimestamp": metadata::time(after(now, lasts)) },
+        }))
+    }
+
+    /// Returns the duration in seconds of a token that was requested for `lasts` seconds. As by
+    /// kube-apiserver, a token that a kubelet projects into a Pod lasts longer than requested, unless
+    /// an option says otherwise.
+    fn lifetime(&self, lasts: i64, audiences: &Value, claims: &Value) -> i64 {
+        let is_own = |audience: &Value| {
+            let mut all = self.issuer.audiences().iter();
+            all.any(|own| audience == own)
+        };
+        let mut audiences = audiences.as_array().into_iter().flatten();
+        let extends = !self.issuer.has_exact_expiration();
+        if extends && lasts == PROJECTED && !claims["pod"].is_null() && audiences.all(is_own) {
+            EXTENDED
+        } else {
+            lasts
+        }
+    }
+
+    /// Returns the claim about the object that a token is bound to, and for a Pod on a node the
+    /// claim about the node.
+    fn bound(
+        &self,
+        namespace: &str,
+        account: &str,
+        bound: &Value,
+    ) -> Result<(&'static str, Value, Option<Value>), Status> {
+        let (kind, version) = (
+            bound["kind"].as_str().unwrap_or_default(),
+            bound["apiVersion"].as_str().unwrap_or_default(),
+        );
+        let (plural, key) = match (version, kind) {
+            ("v1", "Pod") => ("pods", "pod"),
+            ("v1", "Secret") => ("secrets", "secret"),
+            ("v1", "Node") => ("nodes", "node"),
+            _ => {
+                let (group, version) = version.split_once('/').unwrap_or(("", version));
+                return Err(Status::bad_request(format!(
+                    "cannot bind token to object of type {group}/{version}, Kind={kind}"
+                )));
+            }
+        };
+        let name = bound["name"].as_str().unwrap_or_default();
+        let namespace = if plural == "nodes" { "" } else { namespace };
+        let storage = StorageKey::new("", plural);
+        let Some(found) = self.store.get(&storage, namespace, name) else {
+            return Err(Status::not_found(Subject::new("", plural), name));
+        };
+        if key == "pod" && found.value["spec"]["serviceAccountName"] != account {
+            return Err(Status::bad_request(format!(
+                "cannot bind token for serviceaccount {} to pod running with different serviceaccount name.",
+                go::quote(account)
+            )));
+        }
+        let uid = found.meta("uid");
+        let wanted = bound["uid"].as_str().unwrap_or_default();
+        if !wanted.is_empty() && wanted != uid {
+            let why = format!(
+                "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
+            );
+            return Err(Status::conflict(Subject::new("", kind), name, &why));
+        }
+        let node = found.value["spec"]["nodeName"].as_str();
+        let node = node
+            .filter(|name| key == "pod" && !name.is_empty())
+            .map(|name| {
+                let node = self.store.get(&StorageKey::new("", "nodes"), "", name);
+                match node {
+                    Some(node) => json!({ "name": name, "uid": node.meta("uid") }),
+                    None => json!({ "name": name }),
+                }
+            });
+        Ok((key, json!({ "name": name, "uid": uid }), node))
+    }
+}
+
+/// Returns the time some seconds later.
+fn after(time: Timestamp, seconds: i64) -> Timestamp {
+    let duration = SignedDuration::from_secs(seconds);
+    time.checked_add(duration).unwrap_or(time)
+}

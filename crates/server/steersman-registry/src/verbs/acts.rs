@@ -1,0 +1,303 @@
+//! Machine: the subresources that perform an act: bindings, evictions, tokens, logs, connections.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_schema::resource::StorageKey;
+use steersman_schema::subresources::Act;
+
+use super::pods;
+use crate::requests::intake;
+use crate::requests::metadata;
+use crate::requests::options::WriteOptions;
+use crate::requests::request_kinds;
+use crate::state::registry::Registry;
+
+/// An act and its target.
+#[derive(Debug, Clone, Copy)]
+pub struct ActRequest<'a> {
+    /// The act.
+    pub act: Act,
+    /// The namespace of the object.
+    pub namespace: &'a str,
+    /// The object; empty if the body names it.
+    pub name: &'a str,
+    /// The body of the request.
+    pub body: &'a Value,
+}
+
+impl Registry {
+    /// Performs an act on a Pod or a ServiceAccount. Returns an object, or `None` if the answer is
+    /// just a success.
+    ///
+    /// # Errors
+    /// Returns the `Status` of the refusal; the act has changed nothing then.
+    pub fn act(
+        &mut self,
+        request: ActRequest<'_>,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Option<Value>, Status> {
+        let (dry, validation) = intake::options("CreateOptions", options)?;
+        let kind = match request.act {
+            Act::Bind => request_kinds::BINDING,
+            Act::Evict => request_kinds::EVICTION,
+            Act::Token => request_kinds::TOKEN_REQUEST,
+            Act::Log | Act::Connect | Act::Review => return Err(Status::method_not_allowed()),
+        };
+        let mut body = request.body.clone();
+        self.note_unknown(kind.read(&self.catalogue, &mut body, validation)?);
+        let request = ActRequest {
+            body: &body,
+            ..request
+        };
+        let within = metadata::text(&body, "namespace");
+        if !within.is_empty() && within != request.namespace {
+            let why = "the namespace of the provided object does not match the namespace sent on the request";
+            return Err(Status::bad_request(why));
+        }
+        self.admit_act(&request, options)?;
+        let ActRequest {
+            act,
+            namespace,
+            name,
+            body,
+        } = request;
+        match act {
+            Act::Bind => self.bind(namespace, name, body, dry, now).map(|()| None),
+            Act::Evict => self
+                .evict(namespace, name, body, options, now)
+                .map(|()| None),
+            Act::Token => {
+                let mut token = self.token(namespace, name, body, now)?;
+                self.track_token(&mut token, options, now);
+                Ok(Some(token))
+            }
+            Act::Log | Act::Connect | Act::Review => Err(Status::method_not_allowed()),
+        }
+    }
+
+    /// Returns the log of a Pod's container, or of the container's previous run. It is always
+    /// empty, because no containers run; `None` for a Pod without a node.
+    ///
+    /// # Errors
+    /// 404 for an absent Pod; 400 for a container that the Pod does not have or that must be named,
+    /// and for a missing previous run.
+    pub fn pod_log(
+        &self,
+        namespace: &str,
+        name: &str,
+        (container, previous): (&str, bool),
+    ) -> Result<Option<String>, Status> {
+        let pod = self.pod(namespace, name)?;
+        let container = chosen_container(pod.lean(), name, container)?;
+        if node_of(pod.lean()).is_empty() {
+            return Ok(None);
+        }
+        if previous && !has_ended_before(&pod.lean()["status"], container) {
+            // The message of the kubelet (`validateContainerLogStatus`).
+            let message = format!(
+                "previous terminated container \"{container}\" in pod \"{name}\" not found"
+            );
+            return Err(Status::bad_request(message));
+        }
+        Ok(Some(String::new()))
+    }
+
+    /// Builds the refusal of a connection: there are no kubelets and no endpoints to connect to. `container` is the
+    /// container that an exec or attach names, empty for the only one; `None` for other connections.
+    #[must_use]
+    pub fn no_connection(
+        &self,
+        plural: &str,
+        namespace: &str,
+        name: &str,
+        container: Option<&str>,
+    ) -> Status {
+        // The scheme stands before the name and the port after it: `https:name:443`.
+        let mut parts = name.split(':');
+        let (first, second) = (parts.next().unwrap_or_default(), parts.next());
+        let bare = match (second, parts.next()) {
+            (Some(second), Some(_)) => second,
+            _ => first,
+        };
+        let namespace = if plural == "nodes" { "" } else { namespace };
+        let Some(found) = self
+            .store
+            .get(&StorageKey::new("", plural), namespace, bare)
+        else {
+            return Status::not_found(Subject::new("", plural), bare);
+        };
+        if plural == "services" {
+            let message = format!("no endpoints available for service \"{bare}\"");
+            return Status::failure(503, "ServiceUnavailable", message);
+        }
+        let chosen = container.map(|container| chosen_container(found.lean(), bare, container));
+        if let Some(Err(refusal)) = chosen {
+            return refusal;
+        }
+        let node = if plural == "nodes" {
+            bare
+        } else {
+            node_of(found.lean())
+        };
+        if node.is_empty() {
+            return Status::bad_request(format!("pod {bare} does not have a host assigned"));
+        }
+        let why = format!("error dialing backend: no kubelet runs on node \"{node}\"");
+        Status::internal(why)
+    }
+
+    fn bind(
+        &mut self,
+        namespace: &str,
+        name: &str,
+        body: &Value,
+        dry: bool,
+        now: Timestamp,
+    ) -> Result<(), Status> {
+        let own = metadata::text(body, "name");
+        let name = if name.is_empty() { own } else { name };
+        if own != name {
+            let message = "name in URL does not match name in Binding object";
+            return Err(Status::bad_request(message));
+        }
+        let target = &body["target"];
+        let mut errors = Vec::new();
+        let kind = target["kind"].as_str().unwrap_or_default();
+        if !matches!(kind, "" | "Node") {
+            let supported = ["\"Node\"", "\"<empty>\""].map(str::to_owned);
+            let kind = target["kind"].to_string();
+            errors.push(FieldError::not_supported("target.kind", &kind, &supported));
+        }
+        let node = target["name"].as_str().unwrap_or_default();
+        if node.is_empty() {
+            errors.push(FieldError::required("target.name", ""));
+        }
+        if !errors.is_empty() {
+            let all: Vec<String> = errors
+                .iter()
+                .map(|error| format!("{}: {}", error.field, error.message))
+                .collect();
+            let message = match all.as_slice() {
+                [one] => one.clone(),
+                several => format!("[{}]", several.join(", ")),
+            };
+            return Err(Status::internal_plain(message));
+        }
+        if name.is_empty() {
+            return Err(Status::bad_request("Name parameter required."));
+        }
+        let pod = self.pod(namespace, name)?;
+        for (field, word) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+            let (wanted, found) = (metadata::text(body, field), pod.meta(field));
+            if !wanted.is_empty() && wanted != found {
+                let why = format!(
+                    "StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {found}"
+                );
+                return Err(Status::conflict(Subject::new("", "pods"), name, &why));
+            }
+        }
+        if let Some(why) = cannot_be_bound(pod.lean(), name) {
+            return Err(Status::conflict(
+                Subject::new("", "pods/binding"),
+                name,
+                &why,
+            ));
+        }
+        if dry {
+            return Ok(());
+        }
+        let mut draft = pod.draft();
+        let value = &mut draft.value;
+        metadata::members(&mut value["spec"]).insert("nodeName".to_owned(), node.into());
+        metadata::members(&mut value["status"]).remove("nominatedNodeName");
+        let zone = self.topology_of(node);
+        for field in ["annotations", "labels"] {
+            if let Some(more) = body["metadata"][field].as_object() {
+                let known = metadata::of(value).entry(field);
+                let known = metadata::members(known.or_insert_with(|| json!({})));
+                known.extend(more.clone());
+            }
+        }
+        if !zone.is_empty() {
+            let known = metadata::of(value).entry("labels");
+            let known = metadata::members(known.or_insert_with(|| json!({})));
+            known.extend(zone);
+        }
+        let scheduled = json!({
+            "type": "PodScheduled",
+            "status": "True",
+            "lastProbeTime": null,
+            "lastTransitionTime": metadata::time(now),
+        });
+        pods::set_condition(value, scheduled);
+        self.put(&StorageKey::new("", "pods"), namespace, name, draft);
+        Ok(())
+    }
+}
+
+/// Returns the container of a Pod that a request names, or the only one.
+///
+/// # Errors
+/// 400 for a container that the Pod does not have, or that must be named.
+fn chosen_container<'a>(pod: &'a Value, name: &str, container: &'a str) -> Result<&'a str, Status> {
+    let names = |field: &str| -> Vec<&'a str> {
+        let containers = pod["spec"][field].as_array().into_iter().flatten();
+        containers.filter_map(|one| one["name"].as_str()).collect()
+    };
+    let (own, init) = (names("containers"), names("initContainers"));
+    let refuse = |message: String| Err(Status::bad_request(message));
+    if !container.is_empty() {
+        let known = own.contains(&container)
+            || init.contains(&container)
+            || names("ephemeralContainers").contains(&container);
+        return match known {
+            true => Ok(container),
+            false => refuse(format!("container {container} is not valid for pod {name}")),
+        };
+    }
+    let choose = format!("a container name must be specified for pod {name}");
+    match own[..] {
+        [only] => Ok(only),
+        [] => refuse(choose),
+        _ if init.is_empty() => refuse(format!("{choose}, choose one of: [{}]", own.join(" "))),
+        _ => refuse(format!(
+            "{choose}, choose one of: [{}] or one of the init containers: [{}]",
+            own.join(" "),
+            init.join(" ")
+        )),
+    }
+}
+
+/// Returns whether a container was restarted.
+fn has_ended_before(status: &Value, container: &str) -> bool {
+    let lists = [
+        "containerStatuses",
+        "initContainerStatuses",
+        "ephemeralContainerStatuses",
+    ];
+    let all = lists.iter().filter_map(|list| status[*list].as_array());
+    let mut own = all.flatten().filter(|one| one["name"] == container);
+    own.any(|one| one["lastState"]["terminated"].is_object())
+}
+
+fn node_of(pod: &Value) -> &str {
+    pod["spec"]["nodeName"].as_str().unwrap_or_default()
+}
+
+fn cannot_be_bound(pod: &Value, name: &str) -> Option<String> {
+    if !metadata::text(pod, "deletionTimestamp").is_empty() {
+        return Some(format!(
+            "pod {name} is being deleted, cannot be assigned to a host"
+        ));
+    }
+    let node = node_of(pod);
+    if !node.is_empty() {
+        return Some(format!("pod {name} is already assigned to node \"{node}\""));
+    }
+    let gated = pod["spec"]["schedulingGates"]
+        .as_array()
+        .is_some_and(|gates| !gates.is_empty());
+    gated.then(|| format!("pod {name} has non-empty .spec.schedulingGates"))
+}

@@ -1,0 +1,199 @@
+//! Machine: the points at which each verb lets policies and webhooks mutate and validate its
+//! change.
+//!
+//! ADM-2: all of them come before the verb's first change.
+
+use serde_json::Value;
+use steersman_apimachinery::status::Status;
+use steersman_builtins as kinds;
+use steersman_schema::resource::Generation;
+use steersman_schema::subresources::Act;
+
+use super::acts::ActRequest;
+use super::create::check_name;
+use super::create::{NewObject, place};
+use super::update::Write;
+use crate::admission::attributes::Admission;
+use crate::admission::mutation_progress::MutationProgress;
+use crate::objects::managed;
+use crate::objects::scale;
+use crate::requests::metadata;
+use crate::requests::options::{DeleteOptions, Object, Page, Subresource, Target, WriteOptions};
+use crate::requests::subresource_fields;
+use crate::state::registry::Registry;
+
+impl Registry {
+    /// Lets policies and webhooks mutate a new object, without the fields that the server sets.
+    pub(crate) fn admit_new(
+        &self,
+        admission: &Admission<'_>,
+        new: &mut NewObject,
+    ) -> Result<(), Status> {
+        if !self.is_changed() {
+            return Ok(());
+        }
+        if new.hidden.is_empty() {
+            let resource = admission.target.resource;
+            let mut own = vec!["uid", "creationTimestamp"];
+            if resource.generation != Generation::Unmanaged {
+                own.push("generation");
+            }
+            if admission.name.is_empty() {
+                own.push("name");
+            }
+            let fields = metadata::of(&mut new.object);
+            let taken = |field| (field, fields.remove(field));
+            new.hidden = own.into_iter().map(taken).collect();
+        }
+        let object = &mut new.object;
+        self.admit_mutating(admission, object, None, &mut new.mutation)?;
+        place(admission.target, object)?;
+        let fields = metadata::of(object);
+        for (field, value) in std::mem::take(&mut new.hidden) {
+            let named = field == "name" && fields.get(field).is_some_and(|name| name != "");
+            if let Some(value) = value.filter(|_| !named) {
+                fields.insert(field.to_owned(), value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets policies and webhooks mutate an object before an update. Fields that the subresource
+    /// does not write stay as they were.
+    pub(crate) fn admit_change(
+        &self,
+        write: &Write<'_>,
+        merged: Value,
+        shown: &Object,
+    ) -> Result<Value, Status> {
+        let (resource, admission) = (write.resource, &write.admission);
+        if !self.is_changed() {
+            return Ok(merged);
+        }
+        let old = shown.value();
+        let mut new = merged;
+        if write.subresource == Subresource::Scale {
+            let mut scale = scale::scale_of(resource, &new)?;
+            let before = scale::scale_of(resource, old)?;
+            let progress = &mut MutationProgress::default();
+            if self.admit_mutating(admission, &mut scale, Some(&before), progress)? {
+                new = scale::rescale(resource, &new, &scale)?;
+            }
+            return Ok(new);
+        }
+        let progress = &mut MutationProgress::default();
+        if self.admit_mutating(admission, &mut new, Some(old), progress)? {
+            check_name(&new, admission.target.name)?;
+            place(admission.target, &mut new)?;
+            metadata::keep(&mut new, write.stored.lean());
+            let managed = managed::sent(&new).cloned();
+            new = subresource_fields::merge(resource, write.subresource, new, old);
+            if write.subresource == Subresource::Main
+                && let Some(kind) = kinds::of(resource)
+            {
+                (kind.prepare)(&mut new, Some(old));
+            }
+            managed::put(&mut new, managed);
+        }
+        Ok(new)
+    }
+
+    /// Evaluates the validating policies and calls the validating webhooks.
+    pub(crate) fn admit_changed(
+        &self,
+        write: &Write<'_>,
+        new: &Value,
+        shown: &Object,
+    ) -> Result<(), Status> {
+        if !self.is_judged() {
+            return Ok(());
+        }
+        let old = shown.value();
+        let admission = &write.admission;
+        if write.subresource == Subresource::Scale {
+            let new = scale::scale_of(write.resource, new)?;
+            let old = scale::scale_of(write.resource, old)?;
+            self.admit_policies(admission, (Some(&new), Some(&old)))?;
+            return self.admit_validating(admission, Some(&new), Some(&old));
+        }
+        self.admit_policies(admission, (Some(new), Some(old)))?;
+        self.admit_validating(admission, Some(new), Some(old))
+    }
+
+    /// Returns whether any mutating policy or webhook exists.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.calls_webhooks() || self.presence.mutating_policies
+    }
+
+    /// Returns whether any policy or webhook exists.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.calls_webhooks() || self.presence.validating_policies
+    }
+
+    /// Returns whether the verb calls admission webhooks. A verb is also attended because a definition
+    /// has a conversion webhook, which sees no write of other kinds.
+    fn calls_webhooks(&self) -> bool {
+        self.is_attended() && self.presence.webhooks
+    }
+
+    /// Calls the webhooks for every object of a collection before the first is deleted, so one
+    /// refusal keeps them all.
+    pub(crate) fn admit_removals(
+        &self,
+        target: Target<'_>,
+        page: &Page,
+        options: &DeleteOptions,
+    ) -> Result<(), Status> {
+        if !self.is_judged() {
+            return Ok(());
+        }
+        let admission = Admission::of_delete(target, "", options);
+        let mut waiting = Ok(());
+        for object in &page.items {
+            let admitted = self.admit_removal(&admission, object.value());
+            // Collects all calls before waiting, so that they are made at once.
+            if admitted.is_err() && !self.is_waiting() {
+                return admitted;
+            }
+            waiting = waiting.and(admitted);
+        }
+        waiting
+    }
+
+    /// Calls the webhooks for an act. They cannot change it.
+    pub(crate) fn admit_act(
+        &self,
+        request: &ActRequest<'_>,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        let (plural, subresource, kind) = match request.act {
+            Act::Bind if request.name.is_empty() => ("bindings", "", ("", "v1", "Binding")),
+            Act::Bind => ("pods", "binding", ("", "v1", "Binding")),
+            Act::Evict => ("pods", "eviction", ("policy", "v1", "Eviction")),
+            Act::Token => {
+                let kind = ("authentication.k8s.io", "v1", "TokenRequest");
+                ("serviceaccounts", "token", kind)
+            }
+            Act::Log | Act::Connect | Act::Review => return Ok(()),
+        };
+        if !self.is_changed() && !self.is_judged() {
+            return Ok(());
+        }
+        let Some(resource) = self.resource("", "v1", plural) else {
+            return Ok(());
+        };
+        let target = Target::object(&resource, Some(request.namespace), request.name);
+        let name = match request.name {
+            "" => metadata::text(request.body, "name"),
+            name => name,
+        };
+        let mut admission = Admission::of_write(target, ("CREATE", name), options);
+        admission.subresource = subresource;
+        admission.kind = Some(kind);
+        let mut body = request.body.clone();
+        let progress = &mut MutationProgress::default();
+        self.admit_mutating(&admission, &mut body, None, progress)?;
+        self.admit_policies(&admission, (Some(&body), None))?;
+        self.admit_validating(&admission, Some(&body), None)
+    }
+}

@@ -1,0 +1,351 @@
+//! Machine: server-side apply to an object, its status or its scale.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use steersman_apimachinery::status::Status;
+use steersman_patch::apply::{
+    Entries, Manager, Operation, OwnershipContext, apply_over_client_side, follow_apply,
+    parse_configuration, refuse_conflicts, update, update_field, validate,
+};
+use steersman_patch::check_restorable;
+use steersman_schema::resource::Resource;
+use steersman_schema::types::TypeRef;
+
+use super::create::CreateRequest;
+use super::update::Write;
+use crate::objects::managed::{self, Ownership};
+use crate::objects::scale;
+use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
+use crate::requests::metadata;
+use crate::requests::options::{Subresource, Target, WriteOptions, Written};
+use crate::state::registry::Registry;
+
+/// The manager of fields that an object held before its first apply.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
+
+/// An apply request.
+struct Request<'a> {
+    target: Target<'a>,
+    configuration: Value,
+    warnings: Vec<String>,
+    manager: &'a str,
+    force: bool,
+    checked: (bool, FieldValidation),
+    now: Timestamp,
+}
+
+impl Registry {
+    /// Applies a configuration (YAML or JSON) to an object, and creates the object if it is absent.
+    ///
+    /// # Errors
+    /// 409 naming each manager and field in conflict, 400 for a body that is no configuration of
+    /// the resource, 500 for one that does not fit its type, and the errors of create and update.
+    pub(crate) fn apply(
+        &mut self,
+        target: Target<'_>,
+        body: &[u8],
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let checked = intake::apply_options(options)?;
+        let (configuration, mut warnings) =
+            parse_configuration(body).map_err(Status::bad_request)?;
+        if checked.1 == FieldValidation::Ignore {
+            warnings.clear();
+        }
+        let Target {
+            resource,
+            subresource,
+            name,
+            ..
+        } = target;
+        let request = Request {
+            target,
+            configuration,
+            warnings,
+            manager: options.field_manager.as_deref().unwrap_or_default(),
+            force: options.force.unwrap_or_default(),
+            checked,
+            now,
+        };
+        let found = self.store.get(&resource.storage, target.scope(), name);
+        let Some(stored) = found.cloned() else {
+            if subresource != Subresource::Main {
+                return Err(Status::not_found(resource.subject(), name));
+            }
+            return self.apply_new(&request, options);
+        };
+        check(&request)?;
+        let shown = self.present(resource, &stored)?;
+        let live = shown.lean();
+        let mut entries = Entries::stored(shown.stored.managed()).map_err(|why| {
+            Status::internal_plain(format!("failed to decode managed fields: {why}"))
+        })?;
+        let new = if subresource == Subresource::Scale {
+            Some(apply_scale(&request, &mut entries, live)?)
+        } else {
+            if entries.is_empty() {
+                self.note_before_first(&request, &mut entries, live);
+            }
+            self.applied(&request, &mut entries, live)?
+        };
+        let origin = Origin::Apply;
+        let managed = entries.write();
+        let asked = (checked.0, options, Ownership::Given(managed.clone()));
+        let write = Write::new(target, Arc::clone(&stored), origin, asked, now);
+        if new.is_none() && self.is_unwritten(&write, live, managed.as_deref()) {
+            self.note_warnings(request.warnings);
+            return Ok(Written {
+                object: shown,
+                created: false,
+            });
+        }
+        let mut new = new.unwrap_or_else(|| live.clone());
+        super::create::check_name(&new, name)?;
+        super::create::place(target, &mut new)?;
+        let place = place_of(&request.configuration);
+        let built_in = resource.built_in && subresource != Subresource::Scale;
+        let read = self.read(resource, &mut new, origin, checked.1);
+        let written = read.and_then(|sent| self.write(&write, (new, sent)));
+        self.note_warnings(request.warnings);
+        written.map_err(|status| {
+            if built_in {
+                refuse_undecodable(resource, &place, status)
+            } else {
+                status
+            }
+        })
+    }
+
+    /// Returns whether the write of an apply that leaves a definition as it is would change and refuse
+    /// nothing. Such a write copies the whole definition several times, and programs apply all
+    /// definitions at each start. `managed` are the managedFields after the apply.
+    fn is_unwritten(&self, write: &Write<'_>, live: &Value, managed: Option<&str>) -> bool {
+        is_definition(write.resource)
+            && write.subresource == Subresource::Main
+            && !self.is_changed()
+            && !self.is_judged()
+            && managed::differ_in_times(managed, write.stored.managed())
+            && self.check(write, live, live, &mut Vec::new()).is_ok()
+            && self.keeps_names(live, write.now)
+    }
+
+    /// Applies a configuration to an object that does not exist.
+    fn apply_new(
+        &mut self,
+        request: &Request<'_>,
+        options: &WriteOptions,
+    ) -> Result<Written, Status> {
+        let target = request.target;
+        let Target { resource, name, .. } = target;
+        check(request)?;
+        let mut entries = Entries::default();
+        let empty = Value::Object(Map::new());
+        let applied = self.applied(request, &mut entries, &empty)?;
+        let mut new = applied.unwrap_or_else(|| request.configuration.clone());
+        // Before the name, as upstream's `applyPatch`: a configuration without a name and with the
+        // uid of a removed object is a conflict.
+        let uid = metadata::text(&new, "uid").to_owned();
+        if !uid.is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            );
+            return Err(Status::conflict(resource.subject(), name, &why));
+        }
+        super::create::check_name(&new, name)?;
+        super::create::place(target, &mut new)?;
+        metadata::of(&mut new).remove("resourceVersion");
+        let ownership = Ownership::Given(entries.write());
+        let place = place_of(&request.configuration);
+        let asked = (request.checked, options, ownership);
+        let how = CreateRequest::Apply;
+        let created = self.create_owned(target, new, how, asked, request.now);
+        self.note_warnings(request.warnings.clone());
+        created.map_err(|status| {
+            if resource.built_in {
+                refuse_undecodable(resource, &place, status)
+            } else {
+                status
+            }
+        })
+    }
+
+    /// Returns the object with the configuration applied, or `None` if nothing changes.
+    fn applied(
+        &self,
+        request: &Request<'_>,
+        entries: &mut Entries,
+        live: &Value,
+    ) -> Result<Option<Value>, Status> {
+        let (resource, subresource) = (request.target.resource, request.target.subresource);
+        let version = resource.api_version();
+        let part = managed::subresource_name(subresource);
+        let manager = Manager::new(request.manager, Operation::Apply, &version, part);
+        let mut ignored = managed::ignored(resource, subresource, live);
+        ignored.extend(managed::ignored(
+            resource,
+            subresource,
+            &request.configuration,
+        ));
+        let reach = OwnershipContext {
+            ty: TypeRef::of(resource),
+            version: &version,
+            versions: &self.versions_of(resource),
+            ignored: &ignored,
+        };
+        let configuration = managed::without_kept(resource, subresource, &request.configuration);
+        let states = (live, &*configuration);
+        let time = metadata::time(request.now);
+        let force = request.force;
+        let applied = apply_over_client_side(&reach, entries, &manager, states, force, &time)
+            .map_err(|conflicts| refuse_conflicts(&conflicts))?;
+        let applied = follow_apply(&manager, live, applied, &request.configuration);
+        if let Some(new) = applied.as_ref().filter(|_| resource.built_in)
+            && let Err(why) = check_restorable(new, reach.ty)
+        {
+            let place = place_of(&request.configuration);
+            return Err(unrestorable(resource, &place, &why));
+        }
+        let twice = request.warnings.first();
+        if let Some(twice) = twice.filter(|_| request.checked.1 == FieldValidation::Strict) {
+            return Err(Status::bad_request(format!(
+                "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal \
+                 errors:\n  {twice}"
+            )));
+        }
+        Ok(applied)
+    }
+
+    /// Assigns the fields of an object without entries to the manager [`BEFORE_FIRST_APPLY`].
+    fn note_before_first(&self, request: &Request<'_>, entries: &mut Entries, live: &Value) {
+        let (resource, subresource) = (request.target.resource, request.target.subresource);
+        let version = resource.api_version();
+        let part = managed::subresource_name(subresource);
+        let manager = Manager::new(BEFORE_FIRST_APPLY, Operation::Update, &version, part);
+        let ignored = managed::ignored(resource, subresource, live);
+        let reach = OwnershipContext {
+            ty: TypeRef::of(resource),
+            version: &version,
+            versions: &self.versions_of(resource),
+            ignored: &ignored,
+        };
+        let live = managed::without_kept(resource, subresource, live);
+        let states = (&Value::Object(Map::new()), &*live);
+        let time = metadata::time(request.now);
+        update(&reach, entries, &manager, states, &time);
+    }
+}
+
+/// Applies a Scale. Its only field is a field of the scaled object.
+fn apply_scale(
+    request: &Request<'_>,
+    entries: &mut Entries,
+    live: &Value,
+) -> Result<Value, Status> {
+    let resource = request.target.resource;
+    let mut shown = scale::scale_of(resource, live)?;
+    let old = scale::wanted(resource, live);
+    let configured = &request.configuration;
+    let version = resource.api_version();
+    let manager = Manager::new(request.manager, Operation::Apply, &version, "scale");
+    if let Some(replicas) = configured.get("spec").and_then(|spec| spec.get("replicas")) {
+        let path = managed::replicas_path(resource);
+        let changed = old != Some(replicas);
+        update_field(entries, &manager, (&path, &version), changed, request.force)
+            .map_err(|conflicts| refuse_conflicts(&conflicts))?;
+        shown["spec"]["replicas"] = replicas.clone();
+    } else {
+        entries.remove(&manager);
+    }
+    for field in ["name", "namespace", "uid", "resourceVersion"] {
+        if let Some(value) = configured.get("metadata").and_then(|m| m.get(field)) {
+            metadata::of(&mut shown).insert(field.to_owned(), value.clone());
+        }
+    }
+    super::create::check_name(&shown, request.target.name)?;
+    scale::rescale(resource, live, &shown)
+}
+
+/// Checks that a configuration is of the resource's kind and fits its type.
+fn check(request: &Request<'_>) -> Result<(), Status> {
+    let configuration = &request.configuration;
+    let Target {
+        resource,
+        subresource,
+        ..
+    } = request.target;
+    let text = |field: &str| {
+        let value = configuration.get(field);
+        value.and_then(Value::as_str).unwrap_or_default()
+    };
+    let (version, kind) = (text("apiVersion"), text("kind"));
+    let (group, short) = version.rsplit_once('/').unwrap_or(("", version));
+    let named = format!("{group}/{short}, Kind={kind}");
+    let (expected_version, expected_kind) = if subresource == Subresource::Scale {
+        ("autoscaling/v1".to_owned(), "Scale")
+    } else {
+        (resource.api_version(), resource.kind.as_str())
+    };
+    if version != expected_version || kind != expected_kind {
+        let message = format!("invalid object type: {named}");
+        return Err(Status::bad_request(message));
+    }
+    if managed::sent(configuration).is_some_and(|sent| !sent.is_null()) {
+        let message = "metadata.managedFields must be nil";
+        return Err(Status::bad_request(message));
+    }
+    let scale = (subresource == Subresource::Scale)
+        .then(|| TypeRef::built_in("autoscaling/v1", "Scale"))
+        .flatten();
+    let wrong = match scale {
+        Some(scale) => validate(scale, configuration),
+        None => validate(TypeRef::of(resource), configuration),
+    };
+    let wrong = match wrong.as_slice() {
+        [] => return Ok(()),
+        [one] => one.clone(),
+        several => format!("errors:\n  {}", several.join("\n  ")),
+    };
+    Err(Status::internal_plain(format!(
+        "failed to create typed patch object ({}; {named}): {wrong}",
+        place_of(configuration)
+    )))
+}
+
+/// Formats the namespace and the name in a configuration.
+fn place_of(configuration: &Value) -> String {
+    let text = |field: &str| match configuration.get("metadata") {
+        Some(metadata) => metadata[field].as_str().unwrap_or_default().to_owned(),
+        None => String::new(),
+    };
+    format!("{}/{}", text("namespace"), text("name"))
+}
+
+/// Builds the refusal of an apply if its result does not decode although it passed the schema of
+/// apply: fractions for integers, malformed quantities.
+fn unrestorable(resource: &Resource, place: &str, why: &str) -> Status {
+    let named = format!("{}, Kind={}", resource.api_version(), resource.kind);
+    Status::internal_plain(format!(
+        "failed to convert new object ({place}; {named}) to proper version: unable to convert \
+         unstructured object to {named}: {why}"
+    ))
+}
+
+/// Rewords a refusal of the decoder for an apply.
+fn refuse_undecodable(resource: &Resource, place: &str, status: Status) -> Status {
+    let handled = format!("cannot be handled as a {}: ", resource.kind);
+    let why = match status.message.split_once(&handled) {
+        Some((_, why)) => why,
+        None if status.message.starts_with(" \"\" is invalid: patch: ") => {
+            // The quoted object ends with its last brace.
+            match status.message.rsplit_once("}\": ") {
+                Some((_, why)) => why,
+                None => return status,
+            }
+        }
+        None => return status,
+    };
+    unrestorable(resource, place, why)
+}

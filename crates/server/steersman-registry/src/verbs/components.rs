@@ -1,0 +1,105 @@
+//! Machine: reads ComponentStatuses, which are derived at each read and never stored.
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use steersman_apimachinery::status::Status;
+use steersman_schema::resource::{Resource, StorageKey};
+
+use crate::requests::options::{ListOptions, Object, Page};
+use crate::requests::select::Selection;
+use crate::state::registry::Registry;
+
+/// The components, by name, with the Lease in `kube-system` that a running one renews. The server is
+/// its own etcd.
+const COMPONENTS: [(&str, Option<&str>); 3] = [
+    ("controller-manager", Some("kube-controller-manager")),
+    ("etcd-0", None),
+    ("scheduler", Some("kube-scheduler")),
+];
+
+impl Registry {
+    /// Reads the status of one component.
+    ///
+    /// # Errors
+    /// 500 without a reason for another name, as upstream.
+    pub fn component_status(&self, name: &str, now: Timestamp) -> Result<Object, Status> {
+        let all = self.component_statuses(&ListOptions::default(), now)?;
+        let mut all = all.items.into_iter();
+        all.find(|object| object.name() == name)
+            .ok_or_else(|| Status::internal_plain(format!("Component not found: {name}")))
+    }
+
+    /// Lists the statuses of all components that are selected. The list has no revision.
+    ///
+    /// # Errors
+    /// 400 for a selector that does not parse.
+    pub fn component_statuses(
+        &self,
+        options: &ListOptions,
+        now: Timestamp,
+    ) -> Result<Page, Status> {
+        let selection = Selection::parse(
+            options.label_selector.as_deref(),
+            options.field_selector.as_deref(),
+        )?;
+        let selection = match self.resource("", "v1", "componentstatuses") {
+            Some(resource) => selection.of(&resource)?,
+            None => selection,
+        };
+        let statuses = COMPONENTS.iter().map(|&(name, lease)| {
+            let trouble = lease.and_then(|lease| self.trouble_of(name, lease, now));
+            Self::answer("", name, component(name, trouble), 0)
+        });
+        Ok(Page {
+            items: statuses
+                .filter(|status| selection.matches(&status.stored))
+                .collect(),
+            ..Page::default()
+        })
+    }
+
+    /// Returns why a component counts as unhealthy. Upstream sends a request to its port on this machine;
+    /// here it counts as healthy if it is played, or renews its Lease.
+    fn trouble_of(&self, component: &str, lease: &str, now: Timestamp) -> Option<String> {
+        if self.options.played_components.contains(&component) {
+            return None;
+        }
+        let leases = StorageKey::new("coordination.k8s.io", "leases");
+        let found = self.store.get(&leases, "kube-system", lease);
+        let why = match found.map(|found| found.look()) {
+            None => "the Lease does not exist",
+            Some(found) if is_held(&found["spec"], now) => return None,
+            Some(_) => "the Lease is not held",
+        };
+        Some(format!(
+            "kube-system/{lease}: {why}, and {component} is not played by this server"
+        ))
+    }
+}
+
+/// Returns whether this resource is read with [`Registry::component_statuses`].
+#[must_use]
+pub fn is_component_status(resource: &Resource) -> bool {
+    resource.is("", "ComponentStatus")
+}
+
+fn component(name: &str, trouble: Option<String>) -> Value {
+    let status = if trouble.is_some() { "False" } else { "True" };
+    let message = trouble.unwrap_or_else(|| "ok".to_owned());
+    json!({
+        "kind": "ComponentStatus",
+        "apiVersion": "v1",
+        "metadata": {"name": name},
+        "conditions": [{"type": "Healthy", "status": status, "message": message}],
+    })
+}
+
+/// Returns whether a Lease has a holder that renewed it within its duration.
+fn is_held(lease: &Value, now: Timestamp) -> bool {
+    let holder = lease["holderIdentity"].as_str().unwrap_or_default();
+    let renewed = lease["renewTime"].as_str().and_then(|at| at.parse().ok());
+    let seconds = lease["leaseDurationSeconds"].as_i64().unwrap_or_default();
+    let end =
+        renewed.and_then(|at: Timestamp| at.checked_add(SignedDuration::from_secs(seconds)).ok());
+    !holder.is_empty() && end.is_some_and(|end| end >= now)
+}

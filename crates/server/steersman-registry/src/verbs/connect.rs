@@ -1,0 +1,96 @@
+//! Machine: admission and authorization of a connection to a Pod, a Service or a Node, before the
+//! server refuses it.
+
+use serde_json::{Map, Value, json};
+use steersman_apimachinery::status::Status;
+use steersman_schema::subresources::further;
+
+use crate::admission::attributes::Admission;
+use crate::admission::mutation_progress::MutationProgress;
+use crate::requests::options::{Target, WriteOptions};
+use crate::state::registry::Registry;
+
+/// The boolean options of connections.
+const FLAGS: &[&str] = &["stdin", "stdout", "stderr", "tty"];
+
+impl Registry {
+    /// Runs policies and webhooks for a connection, and then checks the user's permission to create
+    /// it. `part` is the subresource with the path after it, `query` holds the options of the
+    /// connection.
+    ///
+    /// # Errors
+    /// The refusal of a webhook, the failure to call one that is not ignored, or 403.
+    pub fn admit_connection(
+        &self,
+        target: Target<'_>,
+        part: &str,
+        query: &[(String, String)],
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        let (word, path) = part.split_once('/').unwrap_or((part, ""));
+        if self.is_changed() || self.is_judged() {
+            self.ask_about_connection(target, (word, path), query, options)?;
+        }
+        self.authorize_stream(target, word, &options.user)
+    }
+
+    fn ask_about_connection(
+        &self,
+        target: Target<'_>,
+        (word, path): (&str, &str),
+        query: &[(String, String)],
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        let Some(further) = further(target.resource).find(|further| further.name == word) else {
+            return Ok(());
+        };
+        let mut body = connection(query);
+        body.insert("kind".to_owned(), json!(further.kind));
+        body.insert("apiVersion".to_owned(), json!("v1"));
+        if !path.is_empty() {
+            body.insert("path".to_owned(), json!(format!("/{path}")));
+        }
+        let mut admission = Admission::of_write(target, ("CONNECT", target.name), options);
+        admission.subresource = further.name;
+        admission.kind = Some(("", "v1", further.kind));
+        admission.dry = false;
+        admission.options = Value::Null;
+        let mut body = Value::Object(body);
+        let progress = &mut MutationProgress::default();
+        self.admit_mutating(&admission, &mut body, None, progress)?;
+        self.admit_policies(&admission, (Some(&body), None))?;
+        self.admit_validating(&admission, Some(&body), None)
+    }
+}
+
+/// Returns the options as an object, without unset ones.
+fn connection(query: &[(String, String)]) -> Map<String, Value> {
+    let mut options = Map::new();
+    for (name, value) in query {
+        let mut add = |value: Value| {
+            let list = options.entry(name.clone()).or_insert_with(|| json!([]));
+            if let Some(list) = list.as_array_mut() {
+                list.push(value);
+            }
+        };
+        match name.as_str() {
+            "command" => add(json!(value)),
+            "ports" => {
+                if let Ok(port) = value.parse::<i32>() {
+                    add(json!(port));
+                }
+            }
+            "container" | "path" if !value.is_empty() => {
+                options.entry(name.clone()).or_insert_with(|| json!(value));
+            }
+            flag if FLAGS.contains(&flag)
+                && value != "0"
+                && !value.eq_ignore_ascii_case("false") =>
+            {
+                options.insert(name.clone(), json!(true));
+            }
+            _ => {}
+        }
+    }
+    options
+}

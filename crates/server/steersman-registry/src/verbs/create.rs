@@ -1,0 +1,464 @@
+//! Machine: the create verb.
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use steersman_apimachinery::status::{Cause, Details, Status};
+use steersman_builtins as kinds;
+use steersman_schema::resource::{Generation, Resource, StorageKey};
+
+use super::deletion::protection;
+use crate::admission::attributes::Admission;
+use crate::admission::mutation_progress::MutationProgress;
+use crate::objects::managed::{self, Ownership};
+use crate::objects::nesting::check_nesting;
+use crate::plugins::signing;
+use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
+use crate::requests::metadata;
+use crate::requests::options::{Target, WriteOptions, Written};
+use crate::requests::subresource_fields;
+use crate::state::registry::Registry;
+use crate::store::{Draft, ManagedFields};
+
+/// Maximum number of generated names that are tried before the collision is reported.
+const NAME_TRIES: usize = 8;
+
+/// The request that creates an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CreateRequest {
+    /// A POST, which was authorized for the verb `create`.
+    Post,
+    /// A PUT of an absent object, which was authorized for `update` (AUTH-5).
+    Put,
+    /// An apply of an absent object, which was authorized for `patch` (AUTH-5).
+    Apply,
+}
+
+/// A new object on its way through the create verb.
+#[derive(Debug)]
+pub(crate) struct NewObject {
+    pub(crate) object: Value,
+    managed: ManagedFields,
+    /// The name in the request; empty if the server generates it.
+    asked_name: String,
+    dry: bool,
+    stage: CreateStage,
+    pub(crate) mutation: MutationProgress,
+    /// The server's own fields, which mutating webhooks do not see.
+    pub(crate) hidden: Vec<(&'static str, Option<Value>)>,
+}
+
+/// The last completed step of a create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum CreateStage {
+    /// The body is decoded, and the server's fields are set.
+    Decoded,
+    /// The plugins have set their defaults.
+    Defaulted,
+    /// The mutating policies and webhooks have changed the object.
+    Mutated,
+    /// The object is valid.
+    Checked,
+}
+
+impl Registry {
+    /// Creates an object in a collection.
+    ///
+    /// # Errors
+    /// Returns the `Status` of the refusal; the verb has changed nothing then.
+    pub fn create(
+        &mut self,
+        target: Target<'_>,
+        body: Value,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        if target.resource.terminating {
+            return Err(Status::terminating(target.resource.subject()));
+        }
+        let checked = intake::options("CreateOptions", options)?;
+        let ownership = Ownership::Track(options);
+        let request = CreateRequest::Post;
+        self.create_owned(target, body, request, (checked, options, ownership), now)
+    }
+
+    /// Continues a create that stopped for webhooks in its last run. Returns `None` if it begins anew:
+    /// there was no such run, or the registry has changed since (ADM-1).
+    ///
+    /// # Errors
+    /// Returns the `Status` of the refusal; the verb has changed nothing then.
+    pub fn resume_create(
+        &mut self,
+        target: Target<'_>,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Option<Result<Written, Status>> {
+        let new = self.take_waiting()?;
+        Some(self.create_decoded(target, new, CreateRequest::Post, options, now))
+    }
+
+    /// Decodes the body of a create or of a review: refuses another kind, and records unknown
+    /// fields.
+    ///
+    /// # Errors
+    /// Returns the `Status` of the refusal.
+    pub(crate) fn decode_body(
+        &self,
+        resource: &Resource,
+        body: &mut Value,
+        (origin, validation): (Origin, FieldValidation),
+    ) -> Result<(), Status> {
+        intake::check_kind(&self.catalogue, resource, body)?;
+        let unknown = intake::decode(resource, body, origin, validation)?;
+        self.note_unknown(unknown);
+        Ok(())
+    }
+
+    /// Creates an object with this ownership of fields.
+    pub(crate) fn create_owned(
+        &mut self,
+        target: Target<'_>,
+        body: Value,
+        request: CreateRequest,
+        (checked, options, ownership): ((bool, FieldValidation), &WriteOptions, Ownership<'_>),
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let new = self.decode_new(target, body, request, (checked, options, ownership), now)?;
+        self.create_decoded(target, new, request, options, now)
+    }
+
+    /// Decodes the body of a create, and sets the server's fields.
+    fn decode_new(
+        &mut self,
+        target: Target<'_>,
+        body: Value,
+        request: CreateRequest,
+        ((dry, validation), options, ownership): (
+            (bool, FieldValidation),
+            &WriteOptions,
+            Ownership<'_>,
+        ),
+        now: Timestamp,
+    ) -> Result<NewObject, Status> {
+        let resource = target.resource;
+        let mut object = body;
+        let origin = match request {
+            CreateRequest::Post | CreateRequest::Put => Origin::Body,
+            CreateRequest::Apply => Origin::Apply,
+        };
+        self.decode_body(resource, &mut object, (origin, validation))?;
+        let namespace = place(target, &mut object)?;
+        let asked_name = metadata::text(&object, "name").to_owned();
+        self.name(resource, namespace, &mut object);
+        self.admit(resource, namespace, &object)?;
+        self.stamp(resource, &mut object, now);
+        let asked = managed::sent_fields(resource, &object);
+        intake::complete(resource, &mut object);
+        let mut managed = self.created_managed_fields(resource, &object, (asked, ownership), now);
+        if self.shows_managed(resource) {
+            managed::show(&mut object, &mut managed);
+        }
+        if signing::is_request(resource) {
+            signing::sign_for(&options.user, &mut object);
+        }
+        Ok(NewObject {
+            object,
+            managed,
+            asked_name,
+            dry,
+            stage: CreateStage::Decoded,
+            mutation: MutationProgress::default(),
+            hidden: Vec::new(),
+        })
+    }
+
+    /// Creates a decoded object, from the stage that it has reached.
+    fn create_decoded(
+        &mut self,
+        target: Target<'_>,
+        mut new: NewObject,
+        request: CreateRequest,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        if let Err(status) = self.admit_created(target, &mut new, request, options) {
+            // The other requests do more than a create before they get here.
+            if request == CreateRequest::Post {
+                self.keep_waiting(new);
+            }
+            return Err(status);
+        }
+        self.store_new(target, new, now)
+    }
+
+    /// Lets plugins, policies and webhooks change and judge a decoded object, and validates it.
+    fn admit_created(
+        &mut self,
+        target: Target<'_>,
+        new: &mut NewObject,
+        request: CreateRequest,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        if new.stage < CreateStage::Mutated {
+            let asked_name = new.asked_name.clone();
+            let admission = Admission::of_write(target, ("CREATE", &asked_name), options);
+            if new.stage < CreateStage::Defaulted {
+                self.admit_defaults(&admission, &mut new.object)?;
+                new.stage = CreateStage::Defaulted;
+            }
+            self.admit_new(&admission, new)?;
+            new.stage = CreateStage::Mutated;
+        }
+        if new.stage < CreateStage::Checked {
+            self.check_new(target, new, request, options)?;
+            new.stage = CreateStage::Checked;
+        }
+        let object = &new.object;
+        // Validating webhooks see the generated name.
+        let name = metadata::text(object, "name");
+        let admission = Admission::of_write(target, ("CREATE", name), options);
+        self.admit_limits(&admission, object, None)?;
+        self.admit_policies(&admission, (Some(object), None))?;
+        self.admit_validating(&admission, Some(object), None)?;
+        self.admit_quota(&admission, object, None)
+    }
+
+    /// Completes and validates a new object.
+    fn check_new(
+        &mut self,
+        target: Target<'_>,
+        new: &mut NewObject,
+        request: CreateRequest,
+        options: &WriteOptions,
+    ) -> Result<(), Status> {
+        let resource = target.resource;
+        self.refuse_escalation(target, &options.user, &new.object, None)?;
+        self.complete_new(resource, &mut new.object)?;
+        let object = &new.object;
+        let mut warnings = Vec::new();
+        let mut errors = Vec::from_iter(self.check_admin_access(target, object, None));
+        errors.extend(intake::check(resource, object, None, &mut warnings));
+        if errors.is_empty() {
+            errors.extend(self.check_parameters(resource, &options.user, (object, None)));
+        }
+        if !errors.is_empty() {
+            let name = metadata::text(object, "name");
+            return Err(Status::invalid(resource.kind_subject(), name, &errors));
+        }
+        warnings.extend(intake::warnings(resource, object, None));
+        self.note_warnings(warnings);
+        if request != CreateRequest::Post {
+            self.authorize_creation(target, &options.user)?;
+        }
+        Ok(())
+    }
+
+    /// Stores an admitted object, unless it is a dry run.
+    fn store_new(
+        &mut self,
+        target: Target<'_>,
+        new: NewObject,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let resource = target.resource;
+        let namespace = target.scope();
+        let NewObject {
+            object,
+            managed,
+            dry,
+            ..
+        } = new;
+        let name = metadata::text(&object, "name").to_owned();
+        // Upstream: etcd's store refuses the version after all other checks. A dry run does not reach
+        // that store, so it accepts a version.
+        let version = metadata::text(&object, "resourceVersion").parse();
+        let version: u64 = version.unwrap_or_default();
+        if version != 0 && !dry {
+            let message = "resourceVersion should not be set on objects to be created";
+            return Err(Status::internal_plain(message));
+        }
+        if let Some(taken) = self.store.get(&resource.storage, namespace, &name) {
+            let mut refusal = Status::already_exists(resource.subject(), &name);
+            if !taken.meta("deletionTimestamp").is_empty() {
+                refusal.message = format!("object is being deleted: {}", refusal.message);
+            }
+            return Err(refusal);
+        }
+        let value = self.to_storage(resource, object)?;
+        check_nesting(&value)?;
+        let foreseen = self.foresee(resource, &value)?;
+        let draft = Draft::new(value, managed);
+        if dry {
+            let read = Self::answer(namespace, &name, draft, version).stored;
+            return Ok(Written {
+                object: self.answered(resource, &read, foreseen)?,
+                created: true,
+            });
+        }
+        let stored = self.put(&resource.storage, namespace, &name, draft);
+        if is_definition(resource) {
+            self.establish(resource, &stored, now);
+        }
+        self.settle(now);
+        Ok(Written {
+            object: self.answered(resource, &stored, foreseen)?,
+            created: true,
+        })
+    }
+
+    /// Generates a name from `generateName`.
+    fn name(&mut self, resource: &Resource, namespace: &str, object: &mut Value) {
+        let prefix = metadata::text(object, "generateName").to_owned();
+        if prefix.is_empty() || !metadata::text(object, "name").is_empty() {
+            return;
+        }
+        let most = prefix
+            .char_indices()
+            .nth(58)
+            .map_or(prefix.len(), |(at, _)| at);
+        let mut name = String::new();
+        for _ in 0..NAME_TRIES {
+            name = format!("{}{}", &prefix[..most], self.rng.suffix());
+            if self
+                .store
+                .get(&resource.storage, namespace, &name)
+                .is_none()
+            {
+                break;
+            }
+        }
+        metadata::of(object).insert("name".to_owned(), Value::String(name));
+    }
+
+    /// Checks that the namespace exists and is not terminating.
+    fn admit(&self, resource: &Resource, namespace: &str, object: &Value) -> Result<(), Status> {
+        if !resource.namespaced {
+            return Ok(());
+        }
+        let namespaces = StorageKey::new("", "namespaces");
+        let Some(found) = self.store.get(&namespaces, "", namespace) else {
+            let subject = steersman_apimachinery::status::Subject::new("", "namespaces");
+            return Err(Status::not_found(subject, namespace));
+        };
+        if found.meta("deletionTimestamp").is_empty() {
+            return Ok(());
+        }
+        let name = metadata::text(object, "name");
+        let why = format!(
+            "unable to create new content in namespace {namespace} because it is being terminated"
+        );
+        let mut refusal = Status::forbidden(resource.subject(), name, &why);
+        let details: &mut Details = refusal.details.get_or_insert_default();
+        details.causes.push(Cause {
+            reason: "NamespaceTerminating".to_owned(),
+            message: format!("namespace {namespace} is being terminated"),
+            field: "metadata.namespace".to_owned(),
+        });
+        Err(refusal)
+    }
+
+    /// Sets the fields that only the server sets, and removes those that a client may not set.
+    pub(crate) fn stamp(&mut self, resource: &Resource, object: &mut Value, now: Timestamp) {
+        let uid = self.rng.uid();
+        let fields = metadata::of(object);
+        for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
+            fields.remove(field);
+        }
+        fields.insert("uid".to_owned(), Value::String(uid));
+        fields.insert(
+            "creationTimestamp".to_owned(),
+            Value::String(metadata::time(now)),
+        );
+        if resource.generation != Generation::Unmanaged {
+            fields.insert("generation".to_owned(), json!(1));
+        }
+        if subresource_fields::keeps_status(resource)
+            && resource.kind != "Node"
+            && let Some(members) = object.as_object_mut()
+        {
+            members.remove("status");
+        }
+    }
+
+    /// Sets the fields that admission and the kind's strategy add to a new built-in object.
+    ///
+    /// # Errors
+    /// 422 for a Service that asks for addresses the cluster does not have.
+    fn complete_new(&mut self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
+        if let Some(kind) = kinds::of(resource) {
+            (kind.prepare)(object, None);
+        }
+        if let Some(finalizer) = protection(resource) {
+            protect(object, finalizer);
+        }
+        match (resource.group.as_str(), resource.kind.as_str()) {
+            ("", "Node") => taint(object),
+            ("", "Service") => self.address_service(object, None)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Adds a finalizer, unless the object has it.
+fn protect(object: &mut Value, finalizer: &str) {
+    let finalizers = metadata::of(object)
+        .entry("finalizers")
+        .or_insert_with(|| json!([]));
+    if let Some(list) = finalizers.as_array_mut()
+        && !list.iter().any(|one| one == finalizer)
+    {
+        list.push(json!(finalizer));
+    }
+}
+
+/// Checks that the body and the path have the same name.
+pub(crate) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
+    let own = metadata::text(body, "name");
+    if own.is_empty() {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if own != name {
+        return Err(Status::bad_request(format!(
+            "the name of the object ({own}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
+}
+
+/// Puts an object into the request's namespace.
+///
+/// # Errors
+/// 400 if its metadata names another namespace.
+pub(crate) fn place<'a>(target: Target<'a>, object: &mut Value) -> Result<&'a str, Status> {
+    let fields = metadata::of(object);
+    let namespace = target.scope();
+    if !target.resource.namespaced {
+        fields.remove("namespace");
+        return Ok(namespace);
+    }
+    let named = fields
+        .get("namespace")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if !named.is_empty() && named != namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    fields.insert("namespace".to_owned(), Value::String(namespace.to_owned()));
+    Ok(namespace)
+}
+
+/// Taints a new Node, so that it gets no Pods before its kubelet reports it ready.
+fn taint(object: &mut Value) {
+    let taint = json!({"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"});
+    let spec = metadata::members(&mut object["spec"]);
+    let taints = spec.entry("taints").or_insert_with(|| json!([]));
+    if let Some(list) = taints.as_array_mut()
+        && !list.contains(&taint)
+    {
+        list.push(taint);
+    }
+}

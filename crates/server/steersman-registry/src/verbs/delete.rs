@@ -1,0 +1,347 @@
+//! Machine: the delete verbs: preconditions, grace period, finalizers, and dependents.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use steersman_apimachinery::go;
+use steersman_apimachinery::status::{FieldError, Status};
+use steersman_schema::resource::Resource;
+
+use super::deletion::{DeletionStart, begun, empty, has_finalizers, is_namespace, unprotect};
+use crate::admission::attributes::Admission;
+use crate::plugins::classes::SYSTEM;
+use crate::requests::intake::{self, is_definition};
+use crate::requests::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
+use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
+use crate::state::registry::Registry;
+use crate::store::Stored;
+
+/// The outcome of a delete.
+#[derive(Debug)]
+pub(crate) enum Progress {
+    /// The object was removed; this was its last state.
+    Gone(Arc<Stored>),
+    /// The object waits for a finalizer or its grace period.
+    Marked(Arc<Stored>),
+}
+
+impl Registry {
+    /// Deletes one object, or marks it for deletion.
+    ///
+    /// # Errors
+    /// 404, 409 for a failed precondition, 403 for a protected namespace, 422 for invalid options.
+    pub fn delete(
+        &mut self,
+        target: Target<'_>,
+        options: &DeleteOptions,
+        now: Timestamp,
+    ) -> Result<Deleted, Status> {
+        self.delete_asked(target, options, true, now)
+    }
+
+    /// Deletes one object. Calls webhooks if told so, which is always except within a request that
+    /// has called them.
+    pub(crate) fn delete_asked(
+        &mut self,
+        target: Target<'_>,
+        options: &DeleteOptions,
+        admitted: bool,
+        now: Timestamp,
+    ) -> Result<Deleted, Status> {
+        let (dry, policy) = check_options(options)?;
+        let Target { resource, name, .. } = target;
+        self.warn_of_orphans(resource, options);
+        if resource.is("scheduling.k8s.io", "PriorityClass")
+            && SYSTEM.iter().any(|(class, _)| *class == name)
+        {
+            let why = "this is a system priority class and cannot be deleted";
+            return Err(Status::forbidden(resource.subject(), name, why));
+        }
+        let found = self.store.get(&resource.storage, target.scope(), name);
+        let Some(stored) = found.cloned() else {
+            return Err(Status::not_found(resource.subject(), name));
+        };
+        check_preconditions(resource, &stored, options)?;
+        if is_namespace(resource) && matches!(name, "default" | "kube-system" | "kube-public") {
+            let why = "this namespace may not be deleted";
+            return Err(Status::forbidden(resource.subject(), name, why));
+        }
+        let grace = options.grace_period_seconds;
+        let policy = policy.or_else(|| default_policy(resource, &stored));
+        // A conversion that the answer needs is requested before any change.
+        let foreseen = match resource.conversion {
+            Some(_) => self.foresee(resource, &stored.look_whole())?,
+            None => None,
+        };
+        if admitted && self.is_judged() && !is_pending(&stored, grace) {
+            let shown = self.answered(resource, &stored, foreseen.clone())?;
+            let admission = Admission::of_delete(target, name, options);
+            self.admit_removal(&admission, shown.value())?;
+        }
+        if dry {
+            let shown = self.answered(resource, &stored, foreseen)?;
+            return self.rehearse(resource, (&stored, &shown), (grace, policy), now);
+        }
+        let progress = self.begin_delete(resource, &stored, grace, policy, now);
+        self.settle(now);
+        match progress {
+            Progress::Marked(stored) => {
+                let answer = self.answered(resource, &stored, foreseen)?;
+                Ok(Deleted::Held(answer))
+            }
+            Progress::Gone(gone) => self.gone(resource, &gone),
+        }
+    }
+
+    /// Deletes every selected object. Returns a list of their last states.
+    ///
+    /// # Errors
+    /// 400 for a selector, 422 for options. Objects that another request deletes meanwhile are no
+    /// error.
+    pub fn delete_collection(
+        &mut self,
+        target: Target<'_>,
+        selection: &ListOptions,
+        options: &DeleteOptions,
+        now: Timestamp,
+    ) -> Result<Page, Status> {
+        let (dry, policy) = check_options(options)?;
+        let resource = target.resource;
+        self.warn_of_orphans(resource, options);
+        // The current objects are deleted, so webhooks must see these.
+        self.unpin();
+        let page = self.list(resource, target.namespace, selection)?;
+        for object in &page.items {
+            check_preconditions(resource, &object.stored, options)?;
+        }
+        self.admit_removals(target, &page, options)?;
+        if !dry {
+            for object in &page.items {
+                let Object { stored } = object;
+                let found = self
+                    .store
+                    .get(&resource.storage, &stored.namespace, &stored.name);
+                if let Some(found) = found.cloned() {
+                    let grace = options.grace_period_seconds;
+                    let policy = policy.or_else(|| default_policy(resource, &found));
+                    self.begin_delete(resource, &found, grace, policy, now);
+                }
+            }
+            self.settle(now);
+        }
+        Ok(page)
+    }
+
+    /// Warns a client that deletes a Job without a propagation policy that its Pods are orphaned.
+    fn warn_of_orphans(&self, resource: &Resource, options: &DeleteOptions) {
+        let said = options.propagation_policy.is_some() || options.orphan_dependents.is_some();
+        if resource.is("batch", "Job") && !said {
+            let text = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+            self.note_warnings(vec![text.to_owned()]);
+        }
+    }
+
+    fn gone(&self, resource: &Resource, gone: &Arc<Stored>) -> Result<Deleted, Status> {
+        if !resource.delete_returns_object {
+            let name = &gone.name;
+            let status = Status::deleted(resource.subject(), name, gone.meta("uid"));
+            return Ok(Deleted::Gone(Box::new(status)));
+        }
+        Ok(Deleted::Last(self.present(resource, gone)?))
+    }
+
+    /// Returns the answer of a dry run.
+    fn rehearse(
+        &self,
+        resource: &Resource,
+        (stored, shown): (&Arc<Stored>, &Object),
+        (grace, policy): (Option<i64>, Option<PropagationPolicy>),
+        now: Timestamp,
+    ) -> Result<Deleted, Status> {
+        let mut value = shown.value().clone();
+        if self.options.collect_garbage {
+            unprotect(resource, &mut value);
+        }
+        let beginning = begun(resource, &mut value, (grace, policy), now);
+        let (namespace, name) = (&stored.namespace, &stored.name);
+        match beginning {
+            // Upstream runs an update here that ends before it fills in its answer.
+            DeletionStart::Goes if value != *shown.value() || has_finalizers(shown.value()) => {
+                let answer = Self::answer("", "", empty(resource), 0);
+                Ok(Deleted::Last(answer))
+            }
+            DeletionStart::Goes => self.gone(resource, stored),
+            DeletionStart::GoesMarked => {
+                let answer = Self::answer(namespace, name, value, stored.revision);
+                Ok(Deleted::Last(answer))
+            }
+            DeletionStart::Waits => {
+                let answer = Self::answer(namespace, name, value, stored.revision);
+                Ok(Deleted::Held(answer))
+            }
+        }
+    }
+
+    /// Deletes an existing object, as far as its finalizers and grace period allow.
+    pub(crate) fn begin_delete(
+        &mut self,
+        resource: &Resource,
+        stored: &Arc<Stored>,
+        grace: Option<i64>,
+        policy: Option<PropagationPolicy>,
+        now: Timestamp,
+    ) -> Progress {
+        if is_definition(resource) {
+            return self.delete_definition(resource, stored, now);
+        }
+        if is_namespace(resource) && stored.meta("deletionTimestamp").is_empty() {
+            self.put_removal_off(&stored.name);
+        }
+        let mut draft = stored.draft();
+        if self.options.collect_garbage {
+            unprotect(resource, &mut draft.value);
+        }
+        let beginning = begun(resource, &mut draft.value, (grace, policy), now);
+        // A grace period is written, and seen by watches, even if the object is removed right
+        // after. The removal of a finalizer by the policy is not: see
+        // `updateForGracefulDeletionAndFinalizers` of upstream's generic store, where
+        // `errDeleteNow` ends the update.
+        let marked = if beginning == DeletionStart::Goes || stored.holds(&draft) {
+            Arc::clone(stored)
+        } else {
+            let draft = self.in_storage_version(&resource.storage, draft);
+            self.put(&resource.storage, &stored.namespace, &stored.name, draft)
+        };
+        if beginning == DeletionStart::Waits {
+            return Progress::Marked(marked);
+        }
+        match self.remove(&resource.storage, &marked) {
+            Some(gone) => Progress::Gone(gone),
+            None => Progress::Marked(marked),
+        }
+    }
+
+    fn delete_definition(
+        &mut self,
+        resource: &Resource,
+        stored: &Arc<Stored>,
+        now: Timestamp,
+    ) -> Progress {
+        let mut marked = Arc::clone(stored);
+        if stored.meta("deletionTimestamp").is_empty() {
+            let mut crd = stored.draft();
+            Self::terminate_definition(&mut crd.value, now);
+            marked = self.put(&resource.storage, "", &stored.name, crd);
+            self.serve_again(stored.lean(), &marked);
+        }
+        self.pending.definitions.insert(Arc::clone(&stored.name));
+        if self.options.remove_at_once {
+            self.clear_definitions(now);
+        }
+        Progress::Marked(marked)
+    }
+}
+
+/// Returns the propagation policy of a delete without one, for kinds with a default of their own,
+/// unless the object's finalizers decide: see `DefaultGarbageCollectionPolicy` of the kinds'
+/// strategies.
+fn default_policy(resource: &Resource, stored: &Stored) -> Option<PropagationPolicy> {
+    if resource.is("", "Event") || resource.is("events.k8s.io", "Event") {
+        return Some(PropagationPolicy::Background);
+    }
+    if !resource.is("batch", "Job") && !resource.is("", "ReplicationController") {
+        return None;
+    }
+    let object = stored.look();
+    let finalizers = object["metadata"]["finalizers"].as_array();
+    let mut finalizers = finalizers.into_iter().flatten();
+    let said = finalizers.any(|one| one == ORPHAN || one == FOREGROUND);
+    (!said).then_some(PropagationPolicy::Orphan)
+}
+
+/// Returns whether an object only waits for its grace period, which the delete does not shorten.
+fn is_pending(stored: &Stored, grace: Option<i64>) -> bool {
+    let left = stored.lean()["metadata"]["deletionGracePeriodSeconds"].as_i64();
+    let left = left.unwrap_or_default();
+    let shorter = grace.is_some_and(|grace| grace < left);
+    !stored.meta("deletionTimestamp").is_empty() && left > 0 && !shorter
+}
+
+fn check_options(options: &DeleteOptions) -> Result<(bool, Option<PropagationPolicy>), Status> {
+    let mut errors = Vec::new();
+    let dry = intake::dry_run(&options.dry_run, &mut errors);
+    let policy = match options.propagation_policy.as_deref() {
+        None => None,
+        Some("Background") => Some(PropagationPolicy::Background),
+        Some("Foreground") => Some(PropagationPolicy::Foreground),
+        Some("Orphan") => Some(PropagationPolicy::Orphan),
+        Some(other) => {
+            let supported = ["Foreground", "Background", "Orphan", "nil"];
+            let supported = supported.map(|s| format!("\"{s}\""));
+            let other = go::quote(other);
+            errors.push(FieldError::not_supported(
+                "propagationPolicy",
+                &other,
+                &supported,
+            ));
+            None
+        }
+    };
+    if let (Some(policy), Some(_)) = (&options.propagation_policy, options.orphan_dependents) {
+        let value = go::quote(policy);
+        let detail = "orphanDependents and deletionPropagation cannot be both set";
+        errors.push(FieldError::invalid("propagationPolicy", &value, detail));
+    }
+    if !errors.is_empty() {
+        return Err(Status::invalid_options("DeleteOptions", &errors));
+    }
+    let old_spelling = options.orphan_dependents.map(|orphan| {
+        if orphan {
+            PropagationPolicy::Orphan
+        } else {
+            PropagationPolicy::Background
+        }
+    });
+    Ok((dry, policy.or(old_spelling)))
+}
+
+fn check_preconditions(
+    resource: &Resource,
+    stored: &Stored,
+    options: &DeleteOptions,
+) -> Result<(), Status> {
+    let Some(wanted) = &options.preconditions else {
+        return Ok(());
+    };
+    let uid = stored.meta("uid");
+    let version = stored.meta("resourceVersion");
+    let other = |wanted: &Option<String>, found: &str| {
+        let wanted = wanted.clone();
+        wanted.filter(|wanted| wanted != found)
+    };
+    // Kinds with a deletion of their own check before the generic store does, with another message.
+    let own = is_namespace(resource) || is_definition(resource);
+    let what = |part: &str, wanted: &str, found: &str, end: &str| {
+        if own {
+            return format!(
+                "Precondition failed: {part} in precondition: {wanted}, {part} in object meta: {found}"
+            );
+        }
+        format!(
+            "the {part} in the precondition ({wanted}) does not match the {part} in record ({found}). The object might have been {end}"
+        )
+    };
+    let why = if let Some(wanted) = other(&wanted.uid, uid) {
+        what("UID", &wanted, uid, "deleted and then recreated")
+    } else if let Some(wanted) = other(&wanted.resource_version, version) {
+        what("ResourceVersion", &wanted, version, "modified")
+    } else {
+        return Ok(());
+    };
+    let subject = if own {
+        resource.subject()
+    } else {
+        resource.kind_subject()
+    };
+    Err(Status::conflict(subject, &stored.name, &why))
+}

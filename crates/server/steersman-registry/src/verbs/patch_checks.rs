@@ -1,0 +1,105 @@
+//! Machine: checks a patch document and its result before the write.
+
+use serde_json::Value;
+use steersman_apimachinery::json::{duplicates, unreadable_kind};
+use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_apimachinery::{go, order};
+use steersman_patch::unknown_members;
+use steersman_schema::resource::Resource;
+use steersman_schema::types;
+
+use crate::requests::catalogue::Catalogue;
+use crate::requests::intake::{self, FieldValidation};
+use crate::requests::metadata;
+use crate::requests::options::PatchKind;
+
+/// Returns the duplicate keys of a patch document, and the unknown members of its operations. Empty
+/// if such fields are ignored.
+pub(crate) fn oddities(
+    kind: PatchKind,
+    body: &[u8],
+    document: &Value,
+    validation: FieldValidation,
+) -> Vec<String> {
+    if validation == FieldValidation::Ignore {
+        return Vec::new();
+    }
+    let (lead, unknown) = match kind {
+        PatchKind::Json => ("json patch ", unknown_members(document)),
+        _ => ("", Vec::new()),
+    };
+    let unknown = unknown
+        .iter()
+        .map(|field| format!("{lead}unknown field {}", go::quote(field)));
+    let twice = duplicates::find(body).into_iter();
+    let twice = twice.map(|field| format!("{lead}duplicate field {}", go::quote(&field)));
+    unknown.chain(twice).collect()
+}
+
+/// Refuses a patch with such fields under strict validation; `sent` prints the refused document.
+pub(crate) fn refuse_oddities(
+    oddities: &[String],
+    validation: FieldValidation,
+    sent: impl FnOnce() -> String,
+) -> Result<(), Status> {
+    if validation != FieldValidation::Strict || oddities.is_empty() {
+        return Ok(());
+    }
+    let sent = go::quote(&sent());
+    let why = format!("strict decoding error: {}", oddities.join(", "));
+    let error = FieldError::invalid("patch", &sent, &why);
+    Err(Status::invalid(Subject::new("", ""), "", &[error]))
+}
+
+/// Returns whether a patch document changes a field below `metadata`.
+pub(crate) fn reaches_metadata(document: &Value) -> bool {
+    let mut operations = document.as_array().into_iter().flatten();
+    let below = |path: &Value| {
+        path.as_str()
+            .is_some_and(|path| path.starts_with("/metadata/"))
+    };
+    document.get("metadata").is_some()
+        || operations.any(|one| below(&one["path"]) || below(&one["from"]))
+}
+
+/// Checks the kind in a patch, which must be the object's. A kind that does not decode fails first.
+pub(crate) fn check_kind(
+    catalogue: &Catalogue,
+    resource: &Resource,
+    patched: &mut Value,
+    reached_metadata: bool,
+) -> Result<(), Status> {
+    let expected = resource.api_version();
+    let named = |field: &str, default: &str| {
+        let found = patched.get(field).and_then(Value::as_str);
+        found
+            .filter(|f| !f.is_empty())
+            .unwrap_or(default)
+            .to_owned()
+    };
+    let (kind, version) = (
+        named("kind", &resource.kind),
+        named("apiVersion", &expected),
+    );
+    let unreadable = unreadable_kind(patched).filter(|_| resource.built_in);
+    if unreadable.is_some() || kind != resource.kind || version != expected {
+        let sent = go::quote(&order::patched(patched, reached_metadata));
+        let why = if let Some(why) = unreadable {
+            why
+        } else if resource.built_in {
+            types::decode(&version, &kind, &mut patched.clone())
+                .err()
+                .unwrap_or_else(|| intake::unconvertible(catalogue, resource, &version, &kind))
+        } else if kind == resource.kind {
+            format!("apiVersion {version} is not {expected}")
+        } else {
+            format!("kind {kind} is not {}", resource.kind)
+        };
+        let error = FieldError::invalid("patch", &sent, &why);
+        return Err(Status::invalid(Subject::new("", ""), "", &[error]));
+    }
+    for (field, value) in [("kind", kind), ("apiVersion", version)] {
+        metadata::members(patched).insert(field.to_owned(), Value::String(value));
+    }
+    Ok(())
+}

@@ -1,0 +1,309 @@
+//! Machine: the get and list verbs, with pages and past revisions.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use serde_json::{Value, json};
+use steersman_apimachinery::go;
+use steersman_apimachinery::json::parse as parse_json;
+use steersman_apimachinery::json::quoted;
+use steersman_apimachinery::status::{FieldError, Status};
+use steersman_schema::resource::Resource;
+
+use crate::requests::options::{GetOptions, ListOptions, Object, Page, Subresource, Target};
+use crate::requests::select::Selection;
+use crate::state::registry::Registry;
+use crate::store::{Stored, Unreadable};
+
+/// The content of a continue token: the revision, and the key at which the next page starts.
+#[derive(Debug, PartialEq, Eq)]
+struct Token {
+    /// `None` for a token that continues without its revision.
+    revision: Option<u64>,
+    /// `namespace/name` or `name`, followed by a zero byte.
+    start: String,
+}
+
+const EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+impl Registry {
+    /// Reads one object, or its `Scale`.
+    ///
+    /// # Errors
+    /// 404; 504 for a revision that was not reached; 500 for a scale without replicas.
+    pub fn get(&self, target: Target<'_>, options: &GetOptions) -> Result<Object, Status> {
+        let Target { resource, name, .. } = target;
+        if let Some(wanted) = options
+            .resource_version
+            .as_deref()
+            .filter(|v| !v.is_empty())
+        {
+            let wanted: u64 = parse_version(wanted).map_err(Status::internal_plain)?;
+            if wanted > self.store.revision() {
+                return Err(Status::too_large_resource_version(
+                    wanted,
+                    self.store.revision(),
+                ));
+            }
+        }
+        let Some(stored) = self.store.get(&resource.storage, target.scope(), name) else {
+            return Err(Status::not_found(resource.subject(), name));
+        };
+        match target.subresource {
+            Subresource::Main
+            | Subresource::Status
+            | Subresource::Finalize
+            | Subresource::EphemeralContainers
+            | Subresource::Resize
+            | Subresource::Approval => self.present(resource, stored),
+            Subresource::Scale => self.scale(resource, stored),
+        }
+    }
+
+    /// Lists one namespace, or all of them if `namespace` is `None`.
+    ///
+    /// # Errors
+    /// 400 and 422 for options, 410 for a compacted revision, 504 for a future revision.
+    pub fn list(
+        &self,
+        resource: &Resource,
+        namespace: Option<&str>,
+        options: &ListOptions,
+    ) -> Result<Page, Status> {
+        let selection = Selection::parse(
+            options.label_selector.as_deref(),
+            options.field_selector.as_deref(),
+        )?;
+        check_list_options(options)?;
+        let selection = selection.of(resource)?;
+        let selection = selection.sharded(options.shard_selector.as_deref())?;
+        let namespace = namespace.filter(|_| resource.namespaced);
+        let version = options.resource_version.as_deref().unwrap_or_default();
+        let mut limit = usize::try_from(options.limit.max(0)).unwrap_or(usize::MAX);
+        let now = self.newest();
+        let (revision, start) = if let Some(token) = options
+            .continue_token
+            .as_deref()
+            .filter(|token| !token.is_empty())
+        {
+            if !matches!(version, "" | "0") {
+                let message = "specifying resource version is not allowed when using continue";
+                return Err(Status::bad_request(message));
+            }
+            let token = decode_token(token)?;
+            (token.revision.unwrap_or(now), Some(token.start))
+        } else {
+            let wanted = parse_version(version)
+                .map_err(|why| Status::bad_request(format!("invalid resource version: {why}")))?;
+            if wanted > now {
+                return Err(Status::too_large_resource_version(wanted, now));
+            }
+            let exact = options.resource_version_match.as_deref() == Some("Exact")
+                || (options.resource_version_match.is_none() && limit > 0 && wanted > 0);
+            if version == "0" {
+                limit = 0;
+            }
+            (if exact { wanted } else { now }, None)
+        };
+        let all: Vec<Arc<Stored>> = if revision == self.store.revision() {
+            self.store
+                .list(&resource.storage, namespace)
+                .cloned()
+                .collect()
+        } else {
+            let past = self.store.list_at(&resource.storage, namespace, revision);
+            past.map_err(|why| unreadable(why, revision, start.as_deref()))?
+        };
+        let one_key = start.is_none() && (namespace.is_some() || !resource.namespaced);
+        let from = start.map_or(0, |start| {
+            // SRV-STORE-5: the list is in the order of the keys, or this would skip objects.
+            all.partition_point(|stored| key(stored, namespace.is_some()) < start)
+        });
+        let place = (revision, namespace.is_some());
+        let all = all.into_iter().skip(from);
+        let rest: Vec<_> = all
+            .filter(|stored| limit == 0 || selection.reaches(resource, one_key, stored))
+            .collect();
+        let page = self.page(resource, &rest, &selection, limit, place);
+        if page.is_err() {
+            self.pin(now);
+        }
+        page
+    }
+
+    fn page(
+        &self,
+        resource: &Resource,
+        rest: &[Arc<Stored>],
+        selection: &Selection,
+        limit: usize,
+        (revision, in_namespace): (u64, bool),
+    ) -> Result<Page, Status> {
+        let mut page = Page {
+            revision,
+            shard: selection.shard(),
+            ..Page::default()
+        };
+        let mut found: Vec<Arc<Stored>> = Vec::new();
+        for (at, stored) in rest.iter().enumerate() {
+            if selection.matches(stored) {
+                found.push(Arc::clone(stored));
+            }
+            if limit > 0 && found.len() == limit {
+                // A full page has a continue token if any object follows, even if none of them is
+                // selected: see `GetList` of upstream's cacher.
+                let left = rest.len() - at - 1;
+                if left > 0 {
+                    let start = format!("{}\0", key(stored, in_namespace));
+                    page.continue_token = Some(encode_token(Some(revision), &start));
+                    let left = u64::try_from(left).unwrap_or(u64::MAX);
+                    page.remaining = selection.is_empty().then_some(left);
+                }
+                break;
+            }
+        }
+        page.items = self.present_all(resource, &found)?;
+        Ok(page)
+    }
+}
+
+/// Returns the key of an object as continue tokens contain it.
+fn key(stored: &Stored, in_namespace: bool) -> String {
+    if in_namespace {
+        stored.name.to_string()
+    } else {
+        stored.key()
+    }
+}
+
+fn unreadable(why: Unreadable, revision: u64, start: Option<&str>) -> Status {
+    match (why, start) {
+        (Unreadable::Future { current }, _) => {
+            Status::too_large_resource_version(revision, current)
+        }
+        (Unreadable::Compacted { .. }, None) => {
+            Status::expired("The resourceVersion for the provided list is too old.")
+        }
+        (Unreadable::Compacted { .. }, Some(start)) => {
+            let mut status = Status::expired(EXPIRED);
+            status.metadata.continue_token = encode_token(None, start);
+            status
+        }
+    }
+}
+
+/// Parses a resource version; empty counts as zero.
+pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| digits).ok_or_else(|| {
+        let quoted = Value::String(text.to_owned());
+        let why = if digits {
+            "value out of range"
+        } else {
+            "invalid syntax"
+        };
+        format!(
+            "resourceVersion: Invalid value: {quoted}: strconv.ParseUint: parsing {quoted}: {why}"
+        )
+    })
+}
+
+fn check_list_options(options: &ListOptions) -> Result<(), Status> {
+    const FIELD: &str = "resourceVersionMatch";
+    let mut errors = Vec::new();
+    let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());
+    if let Some(wanted) = options
+        .resource_version_match
+        .as_deref()
+        .filter(|m| !m.is_empty())
+    {
+        if given(&options.continue_token) {
+            let detail = "resourceVersionMatch is forbidden when continue is provided";
+            errors.push(FieldError::forbidden(FIELD, detail));
+        } else if !given(&options.resource_version) {
+            let detail = "resourceVersionMatch is forbidden unless resourceVersion is provided";
+            errors.push(FieldError::forbidden(FIELD, detail));
+        }
+        if !matches!(wanted, "Exact" | "NotOlderThan") {
+            let supported = ["Exact", "NotOlderThan", ""].map(|s| format!("\"{s}\""));
+            let wanted = go::quote(wanted);
+            errors.push(FieldError::not_supported(FIELD, &wanted, &supported));
+        }
+        if wanted == "Exact" && options.resource_version.as_deref() == Some("0") {
+            let detail = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            errors.push(FieldError::forbidden(FIELD, detail));
+        }
+    }
+    if options.send_initial_events.is_some() {
+        let detail = "sendInitialEvents is forbidden for list";
+        errors.push(FieldError::forbidden("sendInitialEvents", detail));
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid_options("ListOptions", &errors))
+    }
+}
+
+fn encode_token(revision: Option<u64>, start: &str) -> String {
+    let revision = revision.map_or(json!(-1), |revision| json!(revision));
+    let token = json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start});
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(token.to_string())
+}
+
+fn decode_token(token: &str) -> Result<Token, Status> {
+    let refuse = |why: String| {
+        Status::bad_request(format!(
+            "invalid continue token: continue key is not valid: {why}"
+        ))
+    };
+    let lenient = GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone);
+    let bytes = GeneralPurpose::new(&base64::alphabet::URL_SAFE, lenient)
+        .decode(token.trim_end_matches('='))
+        .map_err(|error| {
+            let at = match error {
+                base64::DecodeError::InvalidByte(at, _)
+                | base64::DecodeError::InvalidLastSymbol(at, _) => at,
+                _ => token.len(),
+            };
+            refuse(format!("illegal base64 data at input byte {at}"))
+        })?;
+    let parsed = match std::str::from_utf8(&bytes) {
+        Ok(_) => parse_json(&bytes).map_err(refuse)?,
+        // Go treats bytes as Latin-1 characters here.
+        Err(_) => {
+            let first = char::from(bytes.first().copied().unwrap_or_default());
+            return Err(refuse(format!(
+                "invalid character {} looking for beginning of value",
+                quoted(first)
+            )));
+        }
+    };
+    let version = parsed["v"].as_str().unwrap_or_default();
+    if version != "meta.k8s.io/v1" {
+        let why = format!("server does not recognize this encoded version {version}");
+        return Err(refuse(why));
+    }
+    let start = parsed["start"].as_str().unwrap_or_default().to_owned();
+    let revision = match parsed["rv"].as_i64().unwrap_or_default() {
+        0 => {
+            let why = "incorrect encoded start resourceVersion (version meta.k8s.io/v1)";
+            return Err(refuse(why.to_owned()));
+        }
+        revision => u64::try_from(revision).ok(),
+    };
+    if start.is_empty() {
+        let why = "empty start key (version meta.k8s.io/v1)";
+        return Err(refuse(why.to_owned()));
+    }
+    if start.split('/').any(|part| part == "..") {
+        return Err(refuse(start));
+    }
+    Ok(Token { revision, start })
+}

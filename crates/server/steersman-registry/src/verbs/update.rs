@@ -1,0 +1,480 @@
+//! Machine: the update and patch verbs, on the object, its status and its scale.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use steersman_apimachinery::json::parse as parse_json;
+use steersman_apimachinery::order;
+use steersman_apimachinery::status::{FieldError, Status};
+use steersman_builtins as kinds;
+use steersman_patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, print_as_go};
+use steersman_schema::resource::Resource;
+use steersman_schema::types::TypeRef;
+
+use super::create::{CreateRequest, check_name, place};
+use super::deletion::may_go;
+use super::patch_checks;
+use super::read::parse_version;
+use crate::admission::attributes::Admission;
+use crate::objects::field_owners::finish_status;
+use crate::objects::managed::{self, Ownership};
+use crate::objects::nesting::check_nesting;
+use crate::objects::scale;
+use crate::plugins::signing;
+use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
+use crate::requests::metadata;
+use crate::requests::options::{PatchKind, Subresource, Target, WriteOptions, Written};
+use crate::requests::subresource_fields;
+use crate::state::registry::{MODIFIED, Registry};
+use crate::store::{Draft, Stored};
+
+/// A write of an existing object.
+pub(crate) struct Write<'a> {
+    pub(crate) resource: &'a Resource,
+    pub(crate) subresource: Subresource,
+    pub(crate) stored: Arc<Stored>,
+    pub(crate) origin: Origin,
+    pub(crate) dry: bool,
+    pub(crate) ownership: Ownership<'a>,
+    pub(crate) admission: Admission<'a>,
+    pub(crate) now: Timestamp,
+}
+
+impl<'a> Write<'a> {
+    /// Creates the write of a request over the stored object.
+    pub(crate) fn new(
+        target: Target<'a>,
+        stored: Arc<Stored>,
+        origin: Origin,
+        (dry, options, ownership): (bool, &'a WriteOptions, Ownership<'a>),
+        now: Timestamp,
+    ) -> Self {
+        let admission = Admission::of_write(target, ("UPDATE", target.name), options);
+        Self {
+            resource: target.resource,
+            subresource: target.subresource,
+            stored,
+            origin,
+            dry,
+            ownership,
+            admission,
+            now,
+        }
+    }
+}
+
+impl Registry {
+    /// Replaces an object, its status, or its scale.
+    ///
+    /// # Errors
+    /// 404, 409 for a version or uid that is not the stored one, 400 and 422 for a bad body.
+    pub fn update(
+        &mut self,
+        target: Target<'_>,
+        body: Value,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let checked = intake::options("UpdateOptions", options)?;
+        let Target {
+            resource,
+            subresource,
+            name,
+            ..
+        } = target;
+        let mut body = body;
+        let scale = subresource == Subresource::Scale;
+        let found = self.store.get(&resource.storage, target.scope(), name);
+        let found = found.cloned();
+        let creates = resource.create_on_update && subresource == Subresource::Main;
+        let mut sent = None;
+        if scale {
+            let read = scale::read(&self.catalogue, resource, &mut body, checked.1);
+            self.note_unknown(read?);
+        } else {
+            intake::check_kind(&self.catalogue, resource, &mut body)?;
+            if found.is_some() || !creates {
+                sent = self.read(resource, &mut body, Origin::Body, checked.1)?;
+            }
+        }
+        check_name(&body, name)?;
+        place(target, &mut body)?;
+        let Some(stored) = found else {
+            if creates {
+                return self.create_by_update(target, body, options, now);
+            }
+            return Err(Status::not_found(resource.subject(), name));
+        };
+        let uid = metadata::text(&body, "uid");
+        let record = stored.meta("uid");
+        if !uid.is_empty() && uid != record {
+            return Err(precondition(resource, &stored, uid, record));
+        }
+        if scale {
+            let shown = self.present(resource, &stored)?;
+            body = scale::rescale(resource, shown.value(), &body)?;
+            sent = self.read(resource, &mut body, Origin::Body, checked.1)?;
+        }
+        let ownership = Ownership::Track(options);
+        let asked = (checked.0, options, ownership);
+        let write = Write::new(target, stored, Origin::Body, asked, now);
+        self.write(&write, (body, sent))
+    }
+
+    /// Decodes the sent object and records ignored fields. Returns the managedFields it contains.
+    pub(crate) fn read(
+        &self,
+        resource: &Resource,
+        new: &mut Value,
+        origin: Origin,
+        validation: FieldValidation,
+    ) -> Result<Option<Value>, Status> {
+        let sent = match origin {
+            Origin::Body => managed::take(new),
+            // The result of a patch that does not decode is refused as a whole.
+            Origin::Patch { .. } | Origin::Apply => managed::sent(new).cloned(),
+        };
+        self.note_unknown(intake::decode(resource, new, origin, validation)?);
+        Ok(sent)
+    }
+
+    /// Applies a patch document (its raw bytes) to an object, its status, or its scale.
+    ///
+    /// # Errors
+    /// The errors of [`Registry::update`], 400 for a document that does not parse, 422 for one that
+    /// does not apply.
+    pub fn patch(
+        &mut self,
+        target: Target<'_>,
+        kind: PatchKind,
+        body: &[u8],
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        if kind == PatchKind::Apply {
+            return self.apply(target, body, options, now);
+        }
+        let checked = intake::options("PatchOptions", options)?;
+        let Target { resource, name, .. } = target;
+        let found = self.store.get(&resource.storage, target.scope(), name);
+        let Some(stored) = found.cloned() else {
+            return Err(Status::not_found(resource.subject(), name));
+        };
+        let shown = self.present(resource, &stored)?;
+        let scale = target.subresource == Subresource::Scale;
+        let base = if scale {
+            scale::scale_of(resource, shown.value())?
+        } else {
+            shown.value().clone()
+        };
+        let document = parse_json(body);
+        let reached_metadata = document.as_ref().is_ok_and(patch_checks::reaches_metadata);
+        let mut oddities = match &document {
+            Ok(document) => patch_checks::oddities(kind, body, document, checked.1),
+            Err(_) => Vec::new(),
+        };
+        let strict = checked.1 == FieldValidation::Strict;
+        let strategic = document
+            .as_ref()
+            .ok()
+            .filter(|_| strict && kind == PatchKind::Strategic)
+            .map(print_as_go);
+        let mut patched = match kind {
+            PatchKind::Json => apply_json_patch(&base, document)?,
+            PatchKind::Merge => apply_merge_patch(&base, document)?,
+            PatchKind::Strategic => {
+                let kind = if scale {
+                    TypeRef::built_in("autoscaling/v1", "Scale")
+                } else {
+                    Some(TypeRef::of(resource))
+                };
+                let kind = kind.unwrap_or_else(TypeRef::untyped);
+                apply_strategic_patch(&base, document, kind)?
+            }
+            PatchKind::Apply => {
+                return Err(Status::unsupported_media_type(PatchKind::ACCEPTED));
+            }
+        };
+        if strategic.is_some() && !scale {
+            let decoded = &mut patched.clone();
+            oddities.extend(intake::unknown_fields(resource, decoded)?);
+        }
+        patch_checks::refuse_oddities(&oddities, checked.1, || {
+            strategic.unwrap_or_else(|| order::patched(&patched, reached_metadata))
+        })?;
+        if scale {
+            let sent = order::patched(&patched, reached_metadata);
+            let read = scale::read(&self.catalogue, resource, &mut patched, checked.1);
+            let unknown =
+                read.map_err(|status| intake::undecodable_patch("Scale", &sent, status))?;
+            oddities.extend(unknown);
+            check_name(&patched, name)?;
+            patched = scale::rescale(resource, shown.value(), &patched)?;
+        } else {
+            patch_checks::check_kind(&self.catalogue, resource, &mut patched, reached_metadata)?;
+        }
+        check_name(&patched, name)?;
+        place(target, &mut patched)?;
+        let origin = Origin::Patch { reached_metadata };
+        let ownership = Ownership::Track(options);
+        let asked = (checked.0, options, ownership);
+        let write = Write::new(target, stored, origin, asked, now);
+        self.note_warnings(oddities);
+        let sent = self.read(resource, &mut patched, origin, checked.1)?;
+        self.write(&write, (patched, sent))
+    }
+
+    /// Creates the absent object of a PUT, if its kind allows that.
+    fn create_by_update(
+        &mut self,
+        target: Target<'_>,
+        mut body: Value,
+        options: &WriteOptions,
+        now: Timestamp,
+    ) -> Result<Written, Status> {
+        let uid = metadata::text(&body, "uid").to_owned();
+        let name = metadata::text(&body, "name").to_owned();
+        if !uid.is_empty() {
+            let namespace = target.scope().into();
+            let absent = Stored::new(namespace, name.as_str().into(), Value::Null, 0);
+            return Err(precondition(target.resource, &absent, &uid, ""));
+        }
+        metadata::of(&mut body).remove("resourceVersion");
+        let checked = intake::options("CreateOptions", options)?;
+        let ownership = Ownership::Track(options);
+        let request = CreateRequest::Put;
+        self.create_owned(target, body, request, (checked, options, ownership), now)
+    }
+
+    /// Runs the strategy of a built-in kind for an update before validation.
+    fn prepare(&mut self, write: &Write<'_>, new: &mut Value, old: &Value) -> Result<(), Status> {
+        let kind = kinds::of(write.resource);
+        if signing::is_request(write.resource) {
+            signing::time_conditions(new, old, write.now);
+        }
+        match (write.subresource, kind) {
+            (Subresource::Main, kind) => {
+                if write.resource.is("", "Service") {
+                    self.address_service(new, Some(old))?;
+                }
+                if let Some(kind) = kind {
+                    (kind.prepare)(new, Some(old));
+                }
+            }
+            (Subresource::Status, Some(kind)) => (kind.prepare_status)(new, old),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Writes `new`, which is decoded, over the stored object; `sent` are the managedFields in the
+    /// request.
+    pub(crate) fn write(
+        &mut self,
+        write: &Write<'_>,
+        (mut new, sent): (Value, Option<Value>),
+    ) -> Result<Written, Status> {
+        let Write {
+            resource,
+            stored,
+            now,
+            ..
+        } = write;
+        check_version(write, &new)?;
+        metadata::keep(&mut new, stored.lean());
+        let shown = self.present(resource, stored)?;
+        let old = shown.lean();
+        let named = managed::named_beside(resource, write.subresource, &new);
+        let sends_empty = metadata::counts_empty(resource, &new);
+        let mut merged = subresource_fields::complete(resource, write.subresource, new, old);
+        self.prepare(write, &mut merged, old)?;
+        let face = (*resource, write.subresource);
+        let mut managed = self.updated_managed_fields(
+            face,
+            (stored, &shown.stored, &merged),
+            (named, sent),
+            (&write.ownership, *now),
+        );
+        if let Some(finish) = finish_status(face) {
+            finish(&mut merged, old, &metadata::time(*now));
+        }
+        if self.shows_managed(resource) {
+            managed::show(&mut merged, &mut managed);
+        }
+        let mut merged = self.admit_change(write, merged, &shown)?;
+        let mut warnings = Vec::new();
+        self.check(write, &merged, old, &mut warnings)?;
+        match write.subresource {
+            Subresource::Main => warnings.extend(intake::warnings(resource, &merged, Some(old))),
+            Subresource::Status => {
+                let kind = kinds::of(resource);
+                warnings.extend(kind.map_or_else(Vec::new, |kind| (kind.status_warnings)(&merged)));
+            }
+            _ => {}
+        }
+        self.note_warnings(warnings);
+        // A write of the status never changes the spec.
+        if write.subresource != Subresource::Status {
+            metadata::raise_generation(resource, &mut merged, old, sends_empty);
+        }
+        self.admit_limits(&write.admission, &merged, Some(old))?;
+        self.admit_changed(write, &merged, &shown)?;
+        self.admit_quota(&write.admission, &merged, Some(old))?;
+        if is_definition(resource) && !write.dry && write.subresource == Subresource::Main {
+            self.judge_names(&mut merged, *now);
+        }
+        let version = stored.lean()["metadata"]["resourceVersion"].clone();
+        metadata::of(&mut merged).insert("resourceVersion".to_owned(), version);
+        if write.subresource == Subresource::Scale {
+            // SRV-REG-1: a scale that could not be answered is refused before the write.
+            scale::scale_of(resource, &merged)?;
+        }
+        let value = self.to_storage(resource, merged)?;
+        check_nesting(&value)?;
+        let foreseen = self.foresee(resource, &value)?;
+        let object = self.commit(write, Draft::new(value, managed));
+        let object = match write.subresource {
+            Subresource::Scale => {
+                let shown = self.answered(resource, &object, foreseen)?;
+                scale::scale_object(resource, &shown)?
+            }
+            Subresource::Main
+            | Subresource::Status
+            | Subresource::Finalize
+            | Subresource::EphemeralContainers
+            | Subresource::Resize
+            | Subresource::Approval => self.answered(resource, &object, foreseen)?,
+        };
+        Ok(Written {
+            object,
+            created: false,
+        })
+    }
+
+    /// Stores the result of an update, unless nothing changes.
+    fn commit(&mut self, write: &Write<'_>, mut draft: Draft) -> Arc<Stored> {
+        let Write {
+            resource,
+            stored,
+            now,
+            ..
+        } = write;
+        // SRV-REG-4: the comparison includes the `apiVersion`, which `to_storage` has set to the
+        // storage version, so an object of an old storage version is stored anew.
+        if managed::same_but_times(&mut draft, stored) {
+            Arc::clone(stored)
+        } else if write.dry || may_go(&draft.value) {
+            if !write.dry {
+                self.remove(&resource.storage, stored);
+                self.settle(*now);
+            }
+            // SRV-REG-5: an object that is removed instead of stored is answered at the version
+            // before the write.
+            let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
+            Arc::new(Stored::new(namespace, name, draft, stored.revision))
+        } else {
+            let put = self.put(&resource.storage, &stored.namespace, &stored.name, draft);
+            if is_definition(resource) {
+                self.serve_again(stored.lean(), &put);
+                self.judge_waiting(&put.lean()["spec"]["group"], *now);
+                let storage = crate::objects::definitions::storage_of(put.lean());
+                if !put.meta("deletionTimestamp").is_empty() {
+                    self.finish_definition(&storage, *now);
+                }
+            }
+            self.settle(*now);
+            put
+        }
+    }
+
+    pub(super) fn check(
+        &self,
+        write: &Write<'_>,
+        new: &Value,
+        old: &Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Status> {
+        let Admission { target, user, .. } = write.admission;
+        self.refuse_escalation(target, user, new, Some(old))?;
+        let checks = &write.resource.metadata_checks;
+        let checks = match write.subresource {
+            Subresource::Main | Subresource::Scale | Subresource::Finalize => &checks.main,
+            Subresource::Status
+            | Subresource::EphemeralContainers
+            | Subresource::Resize
+            | Subresource::Approval => &checks.status,
+        };
+        let mut errors = metadata::validate_update(write.resource, checks, (new, old));
+        if write.subresource == Subresource::Status {
+            let verb = match write.origin {
+                Origin::Body => "update",
+                Origin::Patch { .. } | Origin::Apply => "patch",
+            };
+            errors.extend(self.check_claim_rights(target, user, verb, (new, old)));
+            errors.extend(self.check_admin_access(target, new, Some(old)));
+        }
+        errors.extend(match write.subresource {
+            Subresource::Status => intake::check_status(write.resource, new, old, warnings),
+            Subresource::EphemeralContainers => kinds::validate_ephemeral(new, old),
+            Subresource::Resize => kinds::validate_resize(new, old),
+            Subresource::Approval => kinds::validate_approval(new, old),
+            Subresource::Main | Subresource::Scale | Subresource::Finalize => {
+                intake::check(write.resource, new, Some(old), warnings)
+            }
+        });
+        if errors.is_empty() && write.subresource == Subresource::Main {
+            errors.extend(self.check_parameters(write.resource, user, (new, Some(old))));
+        }
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let subject = write.resource.kind_subject();
+        Err(Status::invalid(subject, &write.stored.name, &errors))
+    }
+}
+
+/// Builds the refusal of another uid than the stored one, in the words of a real server's store.
+fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -> Status {
+    let mut path = format!("/registry/{}", resource.plural);
+    if !resource.built_in {
+        path = format!("/registry/{}/{}", resource.group, resource.plural);
+    }
+    if resource.namespaced {
+        path = format!("{path}/{}", stored.namespace);
+    }
+    let name = &stored.name;
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {path}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {record}"
+    );
+    Status::conflict(resource.subject(), name, &why)
+}
+
+/// Checks the resource version (SRV-REG-2): if given, it must be the stored one.
+fn check_version(write: &Write<'_>, new: &Value) -> Result<(), Status> {
+    let Write {
+        resource, stored, ..
+    } = write;
+    let text = metadata::text(new, "resourceVersion");
+    let version = parse_version(text).map_err(|why| {
+        let why = why
+            .split_once(": strconv")
+            .map_or(why.clone(), |(_, w)| format!("strconv{w}"));
+        Status::internal_plain(why)
+    })?;
+    if version == 0 {
+        let needed = !resource.unconditional_update
+            && write.origin == Origin::Body
+            && write.subresource != Subresource::Scale;
+        if needed {
+            let field = "metadata.resourceVersion";
+            let error = FieldError::invalid(field, "0", "must be specified for an update");
+            return Err(Status::invalid(resource.subject(), &stored.name, &[error]));
+        }
+        return Ok(());
+    }
+    if version == stored.revision {
+        return Ok(());
+    }
+    Err(Status::conflict(resource.subject(), &stored.name, MODIFIED))
+}

@@ -1,0 +1,260 @@
+//! Machine: writes an AdmissionReview, and reads the answer.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::Value;
+use steersman_apimachinery::go;
+use steersman_apimachinery::json::parse as parse_json;
+use steersman_apimachinery::status::{Details, Status};
+use steersman_schema::resource::Resource;
+
+use super::call::CallResponse;
+
+/// The request of a review, without its uid.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewRequest<'a> {
+    /// The kind in which the objects are sent.
+    pub kind: KindName<'a>,
+    /// The resource that the webhook's rule matched.
+    pub resource: ResourceName<'a>,
+    /// The subresource; empty for the object itself.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub sub_resource: &'a str,
+    /// The kind of the request.
+    pub request_kind: KindName<'a>,
+    /// The resource of the request.
+    pub request_resource: ResourceName<'a>,
+    /// The subresource of the request.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub request_sub_resource: &'a str,
+    /// The name, if the request has one.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub name: &'a str,
+    /// The namespace; for a Namespace object its own name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// The operation, for instance `CREATE`.
+    pub operation: &'static str,
+    /// The user of the request.
+    pub user_info: Value,
+    /// The object after the operation.
+    pub object: Option<Cow<'a, Value>>,
+    /// The object before the operation.
+    pub old_object: Option<Cow<'a, Value>>,
+    /// Whether it is a dry run.
+    pub dry_run: bool,
+    /// The options of the operation.
+    pub options: &'a Value,
+}
+
+/// A kind, as a review names it.
+#[derive(Debug, Serialize)]
+pub struct KindName<'a> {
+    /// The group.
+    pub group: &'a str,
+    /// The version.
+    pub version: &'a str,
+    /// The kind.
+    pub kind: &'a str,
+}
+
+/// A resource, as a review names it.
+#[derive(Debug, Serialize)]
+pub struct ResourceName<'a> {
+    /// The group.
+    pub group: &'a str,
+    /// The version.
+    pub version: &'a str,
+    /// The plural name.
+    pub resource: &'a str,
+}
+
+/// The decision of a webhook.
+#[derive(Debug)]
+pub struct Verdict {
+    /// The refusal, if the webhook does not allow the request.
+    pub refusal: Option<Box<Status>>,
+    /// The operations of a JSON patch; empty for none.
+    pub patch: Vec<Value>,
+    /// Warnings for the client.
+    pub warnings: Vec<String>,
+}
+
+impl<'a> KindName<'a> {
+    /// Names the kind of a resource.
+    pub fn of(resource: &'a Resource) -> Self {
+        Self {
+            group: &resource.group,
+            version: &resource.version,
+            kind: &resource.kind,
+        }
+    }
+}
+
+impl<'a> ResourceName<'a> {
+    /// Names a resource.
+    pub fn of(resource: &'a Resource) -> Self {
+        Self {
+            group: &resource.group,
+            version: &resource.version,
+            resource: &resource.plural,
+        }
+    }
+}
+
+impl ReviewRequest<'_> {
+    /// Returns the request as JSON.
+    pub fn to_json(&self) -> String {
+        // Fails only for keys that are no strings, and for types that return errors; no field is of that kind.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Returns the request as a value for expressions.
+    pub fn to_value(&self) -> Value {
+        // As above.
+        serde_json::to_value(self).unwrap_or_default()
+    }
+}
+
+/// Returns a review: the JSON of its request, with the uid added.
+pub fn body(version: &str, uid: &str, request: &str) -> Bytes {
+    let fields = request.trim_start_matches('{');
+    let review = format!(
+        r#"{{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/{version}","request":{{"uid":"{uid}",{fields}}}"#
+    );
+    review.into()
+}
+
+/// Reads the answer of the webhook with this name.
+///
+/// # Errors
+/// Fails with the reason why the answer counts as a failed call.
+pub fn read(
+    name: &str,
+    version: &str,
+    mutating: bool,
+    answer: &CallResponse,
+) -> Result<Verdict, String> {
+    let call = |why: &str| format!("failed to call webhook: {why}");
+    let bytes = answer.body.as_ref().map_err(|why| call(why))?;
+    let review = parse_json(bytes).map_err(|why| {
+        call(&format!(
+            "couldn't get version/kind; json parse error: {why}"
+        ))
+    })?;
+    if !review.is_object() {
+        let found = steersman_schema::validate::type_name(&review);
+        return Err(call(&format!(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+        )));
+    }
+    check(&review, version, mutating, &answer.uid)
+        .map_err(|why| format!("received invalid webhook response: {why}"))?;
+    let response = &review["response"];
+    let warnings = response["warnings"].as_array().into_iter().flatten();
+    let warnings = warnings.filter_map(Value::as_str).map(str::to_owned);
+    let mut verdict = Verdict {
+        refusal: None,
+        patch: Vec::new(),
+        warnings: warnings.collect(),
+    };
+    if response["allowed"] != true {
+        verdict.refusal = Some(Box::new(denied(name, &response["status"])));
+    } else if mutating {
+        verdict.patch = patch_of(response)?;
+    }
+    Ok(verdict)
+}
+
+fn check(review: &Value, version: &str, mutating: bool, uid: &str) -> Result<(), String> {
+    let response = &review["response"];
+    if !response.is_object() {
+        return Err("webhook response was absent".to_owned());
+    }
+    // In v1beta1 neither uid nor kind nor patchType is checked.
+    if version != "v1" {
+        return Ok(());
+    }
+    fn text(value: &Value) -> &str {
+        value.as_str().unwrap_or_default()
+    }
+    let found = text(&response["uid"]);
+    if found != uid {
+        let (uid, found) = (go::quote(uid), go::quote(found));
+        return Err(format!("expected response.uid={uid}, got {found}"));
+    }
+    let (api_version, kind) = (text(&review["apiVersion"]), text(&review["kind"]));
+    if api_version != "admission.k8s.io/v1" || kind != "AdmissionReview" {
+        let named = match api_version.split_once('/') {
+            Some((group, version)) => format!("{group}/{version}"),
+            None => format!("/{api_version}"),
+        };
+        return Err(format!(
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {named}, Kind={kind}"
+        ));
+    }
+    let patch = !text(&response["patch"]).is_empty();
+    let typed = !response["patchType"].is_null();
+    let why = match (mutating, patch, typed) {
+        (true, true, false) => "webhook returned response.patch but not response.patchType",
+        (true, false, true) => "webhook returned response.patchType but not response.patch",
+        (true, true, true) if text(&response["patchType"]).is_empty() => {
+            "webhook returned invalid response.patchType of \"\""
+        }
+        (false, true, _) => "validating webhook may not return response.patch",
+        (false, false, true) => "validating webhook may not return response.patchType",
+        _ => return Ok(()),
+    };
+    Err(why.to_owned())
+}
+
+fn patch_of(response: &Value) -> Result<Vec<Value>, String> {
+    let text = response["patch"].as_str().unwrap_or_default();
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let kind = response["patchType"].as_str().unwrap_or("JSONPatch");
+    if kind != "JSONPatch" {
+        return Err(format!("unsupported patch type {}", go::quote(kind)));
+    }
+    let undecodable =
+        |why: String| format!("received undecodable patch in webhook response: {why}");
+    let bytes = STANDARD
+        .decode(text)
+        .map_err(|_| "failed to call webhook: illegal base64 data at input byte 0".to_owned())?;
+    match parse_json(&bytes).map_err(undecodable)? {
+        Value::Array(operations) => Ok(operations),
+        Value::Null => Ok(Vec::new()),
+        other => Err(undecodable(format!(
+            "json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
+            steersman_schema::validate::type_name(&other)
+        ))),
+    }
+}
+
+/// Builds the refusal of a webhook from the `status` of its response.
+fn denied(name: &str, status: &Value) -> Status {
+    let text = |field: &str| status[field].as_str().unwrap_or_default();
+    let by = format!("admission webhook \"{name}\" denied the request");
+    let message = match (text("message"), text("reason")) {
+        ("", "") => format!("{by} without explanation"),
+        ("", reason) => format!("{by}: {reason}"),
+        (message, _) => format!("{by}: {message}"),
+    };
+    // A refusal must not have the code of a success.
+    let code = status["code"].as_u64().unwrap_or_default();
+    let code = u16::try_from(code).unwrap_or_default().max(400);
+    let mut refusal = Status::failure(code, text("reason"), message);
+    if let Ok(details) = serde_json::from_value::<Details>(status["details"].clone()) {
+        refusal = refusal.with_details(details);
+    }
+    refusal
+}
+
+#[cfg(test)]
+mod tests;

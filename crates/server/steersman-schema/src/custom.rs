@@ -1,0 +1,488 @@
+//! Machine: checks a custom resource: its schema, its embedded resources, its lists, and its rules.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::{Map, Value};
+use steersman_apimachinery::names;
+use steersman_apimachinery::names::NameRule;
+use steersman_apimachinery::status::FieldError;
+use steersman_cel::structural::Structural;
+
+use super::resource::Resource;
+use super::validate::{quoted, validate, validate_status};
+
+/// Errors after which the rules are not evaluated, because they need valid values.
+const BLOCKING: &[&str] = &[
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+];
+
+/// Checks a whole object after its metadata. `errors` contains the errors of the metadata; `old` is
+/// the stored object on an update. `warnings` receives the warnings for the author.
+pub fn check(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    errors: &mut Vec<FieldError>,
+    warnings: &mut Vec<String>,
+) {
+    let Some(schema) = resource.structural() else {
+        return;
+    };
+    errors.extend(validate(schema, object, old));
+    scale(resource, object, true, errors);
+    embedded(schema, object, "", errors);
+    lists(schema, object, old, errors);
+    rules(resource, object, old, errors, warnings);
+}
+
+/// Checks an object that is written to the status subresource.
+pub fn check_status(
+    resource: &Resource,
+    object: &Value,
+    old: &Value,
+    errors: &mut Vec<FieldError>,
+    warnings: &mut Vec<String>,
+) {
+    let Some(schema) = resource.structural() else {
+        return;
+    };
+    if let Some(status) = object.get("status") {
+        errors.extend(validate_status(schema, status, old.get("status")));
+    }
+    scale(resource, object, false, errors);
+    lists(schema, object, Some(old), errors);
+    rules(resource, object, Some(old), errors, warnings);
+}
+
+fn rules(
+    resource: &Resource,
+    object: &Value,
+    old: Option<&Value>,
+    errors: &mut Vec<FieldError>,
+    warnings: &mut Vec<String>,
+) {
+    let Some(rules) = resource.rules() else {
+        return;
+    };
+    if errors.iter().any(|error| BLOCKING.contains(&error.reason)) {
+        let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+        errors.push(FieldError::invalid("<nil>", "null", detail));
+        return;
+    }
+    let verdict = rules.validate(object, old);
+    errors.extend(verdict.errors);
+    warnings.extend(verdict.warnings);
+}
+
+/// Checks lists of type `set` and `map`. Duplicates in the old object are accepted.
+fn lists(schema: &Structural, object: &Value, old: Option<&Value>, errors: &mut Vec<FieldError>) {
+    let mut found = Vec::new();
+    duplicates(schema, object, "", &mut found);
+    if found.is_empty() {
+        return;
+    }
+    let mut before = Vec::new();
+    if let Some(old) = old {
+        duplicates(schema, old, "", &mut before);
+    }
+    if before.is_empty() {
+        errors.extend(found);
+    }
+}
+
+fn duplicates(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if let Value::Array(items) = value {
+        let mut seen: HashMap<String, bool> = HashMap::new();
+        for (index, item) in items.iter().enumerate() {
+            let Some(key) = identity(schema, item) else {
+                break;
+            };
+            let key = key.to_string();
+            match seen.get_mut(&key) {
+                // Upstream reports the second of several equal items, and none after it.
+                Some(is_reported) if *is_reported => {}
+                Some(is_reported) => {
+                    *is_reported = true;
+                    errors.push(FieldError::duplicate(format!("{path}[{index}]"), &key));
+                }
+                None => {
+                    seen.insert(key, false);
+                }
+            }
+        }
+    }
+    below(schema, value, path, &mut |schema, value, path| {
+        duplicates(schema, value, path, errors);
+    });
+}
+
+/// Returns the identity of an item, or `None` if the list does not identify its items.
+fn identity(schema: &Structural, item: &Value) -> Option<Value> {
+    match schema.rules.list_type.as_str() {
+        "set" => Some(item.clone()),
+        "map" => {
+            let mut keys = Map::new();
+            for key in &schema.rules.list_map_keys {
+                let default = || schema.items.as_ref()?.properties.get(key)?.default.clone();
+                if let Some(value) = item.get(key).cloned().or_else(default) {
+                    keys.insert(key.clone(), value);
+                }
+            }
+            Some(Value::Object(keys))
+        }
+        _ => None,
+    }
+}
+
+/// Visits the parts of a value with their schemas.
+fn below(
+    schema: &Structural,
+    value: &Value,
+    path: &str,
+    visit: &mut dyn FnMut(&Structural, &Value, &str),
+) {
+    match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                let (sub, path) = match (schema.properties.get(name), schema.additional.schema()) {
+                    (Some(sub), _) if path.is_empty() => (sub, name.clone()),
+                    (Some(sub), _) => (sub, format!("{path}.{name}")),
+                    (None, Some(sub)) => (sub, format!("{path}[{name}]")),
+                    (None, None) => continue,
+                };
+                visit(sub, member, &path);
+            }
+        }
+        Value::Array(items) => {
+            let Some(sub) = &schema.items else { return };
+            for (index, item) in items.iter().enumerate() {
+                visit(sub, item, &format!("{path}[{index}]"));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Checks the type and the metadata of embedded resources.
+fn embedded(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<FieldError>) {
+    if schema.embedded
+        && let Some(members) = value.as_object()
+    {
+        let at = |name: &str| {
+            if path.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{path}.{name}")
+            }
+        };
+        for name in ["apiVersion", "kind"] {
+            if !members.contains_key(name) {
+                errors.push(FieldError::required(at(name), ""));
+            }
+        }
+        for name in ["apiVersion", "kind"] {
+            match members.get(name) {
+                None => {}
+                Some(Value::String(text)) if text.is_empty() => {
+                    let detail = "must not be empty";
+                    errors.push(FieldError::invalid(at(name), &quoted(text), detail));
+                }
+                Some(Value::String(text)) => {
+                    if let Some(why) = wrong_type(name, text) {
+                        errors.push(FieldError::invalid(at(name), &quoted(text), &why));
+                    }
+                }
+                Some(other) => {
+                    let detail = "must be a string";
+                    errors.push(FieldError::invalid(at(name), &other.to_string(), detail));
+                }
+            }
+        }
+        let metadata = members.get("metadata").unwrap_or(&Value::Null);
+        let mut found = Vec::new();
+        embedded_metadata(metadata, &mut found);
+        for mut wrong in found {
+            wrong.field = at(&wrong.field);
+            errors.push(wrong);
+        }
+    }
+    below(schema, value, path, &mut |schema, value, path| {
+        embedded(schema, value, path, errors);
+    });
+}
+
+/// Returns the problems of an embedded resource's `apiVersion` or `kind`.
+fn wrong_type(name: &str, text: &str) -> Option<String> {
+    if name == "apiVersion" {
+        let many = text.matches('/').count() > 1;
+        return many.then(|| format!("unexpected GroupVersion string: {text}"));
+    }
+    let wrong = names::check_name(NameRule::Label1035, &text.to_lowercase());
+    let lead = "may have mixed case, but should otherwise match: ";
+    (!wrong.is_empty()).then(|| format!("{lead}{}", wrong.join(",")))
+}
+
+fn embedded_metadata(metadata: &Value, errors: &mut Vec<FieldError>) {
+    type Check = fn(NameRule, &str) -> Vec<String>;
+    for (field, rule, check) in [
+        (
+            "generateName",
+            NameRule::PathSegment,
+            names::check_prefix as Check,
+        ),
+        ("name", NameRule::PathSegment, names::check_name),
+        ("namespace", NameRule::Label, names::check_name),
+    ] {
+        let text = metadata[field].as_str().unwrap_or_default();
+        if text.is_empty() {
+            continue;
+        }
+        for why in check(rule, text) {
+            let field = format!("metadata.{field}");
+            errors.push(FieldError::invalid(field, &quoted(text), &why));
+        }
+    }
+    names::check_attached(metadata, errors);
+    if let Some(finalizers) = metadata["finalizers"].as_array() {
+        names::check_finalizers(finalizers, false, errors);
+    }
+}
+
+/// Returns the warnings about finalizers that are new to a custom resource.
+#[must_use]
+pub fn warnings(object: &Value, old: Option<&Value>) -> Vec<String> {
+    let of = |object: &Value| -> BTreeSet<String> {
+        let listed = object["metadata"]["finalizers"].as_array();
+        let listed = listed.into_iter().flatten().filter_map(Value::as_str);
+        listed.map(str::to_owned).collect()
+    };
+    let had = old.map(of).unwrap_or_default();
+    let new = of(object);
+    new.difference(&had)
+        .flat_map(|one| names::finalizer_warnings(one))
+        .collect()
+}
+
+/// Checks the values that the scale subresource reads: replica counts and the selector.
+fn scale(resource: &Resource, object: &Value, spec: bool, errors: &mut Vec<FieldError>) {
+    let Some(paths) = &resource.scale else {
+        return;
+    };
+    if spec {
+        replicas(object, &paths.spec_replicas, errors);
+    }
+    replicas(object, &paths.status_replicas, errors);
+    if let Some(path) = &paths.selector
+        && let Err(why) = nested(object, path, "string", Value::is_string)
+    {
+        let field = format!(".{}", path.join("."));
+        errors.push(FieldError::invalid(field, "\"\"", &why));
+    }
+}
+
+fn replicas(object: &Value, path: &[String], errors: &mut Vec<FieldError>) {
+    let field = format!(".{}", path.join("."));
+    let found = match nested(object, path, "int64", Value::is_i64) {
+        Ok(found) => found.and_then(Value::as_i64).unwrap_or_default(),
+        Err(why) => {
+            errors.push(FieldError::invalid(field, "0", &why));
+            return;
+        }
+    };
+    let detail = if found < 0 {
+        "should be a non-negative integer"
+    } else if found > i64::from(i32::MAX) {
+        "should be less than or equal to 2147483647"
+    } else {
+        return;
+    };
+    errors.push(FieldError::invalid(field, &found.to_string(), detail));
+}
+
+/// Returns the value at a path, and `None` for an absent value.
+///
+/// # Errors
+/// Fails with Go's message for a value of a wrong type at the path or on the way.
+fn nested<'a>(
+    object: &'a Value,
+    path: &[String],
+    wanted: &str,
+    fits: fn(&Value) -> bool,
+) -> Result<Option<&'a Value>, String> {
+    let refuse = |depth: usize, found: &Value, wanted: &str| {
+        Err(format!(
+            ".{} accessor error: {} is of the type {}, expected {wanted}",
+            path[..depth].join("."),
+            go_text(found),
+            go_type(found)
+        ))
+    };
+    let mut value = object;
+    for (index, key) in path.iter().enumerate() {
+        value = match value {
+            Value::Null => return Ok(None),
+            Value::Object(members) => match members.get(key) {
+                Some(member) => member,
+                None => return Ok(None),
+            },
+            other => return refuse(index + 1, other, "map[string]interface{}"),
+        };
+    }
+    if fits(value) {
+        Ok(Some(value))
+    } else {
+        refuse(path.len(), value, wanted)
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_i64() => "int64",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// Returns a value as Go prints it by default.
+fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(go_text).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(members) => {
+            let members = members.iter();
+            let members: Vec<String> = members
+                .map(|(name, member)| format!("{name}:{}", go_text(member)))
+                .collect();
+            format!("map[{}]", members.join(" "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn messages(schema: &Value, value: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut errors = Vec::new();
+        lists(&Structural::compile(schema), value, old, &mut errors);
+        errors
+            .iter()
+            .map(|error| format!("{}: {}", error.field, error.message))
+            .collect()
+    }
+
+    #[test]
+    fn embedded_resources_have_types_and_metadata() {
+        let schema = json!({"type": "object", "properties": {"t": {"type": "object",
+            "x-kubernetes-embedded-resource": true}}});
+        let mut errors = Vec::new();
+        let value = json!({"t": {"apiVersion": "a/b/c", "kind": "Two Words", "metadata": {
+            "name": "Any Name", "namespace": "a.b", "generateName": "a/", "finalizers": ["plain", ""],
+            "ownerReferences": [{"apiVersion": "v1", "kind": "K", "name": "n"}]}}});
+        embedded(&Structural::compile(&schema), &value, "", &mut errors);
+        let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
+        assert_eq!(
+            fields,
+            [
+                "t.apiVersion",
+                "t.kind",
+                "t.metadata.generateName",
+                "t.metadata.namespace",
+                "t.metadata.ownerReferences.uid",
+                "t.metadata.finalizers",
+                "t.metadata.finalizers",
+            ]
+        );
+        errors.clear();
+        let value = json!({"t": {"apiVersion": "", "kind": "K"}});
+        embedded(&Structural::compile(&schema), &value, "", &mut errors);
+        assert_eq!(errors[0].message, "Invalid value: \"\": must not be empty");
+    }
+
+    #[test]
+    fn scaled_fields_must_be_replica_counts() {
+        let path = |text: &str| text.split('.').map(str::to_owned).collect::<Vec<_>>();
+        let messages = |object: Value| {
+            let mut errors = Vec::new();
+            replicas(&object, &path("spec.replicas"), &mut errors);
+            errors.pop().map(|error| error.message)
+        };
+        assert_eq!(messages(json!({})), None);
+        assert_eq!(messages(json!({"spec": {"replicas": 3}})), None);
+        assert_eq!(
+            messages(json!({"spec": {"replicas": -1}})).unwrap(),
+            "Invalid value: -1: should be a non-negative integer"
+        );
+        assert_eq!(
+            messages(json!({"spec": {"replicas": {"a": [1, "x"]}}})).unwrap(),
+            "Invalid value: 0: .spec.replicas accessor error: map[a:[1 x]] is of the type map[string]interface {}, expected int64"
+        );
+        assert_eq!(
+            messages(json!({"spec": 1})).unwrap(),
+            "Invalid value: 0: .spec.replicas accessor error: 1 is of the type int64, expected map[string]interface{}"
+        );
+    }
+
+    #[test]
+    fn new_finalizers_without_a_domain_are_warned_of() {
+        let object = |all: Value| json!({"metadata": {"finalizers": all}});
+        let messages = warnings(
+            &object(json!(["b", "a/b", "orphan", "a"])),
+            Some(&object(json!(["b"]))),
+        );
+        assert_eq!(messages.len(), 1);
+        assert!(messages[0].starts_with("metadata.finalizers: \"a\": prefer a domain-qualified"));
+    }
+
+    #[test]
+    fn the_second_of_equal_items_is_reported_and_no_further_one() {
+        let schema = json!({"type": "object", "properties": {
+            "s": {"type": "array", "x-kubernetes-list-type": "set", "items": {}},
+            "m": {"type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["k", "p"], "items": {"type": "object",
+                "properties": {"k": {}, "p": {}}}},
+        }});
+        let value = json!({"s": ["x", "x", "x"], "m": [{"a": 1}, {}, {"a": 2}]});
+        assert_eq!(
+            messages(&schema, &value, None),
+            ["m[1]: Duplicate value: {}", "s[1]: Duplicate value: \"x\""]
+        );
+    }
+
+    #[test]
+    fn lists_of_sets_and_maps_have_no_duplicates() {
+        let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
+            "s": {"type": "array", "x-kubernetes-list-type": "set", "items": {}},
+            "m": {"type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["k", "p"], "items": {"type": "object",
+                "properties": {"k": {}, "p": {"default": "TCP"}}}},
+        }}}});
+        let value =
+            json!({"spec": {"s": ["x", "y", "x"], "m": [{"k": "a"}, {"k": "a", "p": "TCP"}]}});
+        assert_eq!(
+            messages(&schema, &value, None),
+            [
+                "spec.m[1]: Duplicate value: {\"k\":\"a\",\"p\":\"TCP\"}",
+                "spec.s[2]: Duplicate value: \"x\""
+            ]
+        );
+        let fine = json!({"spec": {"s": ["x"]}});
+        assert_eq!(messages(&schema, &value, Some(&fine)).len(), 2);
+        assert!(messages(&schema, &value, Some(&value)).is_empty());
+    }
+}

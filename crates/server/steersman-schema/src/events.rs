@@ -1,0 +1,316 @@
+//! Machine: converts Events between the core group and events.k8s.io, which name fields
+//! differently, and checks them.
+//!
+//! Events are stored in the form of the core group.
+
+use serde_json::{Map, Value};
+use steersman_apimachinery::status::FieldError;
+use steersman_apimachinery::{go, names};
+
+use super::resource::Resource;
+
+/// Renamed fields: the name in the core group, and the name in events.k8s.io.
+const RENAMED: &[(&str, &str)] = &[
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+/// The group with the newer field names.
+const GROUP: &str = "events.k8s.io";
+
+/// The fields of an events.k8s.io Event that cannot change, under their names in the core group.
+const FIXED: &[&str] = &[
+    "involvedObject",
+    "reason",
+    "message",
+    "source",
+    "firstTimestamp",
+    "lastTimestamp",
+    "count",
+    "type",
+    "eventTime",
+    "action",
+    "related",
+    "reportingComponent",
+    "reportingInstance",
+];
+
+/// Returns whether the resource serves Events in the form of events.k8s.io.
+pub fn is_newer(resource: &Resource) -> bool {
+    resource.built_in && resource.group == GROUP && resource.kind == "Event"
+}
+
+fn rename(event: &mut Value, pairs: impl Iterator<Item = (&'static str, &'static str)>) {
+    let Some(members) = event.as_object_mut() else {
+        return;
+    };
+    for (from, to) in pairs {
+        if let Some(value) = members.remove(from) {
+            members.insert(to.to_owned(), value);
+        }
+    }
+}
+
+/// Converts a stored Event from the form of the core group to the form of events.k8s.io.
+#[must_use]
+pub fn to_newer(stored: &Value) -> Value {
+    let mut event = stored.clone();
+    rename(&mut event, RENAMED.iter().copied());
+    if let Some(members) = event.as_object_mut() {
+        members.insert(
+            "apiVersion".to_owned(),
+            Value::String(format!("{GROUP}/v1")),
+        );
+        for name in ["reportingController", "reportingInstance"] {
+            if members.get(name).is_some_and(|text| text == "") {
+                members.remove(name);
+            }
+        }
+    }
+    complete(&mut event, &["regarding", "deprecatedSource"], &[]);
+    event
+}
+
+/// Converts an Event from the form of events.k8s.io to the stored form of the core group.
+#[must_use]
+pub fn to_core(event: &Value) -> Value {
+    let mut event = event.clone();
+    rename(
+        &mut event,
+        RENAMED.iter().map(|(core, newer)| (*newer, *core)),
+    );
+    if let Some(members) = event.as_object_mut() {
+        members.insert("apiVersion".to_owned(), Value::String("v1".to_owned()));
+    }
+    complete_core(&mut event);
+    event
+}
+
+/// Adds the fields that every Event of the core group has.
+pub fn complete_core(event: &mut Value) {
+    complete(
+        event,
+        &["involvedObject", "source"],
+        &["reportingComponent", "reportingInstance"],
+    );
+}
+
+/// Adds the fields that every Event of events.k8s.io has.
+pub fn complete_newer(event: &mut Value) {
+    complete(event, &["regarding", "deprecatedSource"], &[]);
+}
+
+/// Adds unset fields: null for times, empty objects, and empty strings.
+fn complete(event: &mut Value, objects: &[&str], texts: &[&str]) {
+    let newer = objects.contains(&"regarding");
+    let times = if newer {
+        [
+            "deprecatedFirstTimestamp",
+            "deprecatedLastTimestamp",
+            "eventTime",
+        ]
+    } else {
+        ["firstTimestamp", "lastTimestamp", "eventTime"]
+    };
+    let Some(members) = event.as_object_mut() else {
+        return;
+    };
+    members.retain(|name, value| !value.is_null() || times.contains(&name.as_str()));
+    for name in times {
+        members.entry(name).or_insert(Value::Null);
+    }
+    for name in objects {
+        members
+            .entry(*name)
+            .or_insert_with(|| Value::Object(Map::new()));
+    }
+    for name in texts {
+        members
+            .entry(*name)
+            .or_insert_with(|| Value::String(String::new()));
+    }
+}
+
+/// Checks an Event by the rules of its group.
+pub fn check(resource: &Resource, event: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let newer = is_newer(resource);
+    let core = if newer { to_core(event) } else { event.clone() };
+    let mut errors = Vec::new();
+    let timed = !core["eventTime"].is_null();
+    check_namespace(&core, timed, &mut errors);
+    if timed {
+        check_new(&core, newer, &mut errors);
+    }
+    if !newer {
+        return errors;
+    }
+    match old {
+        None => check_unset(&core, timed, &mut errors),
+        Some(old) => check_fixed(&core, &to_core(old), &mut errors),
+    }
+    errors
+}
+
+fn text<'a>(event: &'a Value, field: &str) -> &'a str {
+    event[field].as_str().unwrap_or_default()
+}
+
+/// Checks that an Event is in the namespace of the object that it is about.
+fn check_namespace(event: &Value, timed: bool, errors: &mut Vec<FieldError>) {
+    let own = text(&event["metadata"], "namespace");
+    let about = text(&event["involvedObject"], "namespace");
+    let fits = match (timed, about) {
+        (false, "") => matches!(own, "" | "default"),
+        (true, "") => matches!(own, "default" | "kube-system"),
+        (false, about) => own == about,
+        (true, _) => true,
+    };
+    if !fits {
+        let field = "involvedObject.namespace";
+        let detail = "does not match event.namespace";
+        errors.push(FieldError::invalid(field, &go::quote(about), detail));
+    }
+}
+
+/// Checks the fields that an Event with an `eventTime` requires.
+fn check_new(event: &Value, newer: bool, errors: &mut Vec<FieldError>) {
+    let reporter = if newer {
+        "reportingController"
+    } else {
+        "reportingComponent"
+    };
+    let name = text(event, "reportingComponent");
+    if name.is_empty() {
+        errors.push(FieldError::required(reporter, ""));
+    }
+    for why in names::check_key(name) {
+        errors.push(FieldError::invalid(reporter, &go::quote(name), &why));
+    }
+    for field in ["reportingInstance", "action", "reason"] {
+        match text(event, field).len() {
+            0 => errors.push(FieldError::required(field, "")),
+            1..=128 => {}
+            _ => {
+                let detail = "can have at most 128 characters";
+                errors.push(FieldError::invalid(field, "\"\"", detail));
+            }
+        }
+    }
+    if text(event, "message").len() > 1024 {
+        let detail = "can have at most 1024 characters";
+        errors.push(FieldError::invalid("message", "\"\"", detail));
+    }
+}
+
+/// Checks the fields that a new events.k8s.io Event requires or forbids.
+fn check_unset(event: &Value, timed: bool, errors: &mut Vec<FieldError>) {
+    if !timed {
+        errors.push(FieldError::required("eventTime", ""));
+    }
+    let kind = text(event, "type");
+    if !matches!(kind, "Normal" | "Warning") {
+        let detail = format!("has invalid value: {kind}");
+        errors.push(FieldError::invalid("type", "\"\"", &detail));
+    }
+    let source = event["source"].as_object();
+    for (field, set) in [
+        ("firstTimestamp", !event["firstTimestamp"].is_null()),
+        ("lastTimestamp", !event["lastTimestamp"].is_null()),
+        ("count", event["count"].as_i64().is_some_and(|n| n != 0)),
+        ("source", source.is_some_and(|source| !source.is_empty())),
+    ] {
+        if set {
+            errors.push(FieldError::invalid(field, "\"\"", "needs to be unset"));
+        }
+    }
+}
+
+fn check_fixed(new: &Value, old: &Value, errors: &mut Vec<FieldError>) {
+    for field in FIXED {
+        if new.get(*field) != old.get(*field) {
+            let shown = if *field == "reportingComponent" {
+                "reportingController"
+            } else {
+                field
+            };
+            let value = new[*field].to_string();
+            errors.push(FieldError::invalid(shown, &value, "field is immutable"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_survives_conversion_to_both_shapes() {
+        let mut core = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "e"},
+            "involvedObject": {"kind": "K"}, "message": "m", "count": 3,
+            "source": {"component": "c"}, "reason": "R"});
+        complete_core(&mut core);
+        let newer = to_newer(&core);
+        assert_eq!(
+            newer,
+            json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "metadata": {"name": "e"},
+                "regarding": {"kind": "K"}, "note": "m", "deprecatedCount": 3,
+                "deprecatedSource": {"component": "c"}, "reason": "R", "eventTime": null,
+                "deprecatedFirstTimestamp": null, "deprecatedLastTimestamp": null})
+        );
+        assert_eq!(to_core(&newer), core);
+    }
+
+    #[test]
+    fn each_group_has_its_rules() {
+        let all = crate::builtin::built_in();
+        let of = |group: &str| {
+            let found = all.iter().find(|r| r.group == group && r.kind == "Event");
+            found.unwrap().clone()
+        };
+        let wrong_fields = |group: &str, event: &Value, old: Option<&Value>| -> Vec<String> {
+            let errors = check(&of(group), event, old);
+            errors.into_iter().map(|error| error.field).collect()
+        };
+        let core = |namespace: &str| json!({"metadata": {"namespace": "a"}, "involvedObject": {"namespace": namespace}});
+        assert!(wrong_fields("", &core("a"), None).is_empty());
+        assert_eq!(
+            wrong_fields("", &core("b"), None),
+            ["involvedObject.namespace"]
+        );
+        let mut newer = json!({"metadata": {"namespace": "a"}, "regarding": {"namespace": "a"}});
+        assert_eq!(wrong_fields(GROUP, &newer, None), ["eventTime", "type"]);
+        newer["eventTime"] = json!("2026-01-02T03:04:05.000000Z");
+        newer["type"] = json!("Normal");
+        newer["deprecatedCount"] = json!(1);
+        newer["reportingController"] = json!("no name!");
+        assert_eq!(
+            wrong_fields(GROUP, &newer, None),
+            [
+                "reportingController",
+                "reportingInstance",
+                "action",
+                "reason",
+                "count"
+            ]
+        );
+        for (field, value) in [
+            ("reportingController", "c"),
+            ("reportingInstance", "i"),
+            ("action", "A"),
+            ("reason", "R"),
+        ] {
+            newer[field] = json!(value);
+        }
+        let mut other = newer.clone();
+        other["note"] = json!("other");
+        other["series"] = json!({"count": 2});
+        assert_eq!(wrong_fields(GROUP, &other, Some(&newer)), ["message"]);
+    }
+}

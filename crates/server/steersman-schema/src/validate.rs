@@ -1,0 +1,407 @@
+//! Machine: checks a value against a structural schema, with kube-apiserver's messages.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use steersman_apimachinery::go;
+use steersman_apimachinery::status::FieldError;
+use steersman_cel::structural::Structural;
+
+use super::formats;
+pub use super::formats::is_checked_format;
+
+mod numbers;
+
+use numbers::{check_number, is_same, number_text, value_text};
+
+/// The path of a value: the path of the field, and the path in messages. They differ below a status
+/// subresource, where messages start at the status.
+#[derive(Debug, Clone)]
+struct Path {
+    field: String,
+    body: String,
+}
+
+impl Path {
+    fn member(&self, name: &str) -> Self {
+        let join = |base: &str| {
+            if base.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{base}.{name}")
+            }
+        };
+        Self {
+            field: join(&self.field),
+            body: join(&self.body),
+        }
+    }
+
+    fn item(&self, index: usize) -> Self {
+        Self {
+            field: format!("{}[{index}]", self.field),
+            body: format!("{}[{index}]", self.body),
+        }
+    }
+}
+
+/// Checks a whole object. Values that equal the old object's pass without a check, so that a
+/// stricter schema does not block changes of other fields.
+#[must_use]
+pub fn validate(schema: &Structural, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let path = Path {
+        field: String::new(),
+        body: String::new(),
+    };
+    check(schema, object, old, &path, &mut errors);
+    errors
+}
+
+/// Checks only `status`, as a write to the status subresource does.
+#[must_use]
+pub fn validate_status(
+    schema: &Structural,
+    status: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if let Some(schema) = schema.properties.get("status") {
+        let path = Path {
+            field: "status".to_owned(),
+            body: String::new(),
+        };
+        check(schema, status, old, &path, &mut errors);
+    }
+    errors
+}
+
+/// Checks a value that a definition contains, such as a default. `field` is the path of the value;
+/// messages do not contain it.
+#[must_use]
+pub fn validate_at(schema: &Structural, value: &Value, field: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    let path = Path {
+        field: field.to_owned(),
+        body: String::new(),
+    };
+    check(schema, value, None, &path, &mut errors);
+    errors
+}
+
+/// Returns the name of a value's JSON type in messages.
+#[must_use]
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(n) if n.is_i64() || n.is_u64() => "integer",
+        Value::Number(n) if n.as_f64().is_some_and(|n| n.fract() == 0.0) => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// Quotes a text as messages do.
+pub fn quoted(text: &str) -> String {
+    go::quote(text)
+}
+
+/// Checks a value against a schema. `old` is the old value if it can be found. Returns the number
+/// of checked rules, which ranks the alternatives of `anyOf` and `oneOf`.
+fn check(
+    schema: &Structural,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) -> usize {
+    let before = errors.len();
+    let looked_at = check_value(schema, value, old, path, errors);
+    let whole = path.field.is_empty();
+    if errors.len() > before && !whole && old == Some(value) {
+        errors.truncate(before);
+    }
+    looked_at
+}
+
+/// Checks the rules in the order of upstream's validators: the type, the combined schemas, the
+/// rules for the type, and among them the enumeration.
+fn check_value(
+    schema: &Structural,
+    value: &Value,
+    old: Option<&Value>,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) -> usize {
+    let rules = &schema.rules;
+    if value.is_null() {
+        if !schema.nullable {
+            check_type(schema, value, path, errors);
+        }
+        check_allowed(schema, value, path, errors);
+        return 1;
+    }
+    check_type(schema, value, path, errors);
+    let mut looked_at = 1 + check_combinators(schema, value, path, errors);
+    match value {
+        Value::Array(items) => {
+            if let Some(sub) = &schema.items {
+                let old = Known::of(schema, old);
+                for (index, item) in items.iter().enumerate() {
+                    looked_at += check(sub, item, old.find(item), &path.item(index), errors);
+                }
+            }
+            check_size(items.len(), rules.items, "items", path, errors);
+        }
+        Value::String(text) => check_text(schema, text, path, errors),
+        Value::Number(number) => {
+            if let Some(number) = number.as_f64() {
+                check_number(schema, value, number, path, errors);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Object(_) => {}
+    }
+    check_allowed(schema, value, path, errors);
+    if let Value::Object(members) = value {
+        check_size(members.len(), rules.properties, "properties", path, errors);
+        let old = old.filter(|_| rules.map_type != "atomic");
+        for (name, member) in members {
+            let named = schema.properties.get(name);
+            if let Some(sub) = named.or_else(|| schema.additional.schema()) {
+                let old = old.and_then(|old| old.get(name));
+                looked_at += check(sub, member, old, &path.member(name), errors);
+            }
+        }
+        for name in &rules.required {
+            if !members.contains_key(name) {
+                errors.push(FieldError::required(path.member(name).field, ""));
+            }
+        }
+    }
+    looked_at
+}
+
+fn check_allowed(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+    let allowed = &schema.rules.allowed;
+    if !allowed.is_empty() && !allowed.iter().any(|one| is_same(value, one)) {
+        // Upstream also quotes values that are not strings: `supported values: "1", "2"`.
+        let shown = allowed.iter().map(|one| match one {
+            Value::String(text) => go::quote(text),
+            other => go::quote(&number_text(other)),
+        });
+        let allowed: Vec<String> = shown.collect();
+        let value = value_text(value);
+        errors.push(FieldError::not_supported(&path.field, &value, &allowed));
+    }
+}
+
+/// The old items of a list of type `map` by their keys, and the names of the key fields. Lists of
+/// other types have no keys.
+struct Known<'a>(HashMap<String, &'a Value>, &'a [String]);
+
+impl<'a> Known<'a> {
+    fn of(schema: &'a Structural, old: Option<&'a Value>) -> Self {
+        let keys = schema.rules.list_map_keys.as_slice();
+        let old = old.filter(|_| schema.rules.list_type == "map" && !keys.is_empty());
+        let items = old.and_then(Value::as_array).into_iter().flatten();
+        Self(
+            items.map(|item| (Self::key(item, keys), item)).collect(),
+            keys,
+        )
+    }
+
+    fn find(&self, item: &Value) -> Option<&'a Value> {
+        if self.0.is_empty() {
+            return None;
+        }
+        self.0.get(&Self::key(item, self.1)).copied()
+    }
+
+    fn key(item: &Value, keys: &[String]) -> String {
+        let parts: Vec<&Value> = keys.iter().map(|key| &item[key.as_str()]).collect();
+        serde_json::json!(parts).to_string()
+    }
+}
+
+fn check_type(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<FieldError>) {
+    let found = type_name(value);
+    let wanted = if schema.int_or_string {
+        "integer,string"
+    } else {
+        &*schema.kind
+    };
+    let fits = match wanted {
+        "" => true,
+        "integer,string" => matches!(found, "integer" | "string"),
+        "number" => matches!(found, "integer" | "number"),
+        // A number without a fraction is an integer, even if it is written with a decimal point.
+        "integer" => {
+            found == "integer" || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+        }
+        wanted => wanted == found,
+    };
+    if fits {
+        return;
+    }
+    // A format takes the place of the type: refusals name the format, and the one of Go's type.
+    let format = formats::checked(schema);
+    let (wanted, found) = match value {
+        Value::Array(_) if !format.is_empty() && !matches!(wanted, "number" | "integer") => return,
+        Value::Null | Value::String(_) | Value::Array(_) => (wanted, found),
+        _ if format.is_empty() => (wanted, found),
+        Value::Number(number) if number.is_i64() => (format, "int64"),
+        Value::Number(_) => (format, "float64"),
+        Value::Bool(_) | Value::Object(_) => (format, ""),
+    };
+    let found = quoted(found);
+    let detail = format!("{} in body must be of type {wanted}: {found}", path.body);
+    errors.push(FieldError::type_invalid(&path.field, &found, &detail));
+}
+
+fn check_size(
+    size: usize,
+    (least, most): (Option<u64>, Option<u64>),
+    noun: &str,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) {
+    let count = u64::try_from(size).unwrap_or(u64::MAX);
+    if let Some(least) = least.filter(|least| count < *least) {
+        let detail = format!("{} in body should have at least {least} {noun}", path.body);
+        errors.push(FieldError::invalid(&path.field, &size.to_string(), &detail));
+    }
+    if let Some(most) = most.filter(|most| count > *most) {
+        errors.push(FieldError::too_many(&path.field, size, most));
+    }
+}
+
+fn check_text(schema: &Structural, text: &str, path: &Path, errors: &mut Vec<FieldError>) {
+    let (least, most) = schema.rules.length;
+    let length = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+    let body = &path.body;
+    // Upstream reports only the first of the three.
+    if let Some(most) = most.filter(|most| length > *most) {
+        let detail = format!("may not be more than {most} bytes");
+        errors.push(FieldError::too_long(&path.field, &detail));
+    } else if let Some(least) = least.filter(|least| length < *least) {
+        let detail = format!("{body} in body should be at least {least} chars long");
+        errors.push(FieldError::invalid(&path.field, &quoted(text), &detail));
+    } else if let Some(pattern) = &schema.rules.pattern
+        && !pattern.matches(text)
+    {
+        let detail = format!("{body} in body should match '{}'", pattern.source());
+        errors.push(FieldError::invalid(&path.field, &quoted(text), &detail));
+    }
+    if !formats::fits(&schema.format, text) {
+        let detail = format!(
+            "{body} in body must be of type {}: {}",
+            schema.format,
+            quoted(text)
+        );
+        errors.push(FieldError::type_invalid(
+            &path.field,
+            &quoted(text),
+            &detail,
+        ));
+    }
+}
+
+/// Checks the combined schemas. Returns the number of checked rules as upstream counts them: for
+/// alternatives, those of the reported alternative.
+fn check_combinators(
+    schema: &Structural,
+    value: &Value,
+    path: &Path,
+    errors: &mut Vec<FieldError>,
+) -> usize {
+    let rules = &schema.rules;
+    let body = &path.body;
+    let before = errors.len();
+    let mut looked_at = 0;
+    let broken = |sub: &Structural| {
+        let mut broken = Vec::new();
+        let looked_at = check_value(sub, value, None, path, &mut broken);
+        (broken, looked_at)
+    };
+    let whole = |detail: String| FieldError::invalid("<nil>", "\"\"", &detail);
+    // Each error is reported only once.
+    let tell = |found: Vec<FieldError>, errors: &mut Vec<FieldError>| {
+        for one in found {
+            if !errors[before..].contains(&one) {
+                errors.push(one);
+            }
+        }
+    };
+    if !rules.any_of.is_empty() {
+        let outcomes: Vec<_> = rules.any_of.iter().map(|sub| broken(sub)).collect();
+        match outcomes.iter().find(|(broken, _)| broken.is_empty()) {
+            Some((_, count)) => looked_at += count,
+            None => {
+                errors.push(whole(format!(
+                    "\"{body}\" must validate at least one schema (anyOf)"
+                )));
+                let (best, count) = best_of(outcomes);
+                looked_at += count;
+                tell(best, errors);
+            }
+        }
+    }
+    if !rules.one_of.is_empty() {
+        let outcomes: Vec<_> = rules.one_of.iter().map(|sub| broken(sub)).collect();
+        let mut fitting = outcomes.iter().filter(|(broken, _)| broken.is_empty());
+        let first = fitting.next().map(|(_, count)| *count);
+        let further = fitting.count();
+        match first {
+            Some(count) if further == 0 => looked_at += count,
+            Some(_) => errors.push(whole(format!(
+                "\"{body}\" must validate one and only one schema (oneOf). Found {} valid alternatives",
+                further + 1
+            ))),
+            None => {
+                errors.push(whole(format!(
+                    "\"{body}\" must validate one and only one schema (oneOf). Found none valid"
+                )));
+                let (best, count) = best_of(outcomes);
+                looked_at += count;
+                tell(best, errors);
+            }
+        }
+    }
+    let mut fitting = 0;
+    for (broken, count) in rules.all_of.iter().map(|sub| broken(sub)) {
+        looked_at += count;
+        fitting += usize::from(broken.is_empty());
+        tell(broken, errors);
+    }
+    if fitting < rules.all_of.len() {
+        let none = if fitting == 0 { ". None validated" } else { "" };
+        errors.push(whole(format!(
+            "\"{body}\" must validate all the schemas (allOf){none}"
+        )));
+    }
+    let not = rules.not.as_ref();
+    if not.is_some_and(|sub| broken(sub).0.is_empty()) {
+        errors.push(whole(format!(
+            "\"{body}\" must not validate the schema (not)"
+        )));
+    }
+    looked_at
+}
+
+/// Selects the first schema with the most checked rules, if no schema matches.
+fn best_of(outcomes: Vec<(Vec<FieldError>, usize)>) -> (Vec<FieldError>, usize) {
+    let mut outcomes = outcomes.into_iter();
+    let mut best = outcomes.next().unwrap_or_default();
+    for outcome in outcomes {
+        if outcome.1 > best.1 {
+            best = outcome;
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,390 @@
+//! Machine: the simulator's actions: calls of the registry's verbs, as the users of the played
+//! components.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use steersman_apimachinery::selector::LabelSelector;
+use steersman_apimachinery::status::Status;
+use steersman_registry::auth::User;
+use steersman_registry::store::Stored;
+use steersman_registry::{
+    ActRequest, DeleteOptions, Preconditions, Registry, Subresource, Target, WriteOptions,
+};
+use steersman_schema::resource::Resource;
+use steersman_schema::subresources::Act;
+
+use super::event_correlator::Recorder;
+use crate::options::{Speed, Trouble};
+use crate::state::facts::{
+    self, Key, Kind, NamespacedName, TRACKING, controller_of, controller_reference, pseudo_random,
+};
+use crate::state::kinds::Kinds;
+use crate::state::view::View;
+use crate::state::work_queue::WorkQueue;
+
+/// The field manager of all writes of kube-controller-manager.
+const CONTROLLERS: &str = "kube-controller-manager";
+/// The field manager of the scheduler.
+const SCHEDULER: &str = "kube-scheduler";
+/// The field manager of the kubelets.
+const KUBELET: &str = "kubelet";
+
+/// A controller's write of an object itself, not of a subresource.
+pub(crate) const MAIN: (Component, Subresource) = (Component::Controllers, Subresource::Main);
+
+/// The component that writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Component {
+    Controllers,
+    Scheduler,
+    Kubelet,
+}
+
+/// The current options of the simulator.
+#[derive(Debug, Clone)]
+pub(crate) struct PlayerSettings {
+    pub(crate) speed: Speed,
+    pub(crate) seed: u64,
+    /// The requested troubles beside those in annotations, the newest last.
+    pub(crate) troubles: Vec<TroubleRequest>,
+}
+
+/// A request for trouble.
+#[derive(Debug, Clone)]
+pub(crate) struct TroubleRequest {
+    pub(crate) id: u64,
+    /// Empty for all namespaces.
+    pub(crate) namespace: String,
+    pub(crate) selector: LabelSelector,
+    pub(crate) trouble: Trouble,
+}
+
+/// The time of a turn.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TurnTime {
+    /// The server's wall time, which is written into objects.
+    pub(crate) wall: Timestamp,
+    /// The simulator's own clock, which its waits are measured by.
+    pub(crate) tick: Duration,
+}
+
+/// What the simulator remembers beyond the content of the store.
+#[derive(Debug, Default)]
+pub(crate) struct PlayerMemory {
+    /// The Pods that the simulator keeps from becoming ready.
+    pub(crate) made_unready: HashSet<Key>,
+    /// The Pods with containers that were asked to stop.
+    pub(crate) stopping: HashSet<Key>,
+    /// The number of Pod addresses given so far.
+    pub(crate) addresses: u32,
+    /// The recent failures of Jobs, by uid.
+    pub(crate) backoffs: HashMap<Arc<str>, Backoff>,
+    pub(crate) recorder: Recorder,
+    /// The volumes of bound claims.
+    pub(crate) bound: HashMap<NamespacedName, Arc<str>>,
+}
+
+/// The number of Pod failures of a Job since its last success, and the simulator's clock at the last
+/// failure.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Backoff {
+    pub(crate) failures: u32,
+    pub(crate) last: Duration,
+}
+
+/// Everything that the code of one kind reads and writes during a turn.
+pub(crate) struct TurnContext<'a> {
+    pub(crate) registry: &'a mut Registry,
+    pub(crate) view: &'a View,
+    pub(crate) kinds: &'a Kinds,
+    pub(crate) settings: &'a PlayerSettings,
+    pub(crate) work_queue: &'a mut WorkQueue,
+    pub(crate) timers: &'a mut BTreeSet<(Duration, Key)>,
+    pub(crate) memory: &'a mut PlayerMemory,
+    /// Whether Events are written.
+    pub(crate) writes_events: bool,
+    /// Whether the simulator binds volumes, so that Pods wait for their volumes.
+    pub(crate) binds_volumes: bool,
+    pub(crate) now: TurnTime,
+    /// The kind of the controller that acts.
+    pub(crate) acting: Kind,
+    /// The number of writes in this turn.
+    pub(crate) writes: usize,
+    /// The approximate maximum of writes in this turn. An object that needs more is requeued
+    /// (PLAY-7).
+    pub(crate) write_limit: usize,
+}
+
+impl TurnContext<'_> {
+    pub(crate) fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        let storage = &self.kinds.of(kind).storage;
+        let stored = self.registry.stored(storage, namespace, name)?;
+        Some(match kind {
+            // There are many Pods, and most were written long ago, so they are not kept decoded
+            // (SRV-STORE-7).
+            Kind::Pod => stored.borrowed(),
+            _ => Arc::clone(stored),
+        })
+    }
+
+    pub(crate) fn exists(&self, key: &Key) -> bool {
+        let storage = &self.kinds.of(key.kind).storage;
+        self.registry
+            .stored(storage, &key.namespace, &key.name)
+            .is_some()
+    }
+
+    /// Returns the objects of a resource that the controller with this uid controls.
+    pub(crate) fn controlled(&self, resource: &Resource, uid: &str) -> Vec<Arc<Stored>> {
+        let mut found = self.registry.dependents_in(&resource.storage, uid);
+        found.retain(|one| controller_of(one.lean()).is_some_and(|own| *own.uid == *uid));
+        found
+    }
+
+    pub(crate) fn create(
+        &mut self,
+        resource: &Resource,
+        namespace: &str,
+        body: Value,
+    ) -> Result<Arc<Stored>, Status> {
+        self.create_as(Component::Controllers, resource, namespace, body)
+    }
+
+    /// Like [`create`](Self::create), as another component.
+    pub(crate) fn create_as(
+        &mut self,
+        component: Component,
+        resource: &Resource,
+        namespace: &str,
+        body: Value,
+    ) -> Result<Arc<Stored>, Status> {
+        self.writes += 1;
+        let namespace = Some(namespace).filter(|_| resource.namespaced);
+        let target = Target::collection(resource, namespace);
+        let (options, now) = (self.options(component), self.now.wall);
+        let written = self.registry.create(target, body, &options, now)?;
+        Ok(written.object.stored)
+    }
+
+    /// Replaces an object or its status. A refusal is ignored: the simulator writes what the server's
+    /// own controllers would have written, and looks again at the next change.
+    pub(crate) fn update(
+        &mut self,
+        resource: &Resource,
+        (component, subresource): (Component, Subresource),
+        object: Value,
+    ) -> Option<Arc<Stored>> {
+        self.writes += 1;
+        let name = object["metadata"]["name"].as_str()?.to_owned();
+        let namespace = object["metadata"]["namespace"].as_str().map(str::to_owned);
+        let (options, now) = (self.options(component), self.now.wall);
+        let target = Target::object(resource, namespace.as_deref(), &name).part(subresource);
+        let written = self.registry.update(target, object, &options, now);
+        written.ok().map(|written| written.object.stored)
+    }
+
+    /// Writes a status if it differs from the stored one. Returns whether the status is stored now.
+    pub(crate) fn write_status(
+        &mut self,
+        kind: Kind,
+        component: Component,
+        stored: &Stored,
+        status: Value,
+    ) -> bool {
+        self.write_annotated_status((kind, component), stored, status, None)
+    }
+
+    /// Like [`write_status`](Self::write_status), with an annotation of a kind that takes
+    /// annotations from a write of its status.
+    pub(crate) fn write_annotated_status(
+        &mut self,
+        (kind, component): (Kind, Component),
+        stored: &Stored,
+        status: Value,
+        annotation: Option<(&str, &str)>,
+    ) -> bool {
+        let lean = stored.lean();
+        let annotation = annotation.filter(|(key, value)| facts::annotation(lean, key) != *value);
+        if annotation.is_none() && lean["status"] == status {
+            return true;
+        }
+        let mut object = status_write(lean, status);
+        if let Some((key, value)) = annotation {
+            facts::annotations_of(&mut object).insert(key.to_owned(), json!(value));
+        }
+        let resource = Arc::clone(self.kinds.of(kind));
+        let written = self.update(&resource, (component, Subresource::Status), object);
+        written.is_some()
+    }
+
+    /// Changes an object and writes it back.
+    pub(crate) fn edit(&mut self, kind: Kind, stored: &Stored, edit: impl FnOnce(&mut Value)) {
+        let mut object = stored.lean().clone();
+        edit(&mut object);
+        if object == *stored.lean() {
+            return;
+        }
+        let resource = Arc::clone(self.kinds.of(kind));
+        self.update(
+            &resource,
+            (Component::Controllers, Subresource::Main),
+            object,
+        );
+    }
+
+    /// Deletes exactly this object, with its uid as a precondition. `grace` of `None` leaves the
+    /// grace period to the server. Returns whether the server allowed it.
+    pub(crate) fn delete(
+        &mut self,
+        resource: &Resource,
+        stored: &Stored,
+        grace: Option<i64>,
+    ) -> bool {
+        self.writes += 1;
+        let options = DeleteOptions {
+            grace_period_seconds: grace,
+            preconditions: Some(Preconditions {
+                uid: Some(stored.meta("uid").to_owned()),
+                resource_version: None,
+            }),
+            propagation_policy: Some("Background".to_owned()),
+            user: Arc::clone(self.kinds.user(self.acting)),
+            ..DeleteOptions::default()
+        };
+        let namespace = Some(&*stored.namespace).filter(|_| resource.namespaced);
+        let target = Target::object(resource, namespace, &stored.name);
+        // An object that was deleted meanwhile is no error.
+        let deleted = self.registry.delete(target, &options, self.now.wall);
+        deleted.is_ok()
+    }
+
+    /// Binds a Pod to a node, as the scheduler does. Returns whether the Pod is bound.
+    pub(crate) fn bind(&mut self, pod: &Stored, node: &str) -> bool {
+        self.writes += 1;
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": *pod.name, "namespace": *pod.namespace, "uid": pod.meta("uid")},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        });
+        let request = ActRequest {
+            act: Act::Bind,
+            namespace: &pod.namespace,
+            name: &pod.name,
+            body: &body,
+        };
+        let options = self.options(Component::Scheduler);
+        // A Pod that was bound meanwhile needs no further binding.
+        let bound = self.registry.act(request, &options, self.now.wall);
+        bound.is_ok()
+    }
+
+    /// Makes `owner` the controller of an object without one.
+    pub(crate) fn adopt(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
+        let tracked = owner.lean()["kind"] == "Job";
+        let owner = controller_reference(owner);
+        self.edit(kind, object, |object| {
+            let fields = steersman_registry::metadata_of(object);
+            let owners = fields.entry("ownerReferences").or_insert_with(|| json!([]));
+            if let Some(owners) = owners.as_array_mut() {
+                owners.retain(|one| one["uid"] != owner["uid"]);
+                owners.push(owner);
+            }
+            let finalizers = fields.entry("finalizers").or_insert_with(|| json!([]));
+            if let Some(list) = finalizers.as_array_mut().filter(|_| tracked)
+                && !list.iter().any(|one| one == TRACKING)
+            {
+                list.push(json!(TRACKING));
+            }
+        });
+    }
+
+    /// Removes the owner reference of `owner` from an object, and the finalizer of its controller.
+    pub(crate) fn disown(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
+        let uid = owner.meta("uid").to_owned();
+        let tracked = owner.lean()["kind"] == "Job";
+        self.edit(kind, object, |object| {
+            let fields = steersman_registry::metadata_of(object);
+            let mut without = |field: &str, goes: &dyn Fn(&Value) -> bool| {
+                if let Some(list) = fields.get_mut(field).and_then(Value::as_array_mut) {
+                    list.retain(|one| !goes(one));
+                    if list.is_empty() {
+                        fields.remove(field);
+                    }
+                }
+            };
+            without("ownerReferences", &|one| one["uid"] == *uid);
+            if tracked {
+                without("finalizers", &|one| one == TRACKING);
+            }
+        });
+    }
+
+    /// Returns whether the turn's writes are used up, so that an object that needs more of them must be
+    /// requeued.
+    pub(crate) fn is_at_write_limit(&self) -> bool {
+        self.writes >= self.write_limit
+    }
+
+    /// Queues an object again, behind the objects that already wait.
+    pub(crate) fn requeue(&mut self, key: &Key) {
+        self.work_queue.add(key.clone());
+    }
+
+    fn options(&self, component: Component) -> WriteOptions {
+        write_options(component, self.kinds.user(self.acting))
+    }
+
+    /// Queues an object when the simulator's clock reaches `at`.
+    pub(crate) fn requeue_at(&mut self, key: Key, at: Duration) {
+        self.timers.insert((at, key));
+    }
+
+    /// Returns the trouble that a Pod is in.
+    pub(crate) fn trouble(&self, pod: &Stored) -> Option<Trouble> {
+        let own = facts::annotation(pod.lean(), crate::options::TROUBLE);
+        let requested = self.settings.troubles.iter().rev().find(|request| {
+            (request.namespace.is_empty() || request.namespace == *pod.namespace)
+                && request.selector.matches_labels(|key| pod.label(key))
+        });
+        requested
+            .map(|request| request.trouble)
+            .or_else(|| Trouble::named(own))
+    }
+
+    /// Returns how long a step of a Pod takes.
+    pub(crate) fn step_duration(&self, step: &str, time: Duration, pod: &Stored) -> Duration {
+        let seed = self.settings.seed.to_string();
+        let number = pseudo_random(&[&seed, step, pod.meta("uid")]);
+        self.settings.speed.vary(time, number)
+    }
+}
+
+/// Builds the body of a status write: type, metadata and the new status.
+fn status_write(object: &Value, status: Value) -> Value {
+    // The whole metadata is sent: the status strategies of most kinds remove fields that are
+    // absent.
+    let mut sent = Map::new();
+    for field in ["apiVersion", "kind", "metadata"] {
+        sent.insert(field.to_owned(), object[field].clone());
+    }
+    sent.insert("status".to_owned(), status);
+    Value::Object(sent)
+}
+
+fn write_options(component: Component, user: &Arc<User>) -> WriteOptions {
+    let manager = match component {
+        Component::Controllers => CONTROLLERS,
+        Component::Scheduler => SCHEDULER,
+        Component::Kubelet => KUBELET,
+    };
+    WriteOptions {
+        field_manager: Some(manager.to_owned()),
+        user: Arc::clone(user),
+        ..WriteOptions::default()
+    }
+}

@@ -1,0 +1,199 @@
+//! Driver: the task that runs the simulator's turns: after each change of the store, and when a timer
+//! is due.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use steersman_registry::Registry;
+use steersman_registry::store::AfterWrites;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use super::actions::turn_context::TurnTime;
+use super::handle::{Shared, Simulator};
+use super::machine::NextTurn;
+
+/// Approximate maximum of the simulator's writes per turn, after which other tasks get access to the
+/// store (PLAY-7).
+const WRITES_PER_TURN: usize = 64;
+
+/// Minimum number of objects that are serialised and dropped on a blocking thread.
+const BACKGROUND_MIN: usize = 16;
+
+/// Maximum number of objects that wait while a blocking thread serialises and drops earlier ones
+/// (SRV-STORE-7).
+const UNFINISHED_MAX: usize = 512;
+
+/// After this many turns in a row that panicked, the next turn waits for a change.
+const MAX_PANICS: u32 = 16;
+
+/// What the simulator needs of the server in which it plays.
+pub trait PlayedServer: Send + Sync + 'static {
+    /// Returns the wall time.
+    fn now(&self) -> Timestamp;
+    /// Returns a receiver that is marked changed at every write to the store.
+    fn changes(&self) -> watch::Receiver<u64>;
+    /// Waits until the writes of earlier turns are in the write-ahead log of the server, if it has one.
+    fn caught_up(&self) -> impl Future<Output = ()> + Send;
+    /// Calls `work` with the registry locked, then wakes the watches of what changed. A request that waits
+    /// for the registry gets it next.
+    fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R;
+}
+
+/// Spawns a task on the current runtime that drives the simulator, unless nothing is played or another
+/// task drives the simulator already. Does nothing outside a runtime; the next call inside a runtime
+/// starts the task.
+pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &CancellationToken) {
+    let shared = &simulator.shared;
+    if !shared.needs_task || shared.is_driven.load(Ordering::Acquire) {
+        return;
+    }
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return;
+    };
+    if shared.is_driven.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    // A task of another runtime may have driven the simulator before; the clock continues from there.
+    let driver = DriverGuard {
+        shared: Arc::clone(shared),
+        base: shared.machine.lock().tick(),
+        started: Instant::now(),
+    };
+    runtime.spawn(run(driver, Arc::downgrade(server), stop.clone()));
+}
+
+/// A task's exclusive right to drive the simulator. When the task's runtime ends, a task of another
+/// runtime may take over.
+struct DriverGuard {
+    shared: Arc<Shared>,
+    /// The simulator's clock when this task took over.
+    base: Duration,
+    started: Instant,
+}
+
+impl DriverGuard {
+    /// Returns the simulator's clock, which stands still while no task drives the simulator.
+    fn tick(&self) -> Duration {
+        self.base.saturating_add(self.started.elapsed())
+    }
+}
+
+impl Drop for DriverGuard {
+    fn drop(&mut self) {
+        self.shared.machine.lock().advance_clock(self.tick());
+        self.shared.is_driven.store(false, Ordering::Release);
+    }
+}
+
+async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: CancellationToken) {
+    let shared = &driver.shared;
+    let Some(mut changed) = server.upgrade().map(|server| server.changes()) else {
+        return;
+    };
+    let mut unfinished = Unfinished::default();
+    let mut panics = 0;
+    while !stop.is_cancelled() {
+        changed.borrow_and_update();
+        let Some(now) = server.upgrade() else {
+            return;
+        };
+        // A log that is slower than the simulator bounds the number of transactions that wait (WAL-5).
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = now.caught_up() => {}
+        }
+        // The object that was looked at when a turn panicked (the panic message names it) is
+        // ignored until it changes; all others continue to be played (PLAY-6).
+        let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driver.tick())));
+        drop(now);
+        panics = if played.is_ok() { 0 } else { panics + 1 };
+        let next = match played {
+            Ok((next, left)) => {
+                unfinished.add(left);
+                next
+            }
+            Err(_) if panics < MAX_PANICS => NextTurn::Again,
+            Err(_) => NextTurn::Change,
+        };
+        let due = match next {
+            NextTurn::Again => {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            NextTurn::At(tick) => driver.started.checked_add(tick.saturating_sub(driver.base)),
+            NextTurn::Change => None,
+        };
+        unfinished.finish();
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = shared.wake_up.notified() => {}
+            // No sender is left: the server was dropped.
+            seen = changed.changed() => if seen.is_err() { return },
+            () = wait(due) => {}
+        }
+    }
+}
+
+/// Plays one turn. Returns when the next turn is due, and the work that its writes left.
+fn turn<S: PlayedServer>(shared: &Shared, server: &S, tick: Duration) -> (NextTurn, AfterWrites) {
+    let settings = shared.settings.lock().clone();
+    let mut machine = shared.machine.lock();
+    if shared.reconsider.swap(false, Ordering::AcqRel) {
+        machine.reconsider_pods();
+    }
+    let now = TurnTime {
+        wall: server.now(),
+        tick,
+    };
+    server.locked(|registry| {
+        let next = machine.turn(registry, &settings, now, WRITES_PER_TURN);
+        (next, registry.take_after_writes())
+    })
+}
+
+/// The work that the simulator's writes left. A blocking thread does it while the simulator continues.
+#[derive(Default)]
+struct Unfinished {
+    left: AfterWrites,
+    /// The task that does earlier work. There is one at a time, because later work needs the results of
+    /// earlier work, and because each thread has memory of its own.
+    task: Option<JoinHandle<()>>,
+}
+
+impl Unfinished {
+    /// Adds the work of a turn. It waits while a task does earlier work, within a bound.
+    fn add(&mut self, left: AfterWrites) {
+        self.left.append(left);
+        if !self.is_busy() || self.left.len() > UNFINISHED_MAX {
+            self.finish();
+        }
+    }
+
+    /// Does the work: much work in a task, unless the task is busy. A paused clock does not advance
+    /// before a task is done.
+    fn finish(&mut self) {
+        let left = std::mem::take(&mut self.left);
+        if left.len() < BACKGROUND_MIN || self.is_busy() {
+            left.finish();
+        } else {
+            self.task = Some(tokio::task::spawn_blocking(move || left.finish()));
+        }
+    }
+
+    fn is_busy(&self) -> bool {
+        self.task.as_ref().is_some_and(|task| !task.is_finished())
+    }
+}
+
+async fn wait(due: Option<Instant>) {
+    match due {
+        Some(due) => sleep_until(due).await,
+        None => std::future::pending().await,
+    }
+}

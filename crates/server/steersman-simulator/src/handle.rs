@@ -1,0 +1,146 @@
+//! Handle: the simulator of a server, through which tests put Pods into trouble.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use steersman_apimachinery::selector::LabelSelector;
+use steersman_apimachinery::status::Status;
+use tokio::sync::Notify;
+
+use super::actions::turn_context::{PlayerSettings, TroubleRequest};
+use super::machine::Machine;
+use super::options::{Played, Speed, Trouble};
+
+/// The simulator of a server, which acts as its controllers, scheduler and kubelets: see [`Played`].
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Simulator {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// The state that the handle and the driving task share.
+pub(super) struct Shared {
+    /// The simulator itself. It stands still while no task drives it.
+    pub(super) machine: Mutex<Machine>,
+    pub(super) settings: Mutex<PlayerSettings>,
+    /// Wakes the task without a change in the store.
+    pub(super) wake_up: Notify,
+    /// Whether a task drives the machine.
+    pub(super) is_driven: AtomicBool,
+    /// Whether any played part needs a task.
+    pub(super) needs_task: bool,
+    /// Whether every Pod must be looked at again.
+    pub(super) reconsider: AtomicBool,
+}
+
+/// A request for trouble. Dropping the guard ends the trouble, and the Pods recover.
+#[must_use = "dropping the guard ends the trouble"]
+pub struct TroubleGuard {
+    simulator: Simulator,
+    id: u64,
+    kept: bool,
+}
+
+impl Simulator {
+    /// Returns a simulator that acts once a task [drives](crate::start) it.
+    #[must_use]
+    pub fn new(played: &Played, seed: u64) -> Self {
+        let settings = PlayerSettings {
+            speed: played.speed,
+            seed,
+            troubles: Vec::new(),
+        };
+        let shared = Shared {
+            machine: Mutex::new(Machine::new(played.clone())),
+            settings: Mutex::new(settings),
+            wake_up: Notify::new(),
+            is_driven: AtomicBool::new(false),
+            needs_task: played.workloads || played.pods || played.endpoints,
+            reconsider: AtomicBool::new(false),
+        };
+        Self {
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Puts the Pods that a label selector matches into trouble, existing ones and future ones. An
+    /// empty selector matches all Pods; an empty namespace means all namespaces. The last of
+    /// several matching calls wins over earlier ones and over the Pod's own annotation.
+    ///
+    /// # Errors
+    /// 400 for a selector that does not parse.
+    pub fn fail_pods(
+        &self,
+        namespace: &str,
+        selector: &str,
+        trouble: Trouble,
+    ) -> Result<TroubleGuard, Status> {
+        let selector = LabelSelector::parse(selector)?;
+        let mut settings = self.shared.settings.lock();
+        let id = settings.troubles.last().map_or(0, |last| last.id + 1);
+        settings.troubles.push(TroubleRequest {
+            id,
+            namespace: namespace.to_owned(),
+            selector,
+            trouble,
+        });
+        drop(settings);
+        self.reconsider();
+        Ok(TroubleGuard {
+            simulator: self.clone(),
+            id,
+            kept: false,
+        })
+    }
+
+    /// Changes how long the steps of Pods take, including steps that have begun.
+    pub fn set_speed(&self, speed: Speed) {
+        self.shared.settings.lock().speed = speed;
+        self.reconsider();
+    }
+
+    fn reconsider(&self) {
+        self.shared.reconsider.store(true, Ordering::Release);
+        self.shared.wake_up.notify_one();
+    }
+}
+
+impl TroubleGuard {
+    /// Keeps the trouble for the lifetime of the server.
+    pub fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for TroubleGuard {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        self.simulator
+            .shared
+            .settings
+            .lock()
+            .troubles
+            .retain(|request| request.id != self.id);
+        self.simulator.reconsider();
+    }
+}
+
+impl fmt::Debug for Simulator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Simulator")
+            .field("driven", &self.shared.is_driven)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for TroubleGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TroubleGuard")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}

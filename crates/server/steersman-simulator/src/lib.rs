@@ -1,0 +1,63 @@
+//! The simulator, which acts for the controllers, the scheduler and the kubelets of a cluster.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use serde_json::json;
+//! use steersman_apiserver::ApiServer;
+//! use steersman_apiserver::play::{Played, Speed, Trouble};
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), steersman_apiserver::status::Status> {
+//! let server = ApiServer::builder()
+//!     .play(Played::everything().speed(Speed::brisk()))
+//!     .build();
+//! let labels = json!({"app": "web"});
+//! server.create(json!({
+//!     "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+//!     "spec": {
+//!         "replicas": 3,
+//!         "selector": {"matchLabels": labels},
+//!         "template": {
+//!             "metadata": {"labels": labels},
+//!             "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+//!         },
+//!     },
+//! }))?;
+//! let ready = || server.get("deployments.apps", "default", "web").unwrap()["status"]["readyReplicas"].clone();
+//! tokio::time::sleep(Duration::from_secs(1)).await;
+//! assert_eq!(ready(), 3);
+//!
+//! // Its Pods crash for as long as the guard lives.
+//! let crashing = server.simulator().fail_pods("default", "app=web", Trouble::CrashLoop)?;
+//! tokio::time::sleep(Duration::from_secs(1)).await;
+//! assert!(ready().is_null());
+//! drop(crashing);
+//! tokio::time::sleep(Duration::from_secs(1)).await;
+//! assert_eq!(ready(), 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A part of the embedded API server (`steersman-apiserver`, feature `simulator`): its names may change with any version.
+//!
+//! Invariants: the simulator acts only through the verbs, so that what it does is what a client could
+//! have done, and leaves what others report of a Pod as it is (PLAY-1); it acts on what its own last
+//! writes left, so it never makes one Pod too many (PLAY-2); a change that it overslept is found by
+//! looking at everything again (PLAY-3); a rollout keeps its bounds at each step (PLAY-4); no request
+//! waits for more than a few of its writes (PLAY-7).
+
+mod options;
+mod state;
+mod actions;
+mod pods;
+mod workloads;
+mod services;
+mod machine;
+mod handle;
+mod driver;
+
+pub use handle::{Simulator, TroubleGuard};
+pub use options::{EXIT_CODE, Played, Speed, TROUBLE, Trouble};
+
+pub use driver::{PlayedServer, start};

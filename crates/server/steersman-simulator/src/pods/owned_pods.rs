@@ -1,0 +1,250 @@
+//! Machine: functions that the controllers of Pods share: creating and adopting Pods, and choosing
+//! which to delete.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use steersman_apimachinery::selector::LabelSelector;
+use steersman_apimachinery::status::Status;
+use steersman_registry::store::Stored;
+
+use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::turn_context::TurnContext;
+use crate::state::facts::{
+    Key, Kind, NamespacedName, PodFacts, PodStage, controller_reference, stage_of,
+};
+
+/// How long a controller waits after the server refused one of its Pods.
+const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
+
+impl<'a> TurnContext<'a> {
+    /// Builds a Pod from a template, owned by `owner`; its name starts with the owner's name.
+    pub(crate) fn pod_of(owner: &Stored, template: &Value) -> Value {
+        let empty = Map::new();
+        let given = template["metadata"].as_object().unwrap_or(&empty);
+        let mut metadata = Map::new();
+        for field in ["labels", "annotations", "finalizers"] {
+            if let Some(value) = given.get(field) {
+                metadata.insert(field.to_owned(), value.clone());
+            }
+        }
+        let prefix = format!("{}-", owner.name);
+        metadata.insert("generateName".to_owned(), Value::String(prefix));
+        metadata.insert(
+            "ownerReferences".to_owned(),
+            json!([controller_reference(owner)]),
+        );
+        let mut pod = Map::new();
+        pod.insert("apiVersion".to_owned(), json!("v1"));
+        pod.insert("kind".to_owned(), json!("Pod"));
+        pod.insert("metadata".to_owned(), Value::Object(metadata));
+        pod.insert("spec".to_owned(), template["spec"].clone());
+        Value::Object(pod)
+    }
+
+    /// Creates a Pod for an owner. After a refusal requeues the owner.
+    ///
+    /// # Errors
+    /// Returns the server's refusal.
+    pub(crate) fn create_pod(
+        &mut self,
+        key: &Key,
+        owner: &Stored,
+        pod: Value,
+    ) -> Result<(), Status> {
+        let pods = Arc::clone(self.kinds.of(Kind::Pod));
+        let name = pod["metadata"]["name"].clone();
+        let made = self.create(&pods, &key.namespace, pod);
+        let name = name.as_str().unwrap_or_default();
+        let set = &owner.name;
+        let content = match (&made, key.kind) {
+            (Ok(pod), Kind::StatefulSet) => {
+                let message = format!("create Pod {} in StatefulSet {set} successful", pod.name);
+                EventContent::normal("SuccessfulCreate", message)
+            }
+            (Ok(pod), _) => {
+                EventContent::normal("SuccessfulCreate", format!("Created pod: {}", pod.name))
+            }
+            (Err(refusal), Kind::StatefulSet) => {
+                let why = &refusal.message;
+                let message = format!("create Pod {name} in StatefulSet {set} failed error: {why}");
+                EventContent::warning("FailedCreate", message)
+            }
+            (Err(refusal), _) => {
+                let message = format!("Error creating: {}", refusal.message);
+                EventContent::warning("FailedCreate", message)
+            }
+        };
+        self.event(owner, source_of(key.kind), &content);
+        match made {
+            Ok(_) => Ok(()),
+            Err(refusal) => {
+                self.requeue_at(
+                    key.clone(),
+                    self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
+                );
+                Err(refusal)
+            }
+        }
+    }
+
+    /// Deletes a Pod of an owner.
+    pub(crate) fn delete_pod(&mut self, key: &Key, owner: &Stored, pod: &Stored) {
+        let pods = Arc::clone(self.kinds.of(Kind::Pod));
+        if self.delete(&pods, pod, None) {
+            let (pod, set) = (&pod.name, &owner.name);
+            let message = match key.kind {
+                Kind::StatefulSet => format!("delete Pod {pod} in StatefulSet {set} successful"),
+                _ => format!("Deleted pod: {pod}"),
+            };
+            let content = EventContent::normal("SuccessfulDelete", message);
+            self.event(owner, source_of(key.kind), &content);
+        }
+    }
+
+    /// Removes the owner reference of Pods that the owner's selector no longer matches, and adopts
+    /// matching Pods without a controller. Returns whether a Pod changed: then the owner is looked
+    /// at again once the change is counted (PLAY-2).
+    ///
+    /// Upstream: `PodControllerRefManager.ClaimPods`.
+    pub(crate) fn claim_pods(&mut self, key: &Key, owner: &Stored) -> bool {
+        let release_candidates = self.work_queue.take_release_candidates(key);
+        let orphans = self.view.orphans(Kind::Pod, &owner.namespace);
+        if orphans.is_empty() && release_candidates.is_empty() {
+            return false;
+        }
+        let Some(selector) = selector_of(owner.lean()) else {
+            return false;
+        };
+        let ordinals = (key.kind == Kind::StatefulSet).then(|| format!("{}-", owner.name));
+        let fits = |pod: &Stored| {
+            let named = ordinals.as_ref().is_none_or(|prefix| {
+                let number = pod.name.strip_prefix(prefix.as_str());
+                number.is_some_and(|number| number.parse::<u32>().is_ok())
+            });
+            named && selector.matches_labels(|key| pod.label(key))
+        };
+        // A ReplicaSet ignores finished Pods.
+        let concerns = |pod: &Stored| match stage_of(pod.lean()) {
+            PodStage::Terminating => false,
+            PodStage::Finished => key.kind != Kind::ReplicaSet,
+            PodStage::Unscheduled | PodStage::Scheduled | PodStage::Running => true,
+        };
+        let before = self.registry.revision();
+        for name in release_candidates {
+            let Some(pod) = self.get(Kind::Pod, &name.0, &name.1) else {
+                continue;
+            };
+            // Nearly all Pods match, and this check does not decode them.
+            if fits(&pod) {
+                continue;
+            }
+            let own = crate::state::facts::controller_of(pod.lean());
+            if own.is_none_or(|own| *own.uid != *owner.meta("uid")) {
+                continue;
+            }
+            if self.is_at_write_limit() {
+                self.work_queue.add_release_candidate(key.clone(), name);
+                self.requeue(key);
+            } else if concerns(&pod) {
+                self.disown(Kind::Pod, &pod, owner);
+            }
+        }
+        for at in orphans {
+            let Some(pod) = self.get(Kind::Pod, &at.namespace, &at.name) else {
+                continue;
+            };
+            if fits(&pod) && concerns(&pod) {
+                if self.is_at_write_limit() {
+                    self.requeue(key);
+                    break;
+                }
+                self.adopt(Kind::Pod, &pod, owner);
+            }
+        }
+        self.registry.revision() > before
+    }
+
+    /// Returns the facts about a Pod.
+    pub(crate) fn facts(&self, pod: &Stored) -> Option<&'a PodFacts> {
+        let name = (Arc::clone(&pod.namespace), Arc::clone(&pod.name));
+        self.view.pods.get(&name)
+    }
+
+    /// Returns whether a Pod has been ready for this many seconds. If not, requeues the owner
+    /// at that time.
+    pub(crate) fn is_available(&mut self, owner: &Key, pod: &PodFacts, seconds: i64) -> bool {
+        if !pod.ready {
+            return false;
+        }
+        let seconds = Duration::from_secs(seconds.max(0).unsigned_abs());
+        let at = pod.ready_at.saturating_add(seconds);
+        if at > self.now.tick {
+            self.requeue_at(owner.clone(), at);
+        }
+        at <= self.now.tick
+    }
+
+    /// Returns `many` active Pods of an owner in the order of deletion: Pods without a node, not
+    /// running or not ready first, then by deletion cost, then the youngest.
+    pub(crate) fn pods_to_delete(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
+        let view = self.view;
+        let active = view.own(owner.meta("uid")).filter_map(|(name, facts)| {
+            let rank = match facts.stage {
+                PodStage::Unscheduled => 0,
+                PodStage::Scheduled => 1,
+                PodStage::Running => 2,
+                PodStage::Finished | PodStage::Terminating => return None,
+            };
+            Some(((rank, facts.ready, facts.cost), name))
+        });
+        let stored = |name: &NamespacedName| self.get(Kind::Pod, &name.0, &name.1);
+        if self.view.tally(owner.meta("uid")).active <= i64::try_from(many).unwrap_or(i64::MAX) {
+            // All active Pods are deleted, so the order does not matter.
+            let some = active.take(self.write_limit.max(1));
+            return some.filter_map(|(_, name)| stored(name)).collect();
+        }
+        let ranked = active.filter_map(|(rank, name)| {
+            let pod = stored(name)?;
+            let age = Reverse(pod.meta("creationTimestamp").to_owned());
+            Some(((rank, age), pod))
+        });
+        let mut ranked: Vec<_> = ranked.collect();
+        ranked.sort_by(|(a, _), (b, _)| a.cmp(b));
+        ranked.truncate(many);
+        ranked.into_iter().map(|(_, pod)| pod).collect()
+    }
+}
+
+/// Returns the Event source of a kind of controller.
+fn source_of(kind: Kind) -> Source {
+    match kind {
+        Kind::StatefulSet => Source::StatefulSets,
+        Kind::DaemonSet => Source::DaemonSets,
+        Kind::Job => Source::Jobs,
+        _ => Source::ReplicaSets,
+    }
+}
+
+/// Returns the selector of a controller; `None` if it has none.
+pub(crate) fn selector_of(object: &Value) -> Option<LabelSelector> {
+    let selector = &object["spec"]["selector"];
+    if !selector.is_object() {
+        return None;
+    }
+    let parsed = LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()?;
+    (!parsed.is_empty()).then_some(parsed)
+}
+
+/// Replaces the condition of the same type in a list, or appends the condition.
+pub(crate) fn set_condition(conditions: &mut Vec<Value>, condition: Value) {
+    match conditions
+        .iter_mut()
+        .find(|one| one["type"] == condition["type"])
+    {
+        Some(known) => *known = condition,
+        None => conditions.push(condition),
+    }
+}

@@ -1,0 +1,312 @@
+//! Machine: the volume binder: binds a claim to a matching volume, or to one created for it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use steersman_apimachinery::quantity::Quantity;
+use steersman_apimachinery::selector::LabelSelector;
+use steersman_registry::Subresource;
+use steersman_registry::store::Stored;
+
+use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::turn_context::{Component, MAIN, TurnContext};
+use crate::state::facts::{Key, Kind, annotation, text};
+
+/// The provisioner of volumes of a class that names none.
+const PROVISIONER: &str = "play.steersman";
+const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
+
+/// What the simulator needs of a StorageClass.
+struct ClassSettings {
+    provisioner: String,
+    reclaim: String,
+    /// Whether a volume is provisioned only when a Pod uses the claim (`WaitForFirstConsumer`).
+    waits: bool,
+}
+
+impl TurnContext<'_> {
+    /// Binds an unbound claim, or reclaims the volume of a deleted claim.
+    pub(crate) fn reconcile_volume_claim(&mut self, key: &Key) {
+        let Some(claim) = self.get(Kind::Claim, &key.namespace, &key.name) else {
+            let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+            if let Some(volume) = self.memory.bound.remove(&name) {
+                self.reclaim(&volume);
+            }
+            return;
+        };
+        let volume = text(&claim.lean()["spec"], "volumeName");
+        if !volume.is_empty() {
+            let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
+            self.memory.bound.insert(name, volume.into());
+        }
+        if !claim.meta("deletionTimestamp").is_empty()
+            || text(&claim.lean()["status"], "phase") == "Bound"
+        {
+            return;
+        }
+        let volume = if volume.is_empty() {
+            self.matching_volume(&claim)
+                .or_else(|| self.provision(&claim))
+        } else {
+            let storage = &self.kinds.of(Kind::Volume).storage;
+            let named = self.registry.stored(storage, "", volume).cloned();
+            named.filter(|named| is_free_for(named.lean(), &claim))
+        };
+        if let Some(volume) = volume {
+            self.bind_claim(&claim, &volume);
+        }
+    }
+
+    /// Marks an unclaimed volume as available, and reclaims the volume of a deleted claim.
+    pub(crate) fn reconcile_volume(&mut self, key: &Key) {
+        let Some(volume) = self.get(Kind::Volume, "", &key.name) else {
+            return;
+        };
+        let of = &volume.lean()["spec"]["claimRef"];
+        let phase = text(&volume.lean()["status"], "phase");
+        if !text(of, "uid").is_empty() {
+            if phase == "Bound" {
+                self.reclaim(&key.name);
+            }
+        } else if phase != "Available" {
+            let mut status = volume.lean()["status"].clone();
+            status["phase"] = json!("Available");
+            self.write_status(Kind::Volume, Component::Controllers, &volume, status);
+        }
+    }
+
+    /// Returns the scheduler's message if a Pod must wait for its claims.
+    pub(crate) fn claim_wait_message(&mut self, pod: &Stored) -> Option<String> {
+        let volumes = pod.lean()["spec"]["volumes"].as_array()?;
+        let mut waits = None;
+        for volume in volumes {
+            let Some(name) = volume["persistentVolumeClaim"]["claimName"].as_str() else {
+                continue;
+            };
+            match self.get(Kind::Claim, &pod.namespace, name) {
+                None => waits = Some(format!("persistentvolumeclaim \"{name}\" not found")),
+                Some(claim) if text(&claim.lean()["status"], "phase") != "Bound" => {
+                    // The claim waits for its first Pod, and this is it.
+                    self.requeue(&Key::of(Kind::Claim, &claim));
+                    let why = "pod has unbound immediate PersistentVolumeClaims";
+                    waits = Some(why.to_owned());
+                }
+                Some(_) => {}
+            }
+        }
+        waits
+    }
+
+    /// Returns the smallest available volume that fits a claim.
+    fn matching_volume(&self, claim: &Stored) -> Option<Arc<Stored>> {
+        let spec = &claim.lean()["spec"];
+        let wanted = size(&spec["resources"]["requests"]["storage"]);
+        let selector = spec["selector"].is_object().then(|| {
+            LabelSelector::parse(&steersman_registry::selector_text(&spec["selector"])).ok()
+        });
+        let storage = &self.kinds.of(Kind::Volume).storage;
+        let all = self.registry.all_stored(storage, None).filter(|volume| {
+            let own = &volume.lean()["spec"];
+            let labelled = match &selector {
+                None => true,
+                Some(None) => false,
+                Some(Some(selector)) => selector.matches_labels(|key| volume.label(key)),
+            };
+            let modes = |spec: &Value| spec["accessModes"].as_array().cloned().unwrap_or_default();
+            let offered = modes(own);
+            labelled
+                && volume.meta("deletionTimestamp").is_empty()
+                && is_free_for(volume.lean(), claim)
+                && text(own, "storageClassName") == text(spec, "storageClassName")
+                && own["volumeMode"] == spec["volumeMode"]
+                && modes(spec).iter().all(|mode| offered.contains(mode))
+                && size(&own["capacity"]["storage"]) >= wanted
+        });
+        let bytes = |volume: &Arc<Stored>| size(&volume.lean()["spec"]["capacity"]["storage"]);
+        let reserved = |volume: &Arc<Stored>| volume.lean()["spec"]["claimRef"].is_object();
+        all.min_by(|one, two| {
+            let (one, two) = ((!reserved(one), bytes(one)), (!reserved(two), bytes(two)));
+            one.partial_cmp(&two).unwrap_or(std::cmp::Ordering::Equal)
+        })
+        .cloned()
+    }
+
+    /// Creates a volume for a claim, if its class provisions one now.
+    fn provision(&mut self, claim: &Stored) -> Option<Arc<Stored>> {
+        let spec = &claim.lean()["spec"];
+        let class = match self.class_of(claim) {
+            Ok(class) => class?,
+            Err(content) => {
+                self.event(claim, Source::Volumes, &content);
+                return None;
+            }
+        };
+        if class.waits && !self.has_consumer(claim) {
+            let message = "waiting for first consumer to be created before binding";
+            let content = EventContent::normal("WaitForFirstConsumer", message.to_owned());
+            self.event(claim, Source::Volumes, &content);
+            return None;
+        }
+        let name = format!("pvc-{}", claim.meta("uid"));
+        let mut volume = json!({
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": name, "annotations": {PROVISIONED_BY: class.provisioner}},
+            "spec": {
+                "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+                "accessModes": spec["accessModes"],
+                "persistentVolumeReclaimPolicy": class.reclaim,
+                "volumeMode": spec["volumeMode"],
+                "claimRef": claim_reference(claim),
+                "hostPath": {"path": format!("/var/lib/{PROVISIONER}/{name}")},
+            },
+        });
+        if let Some(class) = spec.get("storageClassName") {
+            volume["spec"]["storageClassName"] = class.clone();
+        }
+        let kind = Arc::clone(self.kinds.of(Kind::Volume));
+        let content = match self.create(&kind, "", volume) {
+            Ok(volume) => {
+                let by = &class.provisioner;
+                let message = format!("Successfully provisioned volume {name} using {by}");
+                let content = EventContent::normal("ProvisioningSucceeded", message);
+                self.event(claim, Source::Volumes, &content);
+                return Some(volume);
+            }
+            Err(refusal) => EventContent::warning("ProvisioningFailed", refusal.message),
+        };
+        self.event(claim, Source::Volumes, &content);
+        None
+    }
+
+    /// Returns the class of a claim; `None` if its volumes are created by hand. A claim that names
+    /// no class gets a default class.
+    ///
+    /// # Errors
+    /// Returns the Event about a class that does not exist.
+    fn class_of(&self, claim: &Stored) -> Result<Option<ClassSettings>, EventContent> {
+        let Some(name) = claim.lean()["spec"]["storageClassName"].as_str() else {
+            return Ok(Some(ClassSettings {
+                provisioner: PROVISIONER.to_owned(),
+                reclaim: "Delete".to_owned(),
+                waits: false,
+            }));
+        };
+        if name.is_empty() {
+            let message =
+                "no persistent volumes available for this claim and no storage class is set";
+            return Err(EventContent::normal("FailedBinding", message.to_owned()));
+        }
+        let storage = &self.kinds.of(Kind::Class).storage;
+        let Some(class) = self.registry.stored(storage, "", name) else {
+            let message = format!("storageclass.storage.k8s.io \"{name}\" not found");
+            return Err(EventContent::warning("ProvisioningFailed", message));
+        };
+        let provisioner = text(class.lean(), "provisioner");
+        if provisioner == "kubernetes.io/no-provisioner" {
+            return Ok(None);
+        }
+        let reclaim = class.lean()["reclaimPolicy"].as_str().unwrap_or("Delete");
+        Ok(Some(ClassSettings {
+            provisioner: provisioner.to_owned(),
+            reclaim: reclaim.to_owned(),
+            waits: class.lean()["volumeBindingMode"] == "WaitForFirstConsumer",
+        }))
+    }
+
+    /// Returns whether a Pod of the namespace uses a claim.
+    fn has_consumer(&self, claim: &Stored) -> bool {
+        let storage = &self.kinds.of(Kind::Pod).storage;
+        let mut pods = self.registry.all_stored(storage, Some(&claim.namespace));
+        pods.any(|pod| {
+            let mut volumes = pod.lean()["spec"]["volumes"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            volumes.any(|one| one["persistentVolumeClaim"]["claimName"] == *claim.name)
+        })
+    }
+
+    /// Binds a claim and a volume to each other.
+    fn bind_claim(&mut self, claim: &Stored, volume: &Stored) {
+        let kind = Arc::clone(self.kinds.of(Kind::Volume));
+        let mut object = volume.lean().clone();
+        if object["spec"]["claimRef"]["uid"] != claim.meta("uid") {
+            object["spec"]["claimRef"] = claim_reference(claim);
+            object["metadata"]["annotations"]["pv.kubernetes.io/bound-by-controller"] =
+                json!("yes");
+            let Some(written) = self.update(&kind, MAIN, object) else {
+                return;
+            };
+            object = written.lean().clone();
+        }
+        object["status"]["phase"] = json!("Bound");
+        let status = (Component::Controllers, Subresource::Status);
+        if self.update(&kind, status, object).is_none() {
+            return;
+        }
+        let provisioner = annotation(volume.lean(), PROVISIONED_BY).to_owned();
+        self.edit(Kind::Claim, claim, |claim| {
+            claim["spec"]["volumeName"] = json!(*volume.name);
+            let annotations = &mut claim["metadata"]["annotations"];
+            annotations["pv.kubernetes.io/bind-completed"] = json!("yes");
+            annotations["pv.kubernetes.io/bound-by-controller"] = json!("yes");
+            if !provisioner.is_empty() {
+                annotations["volume.kubernetes.io/storage-provisioner"] = json!(provisioner);
+            }
+        });
+        if let Some(claim) = self.get(Kind::Claim, &claim.namespace, &claim.name) {
+            let status = json!({
+                "phase": "Bound",
+                "accessModes": volume.lean()["spec"]["accessModes"],
+                "capacity": volume.lean()["spec"]["capacity"],
+            });
+            self.write_status(Kind::Claim, Component::Controllers, &claim, status);
+        }
+    }
+
+    /// Carries out the reclaim policy of the volume of a deleted claim.
+    fn reclaim(&mut self, name: &str) {
+        let kind = Arc::clone(self.kinds.of(Kind::Volume));
+        let Some(volume) = self.registry.stored(&kind.storage, "", name).cloned() else {
+            return;
+        };
+        let of = &volume.lean()["spec"]["claimRef"];
+        let claim = self.get(Kind::Claim, text(of, "namespace"), text(of, "name"));
+        if !of.is_object() || claim.is_some_and(|claim| of["uid"] == claim.meta("uid")) {
+            return;
+        }
+        let made = !annotation(volume.lean(), PROVISIONED_BY).is_empty();
+        if made && volume.lean()["spec"]["persistentVolumeReclaimPolicy"] == "Delete" {
+            self.delete(&kind, &volume, None);
+            return;
+        }
+        let mut object = volume.lean().clone();
+        object["status"]["phase"] = json!("Released");
+        self.update(&kind, (Component::Controllers, Subresource::Status), object);
+    }
+}
+
+/// Returns whether a volume is bound to no other claim.
+fn is_free_for(volume: &Value, claim: &Stored) -> bool {
+    let of = &volume["spec"]["claimRef"];
+    let own = of["namespace"] == *claim.namespace && of["name"] == *claim.name;
+    let uid = text(of, "uid");
+    !of.is_object() || (own && (uid.is_empty() || uid == claim.meta("uid")))
+}
+
+fn claim_reference(claim: &Stored) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "namespace": *claim.namespace,
+        "name": *claim.name,
+        "uid": claim.meta("uid"),
+        "resourceVersion": claim.revision.to_string(),
+    })
+}
+
+fn size(quantity: &Value) -> f64 {
+    let read = quantity.as_str().map(Quantity::parse);
+    read.and_then(Result::ok).map_or(0.0, Quantity::approximate)
+}

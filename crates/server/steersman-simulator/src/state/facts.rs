@@ -1,0 +1,331 @@
+//! Words: the facts that the simulator remembers of an object, and functions that read objects.
+
+use std::hash::Hasher;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use steersman_registry::store::Stored;
+
+/// Namespace and name.
+pub(crate) type NamespacedName = (Arc<str>, Arc<str>);
+
+/// The finalizer that holds a Pod of a Job until the Job has counted it.
+pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+/// The kinds that the simulator controls or reads. `WorkQueue` has the order in which they are processed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Node,
+    Pod,
+    ReplicaSet,
+    StatefulSet,
+    DaemonSet,
+    Job,
+    CronJob,
+    Deployment,
+    Service,
+    Claim,
+    Volume,
+    Class,
+    Budget,
+}
+
+/// An object that the simulator has to process.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Key {
+    pub(crate) kind: Kind,
+    pub(crate) namespace: Arc<str>,
+    pub(crate) name: Arc<str>,
+}
+
+/// The controller that an owner reference names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Controller {
+    /// Its kind, if it is one of the played ones.
+    pub(crate) kind: Option<Kind>,
+    pub(crate) name: Arc<str>,
+    pub(crate) uid: Arc<str>,
+}
+
+/// The stage in the life of a Pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum PodStage {
+    /// Not bound to a node.
+    Unscheduled,
+    /// Bound to a node, and not running.
+    Scheduled,
+    /// Running, ready or not.
+    Running,
+    /// Succeeded or failed.
+    Finished,
+    /// Has a deletion timestamp.
+    Terminating,
+}
+
+/// The facts that the simulator remembers of a Pod.
+#[derive(Debug, Clone)]
+pub(crate) struct PodFacts {
+    pub(crate) controller: Option<Controller>,
+    pub(crate) stage: PodStage,
+    /// The simulator's clock when it first saw the Pod at this stage.
+    pub(crate) since: Duration,
+    pub(crate) ready: bool,
+    /// The simulator's clock when it first saw the Pod ready.
+    pub(crate) ready_at: Duration,
+    pub(crate) node: Arc<str>,
+    /// Whether the Pod belongs to a Job that has not counted it yet.
+    pub(crate) tracked: bool,
+    /// The value of its annotation `pod-deletion-cost`.
+    pub(crate) cost: i32,
+}
+
+/// The numbers of Pods of one controller.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Neither finished nor terminating.
+    pub(crate) active: i64,
+    /// Active and ready.
+    pub(crate) ready: i64,
+    /// Terminating, and not finished.
+    pub(crate) terminating: i64,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 13] = [
+        Self::Node,
+        Self::Pod,
+        Self::ReplicaSet,
+        Self::StatefulSet,
+        Self::DaemonSet,
+        Self::Job,
+        Self::CronJob,
+        Self::Deployment,
+        Self::Service,
+        Self::Claim,
+        Self::Volume,
+        Self::Class,
+        Self::Budget,
+    ];
+
+    /// Returns the group, version and plural.
+    pub(crate) fn path(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Node => ("", "v1", "nodes"),
+            Self::Pod => ("", "v1", "pods"),
+            Self::ReplicaSet => ("apps", "v1", "replicasets"),
+            Self::StatefulSet => ("apps", "v1", "statefulsets"),
+            Self::DaemonSet => ("apps", "v1", "daemonsets"),
+            Self::Job => ("batch", "v1", "jobs"),
+            Self::CronJob => ("batch", "v1", "cronjobs"),
+            Self::Deployment => ("apps", "v1", "deployments"),
+            Self::Service => ("", "v1", "services"),
+            Self::Claim => ("", "v1", "persistentvolumeclaims"),
+            Self::Volume => ("", "v1", "persistentvolumes"),
+            Self::Class => ("storage.k8s.io", "v1", "storageclasses"),
+            Self::Budget => ("policy", "v1", "poddisruptionbudgets"),
+        }
+    }
+
+    fn named(group: &str, kind: &str) -> Option<Self> {
+        match (group, kind) {
+            ("apps", "ReplicaSet") => Some(Self::ReplicaSet),
+            ("apps", "StatefulSet") => Some(Self::StatefulSet),
+            ("apps", "DaemonSet") => Some(Self::DaemonSet),
+            ("apps", "Deployment") => Some(Self::Deployment),
+            ("batch", "Job") => Some(Self::Job),
+            ("batch", "CronJob") => Some(Self::CronJob),
+            _ => None,
+        }
+    }
+}
+
+impl Key {
+    pub(crate) fn new(kind: Kind, namespace: &Arc<str>, name: &Arc<str>) -> Self {
+        Self {
+            kind,
+            namespace: Arc::clone(namespace),
+            name: Arc::clone(name),
+        }
+    }
+
+    pub(crate) fn of(kind: Kind, stored: &Stored) -> Self {
+        Self::new(kind, &stored.namespace, &stored.name)
+    }
+}
+
+impl PodFacts {
+    /// Returns the contribution of the Pod to the counts of its controller.
+    pub(crate) fn tally(&self) -> Tally {
+        let active = !matches!(self.stage, PodStage::Finished | PodStage::Terminating);
+        Tally {
+            active: i64::from(active),
+            ready: i64::from(active && self.ready),
+            terminating: i64::from(self.stage == PodStage::Terminating),
+        }
+    }
+
+    /// Returns the uid of the controller that still has to handle the Pod.
+    pub(crate) fn belongs(&self) -> Option<&Arc<str>> {
+        let open = self.tracked || self.stage != PodStage::Finished;
+        let controller = self.controller.as_ref().filter(|_| open);
+        controller.map(|controller| &controller.uid)
+    }
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.active += other.active;
+        self.ready += other.ready;
+        self.terminating += other.terminating;
+    }
+
+    pub(crate) fn take(&mut self, other: Self) {
+        self.active -= other.active;
+        self.ready -= other.ready;
+        self.terminating -= other.terminating;
+    }
+}
+
+/// Returns the controller of an object.
+pub(crate) fn controller_of(object: &Value) -> Option<Controller> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
+    let text = |field: &str| owner[field].as_str().unwrap_or_default();
+    let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
+    Some(Controller {
+        kind: Kind::named(group, text("kind")),
+        name: text("name").into(),
+        uid: text("uid").into(),
+    })
+}
+
+/// Returns the stage of a Pod.
+pub(crate) fn stage_of(pod: &Value) -> PodStage {
+    let phase = pod["status"]["phase"].as_str().unwrap_or_default();
+    if !pod["metadata"]["deletionTimestamp"].is_null() {
+        PodStage::Terminating
+    } else if matches!(phase, "Succeeded" | "Failed") {
+        PodStage::Finished
+    } else if text(&pod["spec"], "nodeName").is_empty() {
+        PodStage::Unscheduled
+    } else if phase == "Running" {
+        PodStage::Running
+    } else {
+        PodStage::Scheduled
+    }
+}
+
+/// Returns whether a Job has not counted a Pod yet.
+pub(crate) fn is_tracked(pod: &Value) -> bool {
+    let finalizers = pod["metadata"]["finalizers"].as_array();
+    finalizers.is_some_and(|list| list.iter().any(|one| one == TRACKING))
+}
+
+/// Returns whether a condition of this type is `True`.
+pub(crate) fn is_condition_true(object: &Value, condition: &str) -> bool {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut all = conditions.into_iter().flatten();
+    all.any(|one| one["type"] == condition && one["status"] == "True")
+}
+
+/// Returns a member as text; empty if it is absent or no text.
+pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}
+
+/// Returns a label of an object or of a template; empty if it is absent.
+pub(crate) fn label<'a>(object: &'a Value, label: &str) -> &'a str {
+    object["metadata"]["labels"][label]
+        .as_str()
+        .unwrap_or_default()
+}
+
+/// Returns an annotation; empty if it is absent.
+pub(crate) fn annotation<'a>(object: &'a Value, name: &str) -> &'a str {
+    object["metadata"]["annotations"][name]
+        .as_str()
+        .unwrap_or_default()
+}
+
+/// Returns the annotations of an object for changing.
+pub(crate) fn annotations_of(object: &mut Value) -> &mut Map<String, Value> {
+    let fields = steersman_registry::metadata_of(object);
+    let annotations = fields.entry("annotations").or_insert_with(|| json!({}));
+    steersman_registry::members_of(annotations)
+}
+
+/// Returns a number, or `default` if the value is no number.
+pub(crate) fn number(value: &Value, default: i64) -> i64 {
+    value.as_i64().unwrap_or(default)
+}
+
+/// Parses a time; `None` if it is absent.
+pub(crate) fn time(value: &Value) -> Option<Timestamp> {
+    value.as_str()?.parse().ok()
+}
+
+/// Builds an owner reference that names `owner` as the controller.
+pub(crate) fn controller_reference(owner: &Stored) -> Value {
+    json!({
+        "apiVersion": owner.lean()["apiVersion"],
+        "kind": owner.lean()["kind"],
+        "name": *owner.name,
+        "uid": owner.meta("uid"),
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
+/// Returns a number, or a percentage of `total` rounded up or down; at least zero.
+pub(crate) fn scaled_value(value: &Value, total: i64, up: bool) -> i64 {
+    if let Some(number) = value.as_i64() {
+        return number.max(0);
+    }
+    let percent = value.as_str().and_then(|text| text.strip_suffix('%'));
+    let percent: i64 = percent.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let hundredths = percent.max(0).saturating_mul(total.max(0));
+    if up {
+        hundredths.saturating_add(99) / 100
+    } else {
+        hundredths / 100
+    }
+}
+
+/// Derives a pseudo-random number from texts (FNV-1a with a final mix).
+pub(crate) fn pseudo_random(texts: &[&str]) -> u64 {
+    let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+    for text in texts {
+        hasher.write(text.as_bytes());
+        hasher.write_u8(0);
+    }
+    // The low bits of FNV depend little on the last letters, hence the extra mixing.
+    let mut mixed = hasher.finish();
+    mixed = (mixed ^ (mixed >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    mixed ^ (mixed >> 33)
+}
+
+/// Returns the hash of a template in the alphabet of generated names. It differs from the hash of a
+/// real controller, which hashes Go structs in memory, but is as stable.
+pub(crate) fn template_hash(template: &Value, collisions: i64) -> String {
+    const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    let number = pseudo_random(&[&template.to_string(), &collisions.to_string()]) & 0xffff_ffff;
+    let digits = number.to_string();
+    let letter = |digit: u8| char::from(LETTERS[usize::from(digit) % LETTERS.len()]);
+    digits.bytes().map(letter).collect()
+}
+
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}

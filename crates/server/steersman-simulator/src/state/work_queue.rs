@@ -1,0 +1,140 @@
+//! Machine: the queue of objects that the simulator must process.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+use super::facts::{Key, Kind, NamespacedName};
+
+/// The number of objects of earlier classes that are processed before the first object of a later
+/// class: about the number of Pods that a controller creates in one turn.
+const EARLIER_IN_A_ROW: usize = 256;
+
+/// The number of classes, see [`class_of`].
+const CLASSES: usize = 3;
+
+/// The objects to process, without duplicates, by class and in the order in which they were added.
+/// An object that is added again goes to the end, so it never delays other objects of its class.
+/// While earlier classes have objects, the first object of a class is processed after at most 257 of
+/// them (PLAY-5).
+///
+/// Pods come before the sets that count them, and sets before the Deployments that sum them up. So
+/// an object is processed once for many changes, a Pod is processed while its decoded form is
+/// still in memory, and a new Deployment has its Pods started before the next one is processed.
+#[derive(Debug, Default)]
+pub(crate) struct WorkQueue {
+    classes: [Class; CLASSES],
+    known: HashSet<Key>,
+    /// For each controller, the Pods that were added to it or changed their labels since it was
+    /// last processed. Its selector may no longer match them.
+    release_candidates: HashMap<Key, BTreeSet<NamespacedName>>,
+}
+
+/// The waiting objects of a class.
+#[derive(Debug, Default)]
+struct Class {
+    waiting: VecDeque<Key>,
+    /// The number of objects of earlier classes that were taken while the first one waits.
+    passed_by: usize,
+}
+
+/// Returns the class of a kind; the lower classes are processed first.
+fn class_of(kind: Kind) -> usize {
+    match kind {
+        Kind::Pod => 0,
+        Kind::Deployment | Kind::Service | Kind::Budget => 2,
+        _ => 1,
+    }
+}
+
+impl WorkQueue {
+    pub(crate) fn add(&mut self, key: Key) {
+        if self.known.insert(key.clone()) {
+            self.classes[class_of(key.kind)].waiting.push_back(key);
+        }
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<Key> {
+        let overdue = |class: &Class| class.passed_by >= EARLIER_IN_A_ROW;
+        let has_objects = |class: &Class| !class.waiting.is_empty();
+        let classes = &self.classes;
+        let next = classes.iter().position(overdue);
+        let next = next.or_else(|| classes.iter().position(has_objects))?;
+        let key = self.classes[next].waiting.pop_front()?;
+        self.classes[next].passed_by = 0;
+        for later in &mut self.classes[next + 1..] {
+            if has_objects(later) {
+                later.passed_by += 1;
+            }
+        }
+        self.known.remove(&key);
+        Some(key)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    pub(crate) fn add_release_candidate(&mut self, controller: Key, pod: NamespacedName) {
+        self.release_candidates
+            .entry(controller)
+            .or_default()
+            .insert(pod);
+    }
+
+    /// Removes and returns the suspect Pods of a controller.
+    pub(crate) fn take_release_candidates(&mut self, controller: &Key) -> BTreeSet<NamespacedName> {
+        self.release_candidates
+            .remove(controller)
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(kind: Kind, number: usize) -> Key {
+        Key::new(kind, &"default".into(), &format!("{number}").into())
+    }
+
+    // PLAY-5
+    #[test]
+    fn earlier_classes_come_first_and_delay_later_ones_by_a_bound() {
+        let mut work_queue = WorkQueue::default();
+        for kind in [Kind::Deployment, Kind::Job, Kind::Pod] {
+            for number in 0..2 {
+                work_queue.add(key(kind, number));
+            }
+        }
+        // The first Pod is added again each time it is processed.
+        let mut looked = Vec::new();
+        while looked.len() < 2 * EARLIER_IN_A_ROW + 4 {
+            let next = work_queue.pop().unwrap();
+            if next == key(Kind::Pod, 0) {
+                work_queue.add(next.clone());
+            }
+            looked.push(next);
+        }
+        assert_eq!(looked[1], key(Kind::Pod, 1));
+        assert_eq!(looked[EARLIER_IN_A_ROW - 1], key(Kind::Pod, 0));
+        assert_eq!(looked[EARLIER_IN_A_ROW], key(Kind::Job, 0));
+        assert_eq!(looked[EARLIER_IN_A_ROW + 1], key(Kind::Deployment, 0));
+        assert_eq!(looked[EARLIER_IN_A_ROW + 2], key(Kind::Pod, 0));
+        assert_eq!(looked[2 * EARLIER_IN_A_ROW + 2], key(Kind::Job, 1));
+        assert_eq!(looked[2 * EARLIER_IN_A_ROW + 3], key(Kind::Deployment, 1));
+        assert!(!work_queue.is_empty());
+    }
+
+    #[test]
+    fn a_later_class_waits_while_earlier_ones_have_objects() {
+        let mut work_queue = WorkQueue::default();
+        work_queue.add(key(Kind::Deployment, 0));
+        work_queue.add(key(Kind::ReplicaSet, 0));
+        assert_eq!(work_queue.pop(), Some(key(Kind::ReplicaSet, 0)));
+        work_queue.add(key(Kind::Pod, 0));
+        work_queue.add(key(Kind::ReplicaSet, 0));
+        assert_eq!(work_queue.pop(), Some(key(Kind::Pod, 0)));
+        assert_eq!(work_queue.pop(), Some(key(Kind::ReplicaSet, 0)));
+        assert_eq!(work_queue.pop(), Some(key(Kind::Deployment, 0)));
+        assert_eq!(work_queue.pop(), None);
+    }
+}

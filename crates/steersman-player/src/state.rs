@@ -1,7 +1,0 @@
-//! Room: what the player remembers of the objects in the store, and which of them it must process.
-
-pub(crate) mod facts;
-pub(crate) mod kinds;
-pub(crate) mod nodes;
-pub(crate) mod work_queue;
-pub(crate) mod view;

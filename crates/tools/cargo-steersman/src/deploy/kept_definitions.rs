@@ -1,0 +1,85 @@
+//! Driver: decides which definitions `install` and `deploy` leave as they are on the server.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use steersman_crds::{DefinitionDifference, Error as DefinitionError};
+
+use super::Objects;
+use crate::error::Error;
+
+/// Compares definitions with those of the cluster that `kubectl` talks to, and returns the names of those that must not be
+/// written. The rules are those of an operator's leader (DEF-1, DEF-2): a definition of a later release stays, and one by
+/// which objects could lose fields is not written. `deploy` leaves the latter to the leader, which migrates objects
+/// first where that helps.
+///
+/// # Errors
+///
+/// [`Error::DefinitionKept`] for `install`, which deploys no leader; [`Error::Failed`] if the cluster does not answer.
+pub(crate) fn kept_definitions(
+    kubectl: &Command,
+    wanted: &[Value],
+    objects: Objects,
+) -> Result<Vec<String>, Error> {
+    let mut kept = Vec::new();
+    for definition in wanted {
+        let name = definition["metadata"]["name"].as_str().unwrap_or_default();
+        let present = read(kubectl, name)?;
+        let (reason, problems) = match DefinitionDifference::between(present.as_ref(), definition) {
+            DefinitionDifference::Later(fields) => ("it is that of a later release", fields),
+            DefinitionDifference::ToMigrate(problems) | DefinitionDifference::Refused(problems) => {
+                if objects == Objects::Definitions {
+                    return Err(Error::DefinitionKept(DefinitionError::Narrowed {
+                        definition: name.to_owned(),
+                        problems,
+                    }));
+                }
+                (
+                    "the leader of the operator migrates its objects first, or refuses it",
+                    problems,
+                )
+            }
+            _ => continue,
+        };
+        let problems = problems.join("; ");
+        // A closed pipe is no reason to stop.
+        let _ = writeln!(
+            std::io::stderr(),
+            "the definition {name} on the server stays: {reason} ({problems})"
+        );
+        kept.push(name.to_owned());
+    }
+    Ok(kept)
+}
+
+/// Reads a definition; kubectl says why it cannot.
+fn read(kubectl: &Command, name: &str) -> Result<Option<Value>, Error> {
+    let mut command = Command::new(kubectl.get_program());
+    command.args(kubectl.get_args());
+    command.args([
+        "get",
+        "customresourcedefinition",
+        name,
+        "--ignore-not-found",
+    ]);
+    command.args(["--output", "json"]).stdin(Stdio::null());
+    let answer = command.stderr(Stdio::inherit()).output();
+    let answer = answer.map_err(|source| Error::Start {
+        program: "kubectl".to_owned(),
+        source,
+    })?;
+    let unread = |problem: String| Error::Failed {
+        program: "kubectl".to_owned(),
+        status: problem,
+        advice: format!("; the definition {name} must be read before it is changed"),
+    };
+    if !answer.status.success() {
+        return Err(unread(answer.status.to_string()));
+    }
+    if answer.stdout.trim_ascii().is_empty() {
+        return Ok(None);
+    }
+    let present = serde_json::from_slice(&answer.stdout);
+    present.map(Some).map_err(|error| unread(error.to_string()))
+}

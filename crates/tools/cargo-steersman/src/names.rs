@@ -1,0 +1,429 @@
+//! Machine: the names of a scaffold, made of few given ones, and the rules that they must follow.
+
+use steersman_apimachinery::names::{NameRule, check_name};
+
+use crate::error::Error;
+
+/// The names of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProgramName {
+    /// The name of the crate and of the program, such as `greeter`.
+    pub(crate) program: String,
+    /// The name of the library in Rust, such as `greeter`.
+    pub(crate) library: String,
+}
+
+/// The names of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KindNames {
+    /// The group, such as `example.com`.
+    pub(crate) group: String,
+    /// The version, such as `v1alpha1`.
+    pub(crate) version: String,
+    /// The kind, such as `Greeting`.
+    pub(crate) kind: String,
+    /// The plural name, such as `greetings`.
+    pub(crate) plural: String,
+    /// The name of its modules in Rust, such as `greeting`.
+    pub(crate) module: String,
+    /// Whether its objects are in namespaces.
+    pub(crate) is_namespaced: bool,
+}
+
+/// The names of a controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ControllerNames {
+    /// The name, such as `image-policy`.
+    pub(crate) name: String,
+    /// The name of its module in Rust, such as `image_policy`.
+    pub(crate) module: String,
+    /// The beginning of the names of its types, such as `ImagePolicy`.
+    pub(crate) type_prefix: String,
+}
+
+/// The longest name of a label in DNS.
+const LABEL: usize = 63;
+
+/// Names that are no names of a program, because cargo or Rust has another meaning for them.
+const RESERVED: [&str; 16] = [
+    "api",
+    "build",
+    "controllers",
+    "core",
+    "deps",
+    "examples",
+    "external",
+    "std",
+    "steersman",
+    "test",
+    "k8s-openapi",
+    "schemars",
+    "serde",
+    "steersman-harness",
+    "tokio",
+    "webhooks",
+];
+
+/// Types that the files of a kind name.
+const USED: [&str; 36] = [
+    "Action",
+    "AdmissionContext",
+    "Defaulter",
+    "FieldErrors",
+    "Refusal",
+    "Validator",
+    "WebhookServer",
+    "BoxError",
+    "Clone",
+    "Condition",
+    "ConfigMap",
+    "Context",
+    "Controller",
+    "CustomResource",
+    "Debug",
+    "Default",
+    "Err",
+    "Error",
+    "JsonSchema",
+    "KubeSchema",
+    "Main",
+    "Manager",
+    "None",
+    "Ok",
+    "Option",
+    "Reconciler",
+    "Request",
+    "Some",
+    "String",
+    "Vec",
+    "OperatorTest",
+    "Prepared",
+    "Result",
+    "RunningOperator",
+    "Send",
+    "Steersman",
+];
+
+/// Types that the files of a controller and those with the types of an external kind name, in addition.
+const USED_BY_EXTERNAL: [&str; 10] = [
+    "BTreeMap",
+    "Cow",
+    "Deserialize",
+    "IntOrString",
+    "LabelSelector",
+    "ObjectMeta",
+    "Resource",
+    "Serialize",
+    "Time",
+    "Value",
+];
+
+/// Words that Rust reserves.
+const KEYWORDS: [&str; 52] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "union", "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
+impl ProgramName {
+    /// Checks the name of a program: it is the name of a crate, of objects in a cluster, and of a Lease.
+    pub(crate) fn new(name: &str) -> Result<Self, Error> {
+        let rule = "a program has lower-case letters, digits and single hyphens, begins with a letter, and has at \
+                    most 40 characters, because names of objects are made of it";
+        if !is_short_name(name) {
+            return Err(refused("the name", name, rule));
+        }
+        let library = name.replace('-', "_");
+        if RESERVED.contains(&name) || KEYWORDS.contains(&&*library) {
+            return Err(refused(
+                "the name",
+                name,
+                "it has another meaning in Rust or in cargo",
+            ));
+        }
+        Ok(Self {
+            program: name.to_owned(),
+            library,
+        })
+    }
+
+    /// Returns the kind of a program for which none is given: `greeter-operator` has `Greeter`.
+    pub(crate) fn kind(&self) -> String {
+        let stem = self
+            .program
+            .strip_suffix("-operator")
+            .unwrap_or(&self.program);
+        let words = stem.split('-').filter(|word| !word.is_empty());
+        words.map(capitalized).collect()
+    }
+}
+
+impl KindNames {
+    /// Checks the names of a kind. The plural name is made of the kind if it is not given.
+    pub(crate) fn new(
+        (group, version, kind): (&str, &str, &str),
+        plural: Option<&str>,
+        is_namespaced: bool,
+    ) -> Result<Self, Error> {
+        if !group.split('.').all(is_label) || !group.contains('.') || group.len() > 200 {
+            let rule = "a group is a DNS name with a dot that is yours, such as example.com";
+            return Err(refused("the group", group, rule));
+        }
+        if ["k8s.io", "kubernetes.io"].contains(&group)
+            || group.ends_with(".k8s.io")
+            || group.ends_with(".kubernetes.io")
+        {
+            let rule = "groups below k8s.io and kubernetes.io are those of Kubernetes";
+            return Err(refused("the group", group, rule));
+        }
+        if !is_version(version) {
+            let rule = "a version is v1, v1beta1, v1alpha1, or the like";
+            return Err(refused("the version", version, rule));
+        }
+        let is_kind = kind.starts_with(|c: char| c.is_ascii_uppercase())
+            && kind.chars().all(|c| c.is_ascii_alphanumeric())
+            && kind.len() <= LABEL;
+        if !is_kind {
+            let rule = "a kind has letters and digits and begins with a capital, such as Greeting";
+            return Err(refused("the kind", kind, rule));
+        }
+        let module = snake(kind);
+        let (is_used, is_keyword) = (USED.contains(&kind), KEYWORDS.contains(&&*module));
+        if is_used || is_keyword || ["config"].contains(&&*module) {
+            let rule =
+                "the files of an operator use this name for something else: choose another kind";
+            return Err(refused("the kind", kind, rule));
+        }
+        let plural = plural.map_or_else(|| plural_of(kind), str::to_owned);
+        if !is_name(&plural) {
+            let rule =
+                "a plural name has lower-case letters, digits and hyphens, such as greetings";
+            return Err(refused("the plural name", &plural, rule));
+        }
+        Ok(Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: kind.to_owned(),
+            plural,
+            module,
+            is_namespaced,
+        })
+    }
+}
+
+impl ControllerNames {
+    /// Checks the name of a controller.
+    pub(crate) fn new(name: &str) -> Result<Self, Error> {
+        let module = name.replace('-', "_");
+        if !is_short_name(name) {
+            let rule = "a controller has lower-case letters, digits and single hyphens, begins with a letter, and has at \
+                        most 40 characters, such as image-policy";
+            return Err(refused("the name", name, rule));
+        }
+        if is_keyword(&module) || module == "main" {
+            let rule = "it has another meaning in Rust: choose one with --name";
+            return Err(refused("the name", name, rule));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            type_prefix: name.split('-').map(capitalized).collect(),
+            module,
+        })
+    }
+
+    /// Makes the names for the only controller of a kind.
+    pub(crate) fn of_kind(kind: &str) -> Result<Self, Error> {
+        Self::new(&snake(kind).replace('_', "-"))
+    }
+}
+
+/// Returns the name of the type of a kind: the kind, unless other things of the files have this name.
+pub(crate) fn type_name(kind: &str) -> String {
+    match USED.contains(&kind) || USED_BY_EXTERNAL.contains(&kind) {
+        true => format!("{kind}Object"),
+        false => kind.to_owned(),
+    }
+}
+
+/// Returns whether Rust reserves a word.
+pub(crate) fn is_keyword(word: &str) -> bool {
+    KEYWORDS.contains(&word)
+}
+
+fn refused(what: &'static str, text: &str, rule: &str) -> Error {
+    Error::Name {
+        what,
+        text: text.to_owned(),
+        rule: rule.to_owned(),
+    }
+}
+
+fn is_label(text: &str) -> bool {
+    check_name(NameRule::Label, text).is_empty()
+}
+
+/// Returns whether a text is a label that begins with a letter.
+fn is_name(text: &str) -> bool {
+    check_name(NameRule::Label1035, text).is_empty()
+}
+
+/// Returns whether a text is the name of a program or of a controller, of which other names are made.
+fn is_short_name(text: &str) -> bool {
+    is_name(text) && !text.contains("--") && text.len() <= 40
+}
+
+/// Returns whether a text is a version that kubectl orders by age: `v1`, `v2beta1`.
+pub(crate) fn is_version(text: &str) -> bool {
+    let is_number = |text: &str| {
+        !text.is_empty() && !text.starts_with('0') && text.chars().all(|c| c.is_ascii_digit())
+    };
+    let Some(rest) = text.strip_prefix('v') else {
+        return false;
+    };
+    let parts = rest.split_once("alpha").or_else(|| rest.split_once("beta"));
+    text.len() <= LABEL
+        && match parts {
+            Some((major, minor)) => is_number(major) && is_number(minor),
+            None => is_number(rest),
+        }
+}
+
+/// Returns the age of a version for comparisons: a newer one is greater, as the attribute `versioned` orders them.
+pub(crate) fn version_age(version: &str) -> (u64, u8, u64) {
+    let number = |text: &str| text.parse().unwrap_or(0);
+    let rest = version.trim_start_matches('v');
+    match (rest.split_once("alpha"), rest.split_once("beta")) {
+        (Some((major, minor)), _) => (number(major), 0, number(minor)),
+        (None, Some((major, minor))) => (number(major), 1, number(minor)),
+        (None, None) => (number(rest), 2, 0),
+    }
+}
+
+/// Returns a word with a capital.
+pub(crate) fn capitalized(word: &str) -> String {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// Returns a name in snake case: `DNSRecord` is `dns_record`.
+pub(crate) fn snake(kind: &str) -> String {
+    let letters: Vec<char> = kind.chars().collect();
+    let mut name = String::new();
+    for (at, letter) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| letters[before]);
+        let begins_word = letter.is_ascii_uppercase()
+            && before.is_some_and(|before| {
+                let next = letters.get(at + 1);
+                !before.is_ascii_uppercase() || next.is_some_and(char::is_ascii_lowercase)
+            });
+        if begins_word {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+/// Returns the plural of a kind as English makes it of most nouns.
+fn plural_of(kind: &str) -> String {
+    let name = kind.to_ascii_lowercase();
+    let ends_in = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+    if ends_in(&["s", "x", "z", "ch", "sh"]) {
+        return name + "es";
+    }
+    match name.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ => name + "s",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kind_of_a_program_is_its_name_without_operator() {
+        for (program, kind) in [
+            ("greeter", "Greeter"),
+            ("greeter-operator", "Greeter"),
+            ("dns-record-operator", "DnsRecord"),
+        ] {
+            assert_eq!(ProgramName::new(program).unwrap().kind(), kind);
+        }
+        for name in [
+            "",
+            "-a",
+            "a-",
+            "A",
+            "a_b",
+            "1a",
+            "a--b",
+            "test",
+            "fn",
+            "self",
+            "steersman",
+            "ä",
+        ] {
+            let error = ProgramName::new(name).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name:?}")), "{error}");
+        }
+        assert!(ProgramName::new(&"a".repeat(41)).is_err());
+    }
+
+    #[test]
+    fn the_names_of_a_kind_follow_from_it() {
+        for (kind, plural, module) in [
+            ("Greeting", "greetings", "greeting"),
+            ("DNSRecord", "dnsrecords", "dns_record"),
+            ("Policy", "policies", "policy"),
+            ("Gateway", "gateways", "gateway"),
+            ("Proxy", "proxies", "proxy"),
+            ("Class", "classes", "class"),
+            ("S3Bucket", "s3buckets", "s3_bucket"),
+        ] {
+            let names = KindNames::new(("example.com", "v1", kind), None, true).unwrap();
+            assert_eq!((&*names.plural, &*names.module), (plural, module));
+        }
+    }
+
+    #[test]
+    fn a_name_that_cannot_be_used_is_named_with_the_rule() {
+        for (group, version, kind, named) in [
+            ("example", "v1", "A", "the group \"example\""),
+            ("Example.com", "v1", "A", "the group"),
+            ("apps.k8s.io", "v1", "A", "those of Kubernetes"),
+            ("example.com", "1", "A", "the version \"1\""),
+            ("example.com", "v0", "A", "the version"),
+            ("example.com", "v1gamma1", "A", "the version"),
+            ("example.com", "v1", "greeting", "the kind \"greeting\""),
+            ("example.com", "v1", "My-Kind", "the kind"),
+            ("example.com", "v1", "ConfigMap", "something else"),
+            ("example.com", "v1", "Type", "something else"),
+        ] {
+            let error = KindNames::new((group, version, kind), None, true).unwrap_err();
+            assert!(error.to_string().contains(named), "{error}");
+        }
+        for name in ["", "A", "a_b", "a--b", "fn", "-a", "a-"] {
+            let error = ControllerNames::new(name).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name:?}")), "{error}");
+        }
+        let names = ControllerNames::of_kind("ImagePolicy").unwrap();
+        assert_eq!(
+            (&*names.name, &*names.module, &*names.type_prefix),
+            ("image-policy", "image_policy", "ImagePolicy")
+        );
+        assert_eq!(["Pod", "Context"].map(type_name), ["Pod", "ContextObject"]);
+        let plural = KindNames::new(("example.com", "v1", "A"), Some("As"), true);
+        assert!(plural.unwrap_err().to_string().contains("\"As\""));
+        let ages = [
+            "v1alpha1", "v1alpha2", "v1beta1", "v1", "v2alpha1", "v2", "v10",
+        ];
+        assert!(ages.map(version_age).is_sorted());
+        for version in ["v1", "v2beta1", "v10alpha12"] {
+            KindNames::new(("example.com", version, "A"), None, true).unwrap();
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Driver: `cargo steersman new`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::command_line::NewArgs;
+use crate::error::Error;
+use crate::files::{format, write_new};
+use crate::names::{KindNames, ProgramName};
+use crate::project::cargo;
+use crate::scaffold::{Source, operator};
+use crate::screen::say;
+use crate::shell_words::path_word;
+
+/// The folder that this command was built from.
+const OWN_SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../..");
+
+/// Makes a new operator.
+pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
+    let program = ProgramName::new(&args.name)?;
+    let kind = args.kind.clone().unwrap_or_else(|| program.kind());
+    let named = (&*args.group, &*args.version, &*kind);
+    let kind = KindNames::new(named, args.plural.as_deref(), !args.cluster_scoped)?;
+    let released = || Source::Version(env!("CARGO_PKG_VERSION").to_owned());
+    let source = match &args.steersman_path {
+        Some(path) => sources(path)?,
+        None if args.released => released(),
+        None => sources(Path::new(OWN_SOURCES)).unwrap_or_else(|_| released()),
+    };
+    let folder = match args.into == Path::new(".") {
+        true => PathBuf::from(&args.name),
+        false => args.into.join(&args.name),
+    };
+    let mut files = operator(&program, &kind, &source);
+    if let Source::Path(sources) = &source
+        && let Ok(lock) = std::fs::read_to_string(sources.join("Cargo.lock"))
+    {
+        // The versions that the framework was tested with.
+        files.insert(PathBuf::from("Cargo.lock"), lock);
+    }
+    write_new(&folder, &files)?;
+    let is_formatted = format(&folder);
+    if files.contains_key(Path::new("Cargo.lock")) {
+        prune_lock(&folder);
+    }
+    let number = files.len();
+    let place = folder.display();
+    say(format_args!(
+        "made {place} with {number} files: {kind} in {group}/{version}",
+        kind = kind.kind,
+        group = kind.group,
+        version = kind.version
+    ));
+    if !is_formatted {
+        say("cargo fmt is not installed, so the files are not formatted");
+    }
+    if let Source::Path(sources) = &source {
+        let sources = sources.display();
+        say(format_args!(
+            "it depends on the sources in {sources}: `cargo steersman image` passes them to the build of the image, and \
+             continuous integration needs them at the same place"
+        ));
+    }
+    say("next:");
+    say(format_args!("  cd {}", path_word(&folder)));
+    say("  cargo steersman dev");
+    Ok(())
+}
+
+/// Removes from the lock file what the operator does not need.
+///
+/// A failure is none of the new operator: the first build removes the same, and says why it cannot.
+fn prune_lock(folder: &Path) {
+    let mut command = Command::new(cargo());
+    let words = ["update", "--workspace", "--offline", "--quiet"];
+    command.args(words).current_dir(folder);
+    let _ = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+}
+
+/// Returns the sources in a folder.
+fn sources(folder: &Path) -> Result<Source, Error> {
+    let there = folder
+        .join("crates")
+        .join("steersman")
+        .join("Cargo.toml")
+        .is_file();
+    let found = folder.canonicalize().ok().filter(|_| there);
+    let missing = || Error::NoSources {
+        path: folder.to_owned(),
+    };
+    found.map(Source::Path).ok_or_else(missing)
+}

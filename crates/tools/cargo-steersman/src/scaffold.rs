@@ -1,0 +1,423 @@
+//! Machine: the files of a new operator, of a new kind, and of its webhooks.
+
+mod template;
+mod controller;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use self::template::{filled, with_sections};
+use crate::api_kind::ApiKind;
+use crate::names::{KindNames, ProgramName};
+use crate::record::{RECORD, Record};
+use crate::shell_words::path_word;
+
+pub(crate) use self::controller::{ControllerTarget, KindOrigin, controller};
+
+/// Files by their path below the folder of the crate.
+pub(crate) type Files = BTreeMap<PathBuf, String>;
+
+/// Where the crates of this framework come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A folder with the sources.
+    Path(PathBuf),
+    /// The registry of crates, in this version.
+    Version(String),
+}
+
+/// Which webhooks a kind gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WebhookParts {
+    /// Whether it gets a defaulter.
+    pub(crate) defaulting: bool,
+    /// Whether it gets a validator.
+    pub(crate) validating: bool,
+}
+
+/// The files of a crate: the path, and the template.
+const CRATE: [(&str, &str); 13] = [
+    (
+        "Cargo.toml",
+        include_str!("../templates/crate/Cargo.toml.tmpl"),
+    ),
+    (
+        "src/main.rs",
+        include_str!("../templates/crate/main.rs.tmpl"),
+    ),
+    ("src/lib.rs", include_str!("../templates/crate/lib.rs.tmpl")),
+    ("src/api.rs", include_str!("../templates/crate/api.rs.tmpl")),
+    (
+        "src/controllers.rs",
+        include_str!("../templates/crate/controllers.rs.tmpl"),
+    ),
+    (
+        "tests/it/main.rs",
+        include_str!("../templates/crate/tests.rs.tmpl"),
+    ),
+    (
+        "Dockerfile",
+        include_str!("../templates/crate/Dockerfile.tmpl"),
+    ),
+    (
+        ".dockerignore",
+        include_str!("../templates/crate/dockerignore.tmpl"),
+    ),
+    (
+        ".gitignore",
+        include_str!("../templates/crate/gitignore.tmpl"),
+    ),
+    (
+        ".github/workflows/ci.yml",
+        include_str!("../templates/crate/ci.yml.tmpl"),
+    ),
+    (
+        "README.md",
+        include_str!("../templates/crate/README.md.tmpl"),
+    ),
+    (
+        "AGENTS.md",
+        include_str!("../templates/crate/AGENTS.md.tmpl"),
+    ),
+    (
+        "rbac.observed.yaml",
+        include_str!("../templates/crate/rbac.observed.yaml.tmpl"),
+    ),
+];
+
+/// The files of a kind. `{{module}}` in a path is the name of its module.
+const KIND: [(&str, &str); 4] = [
+    (
+        "src/api/{{module}}.rs",
+        include_str!("../templates/kind/api.rs.tmpl"),
+    ),
+    (
+        "src/controllers/{{module}}.rs",
+        include_str!("../templates/kind/controller.rs.tmpl"),
+    ),
+    (
+        "tests/it/{{module}}.rs",
+        include_str!("../templates/kind/test.rs.tmpl"),
+    ),
+    (
+        "config/samples/{{module}}.yaml",
+        include_str!("../templates/kind/sample.yaml.tmpl"),
+    ),
+];
+
+/// The files that every operator has in the same form, and that an upgrade changes.
+const INFRASTRUCTURE: [&str; 6] = [
+    ".dockerignore",
+    ".github/workflows/ci.yml",
+    ".gitignore",
+    "AGENTS.md",
+    "Dockerfile",
+    "README.md",
+];
+
+/// The module of all webhooks.
+const WEBHOOKS: [(&str, &str); 1] = [(
+    "src/webhooks.rs",
+    include_str!("../templates/webhook/webhooks.rs.tmpl"),
+)];
+
+/// The test of a kind with several versions.
+const VERSION_TEST: (&str, &str) = (
+    "tests/it/{{module}}_versions.rs",
+    include_str!("../templates/version/test.rs.tmpl"),
+);
+
+/// The files of the webhooks of a kind.
+const WEBHOOK: [(&str, &str); 2] = [
+    (
+        "src/webhooks/{{module}}.rs",
+        include_str!("../templates/webhook/webhook.rs.tmpl"),
+    ),
+    (
+        "tests/it/{{module}}_webhook.rs",
+        include_str!("../templates/webhook/test.rs.tmpl"),
+    ),
+];
+
+/// Returns the files of a new operator with one kind.
+pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &Source) -> Files {
+    let mut values = values(program, kind);
+    values.insert(
+        "steersman",
+        source.dependency("steersman", "features = [\"cli\"]"),
+    );
+    values.insert("harness", source.dependency("steersman-harness", ""));
+    values.extend(source.places());
+    let mut files = filled(&CRATE, &values);
+    files.extend(filled(&KIND, &values));
+    let record = infrastructure(program, &kind.group, &kind.plural, source);
+    files.insert(RECORD.into(), record.text());
+    files
+}
+
+/// Returns the files that an upgrade changes, as the record keeps them.
+pub(crate) fn infrastructure(
+    program: &ProgramName,
+    group: &str,
+    plural: &str,
+    source: &Source,
+) -> Record {
+    let mut values = BTreeMap::from([
+        ("program", program.program.clone()),
+        ("group", group.to_owned()),
+        ("plural", plural.to_owned()),
+    ]);
+    values.extend(source.places());
+    let templates = CRATE.iter().copied();
+    let templates: Vec<_> = templates
+        .filter(|(path, _)| INFRASTRUCTURE.contains(path))
+        .collect();
+    let files = filled(&templates, &values).into_iter();
+    let files = files.map(|(path, text)| (path.to_string_lossy().replace('\\', "/"), text));
+    Record {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        group: group.to_owned(),
+        plural: plural.to_owned(),
+        files: files.collect(),
+    }
+}
+
+/// Returns the files of a new kind of an operator.
+pub(crate) fn kind(program: &ProgramName, kind: &KindNames) -> Files {
+    filled(&KIND, &values(program, kind))
+}
+
+/// Returns the module of all webhooks, which has none yet.
+pub(crate) fn webhooks() -> Files {
+    filled(&WEBHOOKS, &BTreeMap::new())
+}
+
+/// Returns the files of the webhooks of a kind.
+pub(crate) fn webhook(program: &ProgramName, kind: &ApiKind, parts: WebhookParts) -> Files {
+    let done = match (parts.defaulting, parts.validating) {
+        (true, true) => "completed_and_checked",
+        (true, false) => "completed",
+        (false, _) => "checked",
+    };
+    let values = BTreeMap::from([
+        ("program", program.program.clone()),
+        ("library", program.library.clone()),
+        ("kind", kind.kind.clone()),
+        ("module", kind.module.clone()),
+        ("done", done.to_owned()),
+    ]);
+    let sections = [
+        ("defaulting", parts.defaulting),
+        ("validating", parts.validating),
+        ("message", kind.has_message),
+        ("other", !kind.has_message),
+        ("namespaced", kind.is_namespaced),
+    ];
+    let templates = WEBHOOK.map(|(path, text)| (path, with_sections(text, &sections)));
+    let templates = templates.each_ref().map(|(path, text)| (*path, &**text));
+    filled(&templates, &values)
+}
+
+/// Returns the test of the versions of a kind, with objects of a former version.
+pub(crate) fn version_test(program: &ProgramName, kind: &ApiKind, former: &str) -> Files {
+    let values = BTreeMap::from([
+        ("library", program.library.clone()),
+        ("kind", kind.kind.clone()),
+        ("module", kind.module.clone()),
+        ("former", former.to_owned()),
+    ]);
+    let sections = [
+        ("namespaced", kind.is_namespaced),
+        ("cluster", !kind.is_namespaced),
+    ];
+    let (path, text) = VERSION_TEST;
+    filled(&[(path, &with_sections(text, &sections))], &values)
+}
+
+impl Source {
+    /// Returns what the image and continuous integration do to have the crates of this framework.
+    fn places(&self) -> [(&'static str, String); 4] {
+        let [sources, install, image, readme] = match self {
+            Self::Version(_) => {
+                let install = "cargo install cargo-steersman --locked".to_owned();
+                [String::new(), install, String::new(), String::new()]
+            }
+            Self::Path(folder) => places_of(folder),
+        };
+        [
+            ("ci_sources", sources),
+            ("ci_install", install),
+            ("image_sources", image),
+            ("readme_sources", readme),
+        ]
+    }
+
+    /// Returns the line of `Cargo.toml` for a crate of this framework.
+    fn dependency(&self, name: &str, more: &str) -> String {
+        let place = match self {
+            Self::Path(folder) => {
+                let folder = folder.join("crates").join(name);
+                format!("path = {}", quoted(&folder.to_string_lossy()))
+            }
+            Self::Version(version) => format!("version = \"{version}\""),
+        };
+        let more = if more.is_empty() {
+            String::new()
+        } else {
+            format!(", {more}")
+        };
+        format!("{name} = {{ {place}{more} }}")
+    }
+}
+
+/// Returns the places of a crate that depends on sources in a folder: two steps of continuous integration, the lines of
+/// the image, and a paragraph about both.
+fn places_of(folder: &Path) -> [String; 4] {
+    let text = folder.to_string_lossy();
+    let word = path_word(folder);
+    let here = quoted(&format!("test -d {word}"));
+    let sources = format!(
+        "      # Cargo.toml depends on Steersman's sources by path: they must be here at the same place.\n      - run: {here}\n"
+    );
+    let command = path_word(&folder.join("crates").join("cargo-steersman"));
+    let install = quoted(&format!("cargo install --path {command} --locked"));
+    let files = serde_json::json!(["Cargo.toml", "Cargo.lock", format!("{text}/")]);
+    let crates = serde_json::json!(["crates", format!("{text}/crates")]);
+    // The crates inherit from the manifest of their workspace, and need nothing else of it.
+    let image = format!(
+        "# Cargo.toml depends on Steersman's sources by path. `cargo steersman image` passes them to the build, as does\n\
+         # docker build --build-context steersman={word} .\n\
+         COPY --from=steersman {files}\n\
+         COPY --from=steersman {crates}\n"
+    );
+    let readme = format!(
+        "\n`Cargo.toml` depends on Steersman's sources in `{text}`.\n\
+         `cargo steersman image` passes them to the build of the image.\n\
+         Continuous integration needs them at the same place, or released crates in `Cargo.toml`.\n"
+    );
+    [sources, install, image, readme]
+}
+
+/// Returns a text as a basic string of TOML. JSON escapes are a subset of those of TOML.
+fn quoted(text: &str) -> String {
+    serde_json::json!(text).to_string()
+}
+
+fn values(program: &ProgramName, kind: &KindNames) -> BTreeMap<&'static str, String> {
+    let module = &kind.module;
+    let sample = format!("{}-sample", module.replace('_', "-"));
+    let mut values = BTreeMap::from([
+        ("program", program.program.clone()),
+        ("library", program.library.clone()),
+        ("group", kind.group.clone()),
+        ("version", kind.version.clone()),
+        ("kind", kind.kind.clone()),
+        ("plural", kind.plural.clone()),
+        ("module", module.clone()),
+        ("sample", sample),
+    ]);
+    // A ConfigMap is in a namespace, and so needs one if its owner has none.
+    let config_namespace = match kind.is_namespaced {
+        true => "",
+        false => {
+            "/// The namespace of the ConfigMaps: an object in no namespace has none for them.\n\
+             const NAMESPACE: &str = \"default\";\n\n"
+        }
+    };
+    let [
+        scope,
+        config_meta,
+        test_namespace,
+        test_key,
+        test_config_key,
+    ] = if kind.is_namespaced {
+        [
+            "    namespaced,\n",
+            "request.key.to_meta()",
+            "    object.metadata.namespace = Some(prepared.namespace().to_owned());\n",
+            "operator.key(\"example\")",
+            "operator.key(\"example\")",
+        ]
+    } else {
+        [
+            "",
+            "steersman::ObjectKey::namespaced(NAMESPACE, request.key.name()).to_meta()",
+            "",
+            "steersman::ObjectKey::cluster(\"example\")",
+            "steersman::ObjectKey::namespaced(\"default\", \"example\")",
+        ]
+    };
+    values.extend([
+        (
+            "mut",
+            (if kind.is_namespaced { "mut " } else { "" }).to_owned(),
+        ),
+        ("config_namespace", config_namespace.to_owned()),
+        ("scope", scope.to_owned()),
+        ("config_meta", config_meta.to_owned()),
+        ("test_namespace", test_namespace.to_owned()),
+        ("test_key", test_key.to_owned()),
+        ("test_config_key", test_config_key.to_owned()),
+    ]);
+    values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> (ProgramName, KindNames) {
+        let kind = KindNames::new(("example.com", "v1", "Greeting"), None, true);
+        (ProgramName::new("greeter").unwrap(), kind.unwrap())
+    }
+
+    #[test]
+    fn every_placeholder_is_filled() {
+        let (program, kind) = names();
+        for is_namespaced in [true, false] {
+            let kind = KindNames {
+                is_namespaced,
+                ..kind.clone()
+            };
+            let source = Source::Version("0.1".to_owned());
+            for (path, content) in operator(&program, &kind, &source) {
+                let text = format!("{}\n{content}", path.display());
+                assert!(!text.contains("{{") && !text.contains("}}"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_crate_that_depends_on_sources_has_them_everywhere() {
+        let (program, kind) = names();
+        let source = Source::Path("/src/it's \"here\"".into());
+        let files = operator(&program, &kind, &source);
+        assert!(files[Path::new("src/main.rs")].lines().count() <= 40);
+        let manifest = &files[Path::new("Cargo.toml")];
+        let line = r#"steersman = { path = "/src/it's \"here\"/crates/framework/steersman", features = ["cli"] }"#;
+        assert!(manifest.contains(line), "{manifest}");
+        // The image and continuous integration have the sources at the same place.
+        let word = r#"'/src/it'\''s "here"'"#;
+        let image = &files[Path::new("Dockerfile")];
+        let context = format!("# docker build --build-context steersman={word} .\n");
+        assert!(image.contains(&context), "{image}");
+        let copy = r#"COPY --from=steersman ["crates","/src/it's \"here\"/crates"]"#;
+        assert!(image.contains(copy), "{image}");
+        let checks = &files[Path::new(".github/workflows/ci.yml")];
+        let checks: serde_json::Value = serde_saphyr::from_str(checks).unwrap();
+        let steps = checks["jobs"]["check"]["steps"].as_array().unwrap();
+        assert_eq!(steps[1]["run"], format!("test -d {word}"));
+        let install =
+            r#"cargo install --path '/src/it'\''s "here"/crates/tools/cargo-steersman' --locked"#;
+        assert!(steps.iter().any(|step| step["run"] == install), "{checks}");
+        // A released crate needs neither.
+        let released = Source::Version("0.1".to_owned());
+        let files = operator(&program, &kind, &released);
+        for path in ["Dockerfile", ".github/workflows/ci.yml", "README.md"] {
+            assert!(
+                !files[Path::new(path)].contains("Steersman's sources"),
+                "{path}"
+            );
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! Machine: moves the dependencies on this framework to another version, and keeps every other character.
+
+use toml_edit::{DocumentMut, Item, TableLike, Value};
+
+use crate::record::first_line;
+
+/// The tables of dependencies.
+const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
+
+/// A manifest with moved dependencies.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MovedManifest {
+    /// The text.
+    pub(crate) text: String,
+    /// What the user has to do, a sentence each.
+    pub(crate) notes: Vec<String>,
+}
+
+/// Moves the dependencies on the crates `steersman` and `steersman-…` to a version. Those by path or from a repository
+/// have no version to move, and a later version stays.
+pub(crate) fn move_to(manifest: &str, version: &str) -> Result<MovedManifest, String> {
+    let mut document: DocumentMut = manifest.parse().map_err(|problem| first_line(&problem))?;
+    let mut notes = Vec::new();
+    move_tables(document.as_table_mut(), version, &mut notes);
+    let targets = document.get_mut("target").and_then(Item::as_table_like_mut);
+    for (_, target) in targets.into_iter().flat_map(TableLike::iter_mut) {
+        if let Some(target) = target.as_table_like_mut() {
+            move_tables(target, version, &mut notes);
+        }
+    }
+    Ok(MovedManifest {
+        text: document.to_string(),
+        notes,
+    })
+}
+
+/// Returns whether a version is later than another. Of texts that are no versions neither is later.
+pub(crate) fn is_later(version: &str, other: &str) -> bool {
+    matches!((numbers(version), numbers(other)), (Some(a), Some(b)) if a > b)
+}
+
+fn move_tables(parent: &mut dyn TableLike, version: &str, notes: &mut Vec<String>) {
+    for table in TABLES {
+        let table = parent.get_mut(table).and_then(Item::as_table_like_mut);
+        for (key, dependency) in table.into_iter().flat_map(TableLike::iter_mut) {
+            let package = dependency.get("package").and_then(Item::as_str);
+            let name = package.unwrap_or(key.get()).to_owned();
+            if name == "steersman" || name.starts_with("steersman-") {
+                notes.extend(move_dependency(&name, dependency, version));
+            }
+        }
+    }
+}
+
+/// Moves one dependency, or returns what the user has to do.
+fn move_dependency(name: &str, dependency: &mut Item, version: &str) -> Option<String> {
+    let is_inherited = dependency.get("workspace").and_then(Item::as_bool) == Some(true);
+    if is_inherited {
+        return Some(format!(
+            "{name} has the version of the workspace: set it to {version} there"
+        ));
+    }
+    let requirement = match dependency.is_str() {
+        true => dependency.as_value_mut(),
+        false => dependency.get_mut("version").and_then(Item::as_value_mut),
+    };
+    let requirement = requirement?;
+    let text = requirement.as_str()?.trim().to_owned();
+    let digits = text.trim_start_matches(['=', '^', '~', ' ']);
+    let operator = &text[..text.len() - digits.len()];
+    if numbers(digits).is_none() {
+        return Some(format!(
+            "{name} has the version {text:?}: see whether it includes {version}"
+        ));
+    }
+    if is_later(version, digits) {
+        let decor = requirement.decor().clone();
+        *requirement = Value::from(format!("{operator}{version}"));
+        *requirement.decor_mut() = decor;
+    }
+    None
+}
+
+/// Returns the numbers of a version, of which later ones may be missing.
+fn numbers(version: &str) -> Option<[u64; 3]> {
+    let release = version.split(['-', '+']).next()?;
+    let mut numbers = [0; 3];
+    for (at, part) in release.split('.').enumerate() {
+        *numbers.get_mut(at)? = part.parse().ok()?;
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_versions_of_the_framework_change() {
+        let manifest = r#"# Mine.
+[package]
+name = "greeter"   # steersman = "0.1.0"
+version = "0.1.0"
+
+[dependencies]
+serde = { version = "0.1" }
+steersman = { version = "0.1.0", features = ["cli"] } # The framework.
+api = { package = "steersman-api", version = "=0.1" }
+steersman-apimachinery = "0.1.3"
+steersman-builtins = { path = "../kinds" }
+steersman-cel = "9.0.0"
+
+[dev-dependencies.steersman-harness]
+version  =  '0.1.0'
+[target.'cfg(unix)'.dependencies]
+steersman-lease = "~0.1"
+"#;
+        let moved = move_to(manifest, "0.2.1").unwrap();
+        let expected = manifest
+            .replace(
+                r#"steersman = { version = "0.1.0""#,
+                r#"steersman = { version = "0.2.1""#,
+            )
+            .replace("=0.1\"", "=0.2.1\"")
+            .replace("\"0.1.3\"", "\"0.2.1\"")
+            .replace("'0.1.0'", "\"0.2.1\"")
+            .replace("~0.1", "~0.2.1");
+        assert_eq!(moved.text, expected);
+        assert_eq!(moved.notes, [""; 0]);
+        // A second time nothing changes.
+        assert_eq!(move_to(&expected, "0.2.1").unwrap().text, expected);
+    }
+
+    #[test]
+    fn what_the_command_cannot_move_is_told() {
+        let manifest =
+            "[dependencies]\nsteersman.workspace = true\nsteersman-api = \">=0.1, <0.3\"\n";
+        let moved = move_to(manifest, "0.2.0").unwrap();
+        assert_eq!(moved.text, manifest);
+        let expected = [
+            "steersman has the version of the workspace: set it to 0.2.0 there",
+            "steersman-api has the version \">=0.1, <0.3\": see whether it includes 0.2.0",
+        ];
+        assert_eq!(moved.notes, expected);
+        assert!(move_to("[", "1.0.0").is_err());
+    }
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        assert!(is_later("0.10.0", "0.9.9") && is_later("1.0.0", "0.1"));
+        assert!(!is_later("0.1.0", "0.1") && !is_later("x", "0.1.0") && !is_later("0.1.0", "*"));
+    }
+}

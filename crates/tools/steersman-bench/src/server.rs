@@ -1,0 +1,303 @@
+//! Driver: the benchmarks of the embedded API server, each with processes of its own.
+
+pub(crate) mod fill;
+mod environment;
+mod simulator;
+mod program;
+mod durability;
+mod definitions;
+pub(crate) mod serve;
+pub(crate) mod role;
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::figures::Figures;
+use crate::process::{Actor, Outcome, progress};
+use crate::report::{Figure, Spread};
+use crate::server::role::{Fanned, InProcess, Played, Started};
+use crate::server::serve::{Order, Ready, Used};
+
+/// The sizes of the measurements.
+#[derive(Debug, Clone, Copy)]
+struct ServerSize {
+    objects: u64,
+    runs: u32,
+    watchers: u32,
+    seconds: u64,
+    pods: u64,
+    servers: u32,
+    deployments: u64,
+    definitions: u32,
+}
+
+const FULL: ServerSize = ServerSize {
+    objects: 10_000,
+    runs: 5,
+    watchers: 1000,
+    seconds: 10,
+    pods: 100_000,
+    servers: 200,
+    deployments: 1000,
+    definitions: 400,
+};
+
+const QUICK: ServerSize = ServerSize {
+    objects: 500,
+    runs: 2,
+    watchers: 50,
+    seconds: 1,
+    pods: 1000,
+    servers: 10,
+    deployments: 100,
+    definitions: 20,
+};
+
+/// Writes per second to the watched object.
+const WRITES: u32 = 100;
+
+/// Runs all measurements; without the path of the program `steersman-apiserver` all others.
+pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> Outcome<Vec<Figure>> {
+    let size = if quick { QUICK } else { FULL };
+    progress("starts of a server");
+    let mut figures = Figures::shown();
+    figures.measure(start(size)).await?;
+    if let Some(program) = program {
+        progress("starts of the program");
+        let runs = size.runs.max(5);
+        figures.measure(program::start(program, runs)).await?;
+        figures.measure(environment::start(program, runs)).await?;
+        progress(format!("{} programs at once", size.servers));
+        figures
+            .measure(program::many(program, size.servers))
+            .await?;
+        progress(format!("{} definitions", size.definitions));
+        figures
+            .measure(definitions::many(program, size.definitions, size.runs))
+            .await?;
+        progress("writes that survive the end of the program");
+        let span = Duration::from_secs(size.seconds.min(3));
+        figures
+            .measure(durability::writes(program, size.runs.min(3), span))
+            .await?;
+    }
+    progress(format!("{} Pods in process", size.objects));
+    figures.measure(in_process(size)).await?;
+    progress("the same over HTTPS");
+    figures.measure(over_https(size)).await?;
+    for bytes in [1_000, 12_000] {
+        figures.add(fan_out(size, bytes).await?);
+    }
+    for (deployments, tracked) in [(1, true), (1000, true), (1000, false)] {
+        figures.add(played(size, deployments, tracked).await?);
+    }
+    figures.add(ready(size).await?);
+    Ok(figures.all())
+}
+
+/// Measures the time from the start of a process to the first response.
+async fn start(size: ServerSize) -> Outcome<Vec<Figure>> {
+    let mut starts: Vec<Started> = Vec::new();
+    for _ in 0..size.runs.max(5) {
+        let mut actor = Actor::start(&["start"])?;
+        starts.push(actor.receive().await?);
+        actor.end().await?;
+    }
+    let inside = Spread::over(&starts, |started| started.in_process_ms);
+    let outside = Spread::over(&starts, |started| started.https_ms);
+    let what = "time from the start of the process to the first response";
+    let (within, over) = (
+        format!("{what}, in process"),
+        format!("{what}, over HTTPS, including the creation of the certificates"),
+    );
+    Ok(vec![
+        Figure::new("server/start/in-process", within, "ms", inside).at_most(50.0),
+        Figure::new("server/start/https", over, "ms", outside).at_most(50.0),
+    ])
+}
+
+/// Measures lists and watches without sockets.
+async fn in_process(size: ServerSize) -> Outcome<Vec<Figure>> {
+    let (objects, runs) = (size.objects.to_string(), size.runs.to_string());
+    let mut actor = Actor::start(&["in-process", "--objects", &objects, "--runs", &runs])?;
+    let answer: InProcess = actor.receive().await?;
+    actor.end().await?;
+    let each = answer.bytes as f64 / 1e3 / size.objects as f64;
+    let resident = answer.resident as f64 / 1e3 / size.objects as f64;
+    let rate = |id: &str, what: &str, rates: Vec<f64>| {
+        let what = format!("{what}, {objects} Pods of {each:.1} kB, in process");
+        Figure::new(id, what, "MB/s", Spread::of(rates))
+            .more_is_better()
+            .at_least(500.0)
+    };
+    let writes = format!(
+        "rate of creating {objects} Pods and writing their status, {} writes, in process",
+        2 * size.objects
+    );
+    let memory = format!("resident memory of the server per Pod, {objects} Pods");
+    Ok(vec![
+        rate(
+            "server/list/in-process",
+            "throughput of a list in pages of 500",
+            answer.pages,
+        ),
+        rate(
+            "server/watch/in-process",
+            "throughput of a WatchList",
+            answer.watch_list,
+        ),
+        Figure::new(
+            "server/writes",
+            writes,
+            "writes/s",
+            Spread::one(answer.writes_per_second),
+        )
+        .more_is_better(),
+        Figure::new("server/resident", memory, "kB", Spread::one(resident)),
+    ])
+}
+
+/// Measures lists and watches over sockets, from another process.
+async fn over_https(size: ServerSize) -> Outcome<Vec<Figure>> {
+    let objects = size.objects.to_string();
+    let mut server = Actor::start(&["serve", "--objects", &objects])?;
+    let ready: Ready = server.receive().await?;
+    let place = serde_json::to_string(&ready.place)?;
+    let runs = size.runs.to_string();
+    let mut client = Actor::start(&["fetch", "--place", &place, "--runs", &runs])?;
+    let (lists, watches): (Vec<f64>, Vec<f64>) = client.receive().await?;
+    client.end().await?;
+    server.end().await?;
+    let rate = |id: &str, what: &str, rates: Vec<f64>| {
+        let what = format!("{what}, {objects} Pods, over HTTPS to another process");
+        Figure::new(id, what, "MB/s", Spread::of(rates)).more_is_better()
+    };
+    Ok(vec![
+        rate(
+            "server/list/https",
+            "throughput of a list in one page",
+            lists,
+        ),
+        rate("server/watch/https", "throughput of a WatchList", watches),
+    ])
+}
+
+/// Measures many watchers of one kind under a constant rate of writes; several times, because the
+/// figure depends strongly on other load of the machine.
+async fn fan_out(size: ServerSize, bytes: usize) -> Outcome<Figure> {
+    let (mut cores, mut rates) = (Vec::new(), Vec::new());
+    for run in 1..=size.runs {
+        let (kilobytes, runs) = (bytes / 1000, size.runs);
+        progress(format!(
+            "watchers of objects of {kilobytes} kB, run {run} of {runs}"
+        ));
+        let (used, rate) = fanned(size, bytes).await?;
+        cores.push(used);
+        rates.push(rate);
+    }
+    let rates = Spread::of(rates);
+    let what = format!(
+        "processor cores used by the server, {} watchers of one kind over HTTPS, {WRITES} writes/s of {} kB each ({:.0} deliveries/s)",
+        size.watchers,
+        bytes / 1000,
+        rates.median
+    );
+    let id = format!("server/watchers/{bytes}");
+    let figure = Figure::new(&id, what, "cores", Spread::of(cores));
+    // Small objects may use one core; figures of large ones have no target.
+    Ok(if bytes < 5000 {
+        figure.at_most(1.0)
+    } else {
+        figure
+    })
+}
+
+/// Returns the number of cores that the server used, and the deliveries per second.
+async fn fanned(size: ServerSize, bytes: usize) -> Outcome<(f64, f64)> {
+    let mut server = Actor::start(&["serve", "--objects", "0"])?;
+    let ready: Ready = server.receive().await?;
+    let place = serde_json::to_string(&ready.place)?;
+    let watchers = size.watchers.to_string();
+    let mut client = Actor::start(&["watch", "--place", &place, "--watchers", &watchers])?;
+    let open: u32 = client.receive().await?;
+    let before: Used = server.request(&Order::Cpu.line()?).await?;
+    let writes = u64::from(WRITES) * size.seconds;
+    let order = Order::Write {
+        writes,
+        per_second: WRITES,
+        bytes,
+    };
+    let took: f64 = server.request(&order.line()?).await?;
+    let wanted = u64::from(open) * writes;
+    let fanned: Fanned = client.request(&wanted.to_string()).await?;
+    let after: Used = server.request(&Order::Cpu.line()?).await?;
+    client.end().await?;
+    server.end().await?;
+    if fanned.events < wanted {
+        return Err(format!("{} of {wanted} events arrived", fanned.events).into());
+    }
+    let seconds = took.max(Duration::from_secs(1).as_secs_f64());
+    Ok(((after.cpu - before.cpu) / seconds, wanted as f64 / took))
+}
+
+/// Measures the simulator, from Deployments to ready Pods.
+async fn played(size: ServerSize, deployments: u64, tracked: bool) -> Outcome<Figure> {
+    let (pods, count) = (size.pods.to_string(), deployments.to_string());
+    let mut arguments = vec!["simulator", "--pods", &pods, "--deployments", &count];
+    if !tracked {
+        arguments.push("--no-managed-fields");
+    }
+    let (mut rates, mut resident) = (Vec::new(), 0);
+    for run in 1..=size.runs {
+        progress(format!(
+            "the simulator with {deployments} Deployments, run {run} of {}",
+            size.runs
+        ));
+        let mut actor = Actor::start(&arguments)?;
+        let answer: Played = actor.receive().await?;
+        actor.end().await?;
+        rates.push(answer.pods_per_second);
+        resident = answer.resident;
+    }
+    let (noted, plain) = if tracked {
+        ("", "")
+    } else {
+        (", without managed fields", "/plain")
+    };
+    let plural = if deployments == 1 { "" } else { "s" };
+    let what = format!(
+        "rate of Pods that the simulator creates, binds and makes ready, {pods} Pods of {deployments} Deployment{plural}{noted} ({:.1} kB of resident memory per Pod)",
+        resident as f64 / 1e3 / size.pods as f64
+    );
+    let id = format!("server/simulator/{deployments}{plain}");
+    let rate = Spread::of(rates);
+    Ok(Figure::new(&id, what, "Pods/s", rate)
+        .more_is_better()
+        .at_least(5000.0))
+}
+
+/// Measures the time in which the simulator makes Deployments ready at the speed of `--play workloads`.
+async fn ready(size: ServerSize) -> Outcome<Figure> {
+    let count = size.deployments.to_string();
+    let arguments = [
+        "simulator",
+        "--brisk",
+        "--pods",
+        &count,
+        "--deployments",
+        &count,
+    ];
+    let mut seconds = Vec::new();
+    for run in 1..=size.runs {
+        progress(format!("{count} Deployments, run {run} of {}", size.runs));
+        let mut actor = Actor::start(&arguments)?;
+        let answer: Played = actor.receive().await?;
+        actor.end().await?;
+        seconds.push(size.deployments as f64 / answer.pods_per_second);
+    }
+    let what = format!(
+        "time from the first of {count} Deployments with a Pod each until all are ready, with the simulator of `--play workloads`, which needs 0.11 s for a Pod"
+    );
+    let figure = Figure::new("server/simulator/ready", what, "s", Spread::of(seconds));
+    Ok(figure.at_most(1.0))
+}

@@ -1,0 +1,333 @@
+//! Driver: the roles of processes in a measurement, and their reports on standard output.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Subcommand;
+use http::Request;
+use http_body_util::{BodyExt, Empty};
+use serde::{Deserialize, Serialize};
+use steersman_apiserver::ApiServer;
+use steersman_apiserver::play::Speed;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use super::fill::fill;
+use super::serve::serve;
+use super::simulator::bring_up;
+use crate::process::{Outcome, memory, send};
+use crate::samples::Sample;
+use crate::wire::{Exchange, ServerAddress, trust};
+
+/// The role of a process in a measurement.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServerRole {
+    /// Starts a server and sends it a request.
+    Start,
+    /// Lists and watches without sockets.
+    InProcess {
+        #[arg(long)]
+        objects: u64,
+        #[arg(long)]
+        runs: u32,
+    },
+    /// Serves over HTTPS until its standard input ends.
+    Serve {
+        #[arg(long)]
+        objects: u64,
+        #[arg(long, default_value = "pod")]
+        of: Sample,
+    },
+    /// Lists and watches over HTTPS.
+    Fetch {
+        #[arg(long)]
+        place: String,
+        #[arg(long)]
+        runs: u32,
+    },
+    /// Runs the simulator on Pods of Deployments.
+    Simulator {
+        #[arg(long)]
+        pods: u64,
+        #[arg(long)]
+        deployments: u64,
+        /// Disables managed fields.
+        #[arg(long)]
+        no_managed_fields: bool,
+        /// Takes the time of a fast cluster for each Pod, instead of none.
+        #[arg(long)]
+        brisk: bool,
+    },
+    /// Opens many watches over HTTPS.
+    Watch {
+        #[arg(long)]
+        place: String,
+        #[arg(long)]
+        watchers: u32,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Started {
+    pub(crate) in_process_ms: f64,
+    pub(crate) https_ms: f64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct InProcess {
+    /// The size of the whole list.
+    pub(crate) bytes: u64,
+    /// Megabytes per second, one figure per run.
+    pub(crate) pages: Vec<f64>,
+    pub(crate) watch_list: Vec<f64>,
+    pub(crate) writes_per_second: f64,
+    /// Resident memory after the objects were written, in bytes.
+    pub(crate) resident: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Fanned {
+    pub(crate) events: u64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Played {
+    pub(crate) pods_per_second: f64,
+    /// Resident memory with all Pods, in bytes.
+    pub(crate) resident: u64,
+}
+
+const PODS: &str = "/api/v1/pods";
+const WATCH_LIST: &str = "/api/v1/pods?watch=true&sendInitialEvents=true&allowWatchBookmarks=true&resourceVersionMatch=NotOlderThan";
+const INITIAL_END: &[u8] = b"k8s.io/initial-events-end";
+const CONFIG_MAPS: &str = "/api/v1/configmaps?watch=true&resourceVersion=";
+
+impl ServerRole {
+    /// Runs the role to its end.
+    pub(crate) fn play(self) -> Outcome<()> {
+        let began = Instant::now();
+        let mut builder = match self {
+            Self::Watch { .. } => unhurried(),
+            _ => tokio::runtime::Builder::new_multi_thread(),
+        };
+        let runtime = builder.enable_all().build()?;
+        runtime.block_on(async {
+            match self {
+                Self::Start => start(began).await,
+                Self::InProcess { objects, runs } => in_process(objects, runs).await,
+                Self::Serve { objects, of } => serve(objects, of).await,
+                Self::Fetch { place, runs } => fetch(serde_json::from_str(&place)?, runs).await,
+                Self::Simulator {
+                    pods,
+                    deployments,
+                    no_managed_fields,
+                    brisk,
+                } => simulator(pods, deployments, !no_managed_fields, brisk).await,
+                Self::Watch { place, watchers } => {
+                    watch(serde_json::from_str(&place)?, watchers).await
+                }
+            }
+        })
+    }
+}
+
+/// Polls its sockets at most once a millisecond, as a network card batches interrupts. If watchers
+/// slept until each event on the same machine, the server would pay for the wake-ups in system time
+/// of its writes.
+fn unhurried() -> tokio::runtime::Builder {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.on_thread_park(rest);
+    builder
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the thread has no other work and must not be woken"
+)]
+fn rest() {
+    std::thread::sleep(Duration::from_millis(1));
+}
+
+async fn start(began: Instant) -> Outcome<()> {
+    let server = ApiServer::new();
+    ask(&server, "/api/v1/namespaces/default").await?;
+    let in_process = began.elapsed();
+    let again = Instant::now();
+    let server = ApiServer::new();
+    let serving = server.serve("127.0.0.1:0").await?;
+    let place = ServerAddress {
+        address: serving.addr().to_string(),
+        ca_pem: serving.ca_pem().to_owned(),
+        kubeconfig: serving.kubeconfig(),
+    };
+    let asked = Exchange::get(&place, &trust(&place)?, "/api/v1/namespaces/default").await?;
+    asked.drain().await?;
+    send(&Started {
+        in_process_ms: in_process.as_secs_f64() * 1e3,
+        https_ms: again.elapsed().as_secs_f64() * 1e3,
+    })
+}
+
+/// Sends a request in process and reads the response to its end, or to the end of a watch's initial
+/// objects.
+async fn ask(server: &ApiServer, uri: &str) -> Outcome<(u64, Vec<u8>)> {
+    let watches = uri.contains("watch=true");
+    let request = Request::get(uri).body(Empty::<Bytes>::new())?;
+    let response = server.service().oneshot(request).await?;
+    let mut body = response.into_body();
+    let (mut bytes, mut last) = (0, Bytes::new());
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame?.into_data() {
+            bytes += data.len() as u64;
+            last = data;
+        }
+        if watches && ends_initial(&last) {
+            break;
+        }
+    }
+    Ok((bytes, last.to_vec()))
+}
+
+fn ends_initial(piece: &[u8]) -> bool {
+    let tail = &piece[piece.len().saturating_sub(400)..];
+    tail.windows(INITIAL_END.len())
+        .any(|window| window == INITIAL_END)
+}
+
+async fn in_process(objects: u64, runs: u32) -> Outcome<()> {
+    let server = ApiServer::new();
+    let began = Instant::now();
+    let writes = fill(&server, Sample::Pod, 0..objects)?;
+    let took = began.elapsed();
+    let (resident, _) = memory()?;
+    let (mut pages, mut watch_list, mut bytes) = (Vec::new(), Vec::new(), 0);
+    for _ in 0..runs {
+        let began = Instant::now();
+        bytes = list_in_pages(&server).await?;
+        pages.push(rate(bytes, began.elapsed()));
+        let began = Instant::now();
+        let (streamed, _) = ask(&server, WATCH_LIST).await?;
+        watch_list.push(rate(streamed, began.elapsed()));
+    }
+    send(&InProcess {
+        bytes,
+        pages,
+        watch_list,
+        writes_per_second: writes as f64 / took.as_secs_f64(),
+        resident,
+    })
+}
+
+fn rate(bytes: u64, took: Duration) -> f64 {
+    bytes as f64 / 1e6 / took.as_secs_f64()
+}
+
+async fn list_in_pages(server: &ApiServer) -> Outcome<u64> {
+    let mut bytes = 0;
+    let mut next = String::new();
+    loop {
+        let uri = format!("{PODS}?limit=500&continue={next}");
+        let request = Request::get(uri).body(Empty::<Bytes>::new())?;
+        let response = server.service().oneshot(request).await?;
+        let mut body = response.into_body();
+        let mut head = Vec::new();
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame?.into_data() {
+                bytes += data.len() as u64;
+                if head.is_empty() {
+                    head = data[..data.len().min(2000)].to_vec();
+                }
+            }
+        }
+        let head = String::from_utf8_lossy(&head);
+        match head.split_once("\"continue\":\"") {
+            Some((_, rest)) => {
+                next = rest.split('"').next().unwrap_or_default().to_owned();
+            }
+            None => return Ok(bytes),
+        }
+    }
+}
+
+async fn simulator(pods: u64, deployments: u64, tracked: bool, brisk: bool) -> Outcome<()> {
+    let speed = if brisk {
+        Speed::brisk()
+    } else {
+        Speed::instant()
+    };
+    let seconds = bring_up(pods, deployments, tracked, speed).await?;
+    send(&Played {
+        pods_per_second: pods as f64 / seconds,
+        resident: memory()?.0,
+    })
+}
+
+async fn fetch(place: ServerAddress, runs: u32) -> Outcome<()> {
+    let trust = trust(&place)?;
+    let (mut lists, mut watches) = (Vec::new(), Vec::new());
+    for _ in 0..runs {
+        let began = Instant::now();
+        let (bytes, _) = Exchange::get(&place, &trust, PODS).await?.drain().await?;
+        lists.push(rate(bytes, began.elapsed()));
+        let began = Instant::now();
+        let mut exchange = Exchange::get(&place, &trust, WATCH_LIST).await?;
+        let mut bytes = 0;
+        loop {
+            let piece = exchange.read().await?;
+            bytes += piece.len() as u64;
+            if piece.is_empty() || ends_initial(piece) {
+                break;
+            }
+        }
+        watches.push(rate(bytes, began.elapsed()));
+    }
+    send(&(lists, watches))
+}
+
+async fn watch(place: ServerAddress, watchers: u32) -> Outcome<()> {
+    let trust = trust(&place)?;
+    let (seen, moved) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
+    let mut open = 0u32;
+    for _ in 0..watchers {
+        let mut exchange = Exchange::get(&place, &trust, &format!("{CONFIG_MAPS}1")).await?;
+        // The head of the response shows that the watch is open.
+        exchange.read().await?;
+        open += 1;
+        let (seen, moved) = (Arc::clone(&seen), Arc::clone(&moved));
+        tokio::spawn(async move {
+            let mut before = b'\r';
+            while let Ok(piece) = exchange.read().await {
+                let mut lines = 0;
+                for byte in piece {
+                    // Each event ends with a newline; other lines end with a carriage return and a
+                    // newline.
+                    lines += u64::from(*byte == b'\n' && before != b'\r');
+                    before = *byte;
+                }
+                if piece.is_empty() {
+                    return;
+                }
+                if lines > 0 {
+                    seen.fetch_add(lines, Ordering::Relaxed);
+                    moved.notify_one();
+                }
+            }
+        });
+    }
+    send(&open)?;
+    let mut lines = BufReader::new(tokio::io::stdin()).lines();
+    let wanted: u64 = lines.next_line().await?.unwrap_or_default().parse()?;
+    while seen.load(Ordering::Relaxed) < wanted {
+        let quiet = tokio::time::timeout(Duration::from_secs(10), moved.notified()).await;
+        if quiet.is_err() {
+            break;
+        }
+    }
+    send(&Fanned {
+        events: seen.load(Ordering::Relaxed),
+    })
+}

@@ -1,0 +1,94 @@
+//! Machine: reads what a definition defines, and prepares it for API servers.
+
+use serde_json::{Value, json};
+use steersman_crds::INJECT_CA_FROM;
+
+use crate::error::Error;
+
+#[cfg(test)]
+mod tests;
+
+/// A kind of the program's own, with its definition.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnKind {
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) plural: String,
+    pub(crate) is_namespaced: bool,
+    /// Whether it has more than one version, so that stored objects may be of another one.
+    pub(crate) has_versions: bool,
+    /// Whether a webhook of the program converts its objects.
+    pub(crate) is_converted: bool,
+    /// The `CustomResourceDefinition`, as the manifests have it.
+    pub(crate) definition: Value,
+}
+
+impl OwnKind {
+    /// Reads a definition, and removes what belongs to the server or makes it warn.
+    pub(crate) fn of(definition: &Value) -> Result<Self, Error> {
+        let text = |pointer: &'static str| {
+            let found = definition.pointer(pointer).and_then(Value::as_str);
+            found.map(str::to_owned).ok_or_else(|| Error::Definition {
+                name: definition["metadata"]["name"]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned(),
+                field: &pointer[1..],
+            })
+        };
+        Ok(Self {
+            group: text("/spec/group")?,
+            kind: text("/spec/names/kind")?,
+            plural: text("/spec/names/plural")?,
+            is_namespaced: definition["spec"]["scope"] == "Namespaced",
+            has_versions: definition["spec"]["versions"]
+                .as_array()
+                .is_some_and(|versions| versions.len() > 1),
+            is_converted: false,
+            definition: prepared(definition),
+        })
+    }
+
+    /// Returns the name of the definition.
+    pub(crate) fn name(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
+    }
+
+    /// Returns whether a version has the subresource: `status` or `scale`.
+    pub(crate) fn has_subresource(&self, name: &str) -> bool {
+        let versions = self.definition["spec"]["versions"].as_array();
+        let mut versions = versions.into_iter().flatten();
+        versions.any(|version| version["subresources"][name].is_object())
+    }
+
+    /// Lets the webhook behind a Service convert the objects, as the leader sets it when it installs the definition.
+    pub(crate) fn convert_by(&mut self, service: &str, namespace: &str) {
+        self.is_converted = true;
+        self.definition["spec"]["conversion"] = json!({
+            "strategy": "Webhook",
+            "webhook": {
+                "clientConfig": {
+                    "service": {"name": service, "namespace": namespace, "path": "/convert", "port": 443},
+                },
+                "conversionReviewVersions": ["v1"],
+            },
+        });
+    }
+
+    /// Lets cert-manager inject the authority of a `Certificate`, as the leader does when it installs the definition.
+    pub(crate) fn inject_ca_from(&mut self, certificate: &str, namespace: &str) {
+        let annotations = &mut self.definition["metadata"]["annotations"];
+        annotations[INJECT_CA_FROM] = json!(format!("{namespace}/{certificate}"));
+    }
+}
+
+/// Returns the definition with its type and without a status.
+fn prepared(definition: &Value) -> Value {
+    let mut definition = definition.clone();
+    if let Some(definition) = definition.as_object_mut() {
+        definition.remove("status");
+        definition.insert("apiVersion".to_owned(), json!("apiextensions.k8s.io/v1"));
+        definition.insert("kind".to_owned(), json!("CustomResourceDefinition"));
+    }
+    definition
+}

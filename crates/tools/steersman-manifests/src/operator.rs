@@ -1,0 +1,192 @@
+//! Words: the facts about one operator that all generators share.
+
+use std::collections::BTreeSet;
+
+use steersman_apimachinery::names::{self, NameRule};
+use steersman_cli::Description;
+use steersman_cli::description::{
+    DescribedController, DescribedKind, DescribedWebhook, LimitedKind,
+};
+use steersman_crds::check_versions;
+
+use crate::definition::OwnKind;
+use crate::error::Error;
+use crate::options::Options;
+
+/// The largest number of characters of a program's name: the longest suffix of a name made of it has 13, and the name of
+/// a Service at most 63.
+const MOST: usize = 50;
+
+/// The facts about one operator that all generators share.
+#[derive(Clone, Debug)]
+pub(crate) struct Operator {
+    /// The name of the program, and the beginning of all names.
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) namespace: String,
+    pub(crate) image: String,
+    pub(crate) options: Options,
+    /// The kinds that the cache holds.
+    pub(crate) kinds: Vec<DescribedKind>,
+    /// The kinds that the cache holds only in some namespaces.
+    pub(crate) limited: Vec<LimitedKind>,
+    /// The kinds that the program defines.
+    pub(crate) own: Vec<OwnKind>,
+    pub(crate) webhooks: Vec<DescribedWebhook>,
+    /// Whether a webhook of the program converts objects.
+    pub(crate) converts: bool,
+    pub(crate) controllers: Vec<DescribedController>,
+}
+
+impl Operator {
+    pub(crate) fn new(description: &Description, options: &Options) -> Result<Self, Error> {
+        let name = description.name.clone();
+        check_name("the name of the program", &name, MOST)?;
+        let namespace = options.namespace.clone();
+        let namespace = namespace.unwrap_or_else(|| format!("{name}-system"));
+        check_name("the namespace", &namespace, 63)?;
+        let mut options = options.clone();
+        let mut known = BTreeSet::new();
+        for watched in &options.namespaces {
+            check_name("a watched namespace", watched, 63)?;
+        }
+        for limited in description
+            .limited_kinds
+            .iter()
+            .flat_map(|kind| &kind.namespaces)
+        {
+            check_name("a namespace of the cache", limited, 63)?;
+        }
+        // A namespace that is named twice gets one role.
+        options
+            .namespaces
+            .retain(|watched| known.insert(watched.clone()));
+        let image = options.image.clone();
+        // A tag has no `+`, which a version may have.
+        let tag = || description.version.replace('+', "_");
+        let image = image.unwrap_or_else(|| format!("{name}:{}", tag()));
+        check_image(&image)?;
+        let own = description.definitions.iter().map(OwnKind::of);
+        let mut own: Vec<OwnKind> = own.collect::<Result<_, _>>()?;
+        own.sort_by_key(OwnKind::name);
+        for converted in &description.converted {
+            let is_it =
+                |own: &&mut OwnKind| own.group == converted.group && own.kind == converted.kind;
+            let own = own.iter_mut().find(is_it).ok_or_else(|| Error::Converted {
+                group: converted.group.clone(),
+                kind: converted.kind.clone(),
+            })?;
+            own.convert_by(&name, &namespace);
+            if options.cert_manager {
+                own.inject_ca_from(&name, &namespace);
+            }
+        }
+        // DEF-7
+        for own in &own {
+            let checked = check_versions(&own.definition);
+            checked.map_err(|error| Error::Unconverted(error.to_string()))?;
+        }
+        let mut webhooks = description.webhooks.clone();
+        webhooks.sort_by(|a, b| (a.mutates, &a.path).cmp(&(b.mutates, &b.path)));
+        Ok(Self {
+            version: description.version.clone(),
+            namespace,
+            image,
+            options,
+            kinds: description.kinds.clone(),
+            limited: description.limited_kinds.clone(),
+            own,
+            webhooks,
+            converts: !description.converted.is_empty(),
+            controllers: description.controllers.clone(),
+            name,
+        })
+    }
+
+    /// Returns the same operator in another namespace.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Self {
+        let mut operator = self.clone();
+        namespace.clone_into(&mut operator.namespace);
+        for own in &mut operator.own {
+            if own.is_converted {
+                own.convert_by(&self.name, namespace);
+                if self.options.cert_manager {
+                    own.inject_ca_from(&self.name, namespace);
+                }
+            }
+        }
+        operator
+    }
+
+    /// Returns whether the namespace is the operator's own by its name. A namespace of another name may hold other
+    /// things, so no manifest declares it, and it must exist.
+    pub(crate) fn owns_namespace(&self) -> bool {
+        self.namespace == format!("{}-system", self.name) && self.namespace != "kube-system"
+    }
+
+    pub(crate) fn has_controllers(&self) -> bool {
+        !self.controllers.is_empty()
+    }
+
+    /// Returns the program's own kind with this group and plural, if it has one.
+    pub(crate) fn own_kind(&self, group: &str, plural: &str) -> Option<&OwnKind> {
+        let mut own = self.own.iter();
+        own.find(|own| own.group == group && own.plural == plural)
+    }
+
+    /// Returns the namespaces outside of which the cache holds no object of a kind; none if it holds the objects of all.
+    pub(crate) fn namespaces_of(&self, group: &str, plural: &str) -> &[String] {
+        let mut limited = self.limited.iter();
+        let limited = limited.find(|kind| (&*kind.group, &*kind.plural) == (group, plural));
+        limited.map_or(&[], |kind| &kind.namespaces)
+    }
+
+    /// Returns the namespaces of the objects that the controllers reconcile, if every controller is limited to some.
+    pub(crate) fn namespaces_of_primaries(&self) -> Option<BTreeSet<String>> {
+        let mut all = BTreeSet::new();
+        for controller in &self.controllers {
+            let primary = controller.primary.as_ref()?;
+            let namespaces = self.namespaces_of(&primary.group, &primary.plural);
+            if namespaces.is_empty() {
+                return None;
+            }
+            all.extend(namespaces.iter().cloned());
+        }
+        Some(all)
+    }
+
+    /// Returns whether the program answers requests of the API server.
+    pub(crate) fn has_webhook_server(&self) -> bool {
+        self.converts || !self.webhooks.is_empty()
+    }
+
+    /// Returns whether cert-manager keeps the certificate of the webhooks.
+    pub(crate) fn uses_cert_manager(&self) -> bool {
+        self.options.cert_manager && self.has_webhook_server()
+    }
+
+    /// Returns whether a defaulter (`mutates`) or a validator is there.
+    pub(crate) fn has_webhooks(&self, mutates: bool) -> bool {
+        self.webhooks.iter().any(|one| one.mutates == mutates)
+    }
+}
+
+fn check_name(place: &'static str, name: &str, most: usize) -> Result<(), Error> {
+    if name.len() <= most && names::check_name(NameRule::Label, name).is_empty() {
+        return Ok(());
+    }
+    let name = name.to_owned();
+    Err(Error::Name { place, name, most })
+}
+
+fn check_image(image: &str) -> Result<(), Error> {
+    let is_part = |char: char| char.is_ascii_alphanumeric() || "._-/:@".contains(char);
+    if !image.is_empty() && image.chars().all(is_part) {
+        return Ok(());
+    }
+    Err(Error::Option {
+        option: "image",
+        value: image.to_owned(),
+        problem: "write it as registry.example.com/name:tag",
+    })
+}

@@ -1,0 +1,330 @@
+//! Machine: merges rules into the shortest list that grants the same for the same reasons.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use steersman_apimachinery::verbs::position;
+use steersman_object::PolicyRule;
+
+use crate::rule_reason::{RuleOrigin, RuleReason};
+
+#[cfg(test)]
+mod tests;
+
+/// Every verb, in a rule.
+const ANY: &str = "*";
+
+/// What a verb is granted on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RuleTarget {
+    /// A resource, or one object of it.
+    Resource {
+        /// The group; the core group is the empty text.
+        group: String,
+        /// The plural name, with a subresource after a slash.
+        resource: String,
+        /// The name of the object; `None` for all objects.
+        name: Option<String>,
+    },
+    /// A path that is no object.
+    Url(String),
+}
+
+/// Permissions with their reasons, each once: merging is a union. (MANIFEST-1)
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct RuleSet {
+    granted: BTreeMap<RuleTarget, Verbs>,
+}
+
+/// The verbs that are granted on a target, and why. Rules of a file that is only merged have no reasons.
+type Verbs = BTreeMap<String, BTreeSet<RuleReason>>;
+
+/// A verb of a rule with its reasons. It orders as in the list of verbs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct GrantedVerb {
+    rank: usize,
+    verb: String,
+    /// The reasons with the first origin of all.
+    reasons: Vec<RuleReason>,
+}
+
+/// A group, a resource and verbs.
+type ResourceVerbs<'a> = (&'a str, &'a str, Vec<GrantedVerb>);
+
+/// A group, the names of objects, and verbs.
+type Grant = (String, Vec<String>, Vec<GrantedVerb>);
+
+/// A rule of a role, and the reasons for its verbs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReasonedRule {
+    pub(crate) rule: PolicyRule,
+    verbs: Vec<GrantedVerb>,
+}
+
+impl RuleSet {
+    /// Grants what the rule grants, without a reason.
+    pub(crate) fn add(&mut self, rule: &PolicyRule) {
+        self.add_for(rule, None);
+    }
+
+    /// Grants what the rule grants, for a reason.
+    pub(crate) fn add_for(&mut self, rule: &PolicyRule, reason: Option<&RuleReason>) {
+        for target in targets(rule) {
+            let verbs = self.granted.entry(target).or_default();
+            for verb in &rule.verbs {
+                let reasons = verbs.entry(verb.clone()).or_default();
+                reasons.extend(reason.cloned());
+            }
+        }
+    }
+
+    /// Grants what the rules grant.
+    pub(crate) fn with<'a>(mut self, rules: impl IntoIterator<Item = &'a PolicyRule>) -> Self {
+        for rule in rules {
+            self.add(rule);
+        }
+        self
+    }
+
+    /// Grants what the rule grants, for a reason.
+    pub(crate) fn with_for(mut self, rule: &PolicyRule, reason: &RuleReason) -> Self {
+        self.add_for(rule, Some(reason));
+        self
+    }
+
+    /// Grants what another set grants, for the reasons of both.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for (target, verbs) in &other.granted {
+            let merged = self.granted.entry(target.clone()).or_default();
+            for (verb, reasons) in verbs {
+                let all = merged.entry(verb.clone()).or_default();
+                all.extend(reasons.iter().cloned());
+            }
+        }
+    }
+
+    /// Removes the permissions for which only tests speak, and which another set grants.
+    pub(crate) fn remove_observed(&mut self, other: &Self) {
+        let is_observed = |reasons: &BTreeSet<RuleReason>| {
+            let mut reasons = reasons.iter();
+            reasons.all(|reason| reason.origin == RuleOrigin::Observed)
+        };
+        for (target, verbs) in &mut self.granted {
+            if let Some(granted) = other.granted.get(target) {
+                verbs.retain(|verb, reasons| !(granted.contains_key(verb) && is_observed(reasons)));
+            }
+        }
+        self.granted.retain(|_, verbs| !verbs.is_empty());
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.granted.is_empty()
+    }
+
+    /// Returns each permission: a target, a verb, and the reasons of its first origin.
+    pub(crate) fn permissions(&self) -> Vec<(RuleTarget, String, Vec<RuleReason>)> {
+        let granted = self.granted.iter();
+        let all = granted.flat_map(|(target, verbs)| {
+            let verbs = self.without_those_of_all(target, verbs).into_iter();
+            verbs.map(|granted| (target.clone(), granted.verb, granted.reasons))
+        });
+        all.collect()
+    }
+
+    /// Divides the permissions into those on the chosen resources, given as group and resource, and all others.
+    pub(crate) fn partition(self, is_chosen: impl Fn(&str, &str) -> bool) -> (Self, Self) {
+        let chosen = |target: &RuleTarget| match target {
+            RuleTarget::Resource {
+                group, resource, ..
+            } => is_chosen(group, resource),
+            RuleTarget::Url(_) => false,
+        };
+        let parts = self
+            .granted
+            .into_iter()
+            .partition(|(target, _)| chosen(target));
+        let (chosen, others) = parts;
+        (Self { granted: chosen }, Self { granted: others })
+    }
+
+    /// Returns one rule per resource, with the names of its objects.
+    pub(crate) fn single(&self) -> Vec<PolicyRule> {
+        let grants = self.grants().into_iter().flat_map(|(grant, resources)| {
+            let resources = resources.into_iter();
+            resources.map(move |resource| (grant.clone(), vec![resource]))
+        });
+        rules_of(self.sorted(grants))
+    }
+
+    /// Returns the rules, in which resources of one group with equal verbs and reasons are together.
+    pub(crate) fn merged(&self) -> Vec<PolicyRule> {
+        rules_of(self.reasoned())
+    }
+
+    /// Returns the rules of [`merged`](Self::merged) with their reasons.
+    pub(crate) fn reasoned(&self) -> Vec<ReasonedRule> {
+        self.sorted(self.grants())
+    }
+
+    fn sorted(&self, grants: impl IntoIterator<Item = (Grant, Vec<String>)>) -> Vec<ReasonedRule> {
+        let mut rules: Vec<ReasonedRule> = grants.into_iter().map(ReasonedRule::of).collect();
+        rules.sort_by(|a, b| key(&a.rule).cmp(&key(&b.rule)));
+        rules.extend(self.url_rules());
+        rules
+    }
+
+    /// Returns the resources of each group that have the same names and verbs.
+    fn grants(&self) -> BTreeMap<Grant, Vec<String>> {
+        let mut by_resource: BTreeMap<ResourceVerbs<'_>, Vec<String>> = BTreeMap::new();
+        for (target, verbs) in &self.granted {
+            let RuleTarget::Resource {
+                group,
+                resource,
+                name,
+            } = target
+            else {
+                continue;
+            };
+            let verbs = self.without_those_of_all(target, verbs);
+            if !verbs.is_empty() {
+                let names = by_resource.entry((group, resource, verbs)).or_default();
+                names.extend(name.clone());
+            }
+        }
+        let mut grants: BTreeMap<Grant, Vec<String>> = BTreeMap::new();
+        for ((group, resource, verbs), names) in by_resource {
+            let resources = grants.entry((group.to_owned(), names, verbs)).or_default();
+            resources.push(resource.to_owned());
+        }
+        grants
+    }
+
+    /// Returns the verbs that a target has and that all objects of the resource do not have.
+    fn without_those_of_all(&self, target: &RuleTarget, verbs: &Verbs) -> Vec<GrantedVerb> {
+        let mut verbs = ranked(verbs);
+        let RuleTarget::Resource {
+            group,
+            resource,
+            name: Some(_),
+        } = target
+        else {
+            return verbs;
+        };
+        let all = RuleTarget::Resource {
+            group: group.clone(),
+            resource: resource.clone(),
+            name: None,
+        };
+        if let Some(all) = self.granted.get(&all) {
+            let is_of_all = |verb: &str| all.contains_key(verb) || all.contains_key(ANY);
+            verbs.retain(|granted| !is_of_all(&granted.verb));
+        }
+        verbs
+    }
+
+    fn url_rules(&self) -> Vec<ReasonedRule> {
+        let mut by_verbs: BTreeMap<Vec<GrantedVerb>, Vec<String>> = BTreeMap::new();
+        for (target, verbs) in &self.granted {
+            if let RuleTarget::Url(url) = target {
+                by_verbs.entry(ranked(verbs)).or_default().push(url.clone());
+            }
+        }
+        let rules = by_verbs.into_iter().map(|(verbs, urls)| ReasonedRule {
+            rule: PolicyRule {
+                non_resource_urls: urls,
+                verbs: names_of(&verbs),
+                ..PolicyRule::default()
+            },
+            verbs,
+        });
+        let mut rules: Vec<ReasonedRule> = rules.collect();
+        rules.sort_by(|a, b| a.rule.non_resource_urls.cmp(&b.rule.non_resource_urls));
+        rules
+    }
+}
+
+impl ReasonedRule {
+    fn of(((group, names, verbs), resources): (Grant, Vec<String>)) -> Self {
+        let rule = PolicyRule {
+            api_groups: vec![group],
+            resources,
+            resource_names: names,
+            verbs: names_of(&verbs),
+            ..PolicyRule::default()
+        };
+        Self { rule, verbs }
+    }
+
+    /// Returns a line for each reason, with its verbs unless it is the reason for all verbs of the rule.
+    pub(crate) fn comments(&self) -> Vec<String> {
+        let mut by_reason: BTreeMap<&RuleReason, Vec<&str>> = BTreeMap::new();
+        for granted in &self.verbs {
+            for reason in &granted.reasons {
+                by_reason.entry(reason).or_default().push(&granted.verb);
+            }
+        }
+        let lines = by_reason.into_iter().map(|(reason, verbs)| {
+            if verbs.len() == self.verbs.len() {
+                reason.to_string()
+            } else {
+                format!("{reason} ({})", verbs.join(", "))
+            }
+        });
+        lines.collect()
+    }
+}
+
+/// Returns each target of a rule.
+pub(crate) fn targets(rule: &PolicyRule) -> Vec<RuleTarget> {
+    let names: Vec<Option<&String>> = if rule.resource_names.is_empty() {
+        vec![None]
+    } else {
+        rule.resource_names.iter().map(Some).collect()
+    };
+    let mut targets = Vec::new();
+    for group in &rule.api_groups {
+        for resource in &rule.resources {
+            targets.extend(names.iter().map(|name| RuleTarget::Resource {
+                group: group.clone(),
+                resource: resource.clone(),
+                name: name.cloned(),
+            }));
+        }
+    }
+    targets.extend(rule.non_resource_urls.iter().cloned().map(RuleTarget::Url));
+    targets
+}
+
+/// Returns the verbs in their order. `*` stands for all of them.
+fn ranked(verbs: &Verbs) -> Vec<GrantedVerb> {
+    let granted = |verb: &str, reasons: &BTreeSet<RuleReason>| {
+        let first = reasons.first().map(|reason| reason.origin);
+        let of_first = reasons.iter().filter(|reason| Some(reason.origin) == first);
+        GrantedVerb {
+            rank: if verb == ANY { 0 } else { position(verb) },
+            verb: verb.to_owned(),
+            reasons: of_first.cloned().collect(),
+        }
+    };
+    if let Some(reasons) = verbs.get(ANY) {
+        return vec![granted(ANY, reasons)];
+    }
+    let verbs = verbs.iter();
+    let mut verbs: Vec<GrantedVerb> = verbs
+        .map(|(verb, reasons)| granted(verb, reasons))
+        .collect();
+    verbs.sort();
+    verbs
+}
+
+fn names_of(verbs: &[GrantedVerb]) -> Vec<String> {
+    verbs.iter().map(|granted| granted.verb.clone()).collect()
+}
+
+fn rules_of(rules: Vec<ReasonedRule>) -> Vec<PolicyRule> {
+    rules.into_iter().map(|reasoned| reasoned.rule).collect()
+}
+
+/// Returns what rules are sorted by: group, resources, names.
+fn key(rule: &PolicyRule) -> (&[String], &[String], &[String]) {
+    (&rule.api_groups, &rule.resources, &rule.resource_names)
+}

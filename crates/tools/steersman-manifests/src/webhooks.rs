@@ -1,0 +1,127 @@
+//! Machine: the Service of the webhooks and their configurations as files.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use steersman_cli::description::DescribedWebhook;
+use steersman_crds::INJECT_CA_FROM;
+
+use crate::crds::kustomization;
+use crate::files::{FROM_PROGRAM, Files, header};
+use crate::operator::Operator;
+use crate::template::fill;
+use crate::yaml;
+
+const CERTIFICATE: &str = include_str!("../templates/certificate.yaml");
+const SERVICE: &str = include_str!("../templates/webhook_service.yaml");
+
+/// Returns the files of `config/webhook`. There is none if the program has no webhooks.
+pub(crate) fn files(operator: &Operator) -> Files {
+    let mut files = Files::new();
+    if !operator.has_webhook_server() {
+        return files;
+    }
+    let mut names = vec!["service.yaml".to_owned()];
+    let service = header(FROM_PROGRAM) + &fill(SERVICE, operator);
+    files.insert("config/webhook/service.yaml".to_owned(), service);
+    if operator.uses_cert_manager() {
+        names.push("certificate.yaml".to_owned());
+        let certificate = header(FROM_PROGRAM) + &fill(CERTIFICATE, operator);
+        files.insert("config/webhook/certificate.yaml".to_owned(), certificate);
+    }
+    if !operator.webhooks.is_empty() {
+        names.push("configurations.yaml".to_owned());
+        let documents = yaml::documents(&configurations(operator));
+        let note = match operator.uses_cert_manager() {
+            true => "# cert-manager injects its authority (`caBundle`).\n",
+            false => "# The leader of the operator injects its authority (`caBundle`).\n",
+        };
+        let text = header(FROM_PROGRAM) + note + &documents;
+        files.insert("config/webhook/configurations.yaml".to_owned(), text);
+    }
+    let path = "config/webhook/kustomization.yaml".to_owned();
+    files.insert(path, kustomization(&names));
+    files
+}
+
+/// Returns the configurations that make the API server call the defaulters and the validators.
+pub(crate) fn configurations(operator: &Operator) -> Vec<Value> {
+    let kinds = [
+        (true, "MutatingWebhookConfiguration", "mutate"),
+        (false, "ValidatingWebhookConfiguration", "validate"),
+    ];
+    let kinds = kinds
+        .iter()
+        .filter(|(mutates, ..)| operator.has_webhooks(*mutates));
+    let configurations = kinds.map(|(mutates, kind, verb)| {
+        let mut names = WebhookNames::default();
+        let webhooks = operator
+            .webhooks
+            .iter()
+            .filter(|webhook| webhook.mutates == *mutates);
+        let webhooks: Vec<Value> = webhooks
+            .map(|webhook| entry(operator, webhook, &names.next(verb, webhook)))
+            .collect();
+        let mut metadata =
+            json!({"name": operator.name, "labels": {"app.kubernetes.io/name": operator.name}});
+        if operator.uses_cert_manager() {
+            let certificate = format!("{}/{}", operator.namespace, operator.name);
+            metadata["annotations"] = json!({INJECT_CA_FROM: certificate});
+        }
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": metadata,
+            "webhooks": webhooks,
+        })
+    });
+    configurations.collect()
+}
+
+fn entry(operator: &Operator, webhook: &DescribedWebhook, name: &str) -> Value {
+    json!({
+        "name": name,
+        "clientConfig": {
+            "service": {"name": operator.name, "namespace": operator.namespace, "path": webhook.path},
+        },
+        "rules": [{
+            "apiGroups": [webhook.object.group],
+            "apiVersions": [webhook.object.version],
+            "resources": [webhook.object.plural],
+            "operations": ["CREATE", "UPDATE"],
+        }],
+        // Requests for another version are converted to this one.
+        "matchPolicy": "Equivalent",
+        "failurePolicy": "Fail",
+        "sideEffects": "None",
+        "timeoutSeconds": 10,
+        "admissionReviewVersions": ["v1"],
+    })
+}
+
+/// The names within one configuration, each of which has to be unique there.
+#[derive(Default)]
+struct WebhookNames {
+    given: BTreeMap<String, usize>,
+}
+
+impl WebhookNames {
+    /// Returns the name of a webhook, such as `mutate.websites.web.example.com`. A name needs three parts, so the core
+    /// group is written out; the second webhook of a kind has a number.
+    fn next(&mut self, verb: &str, webhook: &DescribedWebhook) -> String {
+        let object = &webhook.object;
+        let group = if object.group.is_empty() {
+            "core"
+        } else {
+            &object.group
+        };
+        // The plural of a subresource is that of its parent, a slash and its own name.
+        let rest = format!("{}.{group}", object.plural.replace('/', "-"));
+        let count = self.given.entry(rest.clone()).or_default();
+        *count += 1;
+        match *count {
+            1 => format!("{verb}.{rest}"),
+            count => format!("{verb}-{count}.{rest}"),
+        }
+    }
+}

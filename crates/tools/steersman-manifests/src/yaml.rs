@@ -1,0 +1,188 @@
+//! Machine: writes values as YAML, with their keys in the order that people expect.
+
+use serde::ser::{SerializeMap, SerializeSeq};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
+use serde_saphyr::FlowSeq;
+use steersman_apimachinery::yaml;
+
+#[cfg(test)]
+mod tests;
+
+/// The keys that stand before others, in their order. Others follow alphabetically.
+const FIRST: &[&str] = &[
+    "apiVersion",
+    "apiGroup",
+    "kind",
+    "metadata",
+    "name",
+    "namespace",
+    "labels",
+    "annotations",
+    "spec",
+    "clientConfig",
+    "roleRef",
+    "subjects",
+    "rules",
+    "apiGroups",
+    "apiVersions",
+    "resources",
+    "resourceNames",
+    "nonResourceURLs",
+    "operations",
+    "verbs",
+    "group",
+    "names",
+    "scope",
+    "conversion",
+    "versions",
+    "served",
+    "storage",
+    "deprecated",
+    "deprecationWarning",
+    "additionalPrinterColumns",
+    "selectableFields",
+    "subresources",
+    "schema",
+    "plural",
+    "singular",
+    "listKind",
+    "shortNames",
+    "categories",
+    "description",
+    "type",
+    "format",
+    "nullable",
+    "default",
+    "enum",
+    "required",
+    "properties",
+    "items",
+    "additionalProperties",
+    "rule",
+    "message",
+];
+
+/// The keys of mappings from names that users chose; these stand alphabetically.
+const OF_NAMES: &[&str] = &[
+    "properties",
+    "patternProperties",
+    "labels",
+    "matchLabels",
+    "annotations",
+    "data",
+    "default",
+];
+
+/// The largest number of characters of a list in one line, without its brackets.
+const LINE: usize = 76;
+
+/// Writes a document.
+pub(crate) fn document(value: &Value) -> String {
+    let node = Node {
+        value,
+        is_of_names: false,
+    };
+    // Writing does not fail: every JSON value has a form in YAML, and a `String` takes every text.
+    let text = serde_saphyr::to_string(&node).unwrap_or_default();
+    let trimmed = without_trailing_spaces(&text);
+    // A text of the value may have spaces of its own at the end of a line.
+    match serde_saphyr::from_str::<Value>(&trimmed) {
+        Ok(read) if read == *value => trimmed,
+        _ => text,
+    }
+}
+
+/// Removes the spaces of empty lines in texts of several lines.
+fn without_trailing_spaces(text: &str) -> String {
+    let lines = text.lines().map(|line| line.trim_end_matches(' '));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Writes a text as a value or an item: in quotes, unless all versions of YAML read it as this text without them.
+pub(crate) fn scalar(text: &str) -> String {
+    let is_plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && !text.ends_with(':')
+        && text
+            .chars()
+            .all(|char| char.is_ascii_alphanumeric() || "-._/:@".contains(char))
+        && yaml::parse(text.as_bytes()).is_ok_and(|read| read == text);
+    if is_plain {
+        text.to_owned()
+    } else {
+        quoted(text)
+    }
+}
+
+/// Writes a text in quotes: the strings of JSON are strings of YAML.
+pub(crate) fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+/// Writes documents with their separators.
+pub(crate) fn documents<'a>(values: impl IntoIterator<Item = &'a Value>) -> String {
+    let mut text = String::new();
+    for value in values {
+        if !text.is_empty() {
+            text.push_str("---\n");
+        }
+        text.push_str(&document(value));
+    }
+    text
+}
+
+/// A value, with whether its keys are names that users chose.
+struct Node<'a> {
+    value: &'a Value,
+    is_of_names: bool,
+}
+
+impl Serialize for Node<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.value {
+            Value::Array(items) if is_line(items) => FlowSeq(items).serialize(serializer),
+            Value::Array(items) => {
+                let mut list = serializer.serialize_seq(Some(items.len()))?;
+                for value in items {
+                    let is_of_names = false;
+                    list.serialize_element(&Node { value, is_of_names })?;
+                }
+                list.end()
+            }
+            Value::Object(map) => {
+                let mut written = serializer.serialize_map(Some(map.len()))?;
+                for (key, value) in sorted(map, self.is_of_names) {
+                    let is_of_names = !self.is_of_names && OF_NAMES.contains(&key.as_str());
+                    written.serialize_entry(key, &Node { value, is_of_names })?;
+                }
+                written.end()
+            }
+            scalar => scalar.serialize(serializer),
+        }
+    }
+}
+
+/// Returns whether a list is short enough for one line: scalars without line breaks.
+fn is_line(items: &[Value]) -> bool {
+    let lengths = items.iter().map(|item| match item {
+        Value::String(text) if !text.contains(char::is_control) => Some(text.chars().count() + 2),
+        Value::Number(_) | Value::Bool(_) => Some(7),
+        _ => None,
+    });
+    let length: Option<usize> = lengths.sum();
+    !items.is_empty() && length.is_some_and(|length| length <= LINE)
+}
+
+fn sorted(map: &Map<String, Value>, is_of_names: bool) -> Vec<(&String, &Value)> {
+    let rank = |key: &str| {
+        let place = FIRST.iter().position(|first| *first == key);
+        if is_of_names {
+            0
+        } else {
+            place.unwrap_or(FIRST.len())
+        }
+    };
+    let mut entries: Vec<(&String, &Value)> = map.iter().collect();
+    entries.sort_by_key(|(key, _)| (rank(key), *key));
+    entries
+}
