@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use steersman::CancellationToken;
 use steersman::cache::{Cache, CacheOptions, Settings};
 use steersman::kube_client::client::Body;
-use steersman::{Connection, Kind};
+use steersman::{ClientConfig, Kind};
 use steersman_testenv::apiserver::ApiServer;
 use tokio::task::JoinHandle;
 use tower::util::MapRequestLayer;
@@ -119,7 +119,7 @@ impl Cluster {
             heard.lock().push((path, metadata));
             request
         });
-        let connection = Connection::in_process(self.server.service(), "default").layer(listen);
+        let connection = ClientConfig::in_process(self.server.service(), "default").layer(listen);
         // The seed fixes random choices, such as the pause before a retry.
         let cache = Cache::new(options.seed(1))?;
         declare(&cache)?;

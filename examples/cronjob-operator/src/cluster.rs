@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use steersman::Connection;
+use steersman::ClientConfig;
 use steersman::cli::{Config, Console};
 use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::apiserver::{ApiServer, Serving};
@@ -20,7 +20,7 @@ const RUN_TIME: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Cluster {
     /// How requests reach its API server.
-    pub connection: Connection,
+    pub connection: ClientConfig,
     /// The API server, if it runs in this process.
     pub embedded: Option<Embedded>,
 }
@@ -66,7 +66,7 @@ pub async fn embedded(kubeconfig: Option<&Path>, console: Console) -> Result<Clu
     let speed = Speed::brisk().complete(RUN_TIME);
     let played = Played::everything().speed(speed);
     let server = ApiServer::builder().play(played).build();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let serving = match kubeconfig {
         None => {
             console.say(

@@ -9,7 +9,7 @@ use steersman::client::Ensured;
 use steersman::k8s_openapi::api::batch::v1::Job;
 use steersman::object::Object as _;
 use steersman::{
-    Action, Context, Controller, Error, Manager, Reconciler, Request, Selection, client, predicate,
+    Action, Context, Controller, Error, Manager, Reconciler, Request, ListOptions, client, predicate,
     report,
 };
 
@@ -54,7 +54,7 @@ impl Reconciler for CronJobReconciler {
             // The garbage collector deletes the Jobs.
             return Ok(Action::done());
         }
-        let owned = Selection::new()
+        let owned = ListOptions::new()
             .namespace(request.key.namespace().unwrap_or_default())
             .controlled_by(cron.uid_str());
         let mut jobs = client.list::<Job>(&owned).await?;

@@ -7,7 +7,7 @@ use steersman::futures::StreamExt as _;
 use steersman::futures::stream::{self, BoxStream};
 use steersman::informer::{Delivery, Subscription};
 use steersman::k8s_openapi::api::batch::v1::Job;
-use steersman::{CancellationToken, Manager, ObjectKey, Selection, cache, object::Object as _};
+use steersman::{CancellationToken, Manager, ObjectKey, ListOptions, cache, object::Object as _};
 use thiserror::Error;
 
 use crate::BoxError;
@@ -72,7 +72,7 @@ async fn until_completed(
     mut jobs: BoxStream<'static, Delivery<Job>>,
     count: usize,
 ) -> Result<(), NotCompleted> {
-    let crons = manager.cache().list::<CronJob>(&Selection::new()).await?;
+    let crons = manager.cache().list::<CronJob>(&ListOptions::new()).await?;
     let keys = crons
         .iter()
         .map(|cron| (cron.uid_str().to_owned(), BTreeSet::new()));
@@ -102,7 +102,7 @@ async fn until_completed(
 
 /// Returns the conditions of all CronJobs.
 async fn states(manager: &Manager) -> Result<Vec<String>, cache::Error> {
-    let crons = manager.cache().list::<CronJob>(&Selection::new()).await?;
+    let crons = manager.cache().list::<CronJob>(&ListOptions::new()).await?;
     let says = crons.iter().map(|cron| match cron.ready_condition() {
         Some(condition) => format!("CronJob {}: {}", cron.key(), condition.message),
         None => format!("CronJob {}: no status was written", cron.key()),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use steersman::cli::Console;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::Object as _;
-use steersman::{Client, ObjectKey, Selection, client};
+use steersman::{Client, ObjectKey, ListOptions, client};
 use thiserror::Error;
 
 use crate::cron_job::CronJob;
@@ -100,11 +100,11 @@ pub async fn sample(client: &Client) -> Result<ObjectKey, SetupError> {
 
 /// Checks that the server is reachable and serves the kind.
 async fn check(client: &Client) -> Result<(), SetupError> {
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     match client.live().list::<CronJob>(&everything).await {
         Ok(_) => Ok(()),
         Err(source) if source.is_kind_not_served() => Err(SetupError::NotInstalled {
-            endpoint: client.connection().endpoint(),
+            endpoint: client.client_config().endpoint(),
             source,
         }),
         Err(error) => Err(error.into()),

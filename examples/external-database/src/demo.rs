@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::manager::Shutdown;
-use steersman::{CacheOptions, CancellationToken, Connection, Manager};
+use steersman::{CacheOptions, CancellationToken, ClientConfig, Manager};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::eventually;
 
@@ -36,7 +36,7 @@ pub async fn run(say: impl Fn(&dyn Display)) -> Result<(), BoxError> {
     say(&format_args!(
         "a database service listens at http://{address}"
     ));
-    let manager = Manager::builder(Connection::in_process(server.service(), "default"))
+    let manager = Manager::builder(ClientConfig::in_process(server.service(), "default"))
         .cache(controller::cache(CacheOptions::new()))
         .build()?;
     let client = DatabaseClient::http(address);

@@ -10,7 +10,7 @@ use steersman::k8s_openapi;
 use steersman::object::Object as _;
 use steersman::{
     Action, ByObject, CacheOptions, Context, Controller, Error, LabelSelector, Manager, ObjectKey,
-    Reconciler, Request, Selection, client, handler, predicate,
+    Reconciler, Request, ListOptions, client, handler, predicate,
 };
 
 use crate::checked::CheckedCopies;
@@ -82,8 +82,8 @@ impl Reconciler for Replicator {
         let client = ctx.client();
         let source = client.get_opt::<SecretMeta>(&request.key).await?;
         let source = source.filter(|secret| is_source(&**secret));
-        let namespaces = client.list::<NamespaceMeta>(&Selection::new()).await?;
-        let of_source = Selection::new().index(BY_SOURCE, request.key.to_string());
+        let namespaces = client.list::<NamespaceMeta>(&ListOptions::new()).await?;
+        let of_source = ListOptions::new().index(BY_SOURCE, request.key.to_string());
         let copies = client.list::<SecretMeta>(&of_source).await?;
         let Plan {
             missing,

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::{Value, json};
 use steersman::manager::Shutdown;
-use steersman::{CacheOptions, CancellationToken, Connection, Manager};
+use steersman::{CacheOptions, CancellationToken, ClientConfig, Manager};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::eventually;
 
@@ -20,7 +20,7 @@ const VALUES: [&str; 2] = ["Zmlyc3Q=", "c2Vjb25k"];
 ///
 /// If a step does not have its effect in time.
 pub async fn run(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), BoxError> {
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let manager = Manager::builder(connection)
         .cache(controller::cache(CacheOptions::new()))
         .build()?;

@@ -7,7 +7,7 @@ use steersman::controller::{ClusterMember, ClusterRequest, Clusters};
 use steersman::futures::stream::{self, Stream, StreamExt as _};
 use steersman::{
     Action, ByObject, CacheOptions, Client, Context, Controller, Error, Manager, ObjectKey,
-    Reconciler, Selection, handler,
+    Reconciler, ListOptions, handler,
 };
 
 /// The label of the ConfigMaps to copy, and of their copies.
@@ -96,7 +96,7 @@ fn copies_for_new_clusters(
 
 async fn requests_for(member: &ClusterMember, originals: &Client) -> Vec<ClusterRequest> {
     loop {
-        match originals.list::<ConfigMap>(&Selection::new()).await {
+        match originals.list::<ConfigMap>(&ListOptions::new()).await {
             Ok(found) => {
                 let keys = found
                     .iter()

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 use steersman::manager::Shutdown;
-use steersman::{CancellationToken, Connection, Manager};
+use steersman::{CancellationToken, ClientConfig, Manager};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::eventually;
 
@@ -71,8 +71,8 @@ pub async fn run(
     Ok(())
 }
 
-fn connection(server: &ApiServer) -> Connection {
-    Connection::in_process(server.service(), "default")
+fn connection(server: &ApiServer) -> ClientConfig {
+    ClientConfig::in_process(server.service(), "default")
 }
 
 fn create(server: &ApiServer, name: &str, text: &str) -> Result<(), BoxError> {

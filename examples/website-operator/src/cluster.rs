@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use steersman::Connection;
+use steersman::ClientConfig;
 use steersman::cli::{Config, Console};
 use steersman_testenv::apiserver::play::{Played, Speed};
 use steersman_testenv::apiserver::{ApiServer, Serving};
@@ -47,7 +47,7 @@ pub async fn find(
     config: &Config<Settings>,
     is_embedded: bool,
     kubeconfig: Option<&Path>,
-) -> Result<(Connection, Option<Embedded>), BoxError> {
+) -> Result<(ClientConfig, Option<Embedded>), BoxError> {
     let console = config.console();
     if is_embedded {
         return embedded(console, "", kubeconfig).await;
@@ -72,13 +72,13 @@ async fn embedded(
     console: Console,
     reason: &str,
     kubeconfig: Option<&Path>,
-) -> Result<(Connection, Option<Embedded>), BoxError> {
+) -> Result<(ClientConfig, Option<Embedded>), BoxError> {
     let played = Played::everything().speed(Speed::brisk().start(STARTUP));
     let server = ApiServer::builder().play(played).build();
     let serving = server.serve("127.0.0.1:0").await?;
     let url = serving.url();
     console.say(format_args!("{reason}started an API server at {url}"));
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     if let Some(path) = kubeconfig {
         serving.write_kubeconfig(path)?;
         let file = path.display();

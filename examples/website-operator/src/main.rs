@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 use steersman::cli::Config;
-use steersman::{Connection, shutdown_signal};
+use steersman::{ClientConfig, shutdown_signal};
 use website_operator::args::Args;
 use website_operator::cluster::{self, Embedded};
 use website_operator::narrator::Narrator;
@@ -39,7 +39,7 @@ async fn run(args: &Args) -> Result<(), BoxError> {
 async fn operate(
     args: &Args,
     config: &Config<Settings>,
-    connection: Connection,
+    connection: ClientConfig,
     embedded: Option<&Embedded>,
 ) -> Result<(), BoxError> {
     let webhooks = match embedded {
@@ -56,7 +56,7 @@ async fn operate(
         builder = builder.webhooks(webhooks.server(config));
     }
     if installs {
-        builder = builder.definitions(setup::definitions(webhooks.as_ref()));
+        builder = builder.crds(setup::definitions(webhooks.as_ref()));
     }
     let manager = builder.build()?;
     controller::declare(&manager)?;

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use steersman::cli::Console;
-use steersman::definitions::{Definition, Definitions};
+use steersman::definitions::{Crd, Crds};
 use steersman::k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::{Object as _, TypedObject, WholeObject};
-use steersman::{Client, ObjectKey, Selection};
+use steersman::{Client, ObjectKey, ListOptions};
 use thiserror::Error;
 
 use crate::webhooks::{NAME, Webhooks};
@@ -81,16 +81,16 @@ pub struct Setup {
 /// An error if the definition cannot be written as YAML.
 pub fn definition() -> Result<String, serde_saphyr::ser::Error> {
     let service = ObjectKey::namespaced(NAMESPACE, NAME);
-    let definition = Definition::new(&website::definition()).converted_by(&service);
+    let definition = Crd::new(&website::definition()).converted_by(&service);
     serde_saphyr::to_string(definition.content())
 }
 
 /// Returns the definitions that the operator installs. Without webhooks it serves the newest version alone, because
 /// nothing could convert objects.
-pub fn definitions(webhooks: Option<&Webhooks>) -> Definitions {
+pub fn definitions(webhooks: Option<&Webhooks>) -> Crds {
     match webhooks {
         Some(webhooks) => webhooks.definitions(),
-        None => Definitions::new().with(Website::crd()),
+        None => Crds::new().with(Website::crd()),
     }
 }
 
@@ -100,7 +100,7 @@ pub fn definitions(webhooks: Option<&Webhooks>) -> Definitions {
 ///
 /// [`SetupError::Unconverted`] with the fields in which the versions differ, and that would be lost.
 pub fn check_unconverted() -> Result<(), SetupError> {
-    let definition = Definition::new(&website::definition());
+    let definition = Crd::new(&website::definition());
     definition.check().map_err(SetupError::Unconverted)
 }
 
@@ -143,7 +143,7 @@ pub async fn install(client: &Client, webhooks: Option<&Webhooks>) -> Result<(),
     let definitions = definitions(webhooks);
     // The leader migrates stored objects, once its webhooks can convert them.
     let definitions = definitions.without_migration();
-    Ok(definitions.install(client.connection(), patience).await?)
+    Ok(definitions.install(client.client_config(), patience).await?)
 }
 
 /// Makes the API server call the webhooks.
@@ -188,15 +188,15 @@ pub async fn sample(client: &Client) -> Result<ObjectKey, SetupError> {
 /// [`SetupError::NotInstalled`] if it does not serve the kind; otherwise the error of the request.
 pub async fn check(client: &Client, namespaces: &[String]) -> Result<(), SetupError> {
     if namespaces.is_empty() {
-        return check_in(client, &Selection::new()).await;
+        return check_in(client, &ListOptions::new()).await;
     }
     for namespace in namespaces {
-        check_in(client, &Selection::new().namespace(namespace)).await?;
+        check_in(client, &ListOptions::new().namespace(namespace)).await?;
     }
     Ok(())
 }
 
-async fn check_in(client: &Client, selection: &Selection) -> Result<(), SetupError> {
+async fn check_in(client: &Client, selection: &ListOptions) -> Result<(), SetupError> {
     match client
         .live()
         .list::<Website>(&selection.clone().limit(1))
@@ -204,7 +204,7 @@ async fn check_in(client: &Client, selection: &Selection) -> Result<(), SetupErr
     {
         Ok(_) => Ok(()),
         Err(source) if is_not_served(&source) => Err(SetupError::NotInstalled {
-            endpoint: client.connection().endpoint(),
+            endpoint: client.client_config().endpoint(),
             source,
         }),
         Err(error) => Err(error.into()),

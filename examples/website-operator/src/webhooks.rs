@@ -4,14 +4,14 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use steersman::cli::Config;
-use steersman::definitions::{Definition, Definitions};
+use steersman::definitions::{Crd, Crds};
 use steersman::object::Object as _;
 use steersman::serve::ListenAddress;
 use steersman::webhook::{
     AdmissionContext, BuiltInCertificates, Defaulter, FieldErrors, Refusal, Validator,
     WebhookServer,
 };
-use steersman::{Connection, Kind, ObjectKey};
+use steersman::{ClientConfig, Kind, ObjectKey};
 
 use crate::Settings;
 use crate::website::{Website, conversions, definition};
@@ -34,7 +34,7 @@ struct WebsiteRules;
 impl Webhooks {
     /// Returns webhooks at an address, in the namespace of this Pod; `None` for the address `"0"`.
     #[must_use]
-    pub fn of(address: &str, connection: &Connection) -> Option<Self> {
+    pub fn of(address: &str, connection: &ClientConfig) -> Option<Self> {
         let namespace = connection.namespace();
         let namespace = namespace.unwrap_or_else(|| connection.default_namespace());
         (!ListenAddress::from(address).is_off()).then(|| Self {
@@ -77,8 +77,8 @@ impl Webhooks {
     }
 
     /// Returns the definition with both versions, which this server converts.
-    pub fn definitions(&self) -> Definitions {
-        Definitions::new().with(Definition::new(&definition()).converted_by(&self.service()))
+    pub fn definitions(&self) -> Crds {
+        Crds::new().with(Crd::new(&definition()).converted_by(&self.service()))
     }
 
     fn certificates(&self, overlap: Duration) -> BuiltInCertificates {

@@ -5,13 +5,13 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject, WholeObject};
+use steersman_object::{Kind, Object, ObjectKey, ListOptions, TypedObject, WholeObject};
 
 use crate::decode::Decoder;
 use crate::decode::bodies::Page;
 use crate::error::Error;
 use crate::event::ListPage;
-use crate::options::{DeleteOptions, Extent, PageRequest, Paging, Patch, WriteOptions};
+use crate::options::{DeleteOptions, Projection, PageRequest, Paging, Patch, WriteOptions};
 use crate::pages;
 use crate::request::transport::{Accept, Answered, Call, DEFAULT_REQUEST_TIMEOUT, next_chunk};
 use crate::request::url::Url;
@@ -90,7 +90,7 @@ impl<K: Object> Api<K> {
     pub async fn get(&self, key: &ObjectKey) -> Result<K, Error> {
         let (info, url) = self.object("get", key)?;
         let mut call = self.asking(info, url);
-        call.accept = Accept::of_object(Extent::of::<K>()).of(&self.kind);
+        call.accept = Accept::of_object(Projection::of::<K>()).of(&self.kind);
         self.one(call).await
     }
 
@@ -113,19 +113,19 @@ impl<K: Object> Api<K> {
     ///
     /// [`Error::Expired`] if the continue token is too old, [`Error::InvalidRequest`] if the selection names an
     /// index, or any other [`Error`].
-    pub async fn list(&self, selection: &Selection, paging: &Paging) -> Result<ListPage<K>, Error> {
+    pub async fn list(&self, selection: &ListOptions, paging: &Paging) -> Result<ListPage<K>, Error> {
         let request = PageRequest::of(selection, paging);
         self.page(selection, &request).await
     }
 
     async fn page(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         request: &PageRequest,
     ) -> Result<ListPage<K>, Error> {
         let (info, url) = self.selected("list", selection)?;
         let mut call = self.asking(info, url.list(request));
-        call.accept = Accept::of_list(Extent::of::<K>()).of(&self.kind);
+        call.accept = Accept::of_list(Projection::of::<K>()).of(&self.kind);
         let Answered {
             info,
             response,
@@ -153,7 +153,7 @@ impl<K: Object> Api<K> {
     /// Any [`Error`].
     pub async fn list_all(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         paging: &Paging,
     ) -> Result<ListPage<K>, Error> {
         let first = PageRequest::of(selection, paging);
@@ -251,7 +251,7 @@ impl<K: Object> Api<K> {
     /// Any [`Error`].
     pub async fn delete_all(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<Vec<ObjectKey>, Error> {
         let request = self.delete_all_request(selection, options)?;
@@ -303,7 +303,7 @@ impl<K: Object> Api<K> {
     fn selected(
         &self,
         verb: &'static str,
-        selection: &Selection,
+        selection: &ListOptions,
     ) -> Result<(RequestInfo, Url), Error> {
         let namespace = selection.selected_namespace();
         let namespace = namespace.filter(|_| self.kind.is_namespaced());

@@ -19,7 +19,7 @@ use crate::config::proxy::is_local;
 use crate::config::{ConfigChoice, Environment, Found, find};
 use crate::encoding::{Encoding, SharedEncoding};
 use crate::error::Error;
-use crate::link::{LinkOptions, Network};
+use crate::link::{ConnectionOptions, Network};
 use crate::metrics::ConnectionMetrics;
 use crate::warning::Warning;
 use crate::wire::{Middleware, Wire};
@@ -58,7 +58,7 @@ use crate::wire::{Middleware, Wire};
 /// # let _ = connection;
 /// ```
 #[derive(Clone)]
-pub struct Connection {
+pub struct ClientConfig {
     destination: Destination,
     endpoint: Arc<str>,
     host: Arc<str>,
@@ -84,7 +84,7 @@ const UNNAMED_NAMESPACE: &str = "default";
 
 type Make = dyn Fn(&Middleware) -> Result<kube_client::Client, Error> + Send + Sync;
 
-impl Connection {
+impl ClientConfig {
     /// Connects to the API server that the environment names: the kubeconfig files in `KUBECONFIG`, or else the
     /// service account of the Pod if one is mounted, or else `~/.kube/config`. This is the order of
     /// controller-runtime.
@@ -328,7 +328,7 @@ impl Connection {
         self.with_links(|options| options.http1_only = http1_only)
     }
 
-    fn with_links(mut self, change: impl FnOnce(&mut LinkOptions)) -> Self {
+    fn with_links(mut self, change: impl FnOnce(&mut ConnectionOptions)) -> Self {
         if let Destination::Network(network) = &self.destination {
             self.destination = Destination::Network(Arc::new(network.with(change)));
         }
@@ -458,7 +458,7 @@ impl Connection {
     }
 }
 
-impl fmt::Debug for Connection {
+impl fmt::Debug for ClientConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
             .field("endpoint", &self.endpoint)

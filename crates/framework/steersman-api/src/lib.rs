@@ -84,7 +84,7 @@ pub use api::Api;
 pub use apply_digest::ApplyDigest;
 pub use client_certificate::ClientCertificate;
 pub use config::ConfigChoice;
-pub use connection::Connection;
+pub use connection::ClientConfig;
 pub use decode::decode_raw_object;
 pub use discovery::{Mapper, Served};
 pub use encoding::Encoding;
@@ -95,7 +95,7 @@ pub use head::{Conformity, Head, RawObject};
 pub use list_watch::{ApiListWatch, ListStream, ListWatch, WatchStream};
 pub use metrics::ConnectionMetrics;
 pub use options::{
-    DeleteOptions, Extent, FieldValidation, PageRequest, Paging, Patch, Propagation, VersionMatch,
+    DeleteOptions, Projection, FieldValidation, PageRequest, Paging, Patch, Propagation, VersionMatch,
     WatchOptions, WriteOptions,
 };
 pub use owned_fields::{ItemKeys, OwnedFields};

@@ -14,4 +14,4 @@ mod access;
 mod network;
 
 pub(crate) use network::Network;
-pub(crate) use options::LinkOptions;
+pub(crate) use options::ConnectionOptions;

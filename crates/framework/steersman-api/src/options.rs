@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steersman_object::{Object, ResourceVersion, Selection, TypeInfo as _};
+use steersman_object::{Object, ResourceVersion, ListOptions, TypeInfo as _};
 
 /// How a list is cut into pages, and how new it is. The default is one page at the newest version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,12 +32,12 @@ pub struct PageRequest {
     /// The requested page, and the resource version of the list.
     pub paging: Paging,
     /// How much of each object the server should send. [`Api`](crate::Api) ignores this: its type of object decides.
-    pub extent: Extent,
+    pub extent: Projection,
 }
 
 /// How much of each object a request asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Extent {
+pub enum Projection {
     /// The metadata only.
     Metadata,
     /// The whole object. In protobuf it lacks the fields that this version does not know.
@@ -74,7 +74,7 @@ pub struct WatchOptions {
     /// Whether to begin with all objects, followed by a bookmark (WatchList, KEP-3157).
     pub initial_events: bool,
     /// How much of each object the server sends.
-    pub extent: Extent,
+    pub extent: Projection,
 }
 
 /// The options of a create, an update or a patch.
@@ -196,7 +196,7 @@ impl Paging {
     }
 }
 
-impl Extent {
+impl Projection {
     /// All extents, from the least on.
     pub const ALL: [Self; 3] = [Self::Metadata, Self::Whole, Self::EveryField];
 
@@ -225,7 +225,7 @@ impl PageRequest {
 
     /// Requests the objects that a selection selects by labels and fields. The page size is at most the selection's
     /// limit.
-    pub(crate) fn of(selection: &Selection, paging: &Paging) -> Self {
+    pub(crate) fn of(selection: &ListOptions, paging: &Paging) -> Self {
         let limit = selection.selected_limit();
         let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
         let page_size = match (paging.page_size, limit.filter(|limit| *limit > 0)) {
@@ -240,7 +240,7 @@ impl PageRequest {
                 page_size,
                 ..paging.clone()
             },
-            extent: Extent::default(),
+            extent: Projection::default(),
         }
     }
 }
@@ -254,7 +254,7 @@ impl Default for WatchOptions {
             bookmarks: true,
             timeout: None,
             initial_events: false,
-            extent: Extent::default(),
+            extent: Projection::default(),
         }
     }
 }

@@ -5,9 +5,9 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_api::kube_client::core::PartialObjectMeta;
-use steersman_object::{Gvk, Kind, Object, ObjectKey, Selection, TypedObject};
+use steersman_object::{Gvk, Kind, Object, ObjectKey, ListOptions, TypedObject};
 use tokio_util::sync::CancellationToken;
 
 use crate::coverage::check;
@@ -17,7 +17,7 @@ use crate::options::CacheOptions;
 use crate::reads::{Reads, get};
 use crate::registry::Phase;
 use crate::shared::{CacheRun, Shared};
-use crate::unsynced::{InformerReport, Trouble, Unsynced};
+use crate::unsynced::{InformerReport, InformerFailure, Unsynced};
 
 mod declaring;
 mod namespaces;
@@ -157,7 +157,7 @@ impl Cache {
     #[track_caller]
     pub fn list<K: TypedObject>(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
         self.list_at(selection, Location::caller())
     }
@@ -165,7 +165,7 @@ impl Cache {
     /// Lists on behalf of the code at `caller`.
     async fn list_at<K: TypedObject>(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         caller: &'static Location<'static>,
     ) -> Result<Vec<Arc<K>>, Error> {
         let listed = self.typed::<K>().list_at(selection, caller).await?;
@@ -224,9 +224,9 @@ impl Cache {
     /// with failing requests, even if they had synced before, stopped informers, and declared
     /// informers without a first sync.
     #[must_use]
-    pub fn trouble(&self) -> Vec<Trouble> {
+    pub fn informer_failures(&self) -> Vec<InformerFailure> {
         let entries = self.shared.registry.read().entries();
-        entries.iter().filter_map(InformerEntry::trouble).collect()
+        entries.iter().filter_map(InformerEntry::failure).collect()
     }
 
     /// Returns a report on every informer, declared or started by a read, in no particular order.
@@ -273,7 +273,7 @@ impl Cache {
     /// Dropping the future stops the cache for good.
     pub fn run(
         &self,
-        connection: Connection,
+        connection: ClientConfig,
         cancel: CancellationToken,
     ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
         // Before the future is polled, so that a read right after the call waits instead of failing
@@ -356,7 +356,7 @@ impl StartedCache {
     /// # Cancel safety
     ///
     /// Same as [`Cache::run`].
-    pub async fn run(self, connection: Connection, cancel: CancellationToken) -> Result<(), Error> {
+    pub async fn run(self, connection: ClientConfig, cancel: CancellationToken) -> Result<(), Error> {
         self.run.until(connection, &cancel).await
     }
 }

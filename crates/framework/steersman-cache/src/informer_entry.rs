@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use steersman_api::{ApiListWatch, FieldManagers, kube_client};
 use steersman_informer::internal::StoreInternals as _;
-use steersman_informer::{Informer, Mirror, State};
+use steersman_informer::{Informer, UntypedInformer, State};
 use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -23,7 +23,7 @@ use crate::failure_advice::Advice;
 use crate::metrics::{ReadCounts, Verb};
 use crate::settings::Settings;
 use crate::type_map::TypeMap;
-use crate::unsynced::{InformerReport, Trouble, Unsynced, UnsyncedReason};
+use crate::unsynced::{InformerReport, InformerFailure, Unsynced, UnsyncedReason};
 
 /// The time after which an informer that neither syncs nor fails makes room for another first sync.
 const TURN: Duration = Duration::from_secs(30);
@@ -38,7 +38,7 @@ pub(crate) struct InformerEntry {
 
 struct Inner {
     advice: Advice,
-    mirror: Mirror,
+    mirror: UntypedInformer,
     /// One typed handle for each Rust type that has a view.
     types: RwLock<TypeMap>,
     /// Whether options, a controller, an index or a caller declared the informer, so that it never
@@ -71,7 +71,7 @@ pub(crate) struct HoldGuard {
 impl InformerEntry {
     pub(crate) fn new(
         advice: Advice,
-        mirror: Mirror,
+        mirror: UntypedInformer,
         permanent: bool,
         reads: Option<Arc<ReadCounts>>,
     ) -> Self {
@@ -134,7 +134,7 @@ impl InformerEntry {
     }
 
     /// Returns the untyped informer.
-    pub(crate) fn mirror(&self) -> &Mirror {
+    pub(crate) fn mirror(&self) -> &UntypedInformer {
         &self.inner.mirror
     }
 
@@ -294,7 +294,7 @@ impl InformerEntry {
     }
 
     /// Returns a report if the informer does not follow its server.
-    pub(crate) fn trouble(&self) -> Option<Trouble> {
+    pub(crate) fn failure(&self) -> Option<InformerFailure> {
         let unsynced = self.unsynced();
         let has_synced = self.has_synced();
         let is_trouble = match unsynced.reason {
@@ -305,7 +305,7 @@ impl InformerEntry {
                 !has_synced && self.is_permanent()
             }
         };
-        is_trouble.then(|| Trouble::new(unsynced, has_synced))
+        is_trouble.then(|| InformerFailure::new(unsynced, has_synced))
     }
 
     /// Waits until the informer has synced, fails, or has stopped. Returns whether it has synced.
@@ -343,7 +343,7 @@ impl<K: Object> Readable for Informer<K> {
     }
 }
 
-impl Readable for Mirror {
+impl Readable for UntypedInformer {
     fn has_synced(&self) -> bool {
         self.has_synced()
     }
@@ -445,7 +445,7 @@ mod tests {
         };
         let entry = InformerEntry::new(
             advice,
-            Mirror::new(kind, InformerOptions::new()),
+            UntypedInformer::new(kind, InformerOptions::new()),
             false,
             None,
         );

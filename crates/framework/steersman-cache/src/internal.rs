@@ -12,8 +12,8 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-use steersman_informer::{Mirror, Reason};
-use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, Selection, TypedObject};
+use steersman_informer::{UntypedInformer, Reason};
+use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, ListOptions, TypedObject};
 use tokio::sync::watch;
 
 use crate::cache::Cache;
@@ -34,7 +34,7 @@ pub trait CacheInternals {
     fn get_decoded<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>>;
 
     /// Returns the running informer that holds the objects of a key, if there is one. Declares nothing.
-    fn mirror_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<Mirror>;
+    fn mirror_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<UntypedInformer>;
 
     /// Returns the live reads of the running informer that covers a namespace, if there is one; of a cluster-scoped
     /// kind, `namespace` is ignored. Declares nothing and sends no request.
@@ -113,7 +113,7 @@ pub trait ReadsInternals<K> {
     /// Lists like [`Reads::list`], on behalf of the code at `caller`.
     fn list_for(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         caller: &'static Location<'static>,
     ) -> impl Future<Output = Result<Listed<K>, Error>> + Send;
 }
@@ -123,7 +123,7 @@ impl CacheInternals for Cache {
         self.shared.typed_decoded(key)
     }
 
-    fn mirror_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<Mirror> {
+    fn mirror_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<UntypedInformer> {
         let coverage = self.shared.known(gvk)?;
         mirror_at(self, gvk, coverage.informer_for(key).ok()?)
     }
@@ -210,19 +210,19 @@ impl<K: Object> ReadsInternals<K> for Reads<K> {
 
     fn list_for(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         caller: &'static Location<'static>,
     ) -> impl Future<Output = Result<Listed<K>, Error>> + Send {
         self.list_at(selection, caller)
     }
 }
 
-fn mirror_at(cache: &Cache, gvk: &Gvk, namespace: Option<Arc<str>>) -> Option<Mirror> {
+fn mirror_at(cache: &Cache, gvk: &Gvk, namespace: Option<Arc<str>>) -> Option<UntypedInformer> {
     let gvk = gvk.clone();
     let entry = cache
         .shared
         .registry
         .read()
         .get(&InformerKey { gvk, namespace })?;
-    Some(entry.mirror().clone()).filter(Mirror::is_running)
+    Some(entry.mirror().clone()).filter(UntypedInformer::is_running)
 }

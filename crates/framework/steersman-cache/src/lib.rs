@@ -113,8 +113,8 @@ pub use preflight_report::{MissingRule, Preflight};
 pub use reads::Reads;
 pub use settings::Settings;
 pub use steersman_informer::{
-    Delivery, Event, KeyState, Mirror, Reason, State as InformerState, Subscription, Transform,
+    Delivery, Event, KeyState, UntypedInformer, Reason, State as InformerState, Subscription, Transform,
 };
-pub use steersman_object::{IndexKey, Selection};
-pub use unsynced::{InformerReport, Trouble, Unsynced, UnsyncedReason};
+pub use steersman_object::{IndexKey, ListOptions};
+pub use unsynced::{InformerReport, InformerFailure, Unsynced, UnsyncedReason};
 pub use watch_error::WatchError;

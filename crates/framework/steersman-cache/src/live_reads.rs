@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use steersman_api::{
-    ApiListWatch, Decoded, Error as ApiError, Extent, ListPage, PageRequest, Paging, RawObject,
+    ApiListWatch, Decoded, Error as ApiError, Projection, ListPage, PageRequest, Paging, RawObject,
     decode_raw_object, kube_client,
 };
-use steersman_informer::Mirror;
+use steersman_informer::UntypedInformer;
 use steersman_object::{FieldSelector, Kind, Object, ObjectKey, ResourceVersion};
 
 use crate::error::Error;
@@ -22,7 +22,7 @@ const PAGE: u32 = 500;
 /// kube-apiserver looks up by the key (apiserver, `SelectionPredicate.MatchesSingle`).
 #[derive(Debug)]
 pub struct LiveReads {
-    pub(crate) mirror: Mirror,
+    pub(crate) mirror: UntypedInformer,
     pub(crate) namespace: Option<String>,
     pub(crate) settings: Settings,
 }
@@ -62,7 +62,7 @@ pub struct LiveObject<K> {
 
 impl LiveReads {
     /// Returns the informer.
-    pub fn mirror(&self) -> &Mirror {
+    pub fn mirror(&self) -> &UntypedInformer {
         &self.mirror
     }
 
@@ -155,7 +155,7 @@ impl LiveReads {
         client: kube_client::Client,
         mut request: PageRequest,
     ) -> Result<ListPage<RawObject>, ApiError> {
-        request.extent = Extent::Metadata;
+        request.extent = Projection::Metadata;
         self.list(client, request).await
     }
 

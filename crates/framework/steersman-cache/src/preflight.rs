@@ -8,7 +8,7 @@ use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
 use k8s_openapi::api::events::v1::Event;
-use steersman_api::{Api, Connection, Mapper, kube_client};
+use steersman_api::{Api, ClientConfig, Mapper, kube_client};
 use steersman_informer::Reason;
 use steersman_object::Kind;
 
@@ -75,7 +75,7 @@ impl Cache {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn preflight(&self, connection: &Connection) -> Result<Preflight, Error> {
+    pub async fn preflight(&self, connection: &ClientConfig) -> Result<Preflight, Error> {
         let client = connection.client().map_err(Error::Connection)?;
         let mapper = Mapper::new(connection.clone());
         let mut found = Preflight::default();

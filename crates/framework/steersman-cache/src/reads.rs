@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use steersman_api::Malformed;
 use steersman_informer::{EntryList, Informer, Subscription, UncachedObject};
-use steersman_object::{Kind, Object, ObjectKey, ResourceVersion, Selection};
+use steersman_object::{Kind, Object, ObjectKey, ResourceVersion, ListOptions};
 use tokio::task::coop;
 
 use crate::coverage::Coverage;
@@ -189,7 +189,7 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn list(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
     ) -> impl Future<Output = Result<Listed<K>, Error>> + Send {
         self.list_at(selection, Location::caller())
     }
@@ -197,7 +197,7 @@ impl<K: Object> Reads<K> {
     /// Lists on behalf of the code at `caller`.
     pub(crate) async fn list_at(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         caller: &'static Location<'static>,
     ) -> Result<Listed<K>, Error> {
         let (mut items, mut versions) = (Vec::new(), Versions::new());
@@ -250,7 +250,7 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn for_each(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         mut f: impl FnMut(&K) + Send,
     ) -> impl Future<Output = Result<Versions, Error>> + Send {
         let caller = Location::caller();
@@ -283,7 +283,7 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn keys(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
     ) -> impl Future<Output = Result<Vec<ObjectKey>, Error>> + Send {
         let read = self.keys_at(selection, Location::caller());
         async move { Ok(read.await?.0) }
@@ -301,7 +301,7 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn keys_with_versions(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
     ) -> impl Future<Output = Result<(Vec<ObjectKey>, Versions), Error>> + Send {
         self.keys_at(selection, Location::caller())
     }
@@ -325,7 +325,7 @@ impl<K: Object> Reads<K> {
             let (mut values, mut verb) = (Vec::new(), Some(Verb::List));
             for namespace in self.coverage().informers() {
                 let informer = self.informer(namespace.clone(), verb.take(), caller);
-                let informer = self.unless_left(&Selection::new(), &namespace, informer.await);
+                let informer = self.unless_left(&ListOptions::new(), &namespace, informer.await);
                 let Some(informer) = informer? else {
                     continue;
                 };
@@ -341,7 +341,7 @@ impl<K: Object> Reads<K> {
 
     async fn keys_at(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         caller: &'static Location<'static>,
     ) -> Result<(Vec<ObjectKey>, Versions), Error> {
         let (objects, versions) = self.unread(selection, caller).await?;
@@ -363,7 +363,7 @@ impl<K: Object> Reads<K> {
     /// Selects objects for one pass over them, without decoding.
     async fn unread(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         caller: &'static Location<'static>,
     ) -> Result<(Vec<UncachedObject<K>>, Versions), Error> {
         // Refuses uncached kinds, even if another caller's informer holds their objects.
@@ -422,7 +422,7 @@ impl<K: Object> Reads<K> {
 
     fn unless_left<T>(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         namespace: &Option<Arc<str>>,
         read: Result<T, Error>,
     ) -> Result<Option<T>, Error> {
@@ -430,7 +430,7 @@ impl<K: Object> Reads<K> {
         self.shared.unless_left(self.kind(), asked, namespace, read)
     }
 
-    fn placed(&self, selection: &Selection) -> Result<Selection, Error> {
+    fn placed(&self, selection: &ListOptions) -> Result<ListOptions, Error> {
         // CACHE-9
         if let Some((index, of)) = selection.index_of_another_type::<K>() {
             return Err(Error::IndexOfAnother {
@@ -456,12 +456,12 @@ impl<K: Object> Reads<K> {
         malformed(self.kind(), problem)
     }
 
-    fn select(&self, informer: &Informer<K>, query: &Selection) -> Result<EntryList<K>, Error> {
+    fn select(&self, informer: &Informer<K>, query: &ListOptions) -> Result<EntryList<K>, Error> {
         let selected = informer.as_store().list_entries(query);
         selected.map_err(|_| self.unknown_index(informer, query))
     }
 
-    fn unknown_index(&self, informer: &Informer<K>, query: &Selection) -> Error {
+    fn unknown_index(&self, informer: &Informer<K>, query: &ListOptions) -> Error {
         let store = informer.as_store();
         let unknown = query
             .selected_indexes()

@@ -28,13 +28,13 @@ type ByNamespace<E> = BTreeMap<Option<Arc<str>>, E>;
 
 /// All entries, and the keys of those that have not been started.
 #[derive(Debug)]
-pub(crate) struct Registry<E> {
+pub(crate) struct InformerMap<E> {
     entries: BTreeMap<Gvk, ByNamespace<E>>,
     to_start: Vec<InformerKey>,
     phase: Phase,
 }
 
-impl<E: Clone> Registry<E> {
+impl<E: Clone> InformerMap<E> {
     pub(crate) fn new() -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -168,7 +168,7 @@ mod tests {
     /// CACHE-1
     #[test]
     fn an_entry_is_created_once_and_started_once() {
-        let mut registry = Registry::new();
+        let mut registry = InformerMap::new();
         assert_eq!(registry.declare(informer_key("Pod", None), || 1), (1, true));
         assert_eq!(
             registry.declare(informer_key("Pod", None), || 2),
@@ -197,7 +197,7 @@ mod tests {
     /// CACHE-7
     #[test]
     fn a_removed_entry_is_created_again_and_started_once() {
-        let mut registry = Registry::new();
+        let mut registry = InformerMap::new();
         registry.declare(informer_key("Pod", None), || 1);
         registry.declare(informer_key("Pod", Some("a")), || 2);
         registry.declare(informer_key("Node", None), || 3);
@@ -211,7 +211,7 @@ mod tests {
     /// CACHE-8
     #[test]
     fn a_conditional_removal_removes_only_if_its_condition_holds() {
-        let mut registry = Registry::new();
+        let mut registry = InformerMap::new();
         registry.declare(informer_key("Pod", None), || 1);
         registry.declare(informer_key("Pod", Some("a")), || 2);
         assert_eq!(
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn no_entry_starts_after_the_stop() {
-        let mut registry = Registry::new();
+        let mut registry = InformerMap::new();
         registry.start();
         registry.stop();
         registry.declare(informer_key("Pod", None), || 1);

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, RwLock};
 use steersman_api::FieldManagers;
 use steersman_informer::{
-    Budget, Informer, InformerOptions, Mirror, Reason, ServerHealth, Subscription,
+    Budget, Informer, InformerOptions, UntypedInformer, Reason, ServerHealth, Subscription,
 };
 use steersman_object::{Gvk, Kind, Object, ObjectKey, TypedObject};
 use tokio::sync::{Notify, watch};
@@ -27,7 +27,7 @@ use crate::failure_advice::Advice;
 use crate::informer_entry::{InformerEntry, Readable, UseGuard, settled};
 use crate::metrics::{Outcome, ReadCounts, Verb};
 use crate::options::CacheOptions;
-use crate::registry::{InformerKey, Phase, Registry};
+use crate::registry::{InformerKey, Phase, InformerMap};
 use crate::server_problem::ServerProblem;
 use crate::watch_error::WatchError;
 use crate::written_versions::WrittenVersions;
@@ -40,7 +40,7 @@ pub(crate) use crate::shared::scope::{AddIndex, IndexName};
 
 pub(crate) struct Shared {
     pub(crate) options: CacheOptions,
-    pub(crate) registry: RwLock<Registry<InformerEntry>>,
+    pub(crate) registry: RwLock<InformerMap<InformerEntry>>,
     pub(crate) scope: Scope,
     /// Kinds for which the warning about an undeclared read was logged.
     warned: Mutex<HashSet<Gvk>>,
@@ -86,7 +86,7 @@ impl Shared {
             health: ServerHealth::new(options.concurrent_syncs),
             scope: Scope::new(&options),
             options,
-            registry: RwLock::new(Registry::new()),
+            registry: RwLock::new(InformerMap::new()),
             warned: Mutex::default(),
             reads: Mutex::default(),
             credentials: Arc::default(),
@@ -162,7 +162,7 @@ impl Shared {
         namespace: Option<Arc<str>>,
         verb: Option<Verb>,
         caller: &'static Location<'static>,
-    ) -> Result<Mirror, Error> {
+    ) -> Result<UntypedInformer, Error> {
         let need = |entry: &InformerEntry| {
             entry.mirror().need::<K>();
             entry.mirror().clone()
@@ -340,7 +340,7 @@ impl Shared {
                     is_installed: has_kind(&self.installed, &informer_key.gvk),
                 };
                 let options = self.informer_options(&advice, &informer_key);
-                let mirror = Mirror::new(kind.clone(), options);
+                let mirror = UntypedInformer::new(kind.clone(), options);
                 let reads = self.reads_of(kind);
                 InformerEntry::new(advice, mirror, coverage.is_declared(), reads)
             });

@@ -30,7 +30,7 @@ pub struct Unsynced {
 /// Displays as one line with the kind, the namespace, the reason and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Trouble {
+pub struct InformerFailure {
     /// The kind.
     pub kind: Kind,
     /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
@@ -168,7 +168,7 @@ impl UnsyncedReason {
     }
 }
 
-impl Trouble {
+impl InformerFailure {
     pub(crate) fn new(unsynced: Unsynced, has_synced: bool) -> Self {
         Self {
             kind: unsynced.kind,
@@ -190,7 +190,7 @@ impl fmt::Display for Unsynced {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for InformerFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let problem = match self.has_synced {
             true => "is stale in the cache",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_api::{ConfigChoice, Connection};
+use steersman_api::{ConfigChoice, ClientConfig};
 use steersman_cache::CacheOptions;
 use steersman_controller::{ControllerDefaults, ControllerSettings, ReconcileLimit};
 use steersman_lease::LeaderElection;
@@ -255,7 +255,7 @@ impl<T> Config<T> {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn connect(&self) -> Result<Connection, ConfigError> {
+    pub async fn connect(&self) -> Result<ClientConfig, ConfigError> {
         let mut choice = ConfigChoice::new();
         if let Some(path) = &self.kubeconfig {
             choice = choice.kubeconfig(path);
@@ -263,7 +263,7 @@ impl<T> Config<T> {
         if let Some(context) = &self.flags.context {
             choice = choice.context(context);
         }
-        let found = Connection::infer_with(&choice).await;
+        let found = ClientConfig::infer_with(&choice).await;
         found.map_err(ConfigError::Connect)
     }
 
@@ -286,7 +286,7 @@ impl<T> Config<T> {
 
     /// Begins to declare a manager like [`manager`](Self::manager), over a connection of the caller's choice. A
     /// connection that [names its program](Connection::names_program) keeps its `User-Agent`.
-    pub fn manager_over(&self, connection: Connection, name: &str) -> ManagerBuilder {
+    pub fn manager_over(&self, connection: ClientConfig, name: &str) -> ManagerBuilder {
         let flags = &self.flags;
         let connection = match connection.names_program() {
             true => connection,

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
-use steersman_api::{Connection, kube_client};
+use steersman_api::{ClientConfig, kube_client};
 use steersman_cache::InformerReport;
-use steersman_crds::{Definitions, Error as DefinitionError};
+use steersman_crds::{Crds, Error as DefinitionError};
 use steersman_manager::{
     Error as ManagerError, Manager, ManagerBuilder, Shutdown, shutdown_signal,
 };
@@ -77,7 +77,7 @@ pub struct Program<T = NoSettings> {
     version: &'static str,
     about: &'static str,
     own_args: Option<OwnArgs>,
-    definitions: Definitions,
+    definitions: Crds,
     webhooks: Option<AddWebhooks<T>>,
     options: Option<SetOptions<T>>,
     setup: Option<SetUp<T>>,
@@ -143,7 +143,7 @@ impl<T: OperatorSettings> Program<T> {
             version,
             about: "",
             own_args: None,
-            definitions: Definitions::new(),
+            definitions: Crds::new(),
             webhooks: None,
             options: None,
             setup: None,
@@ -189,7 +189,7 @@ impl<T: OperatorSettings> Program<T> {
     }
 
     /// Sets the definitions of the program's kinds, which the flag `--install` installs.
-    pub fn definitions(mut self, definitions: Definitions) -> Self {
+    pub fn crds(mut self, definitions: Crds) -> Self {
         self.definitions = definitions;
         self
     }
@@ -354,9 +354,9 @@ impl<T: OperatorSettings> Program<T> {
         };
         // Nothing is sent to it.
         let nowhere = http::Uri::from_static("https://127.0.0.1:1");
-        let connection = Connection::from_config(kube_client::Config::new(nowhere));
+        let connection = ClientConfig::from_config(kube_client::Config::new(nowhere));
         let (manager, webhooks) = self.declare(&args, &config, connection)?;
-        let definitions = manager.definitions().list().iter();
+        let definitions = manager.crds().list().iter();
         description.definitions = definitions
             .map(|definition| definition.content().clone())
             .collect();
@@ -379,7 +379,7 @@ impl<T: OperatorSettings> Program<T> {
         self,
         args: &ProgramArgs<T>,
         config: &Config<T>,
-        connection: Connection,
+        connection: ClientConfig,
     ) -> Result<(Manager, WebhookServer), ProgramError> {
         let namespace = connection.namespace();
         let namespace = namespace.unwrap_or_else(|| connection.default_namespace());
@@ -390,9 +390,9 @@ impl<T: OperatorSettings> Program<T> {
         }
         let mut builder = config.manager_over(connection, self.name);
         if args.install_newest_version_only {
-            builder = builder.definitions(self.definitions.newest_version_only());
+            builder = builder.crds(self.definitions.newest_version_only());
         } else if args.install {
-            builder = builder.definitions(self.definitions);
+            builder = builder.crds(self.definitions);
         }
         let is_off = ListenAddress::from(&*args.webhook_bind_address).is_off();
         if !is_off && !webhooks.paths().is_empty() {

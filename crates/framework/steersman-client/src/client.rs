@@ -13,10 +13,10 @@ use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_api::{Connection, FieldValidation, Mapper};
+use steersman_api::{ClientConfig, FieldValidation, Mapper};
 use steersman_cache::internal::ReadsInternals as _;
 use steersman_cache::{Cache, Reads};
-use steersman_object::{Kind, Object, ObjectKey, Selection};
+use steersman_object::{Kind, Object, ObjectKey, ListOptions};
 
 use crate::consistency::ReadConsistency;
 use crate::error::{Error, absent_is_none};
@@ -60,12 +60,12 @@ pub type KindClient<K> = Client<OneKind<K>>;
 
 impl Client {
     /// Makes a client of a cache and a connection to the same server, with the default options.
-    pub fn new(cache: Cache, connection: Connection) -> Self {
+    pub fn new(cache: Cache, connection: ClientConfig) -> Self {
         Self::with_options(cache, connection, ClientOptions::new())
     }
 
     /// Makes a client of a cache and a connection to the same server.
-    pub fn with_options(cache: Cache, connection: Connection, options: ClientOptions) -> Self {
+    pub fn with_options(cache: Cache, connection: ClientConfig, options: ClientOptions) -> Self {
         Self {
             shared: Shared::new(cache, connection, options),
             kinds: TypedKinds,
@@ -102,7 +102,7 @@ impl<S: Clone> Client<S> {
     /// sets; by default the name of the executable. Characters that are not printable become `_`. A name longer than
     /// the server's limit of 128 bytes is shortened in the middle, with a hash in place of the cut part.
     pub fn for_controller(&self, controller: &str) -> Self {
-        let program = self.shared.connection().program();
+        let program = self.shared.client_config().program();
         self.field_manager(field_manager::of_controller(&program, controller))
     }
 
@@ -238,8 +238,8 @@ impl<S: Clone> Client<S> {
 
     /// Returns the connection to the server that the client writes to.
     #[must_use]
-    pub fn connection(&self) -> &Connection {
-        self.shared.connection()
+    pub fn client_config(&self) -> &ClientConfig {
+        self.shared.client_config()
     }
 
     /// Returns a client of one kind that is known at runtime, with objects of type `K`.
@@ -380,7 +380,7 @@ impl<S> Client<S> {
     #[track_caller]
     pub fn list<K: Object>(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send
     where
         S: KindSource<K>,

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use steersman_api::{Api, Connection, Mapper, kube_client};
+use steersman_api::{Api, ClientConfig, Mapper, kube_client};
 use steersman_cache::Cache;
 use steersman_cache::internal::CacheInternals as _;
-use steersman_object::{Kind, Object, ObjectKey, Selection};
+use steersman_object::{Kind, Object, ObjectKey, ListOptions};
 use tokio::sync::OnceCell;
 
 use crate::applied::{AppliedIntents, IntentKey};
@@ -33,7 +33,7 @@ pub(crate) struct Shared {
 
 struct Inner {
     cache: Cache,
-    connection: Connection,
+    connection: ClientConfig,
     transport: OnceCell<kube_client::Client>,
     /// The last apply of each field manager to each object.
     applied: Mutex<AppliedIntents>,
@@ -42,7 +42,7 @@ struct Inner {
 }
 
 impl Shared {
-    pub(crate) fn new(cache: Cache, connection: Connection, options: ClientOptions) -> Self {
+    pub(crate) fn new(cache: Cache, connection: ClientConfig, options: ClientOptions) -> Self {
         let mapper = Mapper::new(connection.clone());
         // CLIENT-12: before the informers list the objects that were applied.
         cache.note_field_manager(&connection.program());
@@ -100,7 +100,7 @@ impl Shared {
         &self.inner.cache
     }
 
-    pub(crate) fn connection(&self) -> &Connection {
+    pub(crate) fn client_config(&self) -> &ClientConfig {
         &self.inner.connection
     }
 
@@ -163,7 +163,7 @@ impl Shared {
     /// for other writes.
     pub(crate) fn manager(&self) -> String {
         let given = self.options().field_manager.clone();
-        given.unwrap_or_else(|| field_manager::of_program(&self.connection().program()))
+        given.unwrap_or_else(|| field_manager::of_program(&self.client_config().program()))
     }
 
     /// Returns the key, in the client's namespace if the client has one.
@@ -179,8 +179,8 @@ impl Shared {
     pub(crate) fn selection_in_namespace<'a>(
         &self,
         kind: &Kind,
-        selection: &'a Selection,
-    ) -> Result<Cow<'a, Selection>, Error> {
+        selection: &'a ListOptions,
+    ) -> Result<Cow<'a, ListOptions>, Error> {
         let asked = selection.selected_namespace();
         let placed = list_namespace(self.options().namespace.as_deref(), kind, asked)?;
         Ok(match placed.filter(|_| asked.is_none()) {
@@ -198,8 +198,8 @@ impl Shared {
     pub(crate) fn live_selection<'a>(
         &self,
         kind: &Kind,
-        selection: &'a Selection,
-    ) -> Result<Cow<'a, Selection>, Error> {
+        selection: &'a ListOptions,
+    ) -> Result<Cow<'a, ListOptions>, Error> {
         if let Some((index, _)) = selection.selected_indexes().first() {
             return Err(Error::IndexNeedsCache {
                 kind: kind.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_object::{FieldSelector, Kind, Object, ObjectKey, Selection};
+use steersman_object::{FieldSelector, Kind, Object, ObjectKey, ListOptions};
 use tokio::time::timeout;
 
 use crate::condition::{Condition, LastSeen};
@@ -23,11 +23,11 @@ pub(crate) async fn await_condition<K: Object>(
 ) -> Result<Option<Arc<K>>, Error> {
     let key = shared.key_in_namespace(kind, key)?;
     let name = FieldSelector::new().equals("metadata.name", key.name());
-    let mut selection = Selection::new().fields(name);
+    let mut selection = ListOptions::new().fields(name);
     if let Some(namespace) = key.namespace() {
         selection = selection.namespace(namespace);
     }
-    let private = PrivateCache::new(shared.connection(), kind, &selection)?;
+    let private = PrivateCache::new(shared.client_config(), kind, &selection)?;
     let (mut last_seen, mut problem) = (LastSeen::Nothing, None);
     let judged = async {
         let informers = private.reads.informers()?;

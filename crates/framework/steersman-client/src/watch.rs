@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
 use futures::{FutureExt as _, Stream, StreamExt as _};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{
-    ByObject, Cache, CacheOptions, Delivery, Reads, Settings, Subscription, Trouble,
+    ByObject, Cache, CacheOptions, Delivery, Reads, Settings, Subscription, InformerFailure,
 };
-use steersman_object::{Kind, Object, ResourceVersion, Selection};
+use steersman_object::{Kind, Object, ResourceVersion, ListOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
@@ -53,9 +53,9 @@ pub(crate) struct PrivateCache<K> {
 impl<K: Object> PrivateCache<K> {
     /// Makes a cache of the objects of a selection without index terms. Sends no request before `run` is polled.
     pub(crate) fn new(
-        connection: &Connection,
+        connection: &ClientConfig,
         kind: &Kind,
-        selection: &Selection,
+        selection: &ListOptions,
     ) -> Result<Self, Error> {
         let mut settings = Settings::new();
         if !selection.selected_labels().is_everything() {
@@ -118,8 +118,8 @@ impl<K> ObjectWatch<K> {
 
     /// Returns why the watch does not follow its server at the moment, with the remedy; empty if it does.
     #[must_use]
-    pub fn trouble(&self) -> Vec<Trouble> {
-        self.cache.trouble()
+    pub fn informer_failures(&self) -> Vec<InformerFailure> {
+        self.cache.informer_failures()
     }
 }
 

@@ -27,7 +27,7 @@ use crate::version_difference::{check_versions, is_converted};
 /// ```
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Definition {
+pub struct Crd {
     pub(crate) content: Value,
     pub(crate) accepted: Vec<String>,
     pub(crate) is_migrated: bool,
@@ -42,7 +42,7 @@ pub(crate) const MANAGER_SUFFIX: &str = "/definitions";
 /// The path of the conversion webhook, as kubebuilder has it.
 const CONVERT: &str = "/convert";
 
-impl Definition {
+impl Crd {
     /// Makes the default: the definition is installed as it is, and stored objects are migrated.
     ///
     /// Only formats of unsigned numbers, which schemars writes and API servers warn about, are replaced: `uint8` and `uint16`
@@ -241,8 +241,8 @@ fn to_json(definition: &CustomResourceDefinition) -> Value {
 mod tests {
     use super::*;
 
-    fn definition(content: &Value) -> Definition {
-        Definition {
+    fn definition(content: &Value) -> Crd {
+        Crd {
             content: content.clone(),
             accepted: Vec::new(),
             is_migrated: true,

@@ -7,19 +7,19 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use steersman_api::{Connection, ProblemLog, kube_client};
+use steersman_api::{ClientConfig, ProblemLog, kube_client};
 use steersman_object::{Gvk, ObjectKey, report};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::definition::Definition;
+use crate::definition::Crd;
 use crate::error::Error;
 use crate::installer::{Installer, UNTIL_SERVED};
-use crate::metrics::DefinitionMetrics;
-use crate::status::{DefinitionPhase, DefinitionStatus};
-use crate::status_board::{DefinitionReport, StatusBoard};
+use crate::metrics::CrdMetrics;
+use crate::status::{CrdPhase, CrdStatus};
+use crate::status_board::{CrdReport, StatusBoard};
 
 /// The definitions that an operator installs, for `ManagerBuilder::definitions` of the manager.
 ///
@@ -42,12 +42,12 @@ use crate::status_board::{DefinitionReport, StatusBoard};
 /// ```
 #[derive(Clone)]
 #[must_use]
-pub struct Definitions {
-    list: Vec<Definition>,
+pub struct Crds {
+    list: Vec<Crd>,
     settle: Duration,
     migrates: bool,
     authorities: Option<watch::Receiver<Option<String>>>,
-    metrics: Option<DefinitionMetrics>,
+    metrics: Option<CrdMetrics>,
     board: Arc<StatusBoard>,
 }
 
@@ -62,13 +62,13 @@ const SETTLE: Duration = Duration::from_secs(10);
 /// The last part of the `User-Agent` of the requests.
 const AGENT: &str = "definitions";
 
-impl Default for Definitions {
+impl Default for Crds {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Definitions {
+impl Crds {
     /// Makes the options without a definition.
     pub fn new() -> Self {
         Self {
@@ -82,9 +82,9 @@ impl Definitions {
     }
 
     /// Adds a definition: a [`Definition`], or a `CustomResourceDefinition` without further options.
-    pub fn with(mut self, definition: impl Into<Definition>) -> Self {
+    pub fn with(mut self, definition: impl Into<Crd>) -> Self {
         self.list.push(definition.into());
-        self.board = Arc::new(StatusBoard::new(self.list.iter().map(Definition::name)));
+        self.board = Arc::new(StatusBoard::new(self.list.iter().map(Crd::name)));
         self
     }
 
@@ -98,7 +98,7 @@ impl Definitions {
     /// Leaves out all versions but the newest one of every definition; see [`Definition::newest_version_only`].
     pub fn newest_version_only(mut self) -> Self {
         let definitions = self.list.into_iter();
-        self.list = definitions.map(Definition::newest_version_only).collect();
+        self.list = definitions.map(Crd::newest_version_only).collect();
         self
     }
 
@@ -109,7 +109,7 @@ impl Definitions {
     }
 
     /// Sets the metrics; there are none by default.
-    pub fn metrics(mut self, metrics: DefinitionMetrics) -> Self {
+    pub fn metrics(mut self, metrics: CrdMetrics) -> Self {
         self.metrics = Some(metrics);
         self
     }
@@ -155,7 +155,7 @@ impl Definitions {
     }
 
     /// Returns the definitions, in the order in which they were added.
-    pub fn list(&self) -> &[Definition] {
+    pub fn list(&self) -> &[Crd] {
         &self.list
     }
 
@@ -178,7 +178,7 @@ impl Definitions {
     ///
     /// [`Error::Unusable`].
     pub fn check_conversions(&self, kinds: &[Gvk]) -> Result<(), Error> {
-        let is_converted = |one: &&Definition| kinds.iter().any(|kind| one.defines(kind));
+        let is_converted = |one: &&Crd| kinds.iter().any(|kind| one.defines(kind));
         let mut converted = self.list.iter().filter(is_converted);
         match converted.find(|one| one.served().len() > 1 && !one.has_conversion()) {
             None => Ok(()),
@@ -194,7 +194,7 @@ impl Definitions {
     /// Returns each kind that the definitions serve: one per version.
     #[must_use]
     pub fn kinds(&self) -> Vec<Gvk> {
-        self.list.iter().flat_map(Definition::served).collect()
+        self.list.iter().flat_map(Crd::served).collect()
     }
 
     /// Returns each kind of the definitions on the server that the [leader](Self::lead) of this process
@@ -204,7 +204,7 @@ impl Definitions {
     pub fn changed_kinds(&self) -> Vec<Gvk> {
         let changed = self.list.iter();
         let changed = changed.filter(|definition| self.board.has_changed(definition.name()));
-        changed.flat_map(Definition::served).collect()
+        changed.flat_map(Crd::served).collect()
     }
 
     /// Checks the definitions without a server.
@@ -213,12 +213,12 @@ impl Definitions {
     ///
     /// [`Error::Unusable`].
     pub fn check(&self) -> Result<(), Error> {
-        self.list.iter().try_for_each(Definition::check)
+        self.list.iter().try_for_each(Crd::check)
     }
 
     /// Returns the state of each definition, in the order in which they were declared.
     #[must_use]
-    pub fn statuses(&self) -> Vec<DefinitionStatus> {
+    pub fn statuses(&self) -> Vec<CrdStatus> {
         self.board.all()
     }
 
@@ -255,7 +255,7 @@ impl Definitions {
     /// # Cancel safety
     ///
     /// A definition may be written although the future was dropped. Another call goes on.
-    pub async fn install(&self, connection: &Connection, limit: Duration) -> Result<(), Error> {
+    pub async fn install(&self, connection: &ClientConfig, limit: Duration) -> Result<(), Error> {
         self.check()?;
         let connection = connection.clone().user_agent_suffix(AGENT);
         let client = connection.client()?;
@@ -273,7 +273,7 @@ impl Definitions {
     /// # Cancel safety
     ///
     /// Cancel safe: each request leaves the server in a state from which the next leader goes on (`DEF-4`).
-    pub async fn lead(&self, connection: &Connection, stop: CancellationToken) {
+    pub async fn lead(&self, connection: &ClientConfig, stop: CancellationToken) {
         let connection = &connection.clone().user_agent_suffix(AGENT);
         let work = async {
             let client = &connect(connection).await;
@@ -302,7 +302,7 @@ impl Definitions {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn follow(&self, connection: &Connection, stop: CancellationToken) {
+    pub async fn follow(&self, connection: &ClientConfig, stop: CancellationToken) {
         let connection = &connection.clone().user_agent_suffix(AGENT);
         let work = async {
             let client = &connect(connection).await;
@@ -323,11 +323,11 @@ impl Definitions {
 
     fn installer<'a>(
         &'a self,
-        definition: &'a Definition,
-        connection: &Connection,
+        definition: &'a Crd,
+        connection: &ClientConfig,
         client: &kube_client::Client,
     ) -> Installer<'a> {
-        let report = DefinitionReport {
+        let report = CrdReport {
             name: definition.name(),
             board: &self.board,
             metrics: self.metrics.as_ref(),
@@ -340,7 +340,7 @@ impl Definitions {
     }
 }
 
-impl From<CustomResourceDefinition> for Definition {
+impl From<CustomResourceDefinition> for Crd {
     fn from(definition: CustomResourceDefinition) -> Self {
         Self::new(&definition)
     }
@@ -348,11 +348,11 @@ impl From<CustomResourceDefinition> for Definition {
 
 /// Returns whether objects are migrated: the stored version of a kept definition is that of another release.
 fn is_migrated(installer: &Installer<'_>) -> bool {
-    installer.is_migrated && installer.report.phase() != DefinitionPhase::Kept
+    installer.is_migrated && installer.report.phase() != CrdPhase::Kept
 }
 
 /// Makes the client of a loop.
-async fn connect(connection: &Connection) -> kube_client::Client {
+async fn connect(connection: &ClientConfig) -> kube_client::Client {
     let mut problems = ProblemLog::default();
     loop {
         match connection.client() {
@@ -432,7 +432,7 @@ fn note(installer: &Installer<'_>, error: &Error, problems: &mut ProblemLog) {
     }
 }
 
-impl fmt::Debug for Definitions {
+impl fmt::Debug for Crds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Definitions")
             .field("statuses", &self.statuses())

@@ -12,7 +12,7 @@ use crate::plan::{Plan, has_all, plan};
 /// Each text begins with a field, as in `v1.spec.replicas: the server lacks the field`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum DefinitionDifference {
+pub enum CrdDifference {
     /// The server has no definition.
     Missing,
     /// There is none.
@@ -28,7 +28,7 @@ pub enum DefinitionDifference {
     Refused(Vec<String>),
 }
 
-impl DefinitionDifference {
+impl CrdDifference {
     /// Compares the definition on the server with the one that an operator would install.
     ///
     /// ```
@@ -173,30 +173,30 @@ mod tests {
             "v2: the server lacks the version",
             "metadata.labels: the server has another value",
         ];
-        let found = DefinitionDifference::between(Some(&present), &wanted);
+        let found = CrdDifference::between(Some(&present), &wanted);
         assert_eq!(
             found,
-            DefinitionDifference::Outdated(expected.map(str::to_owned).to_vec())
+            CrdDifference::Outdated(expected.map(str::to_owned).to_vec())
         );
         assert_eq!(
-            DefinitionDifference::between(Some(&wanted), &wanted),
-            DefinitionDifference::Equal
+            CrdDifference::between(Some(&wanted), &wanted),
+            CrdDifference::Equal
         );
         assert_eq!(
-            DefinitionDifference::between(None, &wanted),
-            DefinitionDifference::Missing
+            CrdDifference::between(None, &wanted),
+            CrdDifference::Missing
         );
         // A field of each that the other lacks.
         old["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"] =
             json!({"c": {"type": "string"}});
         let present = definition(&json!([old]));
-        let found = DefinitionDifference::between(Some(&present), &wanted);
+        let found = CrdDifference::between(Some(&present), &wanted);
         assert!(
-            matches!(&found, DefinitionDifference::Refused(fields) if fields[0].starts_with("v1.spec.c")),
+            matches!(&found, CrdDifference::Refused(fields) if fields[0].starts_with("v1.spec.c")),
             "{found:?}"
         );
-        let found = DefinitionDifference::between(Some(&wanted), &definition(&json!([new])));
-        assert!(matches!(found, DefinitionDifference::Later(_)), "{found:?}");
+        let found = CrdDifference::between(Some(&wanted), &definition(&json!([new])));
+        assert!(matches!(found, CrdDifference::Later(_)), "{found:?}");
     }
 
     #[test]

@@ -5,28 +5,28 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use steersman_api::{Connection, Error as RequestError, Mapper, kube_client};
+use steersman_api::{ClientConfig, Error as RequestError, Mapper, kube_client};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use crate::definition::{Definition, stored_kind};
+use crate::definition::{Crd, stored_kind};
 use crate::error::Error;
 use crate::migration::Migration;
 use crate::plan::{Plan, plan};
 use crate::progress::{Progress, StoredObjects};
 use crate::release_history::ReleaseHistory;
-use crate::requests::DefinitionRequests;
+use crate::requests::CrdRequests;
 use crate::server_migration::{self, ServerMigration};
-use crate::status::DefinitionPhase;
-use crate::status_board::DefinitionReport;
+use crate::status::CrdPhase;
+use crate::status_board::CrdReport;
 use crate::version_difference::check_versions;
 
 /// The requests about one definition.
 pub(crate) struct Installer<'a> {
-    pub(crate) definition: &'a Definition,
-    pub(crate) report: DefinitionReport<'a>,
-    requests: DefinitionRequests,
+    pub(crate) definition: &'a Crd,
+    pub(crate) report: CrdReport<'a>,
+    requests: CrdRequests,
     mapper: Mapper,
     /// The authorities of the conversion webhook, if the operator has its own: PEM, `None` before there are some.
     pub(crate) authorities: Option<watch::Receiver<Option<String>>>,
@@ -45,15 +45,15 @@ pub(crate) const UNTIL_SERVED: Duration = Duration::from_secs(60);
 
 impl<'a> Installer<'a> {
     pub(crate) fn new(
-        definition: &'a Definition,
-        report: DefinitionReport<'a>,
-        connection: &Connection,
+        definition: &'a Crd,
+        report: CrdReport<'a>,
+        connection: &ClientConfig,
         client: kube_client::Client,
     ) -> Self {
         Self {
             definition,
             report,
-            requests: DefinitionRequests::new(definition.name(), connection, client),
+            requests: CrdRequests::new(definition.name(), connection, client),
             mapper: Mapper::new(connection.clone()),
             authorities: None,
             settle: Duration::ZERO,
@@ -72,13 +72,13 @@ impl<'a> Installer<'a> {
         ) {
             Plan::Create | Plan::Update | Plan::MigrateFirst(_) => {
                 // A problem of the leader's own tries stays.
-                if self.report.phase() == DefinitionPhase::Refused {
-                    self.report.enter(DefinitionPhase::Pending, None);
+                if self.report.phase() == CrdPhase::Refused {
+                    self.report.enter(CrdPhase::Pending, None);
                 }
             }
             Plan::Unchanged => {
                 if present.as_ref().and_then(obstacle).is_none() {
-                    self.report.enter(DefinitionPhase::Installed, None);
+                    self.report.enter(CrdPhase::Installed, None);
                 }
             }
             Plan::Keep(more) => self.keep(&more),
@@ -135,7 +135,7 @@ impl<'a> Installer<'a> {
             }
         }
         self.served(limit).await?;
-        self.report.enter(DefinitionPhase::Installed, None);
+        self.report.enter(CrdPhase::Installed, None);
         Ok(())
     }
 
@@ -173,7 +173,7 @@ impl<'a> Installer<'a> {
     }
 
     fn keep(&self, more: &[String]) {
-        if self.report.phase() != DefinitionPhase::Kept {
+        if self.report.phase() != CrdPhase::Kept {
             warn!(
                 definition = self.report.name,
                 differences = more.join("; "),
@@ -181,7 +181,7 @@ impl<'a> Installer<'a> {
                  narrower by mistake: the one on the server stays; to narrow it, use Definition::accept_narrowing"
             );
         }
-        self.report.enter(DefinitionPhase::Kept, None);
+        self.report.enter(CrdPhase::Kept, None);
     }
 
     /// DEF-7: checks the definition itself before it is compared or written.
@@ -201,7 +201,7 @@ impl<'a> Installer<'a> {
 
     fn enter_refused(&self, error: &Error) {
         self.report
-            .enter(DefinitionPhase::Refused, Some(error.to_string()));
+            .enter(CrdPhase::Refused, Some(error.to_string()));
     }
 
     /// Waits until the server serves each version of the definition.
@@ -265,16 +265,16 @@ impl<'a> Installer<'a> {
             if stored.has_annotation {
                 self.requests.annotate(None).await?;
             }
-            if self.report.phase() == DefinitionPhase::Migrating {
+            if self.report.phase() == CrdPhase::Migrating {
                 // Another leader, or a request with a lost answer, has finished the migration.
-                self.report.enter(DefinitionPhase::Installed, None);
+                self.report.enter(CrdPhase::Installed, None);
             }
             return Ok(true);
         }
         // DEF-7: stored anew, an object would lose the fields that only its former version has.
         check_versions(&present)?;
         let (definition, version) = (self.report.name, &*stored.version);
-        self.report.enter(DefinitionPhase::Migrating, None);
+        self.report.enter(CrdPhase::Migrating, None);
         let has_stored_pages = |progress: &Progress| progress.continue_token().is_some();
         if !stored.progress.as_ref().is_some_and(has_stored_pages) {
             info!(
@@ -334,7 +334,7 @@ impl<'a> Installer<'a> {
                 version, "every object is stored in the present version"
             );
             self.report.migrated(0, None);
-            self.report.enter(DefinitionPhase::Installed, None);
+            self.report.enter(CrdPhase::Installed, None);
             return Ok(true);
         }
         Ok(false)

@@ -58,10 +58,10 @@ mod migration;
 mod installer;
 pub mod definitions;
 
-pub use definition::{Definition, INJECT_CA_FROM};
-pub use definitions::Definitions;
-pub use difference::DefinitionDifference;
+pub use definition::{Crd, INJECT_CA_FROM};
+pub use definitions::Crds;
+pub use difference::CrdDifference;
 pub use error::Error;
-pub use metrics::DefinitionMetrics;
-pub use status::{DefinitionPhase, DefinitionStatus};
+pub use metrics::CrdMetrics;
+pub use status::{CrdPhase, CrdStatus};
 pub use version_difference::check_versions;

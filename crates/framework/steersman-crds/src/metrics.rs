@@ -5,7 +5,7 @@ use prometheus::{IntCounterVec, IntGaugeVec, Opts, Registry};
 /// The metrics of the definitions of one registry. Cheap to clone.
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct DefinitionMetrics {
+pub struct CrdMetrics {
     pub(crate) refused: IntGaugeVec,
     pub(crate) migrated: IntCounterVec,
     pub(crate) remaining: IntGaugeVec,
@@ -15,7 +15,7 @@ pub struct DefinitionMetrics {
 /// The label of every metric.
 const LABEL: &[&str] = &["definition"];
 
-impl DefinitionMetrics {
+impl CrdMetrics {
     /// Creates and registers, each with the label `definition`,
     ///
     /// - `steersman_definition_refused`: 1 while a definition is not installed because it accepts less than the one on

@@ -7,20 +7,20 @@ use futures::stream;
 use kube_core::{DynamicObject, PartialObjectMeta};
 use serde_json::json;
 use steersman_api::{Api, Decoded, Error as RequestError, Paging, Patch};
-use steersman_object::{Kind, ObjectKey, Selection};
+use steersman_object::{Kind, ObjectKey, ListOptions};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::error::Error;
 use crate::progress::Progress;
-use crate::requests::{DefinitionRequests, REQUEST_LIMIT};
-use crate::status_board::DefinitionReport;
+use crate::requests::{CrdRequests, REQUEST_LIMIT};
+use crate::status_board::CrdReport;
 
 /// A migration of the objects of one definition by writes that change nothing: the API server stores each object anew,
 /// in the present version.
 pub(crate) struct Migration<'a> {
-    requests: &'a DefinitionRequests,
-    report: DefinitionReport<'a>,
+    requests: &'a CrdRequests,
+    report: CrdReport<'a>,
     kind: Kind,
     generation: i64,
     /// The number of objects that are stored in the present version, with those before an interruption.
@@ -49,8 +49,8 @@ const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 impl<'a> Migration<'a> {
     pub(crate) fn new(
-        requests: &'a DefinitionRequests,
-        report: DefinitionReport<'a>,
+        requests: &'a CrdRequests,
+        report: CrdReport<'a>,
         kind: Kind,
         generation: i64,
     ) -> Self {
@@ -126,7 +126,7 @@ impl<'a> Migration<'a> {
         let client = self.requests.client.clone();
         let objects = Api::<PartialObjectMeta<DynamicObject>>::new(client, self.kind.clone());
         let objects = objects.request_timeout(REQUEST_LIMIT);
-        let page = objects.list(&Selection::new(), &paging).await?;
+        let page = objects.list(&ListOptions::new(), &paging).await?;
         let head = |item: Decoded<PartialObjectMeta<DynamicObject>>| match item {
             Decoded::Good(object) => {
                 let version = object.metadata.resource_version.clone();

@@ -5,14 +5,14 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
-use steersman_api::{Api, Connection, Error, Patch, WriteOptions, kube_client};
+use steersman_api::{Api, ClientConfig, Error, Patch, WriteOptions, kube_client};
 use steersman_object::{Kind, ObjectKey};
 
 use crate::definition::MANAGER_SUFFIX;
 use crate::progress::ANNOTATION;
 
 /// The definition of one name on the server.
-pub(crate) struct DefinitionRequests {
+pub(crate) struct CrdRequests {
     key: ObjectKey,
     pub(crate) client: kube_client::Client,
     definitions: Api<DynamicObject>,
@@ -22,8 +22,8 @@ pub(crate) struct DefinitionRequests {
 /// The time limit of a request.
 pub(crate) const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
-impl DefinitionRequests {
-    pub(crate) fn new(name: &str, connection: &Connection, client: kube_client::Client) -> Self {
+impl CrdRequests {
+    pub(crate) fn new(name: &str, connection: &ClientConfig, client: kube_client::Client) -> Self {
         let kind = Kind::of::<CustomResourceDefinition>();
         Self {
             key: ObjectKey::cluster(name),

@@ -3,11 +3,11 @@
 /// The state of one definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct DefinitionStatus {
+pub struct CrdStatus {
     /// The name, as in `websites.web.example.com`.
     pub name: String,
     /// How far the definition is.
-    pub phase: DefinitionPhase,
+    pub phase: CrdPhase,
     /// The last problem, until it is solved.
     pub problem: Option<String>,
     /// The number of objects that this replica has stored in the present version.
@@ -17,7 +17,7 @@ pub struct DefinitionStatus {
 /// How far a definition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum DefinitionPhase {
+pub enum CrdPhase {
     /// The leader has not installed it yet.
     Pending,
     /// The definition on the server accepts something that this one does not, and this one something that the other
@@ -31,7 +31,7 @@ pub enum DefinitionPhase {
     Migrating,
 }
 
-impl DefinitionPhase {
+impl CrdPhase {
     /// Returns whether the server serves a definition with which the operator can work.
     #[must_use]
     pub fn is_usable(self) -> bool {

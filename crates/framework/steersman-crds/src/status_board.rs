@@ -6,13 +6,13 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::metrics::DefinitionMetrics;
-use crate::status::{DefinitionPhase, DefinitionStatus};
+use crate::metrics::CrdMetrics;
+use crate::status::{CrdPhase, CrdStatus};
 
 /// The state of the definitions of one operator.
 #[derive(Debug)]
 pub(crate) struct StatusBoard {
-    statuses: watch::Sender<Vec<DefinitionStatus>>,
+    statuses: watch::Sender<Vec<CrdStatus>>,
     /// The names of the definitions on the server that the leader of this process has changed.
     changed: Mutex<BTreeSet<String>>,
     /// Cancelled when the leader of this process has installed every definition.
@@ -21,9 +21,9 @@ pub(crate) struct StatusBoard {
 
 impl StatusBoard {
     pub(crate) fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        let pending = |name: &str| DefinitionStatus {
+        let pending = |name: &str| CrdStatus {
             name: name.to_owned(),
-            phase: DefinitionPhase::Pending,
+            phase: CrdPhase::Pending,
             problem: None,
             migrated: 0,
         };
@@ -35,14 +35,14 @@ impl StatusBoard {
         }
     }
 
-    pub(crate) fn all(&self) -> Vec<DefinitionStatus> {
+    pub(crate) fn all(&self) -> Vec<CrdStatus> {
         self.statuses.borrow().clone()
     }
 
     /// Waits until the operator can work with each definition. Cancel safe.
     pub(crate) async fn usable(&self) {
         let mut statuses = self.statuses.subscribe();
-        let are_usable = |all: &Vec<DefinitionStatus>| all.iter().all(|one| one.phase.is_usable());
+        let are_usable = |all: &Vec<CrdStatus>| all.iter().all(|one| one.phase.is_usable());
         // The sender lives as long as `self`, so the wait cannot fail.
         let _ = statuses.wait_for(are_usable).await;
     }
@@ -62,7 +62,7 @@ impl StatusBoard {
         self.changed.lock().contains(name)
     }
 
-    fn change(&self, name: &str, change: impl FnOnce(&mut DefinitionStatus)) {
+    fn change(&self, name: &str, change: impl FnOnce(&mut CrdStatus)) {
         self.statuses.send_if_modified(|all| {
             let Some(status) = all.iter_mut().find(|status| status.name == name) else {
                 return false;
@@ -76,28 +76,28 @@ impl StatusBoard {
 
 /// The part of the board, and of the metrics, that one definition writes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DefinitionReport<'a> {
+pub(crate) struct CrdReport<'a> {
     pub(crate) name: &'a str,
     pub(crate) board: &'a StatusBoard,
-    pub(crate) metrics: Option<&'a DefinitionMetrics>,
+    pub(crate) metrics: Option<&'a CrdMetrics>,
 }
 
-impl DefinitionReport<'_> {
-    pub(crate) fn phase(&self) -> DefinitionPhase {
+impl CrdReport<'_> {
+    pub(crate) fn phase(&self) -> CrdPhase {
         let statuses = self.board.statuses.borrow();
         let found = statuses.iter().find(|status| status.name == self.name);
-        found.map_or(DefinitionPhase::Pending, |status| status.phase)
+        found.map_or(CrdPhase::Pending, |status| status.phase)
     }
 
     /// Enters a phase. `problem` is what keeps the definition from the next phase.
-    pub(crate) fn enter(&self, phase: DefinitionPhase, problem: Option<String>) {
+    pub(crate) fn enter(&self, phase: CrdPhase, problem: Option<String>) {
         self.board.change(self.name, |status| {
             status.phase = phase;
             status.problem = problem;
         });
         if let Some(metrics) = self.metrics {
             let refused = metrics.refused.with_label_values(&[self.name]);
-            refused.set((phase == DefinitionPhase::Refused).into());
+            refused.set((phase == CrdPhase::Refused).into());
         }
     }
 

@@ -6,7 +6,7 @@ use syn::{
 };
 
 use crate::arguments::Arguments;
-use crate::history::{History, Subject, VersionedAttribute};
+use crate::history::{History, HistoryOwner, VersionedAttribute};
 use crate::kind::KindAttributes;
 
 /// The module with the attribute.
@@ -173,7 +173,7 @@ fn versioned_type(
     arguments: &Arguments,
 ) -> Result<VersionedType> {
     let label = name.to_string();
-    let (_, attributes) = History::read(&attributes, &label, Subject::Type, arguments)?;
+    let (_, attributes) = History::read(&attributes, &label, HistoryOwner::Type, arguments)?;
     let kind = KindAttributes::read(&name, &attributes)?;
     let made = VersionedType {
         attributes,
@@ -197,8 +197,8 @@ fn fields(fields: Fields, arguments: &Arguments) -> Result<FieldList> {
     for field in fields {
         problems.keep(&mut list, || {
             let subject = match field.ident {
-                Some(_) => Subject::Field,
-                None => Subject::Element,
+                Some(_) => HistoryOwner::Field,
+                None => HistoryOwner::Element,
             };
             let name = field
                 .ident
@@ -228,7 +228,7 @@ fn variants(variants: Vec<syn::Variant>, arguments: &Arguments) -> Result<Vec<Ve
         problems.keep(&mut list, || {
             let name = variant.ident.to_string();
             let (history, attributes) =
-                History::read(&variant.attrs, &name, Subject::Variant, arguments)?;
+                History::read(&variant.attrs, &name, HistoryOwner::Variant, arguments)?;
             Ok(VersionedVariant {
                 attributes,
                 name: variant.ident,

@@ -70,7 +70,7 @@ pub(crate) struct VersionedAttribute {
 
 /// The thing that has a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub(crate) enum HistoryOwner {
     Field,
     /// A field without a name.
     Element,
@@ -106,7 +106,7 @@ impl History {
     pub(crate) fn read(
         attributes: &[Attribute],
         name: &str,
-        subject: Subject,
+        subject: HistoryOwner,
         arguments: &Arguments,
     ) -> Result<(Self, Vec<VersionedAttribute>)> {
         let mut history = Self::default();
@@ -262,7 +262,7 @@ impl History {
     }
 }
 
-fn entries(input: ParseStream<'_>, subject: Subject, arguments: &Arguments) -> Result<Vec<Entry>> {
+fn entries(input: ParseStream<'_>, subject: HistoryOwner, arguments: &Arguments) -> Result<Vec<Entry>> {
     let mut found = Vec::new();
     while !input.is_empty() {
         let keyword = input.call(Ident::parse_any)?;
@@ -287,9 +287,9 @@ fn entries(input: ParseStream<'_>, subject: Subject, arguments: &Arguments) -> R
 }
 
 /// Checks that the entry exists for the subject.
-fn check_subject(keyword: &Ident, kind: &str, subject: Subject) -> Result<()> {
+fn check_subject(keyword: &Ident, kind: &str, subject: HistoryOwner) -> Result<()> {
     let (known, thing): (&[&str], &str) = match subject {
-        Subject::Field => (
+        HistoryOwner::Field => (
             &[
                 "added",
                 "removed",
@@ -300,12 +300,12 @@ fn check_subject(keyword: &Ident, kind: &str, subject: Subject) -> Result<()> {
             ],
             "a field",
         ),
-        Subject::Element => (&["changed", "only"], "a field without a name"),
-        Subject::Variant => (
+        HistoryOwner::Element => (&["changed", "only"], "a field without a name"),
+        HistoryOwner::Variant => (
             &["added", "removed", "renamed", "deprecated", "only"],
             "a variant",
         ),
-        Subject::Type => (&["only"], "a type"),
+        HistoryOwner::Type => (&["only"], "a type"),
     };
     if known.contains(&kind) {
         return Ok(());
@@ -321,7 +321,7 @@ fn check_subject(keyword: &Ident, kind: &str, subject: Subject) -> Result<()> {
 fn entry(
     keyword: &Ident,
     kind: &str,
-    subject: Subject,
+    subject: HistoryOwner,
     content: ParseStream<'_>,
     arguments: &Arguments,
 ) -> Result<Entry> {
@@ -389,10 +389,10 @@ fn entry(
     })
 }
 
-fn part(kind: &str, subject: Subject, content: ParseStream<'_>, parts: &mut Parts) -> Result<()> {
+fn part(kind: &str, subject: HistoryOwner, content: ParseStream<'_>, parts: &mut Parts) -> Result<()> {
     let name = content.call(Ident::parse_any)?;
     content.parse::<Token![=]>()?;
-    let is_variant = subject == Subject::Variant;
+    let is_variant = subject == HistoryOwner::Variant;
     match (kind, name.to_string().as_str()) {
         ("added" | "removed", "default") if !is_variant => parts.default = Some(content.parse()?),
         ("added" | "removed", "instead") if is_variant => parts.instead = Some(content.parse()?),

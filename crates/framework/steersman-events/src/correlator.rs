@@ -16,7 +16,7 @@ use crate::event_type::EventType;
 use crate::names::{NOTE_LIMIT, cut, event_name};
 use crate::new_event::NewEvent;
 use crate::object_events::ObjectEvents;
-use crate::series::{EventBody, EventWrite, Series, SeriesStage, Similarity, Subject};
+use crate::series::{EventBody, EventWrite, Series, SeriesStage, Similarity, EventSubject};
 
 /// The most writes that wait (`maxQueuedEvents` of client-go).
 pub(crate) const QUEUE_LIMIT: usize = 1000;
@@ -52,13 +52,13 @@ const COMBINED: &str = "(combined from similar events): ";
 /// object displaces the state of another.
 #[derive(Debug)]
 pub(crate) struct Correlator {
-    objects: HashMap<Arc<Subject>, ObjectEvents>,
+    objects: HashMap<Arc<EventSubject>, ObjectEvents>,
     series: HashMap<u64, Series>,
     /// The series that wait to be written.
     queue: VecDeque<u64>,
     in_flight: usize,
     /// When to look at an object again.
-    timers: BTreeMap<(Instant, u64), Arc<Subject>>,
+    timers: BTreeMap<(Instant, u64), Arc<EventSubject>>,
     /// No write begins before this time.
     paused_until: Option<Instant>,
     closing: bool,
@@ -123,7 +123,7 @@ impl Correlator {
     /// Records an event that occurred at `time`.
     pub(crate) fn record(
         &mut self,
-        subject: &Subject,
+        subject: &EventSubject,
         event: NewEvent,
         now: Instant,
         time: Timestamp,
@@ -182,7 +182,7 @@ impl Correlator {
     /// Decides whether an event repeats a followed Event.
     fn member(
         &mut self,
-        subject: &Subject,
+        subject: &EventSubject,
         similarity: &Similarity,
         note: u64,
         now: Instant,
@@ -215,7 +215,7 @@ impl Correlator {
     }
 
     /// Returns the subject as it is kept, with the events of its object.
-    fn followed(&mut self, subject: &Subject, now: Instant) -> Arc<Subject> {
+    fn followed(&mut self, subject: &EventSubject, now: Instant) -> Arc<EventSubject> {
         if let Some((known, _)) = self.objects.get_key_value(subject) {
             return Arc::clone(known);
         }
@@ -303,7 +303,7 @@ impl Correlator {
     }
 
     /// Ends and refreshes the series of one object, and sets its timer anew, or forgets the object.
-    fn look_at(&mut self, subject: &Arc<Subject>, now: Instant) {
+    fn look_at(&mut self, subject: &Arc<EventSubject>, now: Instant) {
         let Some(object) = self.objects.get(subject) else {
             return;
         };

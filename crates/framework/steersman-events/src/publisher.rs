@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use k8s_openapi::jiff::Timestamp;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -18,7 +18,7 @@ use crate::event_limits::EventLimits;
 use crate::metrics::EventMetrics;
 use crate::new_event::NewEvent;
 use crate::sender::send_events;
-use crate::series::Subject;
+use crate::series::EventSubject;
 use crate::shared::{Shared, State, now};
 
 /// Sends the events of all recorders of one program to one API server. Cheap to clone.
@@ -39,14 +39,14 @@ struct PublisherGuard {
 
 impl EventPublisher {
     /// Makes a publisher for the server of `connection`. It does no I/O.
-    pub fn new(connection: Connection) -> Self {
+    pub fn new(connection: ClientConfig) -> Self {
         Self::with(connection, Timestamp::now, None)
     }
 
     /// Makes a publisher with another wall clock, which provides the times of events, and metrics. A
     /// manager passes its own.
     pub fn with(
-        connection: Connection,
+        connection: ClientConfig,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
         metrics: Option<EventMetrics>,
     ) -> Self {
@@ -55,7 +55,7 @@ impl EventPublisher {
 
     /// Makes a publisher like [`with`](Self::with), with other limits than the default ones.
     pub fn with_limits(
-        connection: Connection,
+        connection: ClientConfig,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
         metrics: Option<EventMetrics>,
         limits: EventLimits,
@@ -69,7 +69,7 @@ impl EventPublisher {
 
     /// Makes a publisher for another server, with the clock, the metrics and the limits of this one. It stops with
     /// this one at the latest.
-    pub fn for_connection(&self, connection: Connection) -> Self {
+    pub fn for_client_config(&self, connection: ClientConfig) -> Self {
         let own = &self.guard.shared;
         let seed = RandomState::new().hash_one(0);
         let shared = Shared::new(
@@ -110,7 +110,7 @@ impl EventPublisher {
     }
 
     /// Records an event; never waits (EVENT-1).
-    pub(crate) fn record(&self, subject: &Subject, event: NewEvent) {
+    pub(crate) fn record(&self, subject: &EventSubject, event: NewEvent) {
         let shared = &self.guard.shared;
         let event_type = event.event_type;
         if let Some(metrics) = &shared.metrics {

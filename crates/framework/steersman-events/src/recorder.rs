@@ -4,13 +4,13 @@ use std::fmt;
 use std::fmt::Display;
 use std::sync::Arc;
 
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 
 use crate::names::{reporting_controller, reporting_instance};
 use crate::new_event::NewEvent;
 use crate::object_ref::Regarding;
 use crate::publisher::EventPublisher;
-use crate::series::{Reporter, Subject};
+use crate::series::{Reporter, EventSubject};
 
 /// Records events under one name. Cheap to clone.
 ///
@@ -83,7 +83,7 @@ impl EventRecorder {
     /// notes become one after the tenth note (`EVENT-4`). The Event is in the namespace of the object, or
     /// in `default` if the object is cluster-scoped.
     pub fn publish(&self, regarding: &impl Regarding, event: NewEvent) {
-        let subject = Subject {
+        let subject = EventSubject {
             reporter: Arc::clone(&self.reporter),
             regarding: regarding.reference(),
         };
@@ -91,9 +91,9 @@ impl EventRecorder {
     }
 
     /// Returns a recorder of the same name for another server; see [`EventPublisher::for_connection`].
-    pub fn for_connection(&self, connection: Connection) -> Self {
+    pub fn for_client_config(&self, connection: ClientConfig) -> Self {
         Self {
-            publisher: self.publisher.for_connection(connection),
+            publisher: self.publisher.for_client_config(connection),
             reporter: Arc::clone(&self.reporter),
         }
     }

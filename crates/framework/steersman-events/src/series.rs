@@ -11,7 +11,7 @@ use crate::object_ref::ObjectRef;
 
 /// The recorder of an event, and the object that the event is about.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Subject {
+pub(crate) struct EventSubject {
     pub(crate) reporter: Arc<Reporter>,
     pub(crate) regarding: ObjectRef,
 }
@@ -35,7 +35,7 @@ pub(crate) struct Similarity {
 /// The parts of an Event that never change.
 #[derive(Debug)]
 pub(crate) struct EventBody {
-    pub(crate) subject: Arc<Subject>,
+    pub(crate) subject: Arc<EventSubject>,
     pub(crate) similarity: Arc<Similarity>,
     pub(crate) note: String,
     /// The name of the Event.

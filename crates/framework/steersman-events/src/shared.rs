@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ use crate::metrics::EventMetrics;
 
 /// What the publisher and its task share.
 pub(crate) struct Shared {
-    pub(crate) connection: Connection,
+    pub(crate) connection: ClientConfig,
     pub(crate) wake: Notify,
     pub(crate) state: Mutex<State>,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -36,7 +36,7 @@ pub(crate) struct State {
 impl Shared {
     /// Makes what a publisher shares with its task; `seed` and `limits` are those of its correlator.
     pub(crate) fn new(
-        connection: Connection,
+        connection: ClientConfig,
         clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
         metrics: Option<EventMetrics>,
         seed: u64,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::RwLock;
-use steersman_api::{Conformity, Extent, RawObject};
+use steersman_api::{Conformity, Projection, RawObject};
 use steersman_object::Object;
 
 use crate::body::forms::{Form, Forms};
@@ -41,7 +41,7 @@ pub(crate) struct Body {
 
 struct BodyState {
     packed: Packed,
-    extent: Extent,
+    extent: Projection,
     conformity: Conformity,
     forms: Forms,
     /// The bytes that the forms are charged with, and the slot that they are charged to.
@@ -62,7 +62,7 @@ impl Body {
     pub(crate) fn new(
         json: Box<[u8]>,
         conformity: Conformity,
-        extent: Extent,
+        extent: Projection,
         context: &Arc<PackContext>,
     ) -> Self {
         context.add_body();
@@ -76,12 +76,12 @@ impl Body {
     pub(crate) fn of<K: Object>(object: &Arc<K>) -> Self {
         let json = serde_json::to_vec(&**object).unwrap_or_default();
         let packed = Packed::Fresh(Arc::new(json.into_boxed_slice()));
-        let body = Self::with(packed, Extent::EveryField, None);
+        let body = Self::with(packed, Projection::EveryField, None);
         body.state.write().forms = Forms::One(Arc::clone(object) as _);
         body
     }
 
-    fn with(packed: Packed, extent: Extent, context: Option<Arc<PackContext>>) -> Self {
+    fn with(packed: Packed, extent: Projection, context: Option<Arc<PackContext>>) -> Self {
         let length = AtomicU32::new(length(&packed));
         let state = BodyState {
             packed,
@@ -109,7 +109,7 @@ impl Body {
     // ----- the JSON: fresh or packed -----
 
     /// Returns whether the body has that much of the object.
-    pub(crate) fn holds(&self, extent: Extent) -> bool {
+    pub(crate) fn holds(&self, extent: Projection) -> bool {
         self.state.read().extent >= extent
     }
 
@@ -119,7 +119,7 @@ impl Body {
     }
 
     /// Replaces a body by one of the same version that has more. Decoded forms stay valid.
-    pub(crate) fn complete(&self, more: RawObject, extent: Extent) {
+    pub(crate) fn complete(&self, more: RawObject, extent: Projection) {
         let mut state = self.state.write();
         if state.extent < extent {
             state.conformity = more.conformity();
@@ -132,7 +132,7 @@ impl Body {
     pub(crate) fn complete_as(&self, other: &Self) {
         // `self` and `other` may be the same body, so their locks are never held together.
         let held = self.state.read().extent;
-        if held == Extent::EveryField {
+        if held == Projection::EveryField {
             return;
         }
         let more = {
@@ -224,7 +224,7 @@ impl Body {
 
     /// Returns whether the body has this content, if it was asked for with this extent. Bodies of
     /// kinds with one form are not compared.
-    pub(crate) fn has_form(&self, json: &[u8], extent: Extent) -> bool {
+    pub(crate) fn has_form(&self, json: &[u8], extent: Projection) -> bool {
         let context = self.context.as_ref();
         let is_comparable = context.is_some_and(|context| context.changes_form())
             && self.state.read().extent == extent;

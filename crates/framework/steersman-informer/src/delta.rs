@@ -7,8 +7,8 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use crate::chunked_vec::ChunkedVec;
 use crate::entry::RawEntry;
-use crate::judgement::Judgement;
-use steersman_api::Extent;
+use crate::judgement::DecodeReport;
+use steersman_api::Projection;
 
 /// An object of a delta: an entry, or a malformed object.
 pub(crate) type Item = Decoded<RawEntry>;
@@ -17,7 +17,7 @@ pub(crate) type Item = Decoded<RawEntry>;
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
     pub(crate) item: Item,
-    pub(crate) judgement: Option<Judgement>,
+    pub(crate) judgement: Option<DecodeReport>,
 }
 
 /// One input of the store, in the order of the server.
@@ -32,7 +32,7 @@ pub(crate) enum Delta {
         version: ResourceVersion,
         items: ChunkedVec<Arrived>,
         /// How much of each object the list asked for.
-        extent: Extent,
+        extent: Projection,
         /// The number of relists that were requested when the list began.
         relists: u64,
     },

@@ -16,7 +16,7 @@ use steersman_object::{Labels, Object, ObjectKey, ResourceVersion, Uid};
 use crate::body::{Body, DecodeResult};
 use crate::intern::Interner;
 use crate::pack::{Evictable, PackContext};
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// One object in a store and its events, read as a `K`.
 ///
@@ -236,7 +236,7 @@ impl RawEntry {
     /// other objects, and the key with the entry stored `before`.
     pub(crate) fn ingest(
         object: RawObject,
-        extent: Extent,
+        extent: Projection,
         context: &Arc<PackContext>,
         before: Option<&Self>,
         interners: &Interners,

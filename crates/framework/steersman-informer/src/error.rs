@@ -3,7 +3,7 @@
 //! Failed requests to the server are not among them: they are the informer's
 //! [`State`](crate::State), and the informer repeats them.
 
-use steersman_object::{Kind, Selection};
+use steersman_object::{Kind, ListOptions};
 use thiserror::Error;
 
 /// An error of a method of an informer.
@@ -52,7 +52,7 @@ pub enum Error {
 
 impl Error {
     /// Refuses a selection that only an API server can answer.
-    pub(crate) fn refuse_fields(kind: &Kind, selection: &Selection) -> Result<(), Self> {
+    pub(crate) fn refuse_fields(kind: &Kind, selection: &ListOptions) -> Result<(), Self> {
         match selection.selected_fields().is_everything() {
             true => Ok(()),
             false => Err(Self::FieldsNeedServer {

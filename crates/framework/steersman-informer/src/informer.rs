@@ -13,12 +13,12 @@ use tokio_util::sync::CancellationToken;
 use crate::entry::RawEntry;
 use crate::error::Error;
 use crate::fanout::Subscription;
-use crate::mirror::Mirror;
+use crate::mirror::UntypedInformer;
 use crate::options::InformerOptions;
 use crate::pipeline::Core;
 use crate::state::State;
 use crate::store::{Index, IndexFn, LABELS, Store, label_values};
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// Mirrors the objects of one kind in memory and delivers their changes to subscribers.
 ///
@@ -59,7 +59,7 @@ use steersman_api::Extent;
 /// # }
 /// ```
 pub struct Informer<K> {
-    mirror: Mirror,
+    mirror: UntypedInformer,
     store: Store<K>,
 }
 
@@ -70,7 +70,7 @@ impl<K: Object> Informer<K> {
     /// view needs the whole objects.
     #[must_use]
     pub fn new(kind: Kind, options: InformerOptions) -> Self {
-        Mirror::new(kind, options).view()
+        UntypedInformer::new(kind, options).view()
     }
 
     /// Returns the same informer for another type.
@@ -85,7 +85,7 @@ impl<K: Object> Informer<K> {
     }
 
     /// Returns the same informer without a type.
-    pub fn mirror(&self) -> &Mirror {
+    pub fn mirror(&self) -> &UntypedInformer {
         &self.mirror
     }
 
@@ -257,7 +257,7 @@ impl<K: Object> Informer<K> {
     }
 }
 
-impl Mirror {
+impl UntypedInformer {
     /// Returns the informer for a type. All views of one type are the same, and a view without
     /// handles costs nothing.
     ///
@@ -272,7 +272,7 @@ impl Mirror {
 }
 
 impl<K> Informer<K> {
-    fn needs(&self) -> Extent {
+    fn needs(&self) -> Projection {
         self.store.handle().needs()
     }
 

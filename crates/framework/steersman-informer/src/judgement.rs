@@ -6,18 +6,18 @@ use std::sync::Arc;
 pub(crate) type IndexValues = Arc<[Arc<str>]>;
 
 /// The values of an object in each index of a view, or the decode error of the view's type.
-pub(crate) type Finding = Result<Vec<IndexValues>, Arc<str>>;
+pub(crate) type ViewResult = Result<Vec<IndexValues>, Arc<str>>;
 
 /// The findings of all views for one object, in the order of the views. A list has one for each
 /// object, so the usual case allocates nothing.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Findings {
+pub(crate) enum ViewResults {
     /// No view was asked, because the stored version did not change.
     #[default]
     Unasked,
     /// Every view decodes the object, and none has an index.
     Plain,
-    Each(Box<[Finding]>),
+    Each(Box<[ViewResult]>),
 }
 
 /// A version of the views of a store. It changes whenever a view or an index does.
@@ -26,17 +26,17 @@ pub(crate) struct ViewsVersion(u64);
 
 /// The findings for an object when it arrived, and the version of the views that found them.
 #[derive(Clone, Debug)]
-pub(crate) struct Judgement {
+pub(crate) struct DecodeReport {
     pub(crate) version: ViewsVersion,
-    pub(crate) findings: Findings,
+    pub(crate) findings: ViewResults,
 }
 
 /// The finding of a view without indexes that decodes the object.
-static PLAIN: Finding = Ok(Vec::new());
+static PLAIN: ViewResult = Ok(Vec::new());
 
-impl Findings {
+impl ViewResults {
     /// Returns the finding of the view at this position.
-    pub(crate) fn get(&self, number: usize) -> Option<&Finding> {
+    pub(crate) fn get(&self, number: usize) -> Option<&ViewResult> {
         match self {
             Self::Unasked => None,
             Self::Plain => Some(&PLAIN),
@@ -45,8 +45,8 @@ impl Findings {
     }
 }
 
-impl FromIterator<Finding> for Findings {
-    fn from_iter<I: IntoIterator<Item = Finding>>(findings: I) -> Self {
+impl FromIterator<ViewResult> for ViewResults {
+    fn from_iter<I: IntoIterator<Item = ViewResult>>(findings: I) -> Self {
         let mut plain = 0;
         let mut each = Vec::new();
         for finding in findings {
@@ -88,11 +88,11 @@ mod tests {
             vec![plain(), plain(), unreadable()],
             vec![filed(), plain()],
         ] {
-            let findings: Findings = each.iter().cloned().collect();
+            let findings: ViewResults = each.iter().cloned().collect();
             for (number, finding) in each.iter().enumerate() {
                 assert_eq!(findings.get(number), Some(finding));
             }
         }
-        assert!(Findings::default().get(0).is_none());
+        assert!(ViewResults::default().get(0).is_none());
     }
 }

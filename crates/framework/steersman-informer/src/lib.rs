@@ -103,7 +103,7 @@ pub use health::ServerHealth;
 pub use informer::Informer;
 pub use key_state::{Identity, KeyState};
 pub use metrics::InformerMetrics;
-pub use mirror::Mirror;
+pub use mirror::UntypedInformer;
 pub use options::{DecodeBatches, Failed, FailureAdvice, FirstVersion, InformerOptions, OnFailure};
 pub use pack::Budget;
 pub use state::{Reason, State};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use steersman_api::{ApplyDigest, Decoded, ListWatch, Malformed, RawObject};
-use steersman_object::{Kind, Object, ObjectKey, ResourceVersion, Selection};
+use steersman_object::{Kind, Object, ObjectKey, ResourceVersion, ListOptions};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ use crate::options::InformerOptions;
 use crate::pipeline::{self, Core};
 use crate::state::State;
 use crate::uncached::UncachedList;
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// An informer of a kind, without a type. Cheap to clone.
 ///
@@ -23,11 +23,11 @@ use steersman_api::Extent;
 /// are [views](Self::view) of it.
 #[derive(Clone)]
 #[must_use]
-pub struct Mirror {
+pub struct UntypedInformer {
     core: Arc<Core>,
 }
 
-impl Mirror {
+impl UntypedInformer {
     /// Declares an informer of a kind. It asks for metadata until a view needs whole objects.
     pub fn new(kind: Kind, options: InformerOptions) -> Self {
         Self {
@@ -130,7 +130,7 @@ impl Mirror {
     /// Asks for as much of the objects as a `K` needs, without a view. After the informer [has
     /// synced](Self::has_synced), [`list_uncached`](Self::list_uncached) reads them as `K`.
     pub fn need<K: Object>(&self) {
-        self.core.want(Extent::of::<K>());
+        self.core.want(Projection::of::<K>());
     }
 
     /// Returns the objects that a query selects, at one version, to be read once each. Unlike a
@@ -139,7 +139,7 @@ impl Mirror {
     /// # Errors
     ///
     /// Returns an error if the query names an index, as indexes belong to views.
-    pub fn list_uncached<K: Object>(&self, query: &Selection) -> Result<UncachedList<K>, Error> {
+    pub fn list_uncached<K: Object>(&self, query: &ListOptions) -> Result<UncachedList<K>, Error> {
         self.core.list_uncached(query)
     }
 
@@ -185,7 +185,7 @@ impl Mirror {
     /// Returns whether the informer asks for metadata only.
     #[must_use]
     pub fn is_metadata_only(&self) -> bool {
-        self.core.wanted() == Extent::Metadata
+        self.core.wanted() == Projection::Metadata
     }
 
     pub(crate) fn core(&self) -> &Core {
@@ -193,7 +193,7 @@ impl Mirror {
     }
 }
 
-impl fmt::Debug for Mirror {
+impl fmt::Debug for UntypedInformer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mirror")
             .field("kind", self.kind())

@@ -42,7 +42,7 @@ use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::Problem;
 use crate::state::State;
 use crate::store::{Indexer, Store, StoreState, ViewHandle};
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// The shortest interval between two resyncs, as in client-go (`minimumResyncPeriod`).
 const RESYNC: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ pub(crate) struct Core {
     /// The number of changes so far; see [`Mirror::applied`](crate::Mirror::applied).
     applied: watch::Sender<u64>,
     /// How much of each object the reflector asks for. It never shrinks.
-    wanted: watch::Sender<Extent>,
+    wanted: watch::Sender<Projection>,
     /// The number of requested relists.
     relists: watch::Sender<u64>,
     /// The instant by which the reflector does its next step, receives data, or times out.
@@ -101,7 +101,7 @@ enum RunState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SyncProgress {
     /// How much of each object the store holds; `None` before the first list.
-    reached: Option<Extent>,
+    reached: Option<Projection>,
     /// The number of relists that had been requested when the last complete list began.
     relists: u64,
     stopped: bool,
@@ -144,7 +144,7 @@ impl Core {
             // A transform needs whole objects.
             wanted: watch::Sender::new(match options.transform {
                 Some(_) => whole(&kind),
-                None => Extent::Metadata,
+                None => Projection::Metadata,
             }),
             relists: watch::Sender::new(0),
             activity_due: Mutex::new(None),
@@ -162,11 +162,11 @@ impl Core {
         Store::new(Arc::clone(&self.shared), Arc::clone(handle))
     }
 
-    pub(crate) fn state(&self, needs: Extent) -> State {
+    pub(crate) fn state(&self, needs: Projection) -> State {
         self.states[extent_index(needs)].borrow().clone()
     }
 
-    pub(crate) fn state_changes(&self, needs: Extent) -> watch::Receiver<State> {
+    pub(crate) fn state_changes(&self, needs: Projection) -> watch::Receiver<State> {
         self.states[extent_index(needs)].subscribe()
     }
 
@@ -207,17 +207,17 @@ impl Core {
 
     /// Returns whether the store was ever complete with this extent. Every read calls this, so it
     /// takes no lock (STORE-7).
-    pub(crate) fn has_synced(&self, needs: Extent) -> bool {
+    pub(crate) fn has_synced(&self, needs: Projection) -> bool {
         self.synced[extent_index(needs)].load(Ordering::Acquire)
     }
 
     /// Returns how much of each object the store holds; `None` before the first list.
-    fn reached(&self) -> Option<Extent> {
+    fn reached(&self) -> Option<Projection> {
         self.progress.borrow().reached
     }
 
     /// Returns how much of each object is wanted.
-    pub(crate) fn wanted(&self) -> Extent {
+    pub(crate) fn wanted(&self) -> Projection {
         *self.wanted.borrow()
     }
 
@@ -247,7 +247,7 @@ impl Core {
         }
     }
 
-    pub(crate) async fn wait_for_sync(&self, needs: Extent) -> Result<(), Error> {
+    pub(crate) async fn wait_for_sync(&self, needs: Projection) -> Result<(), Error> {
         let mut progress = self.progress.subscribe();
         let enough = |progress: &SyncProgress| progress.reached >= Some(needs);
         let arrived = progress.wait_for(|p| p.stopped || enough(p)).await;
@@ -261,20 +261,20 @@ impl Core {
 }
 
 /// Returns the extent of whole objects of a kind. Kinds that are sent as JSON have every field anyway.
-fn whole(kind: &Kind) -> Extent {
+fn whole(kind: &Kind) -> Projection {
     if has_protobuf(kind) {
-        Extent::Whole
+        Projection::Whole
     } else {
-        Extent::EveryField
+        Projection::EveryField
     }
 }
 
 /// Returns the index of an extent in arrays.
-fn extent_index(needs: Extent) -> usize {
+fn extent_index(needs: Projection) -> usize {
     match needs {
-        Extent::Metadata => 0,
-        Extent::Whole => 1,
-        Extent::EveryField => 2,
+        Projection::Metadata => 0,
+        Projection::Whole => 1,
+        Projection::EveryField => 2,
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::time::{sleep_until, timeout_at};
 use tracing::{debug, error, info, warn};
 
 use crate::abort::abort;
-use crate::machine::{Command, ElectionMachine, LeaseRequest, Reply, Standing, Step};
+use crate::machine::{Command, ElectionMachine, LeaseRequest, Reply, CandidateStatus, Step};
 use crate::metrics::ElectionMetrics;
 use crate::options::ElectionOptions;
 use crate::record::LeaseRecord;
@@ -25,7 +25,7 @@ use crate::status::{ElectionChange, Ending, LossReason};
 /// What the driver publishes after each step.
 #[derive(Clone, Debug)]
 pub(crate) struct Published {
-    pub(crate) standing: Standing,
+    pub(crate) standing: CandidateStatus,
     pub(crate) record: Option<LeaseRecord>,
     /// The uid of the Lease.
     pub(crate) uid: Option<String>,
@@ -54,7 +54,7 @@ impl Published {
     /// The state before the start.
     pub(crate) fn initial() -> Self {
         Self {
-            standing: Standing::Standby,
+            standing: CandidateStatus::Standby,
             record: None,
             uid: None,
             changed: None,
@@ -107,16 +107,16 @@ impl ElectionDriver {
     async fn end_after_panic(&mut self, panic: &str) {
         let reason = LossReason::ElectorEnded;
         let mut lost = self.published.borrow().clone();
-        let was_leader = matches!(lost.standing, Standing::Leader(_));
+        let was_leader = matches!(lost.standing, CandidateStatus::Leader(_));
         let work_ends = match lost.standing {
-            Standing::Leader(until) => Some(until.min(now())),
-            Standing::Lost(_) => Some(now()),
-            Standing::Standby | Standing::Ended(_) => None,
+            CandidateStatus::Leader(until) => Some(until.min(now())),
+            CandidateStatus::Lost(_) => Some(now()),
+            CandidateStatus::Standby | CandidateStatus::Ended(_) => None,
         };
         let given = &self.options.given;
         let work_ends = work_ends.filter(|_| given.aborts);
         let mut abort_at = work_ends.map(|at| at + given.timing.stop_limit());
-        lost.standing = Standing::Lost(Some(reason.clone()));
+        lost.standing = CandidateStatus::Lost(Some(reason.clone()));
         lost.work_limit = abort_at;
         self.published.send_replace(lost.clone());
         if let Some(metrics) = &self.metrics {
@@ -145,7 +145,7 @@ impl ElectionDriver {
         }
         // Without a release: nothing is known about the last request.
         lost.work_limit = None;
-        lost.standing = Standing::Ended(Ending::Kept);
+        lost.standing = CandidateStatus::Ended(Ending::Kept);
         self.published.send_replace(lost);
     }
 
@@ -260,7 +260,7 @@ impl ElectionDriver {
             work_limit: machine.work_limit(now()),
         };
         if let Some(metrics) = &self.metrics {
-            let is_leader = matches!(after.standing, Standing::Leader(_));
+            let is_leader = matches!(after.standing, CandidateStatus::Leader(_));
             metrics.set(self.options.key.name(), is_leader, machine.slow_paths());
         }
         // The state is visible before the hook is called, which may read it.
@@ -281,14 +281,14 @@ impl ElectionDriver {
         if holder(before) != next && next.as_ref() != Some(&identity) {
             changes.push(ElectionChange::NewHolder { holder: next });
         }
-        let led = matches!(before.standing, Standing::Leader(_));
+        let led = matches!(before.standing, CandidateStatus::Leader(_));
         match &after.standing {
-            Standing::Leader(_) if !led => changes.push(ElectionChange::Elected { identity }),
-            Standing::Lost(Some(reason)) if before.standing != after.standing => {
+            CandidateStatus::Leader(_) if !led => changes.push(ElectionChange::Elected { identity }),
+            CandidateStatus::Lost(Some(reason)) if before.standing != after.standing => {
                 let reason = reason.clone();
                 changes.push(ElectionChange::Lost { identity, reason });
             }
-            Standing::Ended(Ending::Released) if before.standing != after.standing => {
+            CandidateStatus::Ended(Ending::Released) if before.standing != after.standing => {
                 changes.push(ElectionChange::Released { identity });
             }
             _ => {}

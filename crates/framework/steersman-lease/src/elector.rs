@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_api::{Connection, ProblemLog};
+use steersman_api::{ClientConfig, ProblemLog};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, timeout};
 
 use crate::driver::{ElectionDriver, Published, at};
 use crate::error::Error;
-use crate::machine::{Command, Standing};
+use crate::machine::{Command, CandidateStatus};
 use crate::metrics::ElectionMetrics;
 use crate::options::{ElectionOptions, LeaderElection};
 use crate::requests::LeaseRequests;
@@ -31,7 +31,7 @@ const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 #[must_use = "call `start`, and `release` after the work has ended"]
 pub struct Elector {
     options: ElectionOptions,
-    connection: Connection,
+    connection: ClientConfig,
     metrics: Option<ElectionMetrics>,
     leadership: Leadership,
     commands: mpsc::UnboundedSender<Command>,
@@ -57,7 +57,7 @@ impl Elector {
     /// # Errors
     ///
     /// [`Error::Timing`], [`Error::Name`] or [`Error::NoNamespace`] if the options cannot work.
-    pub fn new(options: LeaderElection, connection: &Connection) -> Result<Self, Error> {
+    pub fn new(options: LeaderElection, connection: &ClientConfig) -> Result<Self, Error> {
         let options = options.validate(connection.namespace())?;
         let (publish, published) = watch::channel(Published::initial());
         let (commands, received) = mpsc::unbounded_channel();
@@ -167,10 +167,10 @@ impl Elector {
         let mut published = self.leadership.published.clone();
         let limit = self.leadership.timing.renew_deadline + RELEASE_MARGIN;
         let ended =
-            published.wait_for(|published| matches!(published.standing, Standing::Ended(_)));
+            published.wait_for(|published| matches!(published.standing, CandidateStatus::Ended(_)));
         let ended = timeout(limit, ended).await;
         match ended.map(|ended| ended.map(|published| published.standing.clone())) {
-            Ok(Ok(Standing::Ended(ending))) => ending,
+            Ok(Ok(CandidateStatus::Ended(ending))) => ending,
             _ => Ending::Kept,
         }
     }
@@ -208,9 +208,9 @@ impl Leadership {
         loop {
             let standing = published.borrow_and_update().standing.clone();
             let blocked_at = match standing {
-                Standing::Lost(Some(reason)) => return reason,
+                CandidateStatus::Lost(Some(reason)) => return reason,
                 // LEASE-1: a little after the renew deadline, at which the elector reports the loss with its reason.
-                Standing::Leader(until) => Some(until + self.timing.stop_limit() / 10),
+                CandidateStatus::Leader(until) => Some(until + self.timing.stop_limit() / 10),
                 _ => None,
             };
             let changed = tokio::select! {
@@ -224,7 +224,7 @@ impl Leadership {
             if changed.is_err() {
                 // The thread of a started elector ends with a standing that says so, unless it panicked.
                 let standing = published.borrow().standing.clone();
-                if matches!(standing, Standing::Standby | Standing::Leader(_)) {
+                if matches!(standing, CandidateStatus::Standby | CandidateStatus::Leader(_)) {
                     return LossReason::ElectorEnded;
                 }
                 std::future::pending::<()>().await;
@@ -260,7 +260,7 @@ impl Leadership {
                 .map(|changed| now.saturating_duration_since(changed)),
             lease_duration: self.timing.lease_duration,
             last_error: published.last_error.clone(),
-            is_running: published.is_started && !matches!(published.standing, Standing::Ended(_)),
+            is_running: published.is_started && !matches!(published.standing, CandidateStatus::Ended(_)),
         }
     }
 }
@@ -280,7 +280,7 @@ fn run_on_a_thread(
 
 /// LEASE-1
 fn leads(published: &Published) -> bool {
-    matches!(published.standing, Standing::Leader(until) if Instant::now().into_std() < until)
+    matches!(published.standing, CandidateStatus::Leader(until) if Instant::now().into_std() < until)
 }
 
 impl fmt::Debug for Elector {

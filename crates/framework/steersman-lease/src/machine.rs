@@ -153,7 +153,7 @@ pub(crate) enum Command {
 
 /// What a candidate is, for those that wait for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum CandidateStatus {
     Standby,
     /// Leads until the instant, unless a renewal succeeds.
     Leader(Instant),
@@ -346,12 +346,12 @@ impl ElectionMachine {
 
     // ----- the state for others -----
 
-    pub(crate) fn standing(&self, now: Instant) -> Standing {
+    pub(crate) fn standing(&self, now: Instant) -> CandidateStatus {
         match &self.stage {
-            Stage::Leading(term) if term.works_from <= now => Standing::Leader(self.lost_at(*term)),
-            Stage::Standby | Stage::Leading(_) | Stage::Releasing { .. } => Standing::Standby,
-            Stage::Stopping { reason, .. } => Standing::Lost(reason.clone()),
-            Stage::Ended(ending) => Standing::Ended(*ending),
+            Stage::Leading(term) if term.works_from <= now => CandidateStatus::Leader(self.lost_at(*term)),
+            Stage::Standby | Stage::Leading(_) | Stage::Releasing { .. } => CandidateStatus::Standby,
+            Stage::Stopping { reason, .. } => CandidateStatus::Lost(reason.clone()),
+            Stage::Ended(ending) => CandidateStatus::Ended(*ending),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Driver: sends the requests of an election through a client of its own.
 
 use k8s_openapi::api::coordination::v1::Lease;
-use steersman_api::{Api, Connection, Error, WriteOptions};
+use steersman_api::{Api, ClientConfig, Error, WriteOptions};
 use steersman_object::{ObjectKey, report};
 
 use crate::machine::{LeaseRequest, Reply};
@@ -13,7 +13,7 @@ const AGENT: &str = "leader-election";
 /// Sends requests for one Lease. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseRequests {
-    connection: Connection,
+    connection: ClientConfig,
     key: ObjectKey,
     timing: Timing,
 }
@@ -21,7 +21,7 @@ pub(crate) struct LeaseRequests {
 impl LeaseRequests {
     /// Makes the sender. Its client shares no HTTP connection with the clients of the program, and notices a dead
     /// one in time for another renewal (LEASE-6).
-    pub(crate) fn new(connection: &Connection, key: ObjectKey, timing: Timing) -> Self {
+    pub(crate) fn new(connection: &ClientConfig, key: ObjectKey, timing: Timing) -> Self {
         let connection = connection
             .clone()
             .user_agent_suffix(AGENT)

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use prometheus::{IntGauge, Opts, Registry};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::{ClientOptions, check_field_manager};
 use steersman_controller::ControllerDefaults;
-use steersman_crds::Definitions;
+use steersman_crds::Crds;
 use steersman_events::{EventLimits, EventMetrics, EventPublisher};
 use steersman_lease::{ElectionMetrics, Elector, LeaderElection};
 use steersman_webhook::WebhookServer;
@@ -26,20 +26,20 @@ use crate::options::{DEFAULT_GRACE, ManagerOptions};
 #[derive(Debug)]
 #[must_use = "nothing is made before `build`"]
 pub struct ManagerBuilder {
-    connection: Connection,
+    connection: ClientConfig,
     cache: CacheOptions,
     client: ClientOptions,
     preflight: bool,
     options: ManagerOptions,
     servers: ServerDeclarations,
-    definitions: Definitions,
+    definitions: Crds,
     leader_election: Option<LeaderElection>,
     event_limits: EventLimits,
 }
 
 impl Manager {
     /// Starts to declare a manager for the API server of `connection`.
-    pub fn builder(connection: Connection) -> ManagerBuilder {
+    pub fn builder(connection: ClientConfig) -> ManagerBuilder {
         let options = ManagerOptions {
             grace: Some(DEFAULT_GRACE),
             registry: Registry::new(),
@@ -55,7 +55,7 @@ impl Manager {
             preflight: false,
             options,
             servers: ServerDeclarations::default(),
-            definitions: Definitions::new(),
+            definitions: Crds::new(),
             leader_election: None,
             event_limits: EventLimits::new(),
         }
@@ -180,7 +180,7 @@ impl ManagerBuilder {
     /// The controllers of the leader start when the server serves each definition (`DEF-6`). A kind that the webhooks of
     /// this manager convert gets the webhook as its conversion, and the authorities of the built-in authority.
     /// `/readyz` has a check `definitions`, which fails on each replica with a definition that would be refused.
-    pub fn definitions(mut self, definitions: Definitions) -> Self {
+    pub fn crds(mut self, definitions: Crds) -> Self {
         self.definitions = definitions;
         self
     }
@@ -242,7 +242,7 @@ impl ManagerBuilder {
         let manager = Manager::new(cluster, clusters, self.options, events, elector, conditions);
         manager.describe_election();
         manager.add_servers(&self.servers)?;
-        manager.add_definitions()?;
+        manager.add_crds()?;
         Ok(manager)
     }
 }

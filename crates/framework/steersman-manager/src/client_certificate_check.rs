@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use prometheus::{IntGaugeVec, Opts, Registry};
-use steersman_api::{ClientCertificate, Connection};
+use steersman_api::{ClientCertificate, ClientConfig};
 use steersman_serve::{CertificateState, CertificateTimes};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 
 /// Looks at the client certificate of one connection (HEALTH-5).
 pub(crate) struct ClientCertificateCheck {
-    connection: Connection,
+    connection: ClientConfig,
     metrics: Option<ClientCertificateMetrics>,
     /// The state that was logged last.
     state: CertificateState,
@@ -45,7 +45,7 @@ impl ClientCertificateMetrics {
 // === impl ClientCertificateCheck ===
 
 impl ClientCertificateCheck {
-    pub(crate) fn new(connection: Connection, metrics: Option<ClientCertificateMetrics>) -> Self {
+    pub(crate) fn new(connection: ClientConfig, metrics: Option<ClientCertificateMetrics>) -> Self {
         Self {
             connection,
             metrics,
@@ -128,7 +128,7 @@ mod tests {
         });
         let registry = Registry::new();
         let metrics = ClientCertificateMetrics::register(&registry).unwrap();
-        let connection = Connection::in_process(service, "default");
+        let connection = ClientConfig::in_process(service, "default");
         let mut check = ClientCertificateCheck::new(connection, Some(metrics));
         let mut look = |wall: &str| check.look(&certificate, wall.parse().unwrap());
         assert_eq!(look("2026-06-01T00:00:00Z"), None);

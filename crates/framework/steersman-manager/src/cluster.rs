@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 use prometheus::Registry;
-use steersman_api::{Connection, ConnectionMetrics};
+use steersman_api::{ClientConfig, ConnectionMetrics};
 use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{Cache, CacheMetrics, CacheOptions, StartedCache};
 use steersman_client::{Client, ClientMetrics, ClientOptions};
@@ -33,7 +33,7 @@ const LONGEST_HOLD: Duration = Duration::from_secs(8);
 #[derive(Debug)]
 #[must_use]
 pub struct Cluster {
-    connection: Connection,
+    connection: ClientConfig,
     cache: Cache,
     client: Client,
     preflight: bool,
@@ -67,7 +67,7 @@ impl Cluster {
     /// # Errors
     ///
     /// [`Error::CacheOptions`] if the options contradict each other.
-    pub fn new(connection: Connection, options: CacheOptions) -> Result<Self, Error> {
+    pub fn new(connection: ClientConfig, options: CacheOptions) -> Result<Self, Error> {
         Self::with_client_options(connection, options, ClientOptions::new())
     }
 
@@ -77,7 +77,7 @@ impl Cluster {
     ///
     /// [`Error::CacheOptions`], like [`new`](Self::new).
     pub fn with_client_options(
-        connection: Connection,
+        connection: ClientConfig,
         cache: CacheOptions,
         client: ClientOptions,
     ) -> Result<Self, Error> {
@@ -137,7 +137,7 @@ impl Cluster {
 
     /// Returns the recipe that makes connections to the api-server.
     #[must_use]
-    pub fn connection(&self) -> &Connection {
+    pub fn client_config(&self) -> &ClientConfig {
         &self.connection
     }
 
@@ -168,7 +168,7 @@ fn log_unsettled(cache: &Cache) {
 
 /// Asks the server what the cache may read, and logs the rules that are missing. A kind that is not served yet, because the
 /// leader installs its definition meanwhile, is not missing.
-async fn preflight(cache: &Cache, connection: &Connection, installed: &[Gvk]) {
+async fn preflight(cache: &Cache, connection: &ClientConfig, installed: &[Gvk]) {
     let mut found = cache.preflight(connection).await;
     if let Ok(found) = &mut found {
         found
@@ -246,10 +246,10 @@ impl Runnable for Cluster {
 /// Registers the metrics of a cluster's requests, cache and client in a registry. What has metrics already keeps them.
 pub(crate) fn with_metrics(
     registry: &Registry,
-    connection: Connection,
+    connection: ClientConfig,
     cache: CacheOptions,
     client: ClientOptions,
-) -> prometheus::Result<(Connection, CacheOptions, ClientOptions)> {
+) -> prometheus::Result<(ClientConfig, CacheOptions, ClientOptions)> {
     let connection = if connection.has_metrics() {
         connection
     } else {

@@ -214,7 +214,7 @@ impl MemberRun {
 
     /// Makes a client. A credential plugin may hang, and readers do not wait for it.
     async fn connect(&self) -> Result<Client, ConnectError> {
-        let mut connecting = pin!(self.cluster.connection().connect());
+        let mut connecting = pin!(self.cluster.client_config().connect());
         if let Ok(connected) = timeout(FIRST_ANSWER, &mut connecting).await {
             return connected;
         }

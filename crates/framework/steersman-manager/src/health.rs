@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use steersman_cache::{Trouble, Unsynced};
+use steersman_cache::{InformerFailure, Unsynced};
 use steersman_controller::{HandlerError, HandlerPanic};
 
 /// The health of a manager at one moment, from [`Manager::health`](crate::Manager::health) or
@@ -25,7 +25,7 @@ pub struct InformerHealth {
     /// The api-server.
     pub cluster: String,
     /// The kind, the reason and the remedy.
-    pub trouble: Trouble,
+    pub trouble: InformerFailure,
     /// The names of the manager's controllers that watch the kind, in order.
     pub controllers: Vec<String>,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_serve::{
     AccessControl, Error as ServeError, Limits, ListenAddress, ReviewedAccess, Route, Routes,
     ServerOptions, TlsOptions, text_response,
@@ -182,7 +182,7 @@ impl MetricsServer {
     }
 
     /// Returns the control of access by reviews, if the server has one.
-    pub(crate) fn reviewed(&self, connection: &Connection) -> Option<ReviewedAccess> {
+    pub(crate) fn reviewed(&self, connection: &ClientConfig) -> Option<ReviewedAccess> {
         let Access::Reviewed { audiences } = &self.access else {
             return None;
         };

@@ -8,7 +8,7 @@ use http::{Request, Response, StatusCode};
 use k8s_openapi::jiff::Timestamp;
 use parking_lot::Mutex;
 use prometheus::Registry;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_serve::{
     CertificateMetrics, Error as ServeError, ListenAddress, MetricsPage, Route, Routes, Server,
     ServerOptions, TlsOptions, dial_tls, json_response, text_response,
@@ -142,7 +142,7 @@ impl HttpServers {
         &self,
         servers: &ServerDeclarations,
         monitor: &Arc<Monitor>,
-        connection: &Connection,
+        connection: &ClientConfig,
         registry: &Registry,
     ) -> Result<Vec<HttpServer>, Error> {
         let mut declared = Vec::new();
@@ -219,7 +219,7 @@ impl Runnable for HttpServer {
 /// Returns the routes of the metrics server.
 pub(crate) fn metrics_routes(
     options: &MetricsServer,
-    connection: &Connection,
+    connection: &ClientConfig,
     registry: &Registry,
     diagnostics: &Diagnostics,
 ) -> Result<Routes, ServeError> {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_controller::{Controller, ControllerDeclaration, ControllerDefaults, StartContext};
@@ -129,7 +129,7 @@ impl Manager {
             waiting: vec![Erased::new(cluster.clone())],
             controllers: BTreeMap::new(),
         };
-        let monitor = Monitor::new(&cluster.connection().endpoint(), cluster.cache().clone());
+        let monitor = Monitor::new(&cluster.client_config().endpoint(), cluster.cache().clone());
         let monitor = Arc::new(monitor);
         let recorder = events.recorder(RECORDER);
         let shared = Shared {
@@ -156,8 +156,8 @@ impl Manager {
 
     /// Returns the connection to the API server.
     #[must_use]
-    pub fn connection(&self) -> &Connection {
-        self.shared.cluster.connection()
+    pub fn client_config(&self) -> &ClientConfig {
+        self.shared.cluster.client_config()
     }
 
     /// Returns the cache. Kinds and field indexes can be declared before it runs; reads need it to

@@ -161,7 +161,7 @@ impl Monitor {
         let clusters = self.clusters.lock().clone();
         let mut health = Health::default();
         for (position, (cluster, cache)) in clusters.iter().enumerate() {
-            for trouble in cache.trouble() {
+            for trouble in cache.informer_failures() {
                 let is_own = position == 0;
                 let watches = |watched: &&WatchedKinds| {
                     let kinds = if is_own {

@@ -81,7 +81,7 @@ impl Shutdown {
 
     /// Waits for the second request. If the manager stops because of a failure, the first request
     /// does not cut the stop short. Cancel safe.
-    pub(crate) async fn insisted(&mut self) {
+    pub(crate) async fn requested_again(&mut self) {
         self.requested().await;
         self.next().await;
     }

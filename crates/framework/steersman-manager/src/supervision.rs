@@ -47,7 +47,7 @@ enum EarlyEnd {
     /// The grace is over.
     Late,
     /// A second request to stop came.
-    Insisted,
+    SecondRequest,
 }
 
 /// An event of the runnables, or a request to the manager.
@@ -66,7 +66,7 @@ pub(crate) enum Event {
     /// The first request to stop.
     StopRequested,
     /// The second request to stop.
-    Insisted,
+    SecondRequest,
     /// The supervisor has executed [`Step::BeginStop`].
     StopBegun,
     /// All runnables of the stopping group have ended.
@@ -164,7 +164,7 @@ impl Supervision {
 
     /// Returns whether a second request cut the stop short.
     pub(crate) fn is_insisted(&self) -> bool {
-        self.cut == Some(EarlyEnd::Insisted)
+        self.cut == Some(EarlyEnd::SecondRequest)
     }
 
     /// Returns whether a group is starting, so that its readiness counts.
@@ -184,7 +184,7 @@ impl Supervision {
         late.extend(self.dropped);
         late.sort();
         let stopped = match self.cut {
-            Some(EarlyEnd::Insisted) => Err(Error::Aborted { running: late }),
+            Some(EarlyEnd::SecondRequest) => Err(Error::Aborted { running: late }),
             None if late.is_empty() => Ok(()),
             None | Some(EarlyEnd::Late) => Err(Error::StopTimeout {
                 grace: self.grace.unwrap_or(DEFAULT_GRACE),
@@ -278,11 +278,11 @@ impl Supervision {
             }
             Event::DeadlinePassed => Step::DropAll,
             Event::LeadershipLost(reason) => self.lose(reason),
-            Event::Insisted => {
-                self.cut = Some(EarlyEnd::Insisted);
+            Event::SecondRequest => {
+                self.cut = Some(EarlyEnd::SecondRequest);
                 Step::DropLate
             }
-            Event::LateDropped if self.cut == Some(EarlyEnd::Insisted) => Step::DropAll,
+            Event::LateDropped if self.cut == Some(EarlyEnd::SecondRequest) => Step::DropAll,
             Event::LateDropped
             | Event::Ready
             | Event::Elected

@@ -162,7 +162,7 @@ async fn writes_remain(
         biased;
         () = manager.writes_finished() => (false, is_urgent),
         () = at(write_limit(supervision)) => (true, is_urgent),
-        () = shutdown.insisted(), if !is_urgent => (true, true),
+        () = shutdown.requested_again(), if !is_urgent => (true, true),
     }
 }
 
@@ -229,7 +229,7 @@ async fn next_event_of_stop(
                 return Event::Failed(failure);
             },
             () = at(supervision.deadline()) => return Event::DeadlinePassed,
-            () = shutdown.insisted() => return Event::Insisted,
+            () = shutdown.requested_again() => return Event::SecondRequest,
         }
     }
 }

@@ -76,7 +76,7 @@ pub use owned_kinds::OwnedKinds;
 pub use panics::{panic_text, task_panic_text};
 pub use policy_rule::PolicyRule;
 pub use report::{Report, report};
-pub use selection::{CONTROLLER_UID, IndexKey, OWNER_UID, Selection};
+pub use selection::{CONTROLLER_UID, IndexKey, OWNER_UID, ListOptions};
 pub use selector::{LabelSelector, Required};
 pub use uid::Uid;
 pub use version::ResourceVersion;

@@ -29,7 +29,7 @@ pub const CONTROLLER_UID: &str = "metadata.controller.uid";
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub struct Selection {
+pub struct ListOptions {
     namespace: Option<String>,
     labels: LabelSelector,
     fields: FieldSelector,
@@ -62,7 +62,7 @@ pub struct IndexKey<K, V> {
     of: PhantomData<fn(V) -> K>,
 }
 
-impl Selection {
+impl ListOptions {
     /// Selects every object of the kind.
     pub fn new() -> Self {
         Self::default()
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn a_typed_key_fits_only_lists_of_its_own_type() {
         const LENGTH: IndexKey<String, usize> = IndexKey::new("length");
-        let selection = Selection::new().index("plain", "x").by(&LENGTH, 3_usize);
+        let selection = ListOptions::new().index("plain", "x").by(&LENGTH, 3_usize);
         assert_eq!(selection.index_of_another_type::<String>(), None);
         let (index, of) = selection.index_of_another_type::<u8>().unwrap();
         assert_eq!((index, of), ("length", type_name::<String>()));
@@ -229,8 +229,8 @@ mod tests {
 
     #[test]
     fn an_empty_namespace_selects_all_namespaces() {
-        let shop = Selection::new().namespace("shop");
-        assert_eq!(shop.clone().namespace(""), Selection::new());
+        let shop = ListOptions::new().namespace("shop");
+        assert_eq!(shop.clone().namespace(""), ListOptions::new());
         assert_eq!(shop.selected_namespace(), Some("shop"));
     }
 }

@@ -14,7 +14,7 @@ use k8s_openapi::api::authorization::v1::{
 };
 use parking_lot::Mutex;
 use steersman_api::kube_client::Client;
-use steersman_api::{Api, Connection};
+use steersman_api::{Api, ClientConfig};
 use steersman_object::{TypedObject, report};
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::{Instant, sleep, timeout_at};
@@ -46,7 +46,7 @@ pub struct ReviewedAccess {
 }
 
 struct AccessShared {
-    connection: Connection,
+    connection: ClientConfig,
     audiences: Option<Vec<String>>,
     client: OnceCell<Client>,
     /// The user of a token, or `None` for a refused token.
@@ -83,21 +83,21 @@ type Refused = Response<Bytes>;
 
 impl ReviewedAccess {
     /// Makes the control of access. The reviews go to the api-server of `connection`, with its credentials.
-    pub fn new(connection: Connection) -> Self {
+    pub fn new(connection: ClientConfig) -> Self {
         Self::of(connection, None)
     }
 
     /// Like [`new`](Self::new), for tokens that were issued for one of these audiences. By default the audience is
     /// the api-server.
     pub fn with_audiences<A: Into<String>>(
-        connection: Connection,
+        connection: ClientConfig,
         audiences: impl IntoIterator<Item = A>,
     ) -> Self {
         let audiences = audiences.into_iter().map(Into::into).collect();
         Self::of(connection, Some(audiences))
     }
 
-    fn of(connection: Connection, audiences: Option<Vec<String>>) -> Self {
+    fn of(connection: ClientConfig, audiences: Option<Vec<String>>) -> Self {
         let shared = AccessShared {
             connection,
             audiences,

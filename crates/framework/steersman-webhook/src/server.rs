@@ -287,7 +287,7 @@ impl WebhookServer {
 
     /// Lets the built-in authority inject its certificates into these definitions, too. Without such an authority,
     /// nothing changes.
-    pub fn inject_into_definitions(mut self, names: impl IntoIterator<Item = String>) -> Self {
+    pub fn inject_into_crds(mut self, names: impl IntoIterator<Item = String>) -> Self {
         let inject = |certificates: BuiltInCertificates| {
             names
                 .into_iter()

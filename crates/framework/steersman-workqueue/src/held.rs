@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::causes::Causes;
-use crate::options::{Patience, Priority};
+use crate::options::{AddDelay, Priority};
 use crate::ready::Slot;
 
 /// A key that a ticket holds, and the start of the hold.
@@ -22,7 +22,7 @@ pub(crate) struct HeldKey {
 #[derive(Clone, Copy)]
 pub(crate) struct Rerun {
     pub(crate) priority: Priority,
-    pub(crate) patience: Patience,
+    pub(crate) patience: AddDelay,
     pub(crate) causes: Causes,
 }
 

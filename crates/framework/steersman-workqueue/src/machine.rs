@@ -12,7 +12,7 @@ use crate::limiter::{LONGEST_DELAY, RateLimiter};
 use crate::metrics::{Metrics, Snapshot};
 use crate::options::{Priority, QueueOptions};
 use crate::ready::{ReadyKeys, Slot};
-use crate::table::{Retry, Standing, Table};
+use crate::table::{Retry, KeyStatus, Table};
 
 mod arrivals;
 mod verdicts;
@@ -65,7 +65,7 @@ struct Delay {
 
 /// What the end of a ticket asks for.
 #[derive(Clone, Copy, Default)]
-struct Judgement {
+struct NextRun {
     /// The delay until the next run; `None` for no run.
     delay: Option<Duration>,
     /// Set if that run is a retry.
@@ -136,7 +136,7 @@ impl<T: Key> Machine<T> {
         let table = &self.table;
         let slot = self.ready.pop(|turn, slot| table.is_ready(turn, slot))?;
         let entry = self.table.get_mut(slot)?;
-        let Standing::Ready {
+        let KeyStatus::Ready {
             priority, causes, ..
         } = entry.standing
         else {
@@ -144,7 +144,7 @@ impl<T: Key> Machine<T> {
         };
         let key = entry.share()?;
         // WQ-1: a held key is in no ready line, so it cannot be taken again before it is released.
-        entry.standing = Standing::Held {
+        entry.standing = KeyStatus::Held {
             priority,
             position: self.held.len() as u32,
         };
@@ -170,10 +170,10 @@ impl<T: Key> Machine<T> {
         let Some(entry) = self.table.get_mut(slot) else {
             return Released::default();
         };
-        let Standing::Held { priority, position } = entry.standing else {
+        let KeyStatus::Held { priority, position } = entry.standing else {
             return Released::default();
         };
-        entry.standing = Standing::Neither;
+        entry.standing = KeyStatus::Neither;
         let kept = entry.take_retry();
         let again = self.stop_holding(position, now);
         let asked = self.judge(slot, end.verdict, kept, now);
@@ -338,7 +338,7 @@ impl<T: Key> Machine<T> {
         let held = self.held.swap_remove(at as usize);
         if let Some(moved) = self.held.get(at as usize)
             && let Some(moved) = self.table.get_mut(moved.slot)
-            && let Standing::Held { position, .. } = &mut moved.standing
+            && let KeyStatus::Held { position, .. } = &mut moved.standing
         {
             *position = at;
         }
@@ -354,11 +354,11 @@ impl<T: Key> Machine<T> {
         let Some(entry) = self.table.get_mut(slot) else {
             return;
         };
-        let is_ready = matches!(entry.standing, Standing::Ready { .. });
+        let is_ready = matches!(entry.standing, KeyStatus::Ready { .. });
         // A retry that is only kept is no run of its own.
         let is_due = entry.due.take().is_some_and(|due| due.at.is_some());
         if is_ready {
-            entry.standing = Standing::Neither;
+            entry.standing = KeyStatus::Neither;
         }
         self.dropped += usize::from(is_ready || is_due || marked);
         self.table.free_unless_used(slot);

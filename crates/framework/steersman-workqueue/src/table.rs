@@ -50,7 +50,7 @@ struct Page<T> {
 pub(crate) struct Entry<T> {
     key: Stored<T>,
     hash: Hash,
-    pub(crate) standing: Standing,
+    pub(crate) standing: KeyStatus,
     // Boxed, because few keys have a deadline.
     pub(crate) due: Option<Box<Due>>,
     // When the key last became ready, or was added while held; recorded only with metrics.
@@ -72,7 +72,7 @@ enum Stored<T> {
 
 /// Whether a key is ready, held, or neither.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum KeyStatus {
     Neither,
     /// The key is ready, in the line of its priority.
     Ready {
@@ -161,7 +161,7 @@ impl<T: Key> Table<T> {
     /// Returns whether the key in `slot` has been ready since `turn`.
     pub(crate) fn is_ready(&self, turn: Turn, slot: Slot) -> bool {
         let standing = self.get(slot).map(|entry| entry.standing);
-        matches!(standing, Some(Standing::Ready { turn: since, .. }) if since == turn)
+        matches!(standing, Some(KeyStatus::Ready { turn: since, .. }) if since == turn)
     }
 
     /// Prepares `slot_of` for keys with these hashes.
@@ -189,7 +189,7 @@ impl<T: Key> Table<T> {
         let slot = self.put(Entry {
             key: Stored::Own(key),
             hash,
-            standing: Standing::Neither,
+            standing: KeyStatus::Neither,
             due: None,
             added: Stamp::default(),
         });
@@ -245,7 +245,7 @@ impl<T: Key> Table<T> {
         let Some(page) = self.pages.get_mut(number) else {
             return;
         };
-        let is_used = |entry: &Entry<T>| entry.standing != Standing::Neither || entry.due.is_some();
+        let is_used = |entry: &Entry<T>| entry.standing != KeyStatus::Neither || entry.due.is_some();
         match page.entries.get_mut(position) {
             Some(entry) if entry.as_ref().is_some_and(|entry| !is_used(entry)) => *entry = None,
             _ => return,

@@ -100,7 +100,7 @@ pub use steersman_serve as serve;
 pub use steersman_webhook as webhook;
 pub use steersman_workqueue as workqueue;
 
-pub use steersman_api::Connection;
+pub use steersman_api::ClientConfig;
 pub use steersman_cache::{ByObject, CacheOptions};
 pub use steersman_client::{Client, finalizer, owner};
 pub use steersman_controller::{
@@ -108,7 +108,7 @@ pub use steersman_controller::{
 };
 pub use steersman_manager::{Manager, shutdown_signal};
 pub use steersman_object::{
-    Kind, LabelSelector, ObjectKey, OwnedKinds, Selection, report, status_conditions,
+    Kind, LabelSelector, ObjectKey, OwnedKinds, ListOptions, report, status_conditions,
 };
 
 /// Makes a custom resource of a struct that is its spec; see [custom resources](crate#custom-resources).

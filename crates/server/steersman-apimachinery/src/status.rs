@@ -198,14 +198,14 @@ impl FieldError {
 
 /// The resource that a failure names: group and plural name.
 #[derive(Debug, Clone, Copy)]
-pub struct Subject<'a> {
+pub struct GroupResource<'a> {
     /// API group, empty for core.
     pub group: &'a str,
     /// Plural name of the resource, or a kind for messages that name the kind.
     pub resource: &'a str,
 }
 
-impl<'a> Subject<'a> {
+impl<'a> GroupResource<'a> {
     /// Names a resource of a group.
     #[must_use]
     pub fn new(group: &'a str, resource: &'a str) -> Self {
@@ -247,7 +247,7 @@ impl Status {
 
     /// Creates the response to a delete that returns no object.
     #[must_use]
-    pub fn deleted(subject: Subject<'_>, name: &str, uid: &str) -> Self {
+    pub fn deleted(subject: GroupResource<'_>, name: &str, uid: &str) -> Self {
         let mut details = subject.details(name);
         uid.clone_into(&mut details.uid);
         Self {
@@ -259,7 +259,7 @@ impl Status {
 
     /// Creates 404: `configmaps "x" not found`.
     #[must_use]
-    pub fn not_found(subject: Subject<'_>, name: &str) -> Self {
+    pub fn not_found(subject: GroupResource<'_>, name: &str) -> Self {
         let message = format!("{} {} not found", subject.qualified(), go::quote(name));
         Self::failure(404, "NotFound", message).with_details(subject.details(name))
     }
@@ -273,7 +273,7 @@ impl Status {
 
     /// Creates 409 AlreadyExists: `configmaps "x" already exists`.
     #[must_use]
-    pub fn already_exists(subject: Subject<'_>, name: &str) -> Self {
+    pub fn already_exists(subject: GroupResource<'_>, name: &str) -> Self {
         let quoted = go::quote(name);
         let message = format!("{} {quoted} already exists", subject.qualified());
         Self::failure(409, "AlreadyExists", message).with_details(subject.details(name))
@@ -281,7 +281,7 @@ impl Status {
 
     /// Creates 409 Conflict: `Operation cannot be fulfilled on configmaps "x": <why>`.
     #[must_use]
-    pub fn conflict(subject: Subject<'_>, name: &str, why: &str) -> Self {
+    pub fn conflict(subject: GroupResource<'_>, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {}: {why}",
             subject.qualified(),
@@ -292,7 +292,7 @@ impl Status {
 
     /// Creates 403: `configmaps "x" is forbidden: <why>`.
     #[must_use]
-    pub fn forbidden(subject: Subject<'_>, name: &str, why: &str) -> Self {
+    pub fn forbidden(subject: GroupResource<'_>, name: &str, why: &str) -> Self {
         let message = if name.is_empty() {
             format!("{} is forbidden: {why}", subject.qualified())
         } else {
@@ -305,7 +305,7 @@ impl Status {
     /// Creates 422: `ConfigMap "x" is invalid: <field errors>`; the subject names the kind, not the
     /// plural.
     #[must_use]
-    pub fn invalid(subject: Subject<'_>, name: &str, errors: &[FieldError]) -> Self {
+    pub fn invalid(subject: GroupResource<'_>, name: &str, errors: &[FieldError]) -> Self {
         let mut texts: Vec<String> = Vec::with_capacity(errors.len());
         for error in errors {
             let text = format!("{}: {}", error.field, error.message);
@@ -335,7 +335,7 @@ impl Status {
     /// Creates 422 about the query of a list or watch, with the subject `ListOptions.meta.k8s.io`.
     #[must_use]
     pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Self {
-        Self::invalid(Subject::new("meta.k8s.io", kind), "", errors)
+        Self::invalid(GroupResource::new("meta.k8s.io", kind), "", errors)
     }
 
     /// Creates 400 with reason `BadRequest`.
@@ -375,7 +375,7 @@ impl Status {
 
     /// Creates 405 for a verb that custom resources do not support.
     #[must_use]
-    pub fn method_not_supported(subject: Subject<'_>, verb: &str) -> Self {
+    pub fn method_not_supported(subject: GroupResource<'_>, verb: &str) -> Self {
         let message = format!(
             "{verb} is not supported on resources of kind \"{}\"",
             subject.qualified()
@@ -385,7 +385,7 @@ impl Status {
 
     /// Creates 405 for a create while the CRD is being deleted.
     #[must_use]
-    pub fn terminating(subject: Subject<'_>) -> Self {
+    pub fn terminating(subject: GroupResource<'_>) -> Self {
         let message = "create not allowed while custom resource definition is terminating";
         Self::failure(405, "MethodNotAllowed", message).with_details(subject.details(""))
     }
@@ -504,7 +504,7 @@ mod tests {
 
     #[test]
     fn a_status_serialises_as_recorded_and_parses_back() {
-        let status = Status::not_found(Subject::new("apps", "deployments"), "x");
+        let status = Status::not_found(GroupResource::new("apps", "deployments"), "x");
         let written = serde_json::to_value(&status).unwrap();
         assert_eq!(
             written,
@@ -521,7 +521,7 @@ mod tests {
         let error = FieldError::invalid("metadata.uid", "\"x\"", "field is immutable");
         let other = FieldError::required("spec", "");
         let errors = [error.clone(), error, other];
-        let status = Status::invalid(Subject::new("", "Pod"), "p", &errors);
+        let status = Status::invalid(GroupResource::new("", "Pod"), "p", &errors);
         assert_eq!(
             status.message,
             "Pod \"p\" is invalid: [metadata.uid: Invalid value: \"x\": field is immutable, spec: Required value]"

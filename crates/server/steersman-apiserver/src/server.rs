@@ -37,7 +37,7 @@ use crate::tls::Pem;
 use steersman_apimachinery::status::Status;
 use steersman_registry::auth::User;
 use steersman_registry::{
-    DeleteOptions, GetOptions, ListOptions, PatchKind, Registry, Target, WriteOptions,
+    DeleteOptions, GetOptions, ListQuery, PatchKind, Registry, Target, WriteOptions,
 };
 #[cfg(feature = "simulator")]
 use steersman_simulator::Simulator;
@@ -376,7 +376,7 @@ impl ApiServer {
         let page = self.context.with_registry(|registry| {
             let (resource, _) = find(registry, resource)?;
             let namespace = scope(&resource, namespace);
-            registry.list(&resource, namespace, &ListOptions::default())
+            registry.list(&resource, namespace, &ListQuery::default())
         });
         let items = page.map(|page| page.items).unwrap_or_default();
         items

@@ -14,7 +14,7 @@ pub use print::go as print_as_go;
 
 use serde_json::{Map, Value};
 
-use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_apimachinery::status::{FieldError, Status, GroupResource};
 use steersman_schema::types::{ListPatch, TypeRef};
 
 use directives::{Directive, drop_nulls, without_directives};
@@ -62,7 +62,7 @@ pub fn apply(
         Err(why) => {
             let sent = steersman_apimachinery::go::quote(&printed);
             let error = FieldError::invalid("patch", &sent, &why);
-            Err(Status::invalid(Subject::new("", ""), "", &[error]))
+            Err(Status::invalid(GroupResource::new("", ""), "", &[error]))
         }
     }
 }

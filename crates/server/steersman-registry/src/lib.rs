@@ -57,7 +57,7 @@ pub use controllers::storage_migrator::{
 pub use admission::attempt::Attempt;
 pub use requests::intake::{FieldValidation, options as check_options, unknown_fields};
 pub use requests::options::{
-    DeleteOptions, Deleted, GetOptions, ListOptions, Object, Page, PatchKind, Preconditions,
+    DeleteOptions, Deleted, GetOptions, ListQuery, Object, Page, PatchKind, Preconditions,
     Subresource, Target, WatchEvent, WatchOptions, WriteOptions, Written,
 };
 pub use state::recovery::Recovery;

@@ -166,13 +166,13 @@ impl Server {
         )
     }
 
-    fn list(&self, plural: &str, options: &ListOptions) -> Done<Page> {
+    fn list(&self, plural: &str, options: &ListQuery) -> Done<Page> {
         let resource = self.resource(plural);
         self.registry
             .list(&resource, Self::namespace(&resource), options)
     }
 
-    fn names(&self, plural: &str, options: &ListOptions) -> Vec<String> {
+    fn names(&self, plural: &str, options: &ListQuery) -> Vec<String> {
         let page = self.list(plural, options).unwrap();
         page.items
             .iter()

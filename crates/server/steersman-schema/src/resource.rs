@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use steersman_apimachinery::names::NameRule;
-use steersman_apimachinery::status::Subject;
+use steersman_apimachinery::status::GroupResource;
 use steersman_cel::Rules;
 use steersman_cel::structural::Structural;
 
@@ -129,17 +129,17 @@ impl Resource {
 
     /// Returns the plural with the group, for messages.
     #[must_use]
-    pub fn subject(&self) -> Subject<'_> {
-        Subject::new(&self.group, &self.plural)
+    pub fn subject(&self) -> GroupResource<'_> {
+        GroupResource::new(&self.group, &self.plural)
     }
 
     /// Returns the kind with its group, for messages about invalid objects.
     #[must_use]
-    pub fn kind_subject(&self) -> Subject<'_> {
+    pub fn kind_subject(&self) -> GroupResource<'_> {
         // Events are stored in the form of the core group, so messages name that group.
         let event = self.built_in && self.kind == "Event";
         let group = if event { "" } else { self.group.as_str() };
-        Subject::new(group, &self.kind)
+        GroupResource::new(group, &self.kind)
     }
 
     /// Returns the `apiVersion` of objects: `v1` or `group/version`.

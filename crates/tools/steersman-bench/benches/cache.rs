@@ -6,7 +6,7 @@ use criterion::{Bencher, Criterion, criterion_group, criterion_main};
 use k8s_openapi::api::core::v1::Pod;
 use steersman_bench::micro::{Served, TOGETHER, batch};
 use steersman_client::RequestId;
-use steersman_object::{ObjectKey, Selection};
+use steersman_object::{ObjectKey, ListOptions};
 use tokio::time::Instant;
 
 const OBJECTS: u64 = 10_000;
@@ -56,14 +56,14 @@ macro_rules! reads_of {
 fn reads(criterion: &mut Criterion) {
     let served = served();
     let (cache, client) = (&served.cache, &served.client);
-    let keys = served.informer.store().keys(&Selection::new());
+    let keys = served.informer.store().keys(&ListOptions::new());
     let keys: Vec<ObjectKey> = keys.unwrap_or_default();
     served
         .informer
         .add_index("batch", batch)
         .unwrap_or_else(|problem| panic!("no index: {problem}"));
-    let batches: Vec<Selection> = (0..OBJECTS / TOGETHER)
-        .map(|batch| Selection::new().index("batch", batch.to_string()))
+    let batches: Vec<ListOptions> = (0..OBJECTS / TOGETHER)
+        .map(|batch| ListOptions::new().index("batch", batch.to_string()))
         .collect();
 
     reads_of!("cache", cache, criterion, served, keys, batches);

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use steersman_bench::micro::{FedInformer, SHARED, TOGETHER, batch};
-use steersman_object::{LabelSelector, ObjectKey, Selection};
+use steersman_object::{LabelSelector, ObjectKey, ListOptions};
 
 const OBJECTS: u64 = 10_000;
 const CHANGES: u64 = 1_000;
@@ -45,14 +45,14 @@ fn changes(criterion: &mut Criterion) {
 fn reads(criterion: &mut Criterion) {
     let fed = fed();
     let store = fed.informer.store();
-    let keys: Vec<ObjectKey> = store.keys(&Selection::new()).unwrap_or_default();
+    let keys: Vec<ObjectKey> = store.keys(&ListOptions::new()).unwrap_or_default();
     fed.informer
         .add_index("batch", batch)
         .unwrap_or_else(|problem| panic!("no index: {problem}"));
     fed.informer.index_labels();
     let ten = store.by_index("batch", "7").unwrap_or_default();
     assert_eq!(ten.len() as u64, TOGETHER);
-    let labelled = Selection::new().labels(LabelSelector::label(SHARED, "7"));
+    let labelled = ListOptions::new().labels(LabelSelector::label(SHARED, "7"));
     let labelled = store.list_matching(&labelled);
     assert!(labelled.is_ok_and(|found| found.objects == ten));
     let mut group = criterion.benchmark_group("store");
@@ -77,7 +77,7 @@ fn reads(criterion: &mut Criterion) {
         bencher.iter_batched(
             || {
                 let batch = batches.next().unwrap_or_default();
-                Selection::new().labels(LabelSelector::label(SHARED, batch))
+                ListOptions::new().labels(LabelSelector::label(SHARED, batch))
             },
             |query| store.list_matching(&query),
             BatchSize::SmallInput,

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::{
-    Connection, Decoded, Error, ListPage, ListStream, ListWatch, PageRequest, Patch, RawObject,
+    ClientConfig, Decoded, Error, ListPage, ListStream, ListWatch, PageRequest, Patch, RawObject,
     WatchEvent, WatchOptions, WatchStream,
 };
 use steersman_apiserver::ApiServer;
@@ -184,7 +184,7 @@ impl Served {
     pub fn with(objects: u64) -> Outcome<Self> {
         let server = ApiServer::new();
         fill(&server, Sample::Pod, 0..objects)?;
-        let connection = Connection::in_process(server.service(), NAMESPACE);
+        let connection = ClientConfig::in_process(server.service(), NAMESPACE);
         let cache = Cache::new(CacheOptions::new().decoded_budget(None))?;
         let informers = cache.informers_of::<Pod>(&Kind::of::<Pod>())?;
         let informer = informers.into_iter().next().ok_or("no informer")?;

@@ -22,7 +22,7 @@ pub struct RuleCost {
 /// A definition that an API server would refuse.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct InvalidDefinition {
+pub struct InvalidCrd {
     /// The name of the definition.
     pub name: String,
     /// Each problem, with the path of its field.
@@ -54,8 +54,8 @@ pub struct InvalidDefinition {
 /// Every problem for which an API server would refuse the definition.
 pub fn check_definition(
     definition: &CustomResourceDefinition,
-) -> Result<Vec<RuleCost>, InvalidDefinition> {
-    let invalid = |problems| InvalidDefinition {
+) -> Result<Vec<RuleCost>, InvalidCrd> {
+    let invalid = |problems| InvalidCrd {
         name: definition.metadata.name.clone().unwrap_or_default(),
         problems,
     };
@@ -80,7 +80,7 @@ pub fn check_definition(
     }
 }
 
-impl fmt::Display for InvalidDefinition {
+impl fmt::Display for InvalidCrd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the definition {} is invalid", self.name)?;
         self.problems
@@ -89,4 +89,4 @@ impl fmt::Display for InvalidDefinition {
     }
 }
 
-impl std::error::Error for InvalidDefinition {}
+impl std::error::Error for InvalidCrd {}

@@ -97,7 +97,7 @@ mod sample;
 mod running_operator;
 mod operator_test;
 
-pub use definition_check::{InvalidDefinition, RuleCost, check_definition};
+pub use definition_check::{InvalidCrd, RuleCost, check_definition};
 pub use error::HarnessError;
 pub use operator_test::OperatorTest;
 pub use prepared::Prepared;

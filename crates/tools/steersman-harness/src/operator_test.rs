@@ -9,7 +9,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Namespace;
 use kube_core::CustomResourceExt;
 use serde_json::Value;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::Client;
 use steersman_controller::{Controller, Reconciler};
@@ -247,19 +247,19 @@ impl fmt::Debug for OperatorTest {
 }
 
 /// Returns the connection of the operator.
-fn connect(env: &TestEnv) -> Connection {
+fn connect(env: &TestEnv) -> ClientConfig {
     match (env.config(), env.server()) {
-        (Some(config), _) => Connection::from_config(config.clone()),
+        (Some(config), _) => ClientConfig::from_config(config.clone()),
         (None, server) => {
             // Without a configuration the server is in this process.
             let server = server.cloned().unwrap_or_default();
-            Connection::in_process(server.service(), "default")
+            ClientConfig::in_process(server.service(), "default")
         }
     }
 }
 
 /// Returns the client of the test, with an agent of its own.
-fn client(connection: &Connection) -> Result<Client, HarnessError> {
+fn client(connection: &ClientConfig) -> Result<Client, HarnessError> {
     let connection = connection
         .clone()
         .user_agent(AGENT, env!("CARGO_PKG_VERSION"));

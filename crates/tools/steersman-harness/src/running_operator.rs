@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_cache::CacheOptions;
 use steersman_client::Client;
 use steersman_manager::{Manager, ManagerBuilder};
@@ -32,7 +32,7 @@ pub(crate) type Declare = Arc<dyn Fn(&Manager) -> Result<(), BoxError> + Send + 
 /// The surroundings of an operator, which outlive its restarts.
 pub(crate) struct Surroundings {
     pub(crate) env: TestEnv,
-    pub(crate) connection: Connection,
+    pub(crate) connection: ClientConfig,
     pub(crate) prepared: Prepared,
     pub(crate) declare: Declare,
     pub(crate) cache: CacheOptions,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman::informer::State;
 use steersman::kube_core::CustomResourceExt as _;
-use steersman::{CacheOptions, CustomResource, Selection};
+use steersman::{CacheOptions, CustomResource, ListOptions};
 use tokio::time::Instant;
 
 use crate::BoxError;
@@ -43,7 +43,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     });
     let opened = opened.await?;
     let cache = &opened.cache;
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     let state = || -> Result<String, BoxError> {
         Ok(match cache.informer::<Voyage>()?.state() {
             State::Degraded { reason, .. } => format!("degraded: {reason}"),

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman::cache::IndexKey;
-use steersman::{ByObject, CacheOptions, Selection};
+use steersman::{ByObject, CacheOptions, ListOptions};
 
 use crate::BoxError;
 use crate::cluster::{Cluster, pods};
@@ -47,10 +47,10 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let uid = owner
         .as_ref()
         .and_then(|set| set["metadata"]["uid"].as_str());
-    let on_node = Selection::new().by(&NODE, "node-7");
-    let front = Selection::new().by(&NODE, "node-9").index("tier", "front");
-    let owned = Selection::new().controlled_by(uid.unwrap_or_default());
-    let first = Selection::new().by(&NODE, "node-7").limit(1);
+    let on_node = ListOptions::new().by(&NODE, "node-7");
+    let front = ListOptions::new().by(&NODE, "node-9").index("tier", "front");
+    let owned = ListOptions::new().controlled_by(uid.unwrap_or_default());
+    let first = ListOptions::new().by(&NODE, "node-7").limit(1);
     let nodes = reads.index_values(NODE.name()).await?;
     let keys = reads.keys(&first).await?;
     let keys: Vec<String> = keys.iter().map(ToString::to_string).collect();

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman::client::{Client, ReadConsistency, RequestId};
 use steersman::object::Object as _;
-use steersman::{ByObject, CacheOptions, Connection, ObjectKey, Selection};
+use steersman::{ByObject, CacheOptions, ClientConfig, ObjectKey, ListOptions};
 use tokio::time::{Instant, sleep};
 
 use crate::BoxError;
@@ -29,7 +29,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let options = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().namespaces(["shop"]));
     let opened = cluster.open(options, |cache| cache.informers::<ConfigMap>().map(drop));
     let opened = opened.await?;
-    let connection = Connection::in_process(cluster.server().service(), "shop");
+    let connection = ClientConfig::in_process(cluster.server().service(), "shop");
     let client = Client::new(opened.cache.clone(), connection);
     let writer = client.for_request(RequestId::new(
         "shops",
@@ -65,7 +65,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         table = table.row([&who, &name_of(found.is_some()), &seconds_since(began)]);
     }
     let began = Instant::now();
-    let shop = Selection::new().namespace("shop");
+    let shop = ListOptions::new().namespace("shop");
     let found = !writer.list::<ConfigMap>(&shop).await?.is_empty();
     table = table.row([
         &"a list of the key that wrote",

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman::cache::Settings;
-use steersman::{ByObject, CacheOptions, ObjectKey, Selection};
+use steersman::{ByObject, CacheOptions, ObjectKey, ListOptions};
 
 use crate::BoxError;
 use crate::cluster::Cluster;
@@ -41,7 +41,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
             found.map_or_else(|error| error.to_string(), |_| "found".to_owned())
         }
     };
-    let all = cache.list::<Pod>(&Selection::new()).await?;
+    let all = cache.list::<Pod>(&ListOptions::new()).await?;
     let page = page
         .say("Reads span both scopes, and name what is out of scope:")
         .table(

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use steersman::kube_core::{DynamicObject, object::NotUsed};
-use steersman::{CacheOptions, ObjectKey, Selection};
+use steersman::{CacheOptions, ObjectKey, ListOptions};
 
 use crate::BoxError;
 use crate::cluster::{Cluster, pods};
@@ -62,7 +62,7 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let node = node.unwrap_or_default();
     let of_any = any.data["spec"]["nodeName"].as_str().unwrap_or_default();
     let agree = whole.metadata.uid == uid && of_any == node;
-    let listed = metadata.list(&Selection::new()).await?;
+    let listed = metadata.list(&ListOptions::new()).await?;
     let versions = listed.versions.iter();
     let versions: Vec<String> = versions.map(|(_, version)| version.to_string()).collect();
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use steersman::ObjectKey;
 use steersman::k8s_openapi::api::batch::v1::Job;
 use steersman::k8s_openapi::api::events::v1::Event;
-use steersman::{Selection, owner};
+use steersman::{ListOptions, owner};
 
 use crate::world::{at, change_spec, condition, cron, operator, read, started, times, until};
 
@@ -37,7 +37,7 @@ async fn a_template_that_the_server_refuses_is_reported() {
     let (reason, message) = condition(&operator).await;
     assert_eq!(reason, "Refused");
     assert!(message.contains("restartPolicy"), "{message}");
-    let ours = Selection::new().namespace(operator.namespace());
+    let ours = ListOptions::new().namespace(operator.namespace());
     let events = operator.client().live().list::<Event>(&ours).await.unwrap();
     let told = |event: &Event| event.reason.as_deref() == Some("Refused");
     assert!(events.iter().any(told), "{events:?}");

@@ -8,7 +8,7 @@ use serde_json::json;
 use steersman::cache::Settings;
 use steersman::k8s_openapi::api::core::v1::Pod;
 use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use steersman::{CacheOptions, Selection};
+use steersman::{CacheOptions, ListOptions};
 use steersman_harness::RunningOperator;
 use steersman_testenv::apiserver::play::EXIT_CODE;
 
@@ -39,7 +39,7 @@ async fn jobs_start_at_their_times_and_the_history_is_limited() {
             .is_some_and(|time| time.0 > at("10:04:00"))
     );
     // The Pods of deleted Jobs are deleted with them.
-    let ours = Selection::new().namespace(operator.namespace());
+    let ours = ListOptions::new().namespace(operator.namespace());
     let pods = operator.client().live().list::<Pod>(&ours).await.unwrap();
     assert_eq!(pods.len(), 2);
 

@@ -7,7 +7,7 @@ use cronjob_operator::cron_job::{CronJob, CronJobSpec, CronJobStatus};
 use cronjob_operator::job::{self, JobState};
 use jiff::Timestamp;
 use serde_json::json;
-use steersman::Selection;
+use steersman::ListOptions;
 use steersman::api::Patch;
 use steersman::k8s_openapi::api::batch::v1::Job;
 use steersman_harness::{OperatorTest, RunningOperator};
@@ -107,7 +107,7 @@ pub(crate) async fn change_spec(operator: &RunningOperator, spec: serde_json::Va
 
 /// Returns the Jobs on the server.
 pub(crate) async fn all_jobs(operator: &RunningOperator) -> Vec<Job> {
-    let ours = Selection::new().namespace(operator.namespace());
+    let ours = ListOptions::new().namespace(operator.namespace());
     operator.client().live().list::<Job>(&ours).await.unwrap()
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use steersman::manager::Shutdown;
-use steersman::{CancellationToken, Connection, Manager};
+use steersman::{CancellationToken, ClientConfig, Manager};
 use steersman_harness::OperatorTest;
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::eventually;
@@ -21,7 +21,7 @@ async fn every_step_of_the_demo_has_its_effect() -> Result<(), BoxError> {
 #[tokio::test(start_paused = true)]
 async fn binary_data_is_copied_with_the_texts() -> Result<(), BoxError> {
     let (hub, west) = (ApiServer::new(), ApiServer::new());
-    let connection = |server: &ApiServer| Connection::in_process(server.service(), "default");
+    let connection = |server: &ApiServer| ClientConfig::in_process(server.service(), "default");
     let manager = Manager::builder(connection(&hub))
         .cache(copier::cache())
         .build()?;
@@ -57,7 +57,7 @@ async fn settled_copies_are_written_in_no_cluster() -> Result<(), BoxError> {
     });
     let created = hub.create(original);
     created.map_err(|status| status.to_string())?;
-    let to_west = Connection::in_process(west.service(), "default");
+    let to_west = ClientConfig::in_process(west.service(), "default");
     let declare = move |manager: &Manager| -> Result<(), BoxError> {
         copier::add(manager)?;
         manager.add_cluster("west", to_west.clone(), copier::cache())?;

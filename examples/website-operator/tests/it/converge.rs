@@ -1,7 +1,7 @@
 //! The operator restores a site after every change of the site or of its children.
 
 use steersman::api::Patch;
-use steersman::cache::Selection;
+use steersman::cache::ListOptions;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
 use steersman::k8s_openapi::api::events::v1::Event;
@@ -48,7 +48,7 @@ async fn converges(env: TestEnv) {
 
 async fn events_tell_the_story(world: &World) {
     let published = eventually("the Events are there", || async {
-        let ours = Selection::new().namespace(&world.namespace);
+        let ours = ListOptions::new().namespace(&world.namespace);
         let events = world.client.live().list::<Event>(&ours).await.unwrap();
         let reasons: Vec<String> = events
             .into_iter()

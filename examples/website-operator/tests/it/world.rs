@@ -8,7 +8,7 @@ use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Namespace, Pod, Service};
 use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman::object::TypedObject;
-use steersman::{Client, Connection, Manager, ObjectKey};
+use steersman::{Client, ClientConfig, Manager, ObjectKey};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::apiserver::auth::Authorization;
 use steersman_testenv::apiserver::play::{Played, Speed};
@@ -54,8 +54,8 @@ impl World {
         also: impl FnOnce(&Manager),
     ) -> Self {
         let connection = match env.config() {
-            Some(config) => Connection::from_config(config.clone()),
-            None => Connection::in_process(env.server().unwrap().service(), "default"),
+            Some(config) => ClientConfig::from_config(config.clone()),
+            None => ClientConfig::in_process(env.server().unwrap().service(), "default"),
         };
         // The cache of this client never runs; the client is used for live reads and writes.
         let idle = Cache::new(CacheOptions::new()).unwrap();
@@ -184,7 +184,7 @@ impl World {
     }
 
     pub(crate) async fn pods(&self) -> Vec<Pod> {
-        let ours = steersman::cache::Selection::new().namespace(&self.namespace);
+        let ours = steersman::cache::ListOptions::new().namespace(&self.namespace);
         self.client.live().list::<Pod>(&ours).await.unwrap()
     }
 
@@ -197,7 +197,7 @@ impl World {
     }
 
     async fn kind_equals_server<K: TypedObject>(&self) {
-        let all = steersman::cache::Selection::new();
+        let all = steersman::cache::ListOptions::new();
         let all = &all;
         let equal = eventually("the cache equals the server", || async move {
             let cached = self.cache.list::<K>(all).await.unwrap();

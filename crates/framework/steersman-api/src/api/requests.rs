@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use steersman_object::{Kind, Object, ObjectKey, Selection, json_error_position};
+use steersman_object::{Kind, Object, ObjectKey, ListOptions, json_error_position};
 
 use super::Api;
 use crate::decode::Decoder;
 use crate::decode::raw;
 use crate::error::{Error, parse_status};
 use crate::event::Decoded;
-use crate::options::{DeleteOptions, Extent, PageRequest, Paging, Patch, WriteOptions};
+use crate::options::{DeleteOptions, Projection, PageRequest, Paging, Patch, WriteOptions};
 use crate::request::Request;
 use crate::request::transport::{Accept, Call};
 use crate::request::url::Url;
@@ -126,7 +126,7 @@ impl<K: Object> Api<K> {
     /// deletes in one namespace at a time.
     pub fn delete_all_request(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<Request<Vec<ObjectKey>>, Error> {
         let (info, url) = self.selected("deletecollection", selection)?;
@@ -218,7 +218,7 @@ impl<K: Object> Api<K> {
     /// Returns a request that is answered with an object of the kind.
     fn whole(&self, mut call: Call) -> Request<K> {
         // Writes are answered with the whole object.
-        let extent = Extent::of::<K>().max(Extent::Whole);
+        let extent = Projection::of::<K>().max(Projection::Whole);
         call.accept = Accept::of_object(extent).of(&self.kind);
         let decoder = self.decoder.clone();
         let read = move |info: &RequestInfo, body: &Bytes| -> Result<K, Error> {

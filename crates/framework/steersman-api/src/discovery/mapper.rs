@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 
 use super::document::{self, Group, Index, Served, Version};
 use super::table::KindTable;
-use crate::connection::Connection;
+use crate::connection::ClientConfig;
 use crate::error::{Error, Status};
 use crate::request::transport::{Accept, Call};
 use crate::request::url::Url;
@@ -56,7 +56,7 @@ pub struct Mapper {
 }
 
 struct Inner {
-    connection: Connection,
+    connection: ClientConfig,
     client: OnceCell<kube_client::Client>,
     table: Mutex<KindTable>,
     /// The documents that are being read. All tasks that need a document wait for one request.
@@ -78,7 +78,7 @@ pub struct ServedKinds {
 impl Mapper {
     /// Makes a mapper that asks the server of `connection`.
     #[must_use]
-    pub fn new(connection: Connection) -> Self {
+    pub fn new(connection: ClientConfig) -> Self {
         Self {
             inner: Arc::new(Inner {
                 connection,

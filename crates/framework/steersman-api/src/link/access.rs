@@ -12,21 +12,21 @@ use http_body_util::BodyExt as _;
 use kube_client::client::Body;
 use tower::{BoxError, Service};
 
-use super::body::LinkBody;
+use super::body::PooledBody;
 use super::credentials::Credentials;
-use super::pool::Links;
+use super::pool::ConnectionPool;
 use super::signing::Signer;
 
 /// The links to a server and the credentials of its clients, for all clients of a connection in one runtime.
 pub(super) struct Access {
-    pub(super) links: Arc<Links>,
+    pub(super) links: Arc<ConnectionPool>,
     pub(super) credentials: Arc<Credentials>,
     /// Signs requests if the credential is not in a file: a token, a password, a credential plugin.
     pub(super) signer: Signer,
 }
 
 impl Access {
-    async fn send(&self, request: Request<Body>) -> Result<Response<LinkBody>, BoxError> {
+    async fn send(&self, request: Request<Body>) -> Result<Response<PooledBody>, BoxError> {
         let (parts, body) = request.into_parts();
         // The body is kept in memory, because the request may be sent again.
         let body = body.collect().await?.to_bytes();
@@ -60,7 +60,7 @@ impl Access {
         &self,
         mut request: Request<Bytes>,
         header: Option<HeaderValue>,
-    ) -> Result<Response<LinkBody>, BoxError> {
+    ) -> Result<Response<PooledBody>, BoxError> {
         if let Some(header) = header {
             request.headers_mut().insert(AUTHORIZATION, header);
         }
@@ -73,9 +73,9 @@ impl Access {
 pub(super) struct Sending(pub(super) Arc<Access>);
 
 impl Service<Request<Body>> for Sending {
-    type Response = Response<LinkBody>;
+    type Response = Response<PooledBody>;
     type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<LinkBody>, BoxError>>;
+    type Future = BoxFuture<'static, Result<Response<PooledBody>, BoxError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))

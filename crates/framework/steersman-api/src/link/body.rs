@@ -9,20 +9,20 @@ use hyper::body::Incoming;
 use tower::BoxError;
 
 /// The body of an answer.
-pub(super) struct LinkBody {
+pub(super) struct PooledBody {
     inner: Incoming,
     /// The lease of the stream or link; dropping it returns the stream or link to the pool.
     lease: Option<Box<dyn Send>>,
 }
 
-impl LinkBody {
+impl PooledBody {
     pub(super) fn new(inner: Incoming, lease: impl Send + 'static) -> Self {
         let lease = (!inner.is_end_stream()).then(|| Box::new(lease) as Box<dyn Send>);
         Self { inner, lease }
     }
 }
 
-impl Body for LinkBody {
+impl Body for PooledBody {
     type Data = Bytes;
     type Error = BoxError;
 

@@ -20,7 +20,7 @@ use tokio_rustls::client::TlsStream;
 use tower::{BoxError, ServiceExt as _};
 
 use super::credentials::Credentials;
-use super::options::LinkOptions;
+use super::options::ConnectionOptions;
 use super::table::Protocol;
 use super::tunnel::Proxy;
 use crate::error::chain;
@@ -68,7 +68,7 @@ impl Dialer {
     pub(super) fn new(
         config: &Config,
         credentials: Arc<Credentials>,
-        options: &LinkOptions,
+        options: &ConnectionOptions,
     ) -> Result<Self, String> {
         let https = config.cluster_url.scheme_str() == Some("https");
         let name = match (https, &config.tls_server_name) {
@@ -218,7 +218,7 @@ async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 /// Returns the connector of TCP connections with these options.
-fn connector(options: &LinkOptions) -> HttpConnector {
+fn connector(options: &ConnectionOptions) -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     // Without this option, a small request waits until the previous one is acknowledged.
@@ -280,7 +280,7 @@ mod tests {
         let server: Uri = format!("http://{}", listener.local_addr().unwrap())
             .parse()
             .unwrap();
-        let options = LinkOptions::default();
+        let options = ConnectionOptions::default();
         let link = connector(&options).oneshot(server).await.unwrap();
         let link = link.into_inner();
         let (interval, answer) = options.pings().unwrap();

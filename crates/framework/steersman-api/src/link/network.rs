@@ -15,8 +15,8 @@ use tracing::warn;
 use super::access::{Access, Sending};
 use super::credentials::{Credentials, has_token_file};
 use super::dial::Dialer;
-use super::options::LinkOptions;
-use super::pool::Links;
+use super::options::ConnectionOptions;
+use super::pool::ConnectionPool;
 use super::signing::Signer;
 use crate::client_certificate::ClientCertificate;
 use crate::config::explain_client;
@@ -29,7 +29,7 @@ use crate::wire::Middleware;
 pub(crate) struct Network {
     config: Config,
     endpoint: Arc<str>,
-    options: LinkOptions,
+    options: ConnectionOptions,
     shared: Mutex<HashMap<Id, Weak<Access>>>,
     /// Ensures that the warning about unchecked certificates is logged once.
     unchecked: Arc<Once>,
@@ -40,14 +40,14 @@ impl Network {
         Self {
             config,
             endpoint,
-            options: LinkOptions::default(),
+            options: ConnectionOptions::default(),
             shared: Mutex::default(),
             unchecked: Arc::new(Once::new()),
         }
     }
 
     /// Returns a handle to the same server with changed link options. Its clients share no links with those of `self`.
-    pub(crate) fn with(&self, change: impl FnOnce(&mut LinkOptions)) -> Self {
+    pub(crate) fn with(&self, change: impl FnOnce(&mut ConnectionOptions)) -> Self {
         let mut options = self.options.clone();
         change(&mut options);
         Self {
@@ -127,7 +127,7 @@ impl Network {
         let dialer = Dialer::new(config, Arc::clone(&credentials), &self.options);
         let dial = dialer.map_err(|problem| self.problem(problem))?.into_dial();
         Ok(Access {
-            links: Arc::new(Links::new(dial, self.options.clone(), runtime)),
+            links: Arc::new(ConnectionPool::new(dial, self.options.clone(), runtime)),
             credentials,
             signer,
         })

@@ -7,7 +7,7 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// How the links to a server are opened and kept alive.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LinkOptions {
+pub(crate) struct ConnectionOptions {
     /// The time without a frame from the server after which a ping is sent.
     pub(crate) ping_interval: Duration,
     /// The time that the server has to answer a ping.
@@ -16,7 +16,7 @@ pub(crate) struct LinkOptions {
     pub(crate) http1_only: bool,
 }
 
-impl LinkOptions {
+impl ConnectionOptions {
     /// Returns the interval and the timeout of pings; `None` if either is zero or beyond a year, which disables them.
     pub(crate) fn pings(&self) -> Option<(Duration, Duration)> {
         let sensible = |time: Duration| !time.is_zero() && time <= LONGEST;
@@ -25,7 +25,7 @@ impl LinkOptions {
     }
 }
 
-impl Default for LinkOptions {
+impl Default for ConnectionOptions {
     /// The values of client-go (apimachinery, `util/net/http.go`, `readIdleTimeoutSeconds` and
     /// `pingTimeoutSeconds`).
     fn default() -> Self {
@@ -43,10 +43,10 @@ mod tests {
 
     #[test]
     fn zero_and_the_maximum_disable_pings() {
-        let with = |ping_interval, ping_timeout| LinkOptions {
+        let with = |ping_interval, ping_timeout| ConnectionOptions {
             ping_interval,
             ping_timeout,
-            ..LinkOptions::default()
+            ..ConnectionOptions::default()
         };
         let second = Duration::from_secs(1);
         assert_eq!(with(second, second).pings(), Some((second, second)));

@@ -20,21 +20,21 @@ use tokio::time::{Instant, sleep};
 use tower::BoxError;
 use tracing::debug;
 
-use super::body::LinkBody;
+use super::body::PooledBody;
 use super::dial::{Dial, Dialed, Io};
 use super::form::{origin_form, refusal};
 use super::handshake::{Http2, greet};
-use super::options::LinkOptions;
-use super::table::{Choice, IDLE, LinkId, LinkTable, Protocol};
+use super::options::ConnectionOptions;
+use super::table::{Choice, IDLE, ConnectionId, ConnectionTable, Protocol};
 use crate::error::chain;
 
 /// The largest number of times that one request is sent while the server does not process it.
 const SENDS: u32 = 5;
 
 /// The links to one server.
-pub(super) struct Links {
+pub(super) struct ConnectionPool {
     dial: Box<Dial>,
-    options: LinkOptions,
+    options: ConnectionOptions,
     runtime: Handle,
     state: Mutex<State>,
     ids: AtomicU64,
@@ -42,8 +42,8 @@ pub(super) struct Links {
 
 #[derive(Default)]
 struct State {
-    table: LinkTable,
-    senders: HashMap<LinkId, Sender>,
+    table: ConnectionTable,
+    senders: HashMap<ConnectionId, Sender>,
     /// The state of the current dial; requests that wait for the dial watch it.
     dial: Option<watch::Receiver<Dialing>>,
 }
@@ -58,7 +58,7 @@ enum Dialing {
 
 /// A dial in progress. Dropping it notifies the requests that wait for the dial, also if its task panicked.
 struct Attempt {
-    links: Weak<Links>,
+    links: Weak<ConnectionPool>,
     dialing: watch::Sender<Dialing>,
     /// The state that the waiting requests receive.
     ended: Dialing,
@@ -103,8 +103,8 @@ struct Exclusive {
 /// The right of one request to use a link: one stream of an HTTP/2 link, or a whole HTTP/1.1 link. Dropping the lease
 /// returns the stream or the link to the pool.
 struct Lease {
-    links: Weak<Links>,
-    id: LinkId,
+    links: Weak<ConnectionPool>,
+    id: ConnectionId,
     /// The link itself, if it is an HTTP/1.1 link.
     exclusive: Option<Exclusive>,
 }
@@ -137,8 +137,8 @@ struct Failure {
     closed: bool,
 }
 
-impl Links {
-    pub(super) fn new(dial: Box<Dial>, options: LinkOptions, runtime: Handle) -> Self {
+impl ConnectionPool {
+    pub(super) fn new(dial: Box<Dial>, options: ConnectionOptions, runtime: Handle) -> Self {
         Self {
             dial,
             options,
@@ -155,7 +155,7 @@ impl Links {
     pub(super) async fn send(
         self: &Arc<Self>,
         request: Request<Bytes>,
-    ) -> Result<Response<LinkBody>, BoxError> {
+    ) -> Result<Response<PooledBody>, BoxError> {
         if request.headers().contains_key(UPGRADE) {
             return self.send_upgrade(request).await;
         }
@@ -190,7 +190,7 @@ impl Links {
     }
 
     /// Releases a stream of an HTTP/2 link after its answer has ended.
-    fn release(&self, id: LinkId, now: Instant) {
+    fn release(&self, id: ConnectionId, now: Instant) {
         let mut state = self.state.lock();
         if state.table.released(id, now.into_std()) {
             state.senders.remove(&id);
@@ -198,7 +198,7 @@ impl Links {
     }
 
     /// Returns an HTTP/1.1 link to the pool after its answer has ended.
-    fn give_back(self: &Arc<Self>, id: LinkId, mut exclusive: Exclusive) {
+    fn give_back(self: &Arc<Self>, id: ConnectionId, mut exclusive: Exclusive) {
         if exclusive.sender.is_closed() {
             return;
         }
@@ -217,7 +217,7 @@ impl Links {
         });
     }
 
-    fn keep(&self, id: LinkId, exclusive: Exclusive) {
+    fn keep(&self, id: ConnectionId, exclusive: Exclusive) {
         let now = Instant::now().into_std();
         let mut state = self.state.lock();
         if state.table.idle(id, exclusive.generation, now) {
@@ -227,7 +227,7 @@ impl Links {
 
     /// Removes a link that has closed. If a request failed on it (`was_met`), also removes the idle HTTP/1.1 links,
     /// which the server has probably closed too.
-    fn forget(&self, id: LinkId, was_met: bool) {
+    fn forget(&self, id: ConnectionId, was_met: bool) {
         let mut state = self.state.lock();
         state.table.closed(id);
         state.senders.remove(&id);
@@ -365,7 +365,7 @@ impl Links {
     async fn send_upgrade(
         self: &Arc<Self>,
         request: Request<Bytes>,
-    ) -> Result<Response<LinkBody>, BoxError> {
+    ) -> Result<Response<PooledBody>, BoxError> {
         let dialed = (self.dial)(true).await?;
         let id = self.next_id();
         let mut sender = self.shake_hands_1(id, dialed.io).await?;
@@ -375,12 +375,12 @@ impl Links {
             id,
             exclusive: None,
         };
-        Ok(response.map(|body| LinkBody::new(body, lease)))
+        Ok(response.map(|body| PooledBody::new(body, lease)))
     }
 
     async fn shake_hands_1(
         self: &Arc<Self>,
-        id: LinkId,
+        id: ConnectionId,
         io: Box<dyn Io>,
     ) -> Result<http1::SendRequest<Full<Bytes>>, BoxError> {
         let (sender, connection) = http1::handshake(TokioIo::new(io)).await?;
@@ -392,7 +392,7 @@ impl Links {
 
     async fn shake_hands_2(
         self: &Arc<Self>,
-        id: LinkId,
+        id: ConnectionId,
         io: Box<dyn Io>,
     ) -> Result<Sender, BoxError> {
         let http2 = greet(io, self.runtime.clone(), self.options.pings()).await?;
@@ -402,9 +402,9 @@ impl Links {
         Ok(Sender::Http2(http2))
     }
 
-    fn next_id(&self) -> LinkId {
+    fn next_id(&self) -> ConnectionId {
         // Ids only have to differ, so no order between threads is needed.
-        LinkId(self.ids.fetch_add(1, Ordering::Relaxed))
+        ConnectionId(self.ids.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -426,7 +426,7 @@ impl Sender {
 }
 
 impl Slot {
-    async fn send(mut self, request: Request<Bytes>) -> Result<Response<LinkBody>, Failure> {
+    async fn send(mut self, request: Request<Bytes>) -> Result<Response<PooledBody>, Failure> {
         let sent = match (&mut self.http2, &mut self.lease.exclusive) {
             (Some(sender), _) => sender.try_send_request(request.map(Full::new)).await,
             (None, Some(exclusive)) => {
@@ -448,7 +448,7 @@ impl Slot {
         match sent {
             Ok(response) => {
                 let lease = self.lease;
-                Ok(response.map(|body: Incoming| LinkBody::new(body, lease)))
+                Ok(response.map(|body: Incoming| PooledBody::new(body, lease)))
             }
             Err(mut error) => {
                 let unsent = error.take_message().is_some();
@@ -466,8 +466,8 @@ impl Slot {
 
 /// Drives a link until it ends, and closes it after [`IDLE`] without a request.
 async fn attend(
-    links: Weak<Links>,
-    id: LinkId,
+    links: Weak<ConnectionPool>,
+    id: ConnectionId,
     connection: impl Future<Output = hyper::Result<()>>,
 ) {
     let mut connection = std::pin::pin!(connection);

@@ -8,7 +8,7 @@ pub(super) const IDLE: Duration = Duration::from_secs(90);
 
 /// Identifies a link within its pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct LinkId(pub(super) u64);
+pub(super) struct ConnectionId(pub(super) u64);
 
 /// The protocol of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,9 +23,9 @@ pub(super) enum Protocol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     /// The request is sent on this HTTP/2 link and is included in the link's number of streams.
-    Stream(LinkId),
+    Stream(ConnectionId),
     /// The request is sent on this HTTP/1.1 link, which is no longer idle.
-    Exclusive(LinkId),
+    Exclusive(ConnectionId),
     /// A link is opened for this request alone: the server speaks HTTP/1.1.
     DialAlone,
     /// A link is opened, and further requests wait for it.
@@ -39,7 +39,7 @@ pub(super) enum Choice {
 /// CONN-1: only one HTTP/2 link is opened at a time, and a further one only if each carries as many streams as the
 /// server allows. No request waits for the stream of another request to end.
 #[derive(Debug, Default)]
-pub(super) struct LinkTable {
+pub(super) struct ConnectionTable {
     multiplexed: Vec<Multiplexed>,
     /// The idle HTTP/1.1 links, the last used one at the end.
     idle: VecDeque<Idle>,
@@ -53,7 +53,7 @@ pub(super) struct LinkTable {
 /// An HTTP/2 link.
 #[derive(Debug)]
 struct Multiplexed {
-    id: LinkId,
+    id: ConnectionId,
     generation: u64,
     /// The number of requests in flight: their answers have not ended.
     streams: usize,
@@ -64,15 +64,15 @@ struct Multiplexed {
 /// An idle HTTP/1.1 link.
 #[derive(Debug)]
 struct Idle {
-    id: LinkId,
+    id: ConnectionId,
     generation: u64,
     since: Instant,
 }
 
-impl LinkTable {
+impl ConnectionTable {
     /// Chooses the link of a request. `limit` returns the number of streams that the server allows on a link, and
     /// zero for a closed link.
-    pub(super) fn choose(&mut self, limit: impl Fn(LinkId) -> usize) -> Choice {
+    pub(super) fn choose(&mut self, limit: impl Fn(ConnectionId) -> usize) -> Choice {
         let generation = self.generation;
         let free = self
             .multiplexed
@@ -106,11 +106,11 @@ impl LinkTable {
     /// CONN-4: links with older credentials carry no new requests, and end with their last request.
     pub(super) fn opened(
         &mut self,
-        id: LinkId,
+        id: ConnectionId,
         protocol: Protocol,
         generation: u64,
         now: Instant,
-    ) -> Vec<LinkId> {
+    ) -> Vec<ConnectionId> {
         self.protocol = Some(protocol);
         match protocol {
             Protocol::Http1 => self.idle.push_back(Idle {
@@ -130,7 +130,7 @@ impl LinkTable {
 
     /// Records the generation of the current credentials. Returns the idle links with older credentials, which the
     /// caller closes.
-    pub(super) fn renewed(&mut self, generation: u64) -> Vec<LinkId> {
+    pub(super) fn renewed(&mut self, generation: u64) -> Vec<ConnectionId> {
         self.generation = self.generation.max(generation);
         let newest = self.generation;
         let mut closed = Vec::new();
@@ -144,7 +144,7 @@ impl LinkTable {
     }
 
     /// Records that a stream of an HTTP/2 link has ended. Returns whether the caller must close the link.
-    pub(super) fn released(&mut self, id: LinkId, now: Instant) -> bool {
+    pub(super) fn released(&mut self, id: ConnectionId, now: Instant) -> bool {
         let newest = self.generation;
         let Some(at) = self.multiplexed.iter().position(|link| link.id == id) else {
             return false;
@@ -160,7 +160,7 @@ impl LinkTable {
     }
 
     /// Adds an HTTP/1.1 link that is ready for another request. Returns whether the link is kept.
-    pub(super) fn idle(&mut self, id: LinkId, generation: u64, now: Instant) -> bool {
+    pub(super) fn idle(&mut self, id: ConnectionId, generation: u64, now: Instant) -> bool {
         let current = generation == self.generation;
         if current {
             let since = now;
@@ -175,18 +175,18 @@ impl LinkTable {
 
     /// Removes and returns all idle HTTP/1.1 links, after the server turned out to have closed one of them: the next
     /// request opens a new link instead of trying the old ones.
-    pub(super) fn distrust_idle(&mut self) -> Vec<LinkId> {
+    pub(super) fn distrust_idle(&mut self) -> Vec<ConnectionId> {
         self.idle.drain(..).map(|link| link.id).collect()
     }
 
     /// Removes a link that has closed or accepts no more requests.
-    pub(super) fn closed(&mut self, id: LinkId) {
+    pub(super) fn closed(&mut self, id: ConnectionId) {
         self.multiplexed.retain(|link| link.id != id);
         self.idle.retain(|link| link.id != id);
     }
 
     /// Removes a link that has been idle for [`IDLE`]. Returns whether it was removed.
-    pub(super) fn expired(&mut self, id: LinkId, now: Instant) -> bool {
+    pub(super) fn expired(&mut self, id: ConnectionId, now: Instant) -> bool {
         let over = |since: Instant| now.saturating_duration_since(since) >= IDLE;
         let expired = self
             .multiplexed
@@ -203,7 +203,7 @@ impl LinkTable {
     }
 }
 
-fn kept(keep: bool, id: LinkId, closed: &mut Vec<LinkId>) -> bool {
+fn kept(keep: bool, id: ConnectionId, closed: &mut Vec<ConnectionId>) -> bool {
     if !keep {
         closed.push(id);
     }
@@ -214,13 +214,13 @@ fn kept(keep: bool, id: LinkId, closed: &mut Vec<LinkId>) -> bool {
 mod tests {
     use super::*;
 
-    const ONE: LinkId = LinkId(1);
-    const TWO: LinkId = LinkId(2);
+    const ONE: ConnectionId = ConnectionId(1);
+    const TWO: ConnectionId = ConnectionId(2);
 
     /// CONN-1
     #[test]
     fn a_second_link_is_opened_only_when_the_first_is_full() {
-        let (mut table, now) = (LinkTable::default(), tokio::time::Instant::now().into_std());
+        let (mut table, now) = (ConnectionTable::default(), tokio::time::Instant::now().into_std());
         let limit = |_| 2;
         assert_eq!(table.choose(limit), Choice::Dial);
         assert_eq!(table.choose(limit), Choice::Wait);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_server_of_http_1_gets_a_link_per_request_and_idle_ones_are_used_again() {
-        let (mut table, now) = (LinkTable::default(), tokio::time::Instant::now().into_std());
+        let (mut table, now) = (ConnectionTable::default(), tokio::time::Instant::now().into_std());
         assert_eq!(table.choose(|_| 0), Choice::Dial);
         table.dialed();
         table.opened(ONE, Protocol::Http1, 0, now);
@@ -257,7 +257,7 @@ mod tests {
     /// CONN-4
     #[test]
     fn links_of_older_credentials_end_with_their_last_request() {
-        let (mut table, now) = (LinkTable::default(), tokio::time::Instant::now().into_std());
+        let (mut table, now) = (ConnectionTable::default(), tokio::time::Instant::now().into_std());
         table.opened(ONE, Protocol::Http2, 0, now);
         assert_eq!(table.choose(|_| 9), Choice::Stream(ONE));
         assert!(table.renewed(1).is_empty());
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_link_expires_after_90_s_without_a_request_and_not_with_one() {
-        let (mut table, now) = (LinkTable::default(), tokio::time::Instant::now().into_std());
+        let (mut table, now) = (ConnectionTable::default(), tokio::time::Instant::now().into_std());
         table.opened(ONE, Protocol::Http2, 0, now);
         table.choose(|_| 9);
         assert!(!table.expired(ONE, now + IDLE));

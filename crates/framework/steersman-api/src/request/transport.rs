@@ -14,7 +14,7 @@ use super::url::Url;
 use crate::decode::protobuf::to_json;
 use crate::encoding::{Negotiable, Negotiated, has_protobuf};
 use crate::error::Error;
-use crate::options::Extent;
+use crate::options::Projection;
 use crate::request_info::RequestInfo;
 
 /// The default time limit until a server begins to answer: 65 s, a little more than the limit of kube-apiserver
@@ -71,29 +71,29 @@ impl Accept {
     };
 
     /// The form of one object.
-    pub(crate) fn of_object(extent: Extent) -> Self {
+    pub(crate) fn of_object(extent: Projection) -> Self {
         match extent {
-            Extent::Metadata => Self::METADATA,
-            Extent::Whole => Self::WHOLE,
-            Extent::EveryField => Self::JSON,
+            Projection::Metadata => Self::METADATA,
+            Projection::Whole => Self::WHOLE,
+            Projection::EveryField => Self::JSON,
         }
     }
 
     /// The form of a list.
-    pub(crate) fn of_list(extent: Extent) -> Self {
+    pub(crate) fn of_list(extent: Projection) -> Self {
         match extent {
-            Extent::Metadata => Self::METADATA_LIST,
-            Extent::Whole => Self::WHOLE,
-            Extent::EveryField => Self::JSON,
+            Projection::Metadata => Self::METADATA_LIST,
+            Projection::Whole => Self::WHOLE,
+            Projection::EveryField => Self::JSON,
         }
     }
 
     /// The form of a watch.
-    pub(crate) fn of_watch(extent: Extent) -> Self {
+    pub(crate) fn of_watch(extent: Projection) -> Self {
         match extent {
-            Extent::Metadata => Self::METADATA_WATCH,
-            Extent::Whole => Self::WATCH,
-            Extent::EveryField => Self::JSON,
+            Projection::Metadata => Self::METADATA_WATCH,
+            Projection::Whole => Self::WATCH,
+            Projection::EveryField => Self::JSON,
         }
     }
 

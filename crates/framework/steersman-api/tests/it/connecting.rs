@@ -3,9 +3,9 @@
 use std::io::Write as _;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
-use steersman_api::{Api, Connection, Paging, kube_client};
+use steersman_api::{Api, ClientConfig, Paging, kube_client};
 use steersman_apiserver::ApiServer;
-use steersman_object::{ObjectKey, Selection};
+use steersman_object::{ObjectKey, ListOptions};
 
 #[tokio::test]
 async fn a_kubeconfig_leads_to_the_server_over_https() {
@@ -14,7 +14,7 @@ async fn a_kubeconfig_leads_to_the_server_over_https() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("config");
     serving.write_kubeconfig(&path).unwrap();
-    let connection = Connection::from_kubeconfig(&path).await.unwrap();
+    let connection = ClientConfig::from_kubeconfig(&path).await.unwrap();
     assert_eq!(connection.endpoint(), serving.url());
     let api: Api<Namespace> = Api::typed(connection.client().unwrap());
     let key = ObjectKey::cluster("default");
@@ -39,10 +39,10 @@ async fn an_unreachable_server_is_named_in_the_error() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let uri: http::Uri = format!("http://{address}").parse().unwrap();
-    let connection = Connection::from_config(kube_client::Config::new(uri));
+    let connection = ClientConfig::from_config(kube_client::Config::new(uri));
     let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
     let error = api
-        .list(&Selection::new(), &Paging::new())
+        .list(&ListOptions::new(), &Paging::new())
         .await
         .unwrap_err();
     assert!(error.is_transport(), "{error}");
@@ -64,11 +64,11 @@ async fn a_server_of_another_authority_is_refused_with_the_reason() {
     let mixed = one.kubeconfig().replace(&one.url(), &two.url());
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(mixed.as_bytes()).unwrap();
-    let connection = Connection::from_kubeconfig(file.path()).await.unwrap();
+    let connection = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
     assert_eq!(connection.context(), Some("steersman"));
     let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
     let error = api
-        .list(&Selection::new(), &Paging::new())
+        .list(&ListOptions::new(), &Paging::new())
         .await
         .unwrap_err();
     assert!(error.is_transport(), "{error}");
@@ -85,7 +85,7 @@ fn outside_a_runtime_a_client_is_an_error_and_not_a_panic() {
         .build();
     let runtime = runtime.unwrap();
     let server = runtime.block_on(async { server.seed(1).build() });
-    let connection = Connection::in_process(server.service(), "web");
+    let connection = ClientConfig::in_process(server.service(), "web");
     assert_eq!(connection.default_namespace(), "web");
     assert_eq!(connection.namespace(), Some("web"));
     assert_eq!(connection.context(), None);

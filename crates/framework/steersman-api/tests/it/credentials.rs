@@ -10,10 +10,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair,
 };
-use steersman_api::{Api, Connection, Error, Paging, kube_client};
+use steersman_api::{Api, ClientConfig, Error, Paging, kube_client};
 use steersman_apiserver::auth::{Authorization, User};
 use steersman_apiserver::{ApiServer, History, Serving};
-use steersman_object::Selection;
+use steersman_object::ListOptions;
 use tempfile::TempDir;
 use tokio::time::timeout;
 use tracing::span::{Attributes, Id, Record};
@@ -44,7 +44,7 @@ impl Mount {
     }
 
     /// Relative paths, which are those of the kubeconfig's folder.
-    async fn connect(&self, url: &str, user: &str) -> Connection {
+    async fn connect(&self, url: &str, user: &str) -> ClientConfig {
         let kubeconfig = format!(
             "{{apiVersion: v1, kind: Config, current-context: one, \
              clusters: [{{name: here, cluster: {{server: \"{url}\", certificate-authority: ca.crt}}}}], \
@@ -56,13 +56,13 @@ impl Mount {
     }
 }
 
-async fn connect(path: &Path) -> Connection {
-    Connection::from_kubeconfig(path).await.unwrap()
+async fn connect(path: &Path) -> ClientConfig {
+    ClientConfig::from_kubeconfig(path).await.unwrap()
 }
 
 async fn list(client: &kube_client::Client) -> Result<usize, Error> {
     let api: Api<Namespace> = Api::typed(client.clone());
-    let (all, paging) = (Selection::new(), Paging::new());
+    let (all, paging) = (ListOptions::new(), Paging::new());
     let page = timeout(LONG, api.list(&all, &paging)).await.unwrap();
     Ok(page?.items.len())
 }
@@ -164,7 +164,7 @@ async fn the_token_of_a_configuration_with_files_is_read_again() {
     let mut config = kube_client::Config::new(serving.url().parse().unwrap());
     config.root_cert_file = Some(mount.path("ca.crt"));
     config.auth_info.token_file = Some(mount.path("token").to_str().unwrap().to_owned());
-    let connection = Connection::from_config(config);
+    let connection = ClientConfig::from_config(config);
     let client = connection.client().unwrap();
     assert!(list(&client).await.unwrap_err().is_unauthorized());
     mount.write("token", &server.add_user(User::admin()));
@@ -268,7 +268,7 @@ async fn unchecked_certificates_are_warned_of_once_per_connection_handle() {
     let serving = serve(&server).await;
     let mut config = kube_client::Config::new(serving.url().parse().unwrap());
     config.accept_invalid_certs = true;
-    let connection = Connection::from_config(config);
+    let connection = ClientConfig::from_config(config);
     for http1_only in [false, true, true] {
         let client = connection.clone().http1_only(http1_only).client().unwrap();
         assert!(list(&client).await.unwrap() > 0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use steersman_api::wire::Wire;
-use steersman_api::{Connection, Mapper};
+use steersman_api::{ClientConfig, Mapper};
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, RequestRecord};
 use steersman_object::{Gvk, Gvr, Kind, Scope};
@@ -14,7 +14,7 @@ use tower::layer::layer_fn;
 
 fn server() -> (ApiServer, Mapper) {
     let server = ApiServer::builder().seed(1).build();
-    let mapper = Mapper::new(Connection::in_process(server.service(), "default"));
+    let mapper = Mapper::new(ClientConfig::in_process(server.service(), "default"));
     (server, mapper)
 }
 
@@ -214,7 +214,7 @@ async fn a_group_that_cannot_be_read_is_an_error_of_that_group() {
             request
         })
     });
-    let old = Connection::in_process(server.service(), "default").layer(plain);
+    let old = ClientConfig::in_process(server.service(), "default").layer(plain);
     let mapper = Mapper::new(old);
     let everything = mapper.everything().await.unwrap();
     let failed: Vec<&str> = everything

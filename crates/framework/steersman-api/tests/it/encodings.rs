@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::wire::Wire;
 use steersman_api::{
-    Api, ApiListWatch, Connection, Encoding, Extent, ListWatch as _, PageRequest, Patch,
+    Api, ApiListWatch, ClientConfig, Encoding, Projection, ListWatch as _, PageRequest, Patch,
     WatchEvent, WatchOptions, WriteOptions,
 };
 use steersman_apiserver::ApiServer;
@@ -30,10 +30,10 @@ type Sent = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 type Instead = Arc<dyn Fn(&HeaderMap) -> Option<Response<Full<Bytes>>> + Send + Sync>;
 
 /// Returns a connection that records its requests, and answers some of them with `instead`.
-fn recorded(server: &ApiServer, instead: Option<Instead>) -> (Connection, Sent) {
+fn recorded(server: &ApiServer, instead: Option<Instead>) -> (ClientConfig, Sent) {
     let sent = Sent::default();
     let record = Arc::clone(&sent);
-    let connection = Connection::in_process(server.service(), "default")
+    let connection = ClientConfig::in_process(server.service(), "default")
         .encoding(Encoding::Protobuf)
         .layer(layer_fn(move |wire: Wire| {
             let wire = Arc::new(tokio::sync::Mutex::new(wire));
@@ -278,13 +278,13 @@ async fn conn_7_bytes_that_are_no_protobuf_fail_once() {
 }
 
 /// Returns the objects of a list, of a watch and of a get, as JSON.
-async fn seen(connection: Connection) -> Vec<serde_json::Value> {
+async fn seen(connection: ClientConfig) -> Vec<serde_json::Value> {
     let client = connection.client().unwrap();
     let (kind, mut seen) = (Kind::of::<Pod>(), Vec::new());
     let value = |json: &[u8]| serde_json::from_slice::<serde_json::Value>(json).unwrap();
     for keep in [true, false] {
         let pods = ApiListWatch::new(client.clone(), kind.clone(), None).keep_managed_fields(keep);
-        for extent in [Extent::Metadata, Extent::Whole, Extent::EveryField] {
+        for extent in [Projection::Metadata, Projection::Whole, Projection::EveryField] {
             let mut request = PageRequest::default();
             request.extent = extent;
             let list = pods.list_all(request).await.unwrap();
@@ -330,13 +330,13 @@ async fn objects_are_the_same_in_both_encodings_in_process_and_over_https() {
         },
     }))
     .unwrap();
-    let in_process = Connection::in_process(server.service(), "default");
+    let in_process = ClientConfig::in_process(server.service(), "default");
     let pods = Api::<Pod>::typed(in_process.client().unwrap());
     pods.create(&pod, &WriteOptions::new()).await.unwrap();
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), serving.kubeconfig()).unwrap();
-    let over_https = Connection::from_kubeconfig(file.path()).await.unwrap();
+    let over_https = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
     let (protobuf, json) = (Encoding::Protobuf, Encoding::Json);
     let wanted = seen(in_process.clone().encoding(json)).await;
     assert!(wanted.len() > 20);

@@ -9,11 +9,11 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_api::{
-    Api, ApiListWatch, Connection, ListWatch, Paging, WatchEvent, WatchOptions, WatchStream,
+    Api, ApiListWatch, ClientConfig, ListWatch, Paging, WatchEvent, WatchOptions, WatchStream,
     kube_client,
 };
 use steersman_apiserver::{ApiServer, Serving};
-use steersman_object::{Kind, ResourceVersion, Selection};
+use steersman_object::{Kind, ResourceVersion, ListOptions};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -22,10 +22,10 @@ use tokio::time::timeout;
 /// A test that waits this long has failed.
 const LONG: Duration = Duration::from_secs(30);
 
-async fn connect(kubeconfig: &str) -> Connection {
+async fn connect(kubeconfig: &str) -> ClientConfig {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(kubeconfig.as_bytes()).unwrap();
-    Connection::from_kubeconfig(file.path()).await.unwrap()
+    ClientConfig::from_kubeconfig(file.path()).await.unwrap()
 }
 
 fn put(server: &ApiServer, name: &str) {
@@ -49,7 +49,7 @@ async fn open_watch(client: kube_client::Client, server: &ApiServer) -> WatchStr
 
 async fn list(client: kube_client::Client) -> Result<usize, steersman_api::Error> {
     let api: Api<ConfigMap> = Api::typed(client);
-    let (all, paging) = (Selection::new().namespace("default"), Paging::new());
+    let (all, paging) = (ListOptions::new().namespace("default"), Paging::new());
     let page = timeout(LONG, api.list(&all, &paging)).await;
     Ok(page.unwrap()?.items.len())
 }
@@ -64,7 +64,7 @@ async fn event(watch: &mut WatchStream) -> Result<WatchEvent, steersman_api::Err
     }
 }
 
-async fn served(server: ApiServer) -> (ApiServer, Serving, Connection) {
+async fn served(server: ApiServer) -> (ApiServer, Serving, ClientConfig) {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let connection = connect(&serving.kubeconfig()).await;
     (server, serving, connection)

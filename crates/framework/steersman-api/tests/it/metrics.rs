@@ -11,12 +11,12 @@ use prometheus::Registry;
 use serde_json::json;
 use steersman_api::wire::Wire;
 use steersman_api::{
-    Api, ApiListWatch, Connection, ConnectionMetrics, DeleteOptions, ListWatch as _, Paging,
+    Api, ApiListWatch, ClientConfig, ConnectionMetrics, DeleteOptions, ListWatch as _, Paging,
     WatchOptions, WriteOptions,
 };
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Effect, FaultSpec, Verb};
-use steersman_object::{Kind, ObjectKey, ResourceVersion, Selection};
+use steersman_object::{Kind, ObjectKey, ResourceVersion, ListOptions};
 use steersman_protobuf::encode_object;
 use tokio::time::timeout;
 use tower::layer::layer_fn;
@@ -44,7 +44,7 @@ fn map(name: &str) -> ConfigMap {
     map
 }
 
-fn metered(connection: Connection) -> (Registry, Connection) {
+fn metered(connection: ClientConfig) -> (Registry, ClientConfig) {
     let registry = Registry::new();
     let metrics = ConnectionMetrics::register(&registry).unwrap();
     (registry, connection.metrics(metrics))
@@ -52,7 +52,7 @@ fn metered(connection: Connection) -> (Registry, Connection) {
 
 fn world() -> (ApiServer, Registry, Api<ConfigMap>) {
     let server = ApiServer::builder().seed(1).build();
-    let (registry, connection) = metered(Connection::in_process(server.service(), "default"));
+    let (registry, connection) = metered(ClientConfig::in_process(server.service(), "default"));
     let api = Api::typed(connection.client().unwrap());
     (server, registry, api)
 }
@@ -157,7 +157,7 @@ async fn conn_6_a_request_that_a_layer_refuses_counts_as_an_error() {
         refused.boxed()
     });
     // A layer that is added later is inside of the metrics, too.
-    let (registry, connection) = metered(Connection::in_process(server.service(), "default"));
+    let (registry, connection) = metered(ClientConfig::in_process(server.service(), "default"));
     let api: Api<ConfigMap> = Api::typed(connection.layer(refusing).client().unwrap());
     for name in ["a", "panic"] {
         assert!(api.get(&key(name)).await.unwrap_err().is_transport());
@@ -175,7 +175,7 @@ async fn a_duration_ends_with_the_body_and_sizes_are_those_of_the_bodies() {
         "data": {"text": "x".repeat(990)},
     }));
     before.unwrap();
-    let all = Selection::new().namespace("default");
+    let all = ListOptions::new().namespace("default");
     let chunks = Effect::Chunks {
         bytes: 1000,
         millis: 500,
@@ -210,7 +210,7 @@ async fn a_duration_ends_with_the_body_and_sizes_are_those_of_the_bodies() {
 #[tokio::test(start_paused = true)]
 async fn conn_6_a_watch_counts_once_when_it_is_answered() {
     let server = ApiServer::builder().seed(1).build();
-    let (registry, connection) = metered(Connection::in_process(server.service(), "default"));
+    let (registry, connection) = metered(ClientConfig::in_process(server.service(), "default"));
     let client = connection.client().unwrap();
     let list_watch = ApiListWatch::new(client, Kind::of::<ConfigMap>(), None);
     let now = ResourceVersion::new(server.revision().to_string());
@@ -246,7 +246,7 @@ async fn conn_6_over_https_the_host_is_that_of_the_configuration() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), serving.kubeconfig()).unwrap();
-    let connection = Connection::from_kubeconfig(file.path()).await.unwrap();
+    let connection = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
     let (registry, connection) = metered(connection);
     let host = connection.host().to_owned();
     assert!(host.starts_with("127.0.0.1:"), "{host}");
@@ -273,7 +273,7 @@ async fn conn_6_over_https_the_host_is_that_of_the_configuration() {
 #[test]
 fn connections_with_metrics_of_two_registries_count_apart() {
     let server = ApiServer::new();
-    let one = Connection::in_process(server.service(), "default");
+    let one = ClientConfig::in_process(server.service(), "default");
     assert!(!one.has_metrics());
     let (first, one) = metered(one);
     assert!(one.has_metrics());

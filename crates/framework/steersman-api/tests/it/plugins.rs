@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::Namespace;
 use serde_json::{Value, json};
-use steersman_api::{Api, Connection, Error, Paging, kube_client};
+use steersman_api::{Api, ClientConfig, Error, Paging, kube_client};
 use steersman_apiserver::auth::{Authorization, User};
 use steersman_apiserver::{ApiServer, Serving};
-use steersman_object::Selection;
+use steersman_object::ListOptions;
 use tempfile::TempDir;
 
 use crate::credentials::{client_of, issuer, last_user};
@@ -84,7 +84,7 @@ impl Login {
     }
 
     /// Relative paths are those of the kubeconfig's folder.
-    async fn connect(&self, exec: &str) -> Connection {
+    async fn connect(&self, exec: &str) -> ClientConfig {
         let url = self.serving.url();
         let kubeconfig = format!(
             "{{apiVersion: v1, kind: Config, current-context: one, \
@@ -94,7 +94,7 @@ impl Login {
              contexts: [{{name: one, context: {{cluster: here, user: me}}}}]}}"
         );
         self.write("config", &kubeconfig);
-        Connection::from_kubeconfig(self.path("config"))
+        ClientConfig::from_kubeconfig(self.path("config"))
             .await
             .unwrap()
     }
@@ -117,7 +117,7 @@ impl Login {
 
 async fn list(client: &kube_client::Client) -> Result<usize, Error> {
     let api: Api<Namespace> = Api::typed(client.clone());
-    let page = api.list(&Selection::new(), &Paging::new()).await?;
+    let page = api.list(&ListOptions::new(), &Paging::new()).await?;
     Ok(page.items.len())
 }
 

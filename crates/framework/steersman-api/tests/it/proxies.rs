@@ -2,9 +2,9 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::kube_client::config::Kubeconfig;
-use steersman_api::{Api, Connection, Error, Paging};
+use steersman_api::{Api, ClientConfig, Error, Paging};
 use steersman_apiserver::{ApiServer, Serving};
-use steersman_object::Selection;
+use steersman_object::ListOptions;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -38,19 +38,19 @@ async fn tunnel(mut client: TcpStream, tell: mpsc::UnboundedSender<String>) {
 }
 
 /// Returns a connection to a server through a proxy.
-async fn through(proxy: &str, serving: &Serving) -> Connection {
+async fn through(proxy: &str, serving: &Serving) -> ClientConfig {
     let mut kubeconfig = Kubeconfig::from_yaml(&serving.kubeconfig()).unwrap();
     let cluster = kubeconfig.clusters[0].cluster.as_mut().unwrap();
     cluster.proxy_url = Some(proxy.to_owned());
     let file = tempfile::NamedTempFile::new().unwrap();
     let text = serde_json::to_string(&kubeconfig).unwrap();
     std::fs::write(file.path(), text).unwrap();
-    Connection::from_kubeconfig(file.path()).await.unwrap()
+    ClientConfig::from_kubeconfig(file.path()).await.unwrap()
 }
 
-async fn list(connection: &Connection) -> Result<(), Error> {
+async fn list(connection: &ClientConfig) -> Result<(), Error> {
     let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
-    let page = api.list(&Selection::new(), &Paging::new()).await;
+    let page = api.list(&ListOptions::new(), &Paging::new()).await;
     page.map(drop)
 }
 

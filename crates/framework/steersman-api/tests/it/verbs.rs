@@ -6,15 +6,15 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::{DynamicObject, PartialObjectMeta};
 use serde_json::json;
 use steersman_api::{
-    Api, Connection, Decoded, DeleteOptions, Paging, Patch, VersionMatch, WriteOptions,
+    Api, ClientConfig, Decoded, DeleteOptions, Paging, Patch, VersionMatch, WriteOptions,
 };
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_object::{FieldSelector, Gvk, Kind, ObjectKey, ResourceVersion, Scope, Selection};
+use steersman_object::{FieldSelector, Gvk, Kind, ObjectKey, ResourceVersion, Scope, ListOptions};
 
 fn server() -> (ApiServer, Api<ConfigMap>) {
     let server = ApiServer::builder().seed(1).build();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let api = Api::typed(connection.client().unwrap());
     (server, api)
 }
@@ -87,13 +87,13 @@ async fn a_metadata_type_requests_metadata_only() {
     api.create(&map("a", "1"), &WriteOptions::new())
         .await
         .unwrap();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let metadata: Api<PartialObjectMeta<ConfigMap>> = Api::typed(connection.client().unwrap());
     let one = metadata.get(&key("a")).await.unwrap();
     assert_eq!(one.metadata.name.as_deref(), Some("a"));
     // Of its own kind, whatever the server names it.
     assert_eq!(one.types.as_ref().unwrap().kind, "ConfigMap");
-    let all = Selection::new().namespace("default");
+    let all = ListOptions::new().namespace("default");
     let page = metadata.list(&all, &Paging::new()).await.unwrap();
     let Decoded::Good(listed) = &page.items[0] else {
         panic!("malformed")
@@ -129,12 +129,12 @@ async fn each_refusal_is_an_error_of_its_own() {
 
     let gvk = Gvk::new("nowhere.example.com", "v1", "Thing");
     let things = Kind::new(gvk, "things", Scope::Namespaced);
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let things: Api<DynamicObject> = Api::new(connection.client().unwrap(), things);
     for error in [
         things.get(&key("x")).await.unwrap_err(),
         things
-            .list(&Selection::new(), &Paging::new())
+            .list(&ListOptions::new(), &Paging::new())
             .await
             .unwrap_err(),
     ] {
@@ -190,7 +190,7 @@ async fn a_list_follows_all_pages_and_survives_an_expired_token() {
             .await
             .unwrap();
     }
-    let all = Selection::new().namespace("default");
+    let all = ListOptions::new().namespace("default");
     let three = Paging::new().page_size(3);
     let first = api.list(&all, &three).await.unwrap();
     assert_eq!((first.items.len(), first.remaining), (3, Some(4)));
@@ -216,12 +216,12 @@ async fn a_list_follows_all_pages_and_survives_an_expired_token() {
         (None, None)
     );
     assert_eq!(whole.into_good().len(), 4);
-    let indexed = Selection::new().index("node", "n");
+    let indexed = ListOptions::new().index("node", "n");
     let error = api.list(&indexed, &three).await.unwrap_err();
     assert!(error.to_string().contains("\"node\""), "{error}");
     let version = ResourceVersion::new("1000000");
     let future = Paging::new().resource_version(version);
-    let error = api.list(&Selection::new(), &future).await.unwrap_err();
+    let error = api.list(&ListOptions::new(), &future).await.unwrap_err();
     assert!(error.is_version_too_large(), "{error}");
 }
 
@@ -233,7 +233,7 @@ async fn a_list_with_an_expired_version_starts_again_at_the_newest() {
             .await
             .unwrap();
     }
-    let (all, newest) = (Selection::new(), Paging::new().page_size(2));
+    let (all, newest) = (ListOptions::new(), Paging::new().page_size(2));
     let version = api.list(&all, &newest).await.unwrap().version;
     let exact = newest
         .resource_version(version)
@@ -258,7 +258,7 @@ async fn a_list_with_an_expired_version_starts_again_at_the_newest() {
 #[tokio::test(start_paused = true)]
 async fn dynamic_objects_have_the_same_verbs() {
     let (server, _) = server();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let kind = Kind::of::<ConfigMap>();
     let api: Api<DynamicObject> = Api::new(connection.client().unwrap(), kind);
     let mut object: DynamicObject = serde_json::from_value(json!({
@@ -273,7 +273,7 @@ async fn dynamic_objects_have_the_same_verbs() {
         Some("ConfigMap")
     );
     let only = FieldSelector::new().equals("metadata.name", "d");
-    let only = Selection::new().namespace("default").fields(only);
+    let only = ListOptions::new().namespace("default").fields(only);
     let listed = api.list(&only, &Paging::new()).await.unwrap().into_good();
     assert_eq!(listed[0].types, object.types);
     assert_eq!(listed[0].data, json!({"data": {"v": "1"}}));
@@ -282,7 +282,7 @@ async fn dynamic_objects_have_the_same_verbs() {
 #[tokio::test(start_paused = true)]
 async fn the_status_is_written_through_its_subresource() {
     let (server, _) = server();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let api: Api<k8s_openapi::api::core::v1::Pod> = Api::typed(connection.client().unwrap());
     let pod = serde_json::from_value(json!({
         "metadata": {"name": "p", "namespace": "default"},

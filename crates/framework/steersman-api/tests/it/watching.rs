@@ -6,14 +6,14 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_api::{
-    ApiListWatch, Connection, Decoded, ListPart, ListWatch, PageRequest, RawObject, WatchEvent,
+    ApiListWatch, ClientConfig, Decoded, ListPart, ListWatch, PageRequest, RawObject, WatchEvent,
     WatchOptions, WatchStream,
 };
 use steersman_apiserver::ApiServer;
 use steersman_object::{Kind, ResourceVersion};
 
 fn list_watch(server: &ApiServer) -> ApiListWatch {
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let client = connection.client().unwrap();
     let namespace = Some("default".to_owned());
     ApiListWatch::new(client, Kind::of::<ConfigMap>(), namespace)
@@ -114,7 +114,7 @@ async fn a_broken_connection_is_a_transport_error() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     serving.write_kubeconfig(file.path()).unwrap();
-    let connection = Connection::from_kubeconfig(file.path()).await.unwrap();
+    let connection = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
     let client = connection.client().unwrap();
     let list_watch: ApiListWatch = ApiListWatch::new(client, Kind::of::<ConfigMap>(), None);
     let options = WatchOptions::streaming_list(ResourceVersion::unset());

@@ -10,9 +10,9 @@ use kube_core::DynamicObject;
 use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::wire::Wire;
-use steersman_api::{Api, Connection, FieldValidation, Paging, WriteOptions};
+use steersman_api::{Api, ClientConfig, FieldValidation, Paging, WriteOptions};
 use steersman_apiserver::ApiServer;
-use steersman_object::{Kind, ObjectKey, Selection};
+use steersman_object::{Kind, ObjectKey, ListOptions};
 use tower::layer::layer_fn;
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
@@ -40,12 +40,12 @@ fn noting(
 async fn every_request_passes_the_layers_the_last_added_first() {
     let server = ApiServer::builder().seed(1).build();
     let seen = Arc::default();
-    let connection = Connection::in_process(server.service(), "default")
+    let connection = ClientConfig::in_process(server.service(), "default")
         .layer(noting("inner", &seen))
         .layer(noting("outer", &seen));
     for _ in 0..2 {
         let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
-        api.list(&Selection::new().namespace("default"), &Paging::new())
+        api.list(&ListOptions::new().namespace("default"), &Paging::new())
             .await
             .unwrap();
     }
@@ -78,7 +78,7 @@ async fn a_layer_that_answers_or_panics_affects_only_that_request() {
             }
         })
     });
-    let connection = Connection::in_process(server.service(), "default").layer(layer);
+    let connection = ClientConfig::in_process(server.service(), "default").layer(layer);
     let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
     assert_eq!(api.get(&key("here")).await.unwrap_err().code(), Some(503));
     let error = api.get(&key("panic")).await.unwrap_err();
@@ -100,7 +100,7 @@ async fn a_stack_of_tower_layers_is_accepted() {
         })
         .map_err(|error: BoxError| error)
         .into_inner();
-    let connection = Connection::in_process(server.service(), "default").layer(stack);
+    let connection = ClientConfig::in_process(server.service(), "default").layer(stack);
     let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
     assert!(api.get_opt(&key("a")).await.unwrap().is_none());
     assert_eq!(server.requests().all()[0].user_agent, "named/by-a-layer");
@@ -109,7 +109,7 @@ async fn a_stack_of_tower_layers_is_accepted() {
 #[tokio::test(start_paused = true)]
 async fn the_user_agent_names_the_program() {
     let server = ApiServer::builder().seed(1).build();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let named = connection.clone().user_agent("website-operator", "1.4.2");
     assert_eq!(named.program(), "website-operator");
     let part = named.clone().user_agent_suffix("leader-election");
@@ -149,7 +149,7 @@ async fn a_warning_calls_the_hook_each_time_and_is_logged_once() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hook = Arc::clone(&heard);
     let connection =
-        Connection::in_process(server.service(), "default").on_warning(move |warning| {
+        ClientConfig::in_process(server.service(), "default").on_warning(move |warning| {
             hook.lock()
                 .push(format!("{}: {}", warning.request, warning.text));
         });
@@ -185,7 +185,7 @@ async fn a_panic_of_a_hook_or_layer_affects_only_its_request() {
     let server = ApiServer::builder().seed(1).build();
     let heard = Arc::new(Mutex::new(0));
     let hook = Arc::clone(&heard);
-    let connection = Connection::in_process(server.service(), "default")
+    let connection = ClientConfig::in_process(server.service(), "default")
         .on_warning(|warning| panic!("cannot hear {}", warning.text))
         .on_warning(move |_| *hook.lock() += 1);
     let api: Api<DynamicObject> = Api::new(connection.client().unwrap(), Kind::of::<ConfigMap>());

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_api::{Connection, kube_client};
+use steersman_api::{ClientConfig, kube_client};
 use steersman_object::Kind;
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinError, JoinSet};
@@ -110,7 +110,7 @@ impl CacheRun {
     /// Runs informers until `cancel` fires and all of them have stopped.
     pub(crate) async fn until(
         self,
-        connection: Connection,
+        connection: ClientConfig,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         // CLIENT-12

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_cache::internal::CacheInternals as _;
-use steersman_cache::{CacheOptions, InformerState as State, Selection};
+use steersman_cache::{CacheOptions, InformerState as State, ListOptions};
 use steersman_informer::{Certainty, Delivery, Event, Informer, Reason, Subscription};
 use steersman_object::Kind;
 use steersman_testenv::log::capture;
@@ -75,7 +75,7 @@ async fn world() -> (World, Informer<Website>, Subscription<Website>) {
 }
 
 async fn listed(world: &World) -> usize {
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     let listed = soon(world.cache.list::<Website>(&everything)).await;
     listed.unwrap().len()
 }
@@ -173,7 +173,7 @@ async fn informers_of_an_unserved_version_pause_and_another_version_is_read() {
     // Reads of the served version succeed.
     let v2 = kind("v2");
     let reads = world.cache.of::<kube_core::DynamicObject>(&v2);
-    let found = soon(reads.list(&Selection::new())).await.unwrap();
+    let found = soon(reads.list(&ListOptions::new())).await.unwrap();
     assert_eq!(found.len(), 2);
     tokio::time::sleep(Duration::from_secs(120)).await;
     let of_v1 =

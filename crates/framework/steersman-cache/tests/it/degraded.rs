@@ -7,10 +7,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use parking_lot::Mutex;
 use serde_json::json;
-use steersman_api::{Connection, kube_client};
+use steersman_api::{ClientConfig, kube_client};
 use steersman_apiserver::faults::Answer;
 use steersman_cache::internal::CacheInternals as _;
-use steersman_cache::{ByObject, Cache, CacheOptions, Error, Reason, Selection, Unsynced};
+use steersman_cache::{ByObject, Cache, CacheOptions, Error, Reason, ListOptions, Unsynced};
 use tokio::time::Instant;
 
 use crate::world::{Website, World, key, soon};
@@ -30,7 +30,7 @@ async fn a_forbidden_kind_is_an_error_at_once_and_the_others_go_on() {
     let before = Instant::now();
     let error = world
         .cache
-        .list::<Service>(&Selection::new())
+        .list::<Service>(&ListOptions::new())
         .await
         .unwrap_err();
     assert_eq!(
@@ -57,7 +57,7 @@ async fn a_forbidden_kind_is_an_error_at_once_and_the_others_go_on() {
     assert!(
         world
             .cache
-            .list::<Service>(&Selection::new())
+            .list::<Service>(&ListOptions::new())
             .await
             .unwrap()
             .is_empty()
@@ -135,7 +135,7 @@ async fn a_read_waits_for_a_hanging_list_until_the_sync_timeout() {
         .delay(None, "services", Duration::from_secs(25));
     world.start();
     let before = Instant::now();
-    let error = soon(world.cache.list::<Service>(&Selection::new()))
+    let error = soon(world.cache.list::<Service>(&ListOptions::new()))
         .await
         .unwrap_err();
     assert_eq!(Instant::now() - before, limit);
@@ -151,7 +151,7 @@ async fn a_read_waits_for_a_hanging_list_until_the_sync_timeout() {
 async fn a_server_that_cannot_be_reached_is_named() {
     // No process listens on port 1: the connection is refused.
     let uri = "http://127.0.0.1:1".parse().unwrap();
-    let connection = Connection::from_config(kube_client::Config::new(uri));
+    let connection = ClientConfig::from_config(kube_client::Config::new(uri));
     let cache = Cache::new(CacheOptions::new()).unwrap();
     let cancel = tokio_util::sync::CancellationToken::new();
     let run = tokio::spawn(cache.run(connection, cancel.clone()));
@@ -182,7 +182,7 @@ async fn an_address_of_another_kind_of_server_is_reported() {
     });
     let cache = Cache::new(CacheOptions::new()).unwrap();
     let cancel = tokio_util::sync::CancellationToken::new();
-    let connection = Connection::in_process(nginx, "default");
+    let connection = ClientConfig::in_process(nginx, "default");
     let run = tokio::spawn(cache.run(connection, cancel.clone()));
     cache.informer::<Website>().unwrap();
     cache.settled().await;
@@ -232,7 +232,7 @@ async fn each_kind_of_failure_has_its_own_remedy() {
             .faults()
             .answer(None, "services", Answer::code(code));
         world.start();
-        let everything = Selection::new();
+        let everything = ListOptions::new();
         let read = soon(world.cache.list::<Service>(&everything)).await;
         let error = read.unwrap_err();
         let [unsynced] = error.unsynced() else {
@@ -353,7 +353,7 @@ async fn readers_do_not_wait_for_a_server_that_is_known_to_be_unreachable() {
     let again = world.cache.get::<ConfigMap>(&name).await.unwrap_err();
     assert!(again.is_unavailable(), "{again}");
     assert_eq!(before.elapsed(), Duration::from_secs(1));
-    let trouble = world.cache.trouble();
+    let trouble = world.cache.informer_failures();
     assert!(trouble[0].to_string().contains("no client"), "{trouble:?}");
 
     drop(hangs);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_cache::{ByObject, Cache, CacheOptions};
 use steersman_informer::{Delivery, Event, State};
@@ -70,7 +70,7 @@ async fn a_dead_link_degrades_its_kinds_and_costs_no_event() {
         .kubeconfig()
         .replace(&serving.url(), &format!("https://{address}"));
     file.write_all(kubeconfig.as_bytes()).unwrap();
-    let connection = Connection::from_kubeconfig(file.path())
+    let connection = ClientConfig::from_kubeconfig(file.path())
         .await
         .unwrap()
         .ping_interval(Duration::from_millis(500))

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use steersman_cache::internal::CacheInternals as _;
-use steersman_cache::{CacheOptions, Selection, Undeclared};
+use steersman_cache::{CacheOptions, ListOptions, Undeclared};
 use steersman_object::Kind;
 use steersman_testenv::log::capture;
 
@@ -26,7 +26,7 @@ async fn a_held_informer_counts_as_declared_until_the_last_hold_is_released() {
     world.service("a", "s");
     world.start();
     let kind = Kind::of::<Service>();
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     let refused = world.cache.list::<Service>(&everything).await;
     assert!(refused.is_err(), "an undeclared read");
 
@@ -94,7 +94,7 @@ async fn a_hold_starts_an_informer_of_a_guarded_kind_but_not_in_a_stopped_cache(
     world.start();
     let kind = Kind::of::<ConfigMap>();
     let held = world.cache.hold::<ConfigMap>(&kind).unwrap();
-    let read = soon(world.cache.list::<ConfigMap>(&Selection::new())).await;
+    let read = soon(world.cache.list::<ConfigMap>(&ListOptions::new())).await;
     assert_eq!(read.unwrap().len(), 1);
     drop(held);
     let cache = world.cache.clone();

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use prometheus::Registry;
 use serde_json::json;
 use steersman_apiserver::faults::Answer;
-use steersman_cache::{ByObject, CacheMetrics, CacheOptions, Selection};
+use steersman_cache::{ByObject, CacheMetrics, CacheOptions, ListOptions};
 use steersman_object::Kind;
 
 use crate::world::{World, key, soon};
@@ -50,7 +50,7 @@ async fn reads_are_counted_by_kind_and_verb() {
     let mut world = World::new(options.by_object::<ConfigMap>(by_object));
     world.config_map("a", "c", &json!({}));
     world.start();
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     // The first read starts the informer.
     world.cache.list::<ConfigMap>(&everything).await.unwrap();
     for _ in 0..3 {
@@ -119,7 +119,7 @@ async fn waits_for_a_first_sync_are_counted_by_outcome() {
 
     let refusing = faults.answer(None, "configmaps", Answer::code(403));
     world.cache.informer::<ConfigMap>().unwrap();
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     let refused = soon(world.cache.list::<ConfigMap>(&everything)).await;
     assert!(refused.unwrap_err().is_unavailable());
     assert_eq!(waits()[0], "ConfigMap.v1 unavailable 1 0.000");

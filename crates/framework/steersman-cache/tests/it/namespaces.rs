@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube_core::DynamicObject;
 use serde_json::json;
 use steersman_cache::internal::CacheInternals as _;
-use steersman_cache::{ByObject, Cache, CacheOptions, Delivery, Error, Selection, Settings};
+use steersman_cache::{ByObject, Cache, CacheOptions, Delivery, Error, ListOptions, Settings};
 use steersman_object::Kind;
 
 use crate::world::{World, asked, initial, key, soon};
@@ -34,7 +34,7 @@ async fn world() -> World {
     world
 }
 
-async fn names(cache: &Cache, selection: &Selection) -> Result<Vec<String>, Error> {
+async fn names(cache: &Cache, selection: &ListOptions) -> Result<Vec<String>, Error> {
     let listed = soon(cache.list::<ConfigMap>(selection)).await?;
     let names = listed
         .iter()
@@ -48,7 +48,7 @@ async fn names(cache: &Cache, selection: &Selection) -> Result<Vec<String>, Erro
 #[tokio::test(start_paused = true)]
 async fn an_added_namespace_is_cached_with_the_indexes_of_its_kinds() {
     let world = world().await;
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     let reads = world.cache.typed::<ConfigMap>();
     assert_eq!(names(&world.cache, &everything).await.unwrap(), ["in-a"]);
     let error = soon(reads.get(&key("b", "in-b"))).await.unwrap_err();
@@ -65,9 +65,9 @@ async fn an_added_namespace_is_cached_with_the_indexes_of_its_kinds() {
         names(&world.cache, &everything).await.unwrap(),
         ["in-a", "in-b"]
     );
-    let indexed = Selection::new().index("app", "in-b");
+    let indexed = ListOptions::new().index("app", "in-b");
     assert_eq!(names(&world.cache, &indexed).await.unwrap(), ["in-b"]);
-    let controlled = Selection::new().controlled_by("none");
+    let controlled = ListOptions::new().controlled_by("none");
     assert!(names(&world.cache, &controlled).await.unwrap().is_empty());
     // A handle from before the change.
     assert!(soon(reads.get(&key("b", "in-b"))).await.is_ok());
@@ -105,7 +105,7 @@ async fn the_informers_of_a_removed_namespace_end_without_deletes_and_start_agai
         "the end, and no delete"
     );
     assert_eq!(
-        names(&world.cache, &Selection::new()).await.unwrap(),
+        names(&world.cache, &ListOptions::new()).await.unwrap(),
         ["in-a"]
     );
     for read in [
@@ -120,7 +120,7 @@ async fn the_informers_of_a_removed_namespace_end_without_deletes_and_start_agai
 
     world.cache.add_namespace("b").unwrap();
     assert_eq!(
-        names(&world.cache, &Selection::new()).await.unwrap(),
+        names(&world.cache, &ListOptions::new()).await.unwrap(),
         ["in-a", "in-b"]
     );
     let returned = world.cache.informers::<ConfigMap>().unwrap();
@@ -252,11 +252,11 @@ async fn a_read_of_all_namespaces_leaves_out_a_namespace_that_is_removed_meanwhi
     let _delay = world.server.faults().delay(None, "configmaps", slow);
     let cache = &world.cache;
     // Dynamic objects have no view yet: their keys are read without one.
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     let kind = Kind::of::<ConfigMap>();
     let dynamic = cache.of::<DynamicObject>(&kind);
-    let indexed = Selection::new().index("app", "in-a");
-    let of_b = Selection::new().namespace("b");
+    let indexed = ListOptions::new().index("app", "in-a");
+    let of_b = ListOptions::new().namespace("b");
     let typed = cache.typed::<ConfigMap>();
     cache.add_namespace("b").unwrap();
     let reads = async {

@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::json;
 use steersman_apiserver::History;
 use steersman_apiserver::faults::Restart;
-use steersman_cache::{ByObject, CacheOptions, Selection, Settings};
+use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings};
 
 use super::world::{World, key, soon};
 
@@ -81,7 +81,7 @@ async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
         world.service("a", "s");
         world.start();
         for _ in 0..3 {
-            let listed = soon(world.cache.list::<Service>(&Selection::new())).await;
+            let listed = soon(world.cache.list::<Service>(&ListOptions::new())).await;
             assert_eq!(listed.unwrap().len(), 1);
             // Idle informers without a linger time are checked every millisecond.
             let long = if time.is_zero() { 2 } else { 1800 };
@@ -97,7 +97,7 @@ async fn durations_of_zero_disable_and_of_the_maximum_never_fire() {
     // A read with a timeout of zero fails at once.
     let mut world = World::new(CacheOptions::new().sync_timeout(Duration::ZERO));
     world.start();
-    let error = world.cache.list::<Service>(&Selection::new()).await;
+    let error = world.cache.list::<Service>(&ListOptions::new()).await;
     assert!(error.unwrap_err().is_unavailable());
     world.stop().await.unwrap();
 }

@@ -8,7 +8,7 @@ use kube_core::object::{NotUsed, Object};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use steersman_apiserver::faults::Answer;
-use steersman_cache::{ByObject, CacheOptions, Error, Selection, Transform};
+use steersman_cache::{ByObject, CacheOptions, Error, ListOptions, Transform};
 use steersman_informer::{Informer, State};
 use steersman_object::Kind;
 
@@ -52,13 +52,13 @@ async fn a_type_that_panics_while_it_decodes_affects_that_object_only() {
     assert!(reads.get(&key("a", "good")).await.is_ok());
     assert!(
         reads
-            .list(&Selection::new())
+            .list(&ListOptions::new())
             .await
             .unwrap_err()
             .is_malformed()
     );
     // Other kinds and readers are not affected.
-    let all = soon(world.cache.list::<Service>(&Selection::new())).await;
+    let all = soon(world.cache.list::<Service>(&ListOptions::new())).await;
     assert!(
         all.unwrap()
             .iter()
@@ -190,7 +190,7 @@ async fn a_hook_that_panics_ends_the_cache_with_an_error_that_names_the_kind() {
     let maps = world.cache.informer::<ConfigMap>().unwrap();
     let mut subscription = maps.subscribe();
     world.cache.informer::<Service>().unwrap();
-    let connection = steersman_api::Connection::in_process(world.server.service(), "default");
+    let connection = steersman_api::ClientConfig::in_process(world.server.service(), "default");
     let run = tokio::spawn(world.cache.run(connection, Default::default()));
     let reader = world.cache.clone();
     let read = tokio::spawn(async move { reader.get::<Service>(&key("a", "s")).await });

@@ -3,19 +3,19 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Node, Pod, Secret, Service};
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::{ApiServer, Authorization, User};
-use steersman_cache::{ByObject, Cache, CacheOptions, Selection};
+use steersman_cache::{ByObject, Cache, CacheOptions, ListOptions};
 use steersman_object::ObjectKey;
 use tokio_util::sync::CancellationToken;
 
 use crate::world::Website;
 
-fn world() -> (ApiServer, Connection, Cache) {
+fn world() -> (ApiServer, ClientConfig, Cache) {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
         .build();
-    let connection = Connection::in_process(server.service_as(User::new("op")), "default");
+    let connection = ClientConfig::in_process(server.service_as(User::new("op")), "default");
     let options = CacheOptions::new()
         .by_object::<Secret>(ByObject::new().namespaces(["a", "b"]))
         .by_object::<Service>(ByObject::new().uncached());
@@ -105,7 +105,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
         server.create(map).unwrap();
     }
-    let connection = Connection::in_process(server.service_as(User::new("op")), "default");
+    let connection = ClientConfig::in_process(server.service_as(User::new("op")), "default");
     let cache = || {
         let one = ByObject::new().namespaces(["default"]);
         let one = one.fields("metadata.name=settings");
@@ -160,7 +160,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
     granted.get::<ConfigMap>(&key).await.unwrap();
     assert!(
         granted
-            .list::<Node>(&Selection::new())
+            .list::<Node>(&ListOptions::new())
             .await
             .unwrap()
             .is_empty()
@@ -181,7 +181,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_is_not_served_is_named_with_its_definition() {
     let (server, _, cache) = world();
-    let admin = Connection::in_process(server.service(), "default");
+    let admin = ClientConfig::in_process(server.service(), "default");
     cache.informer::<Website>().unwrap();
     cache.informer::<Pod>().unwrap();
     let found = cache.preflight(&admin).await.unwrap();

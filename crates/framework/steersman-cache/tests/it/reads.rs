@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use kube_core::{ObjectMeta, Resource};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman_cache::{ByObject, CacheOptions, Error, Selection};
+use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
 use steersman_object::{FieldSelector, Kind, LabelSelector, ObjectKey};
 
 use crate::world::{Website, World, event_of, key, shares, soon};
@@ -54,36 +54,36 @@ async fn lists_select_by_namespace_labels_and_index() {
         .unwrap();
 
     for (options, expected) in [
-        (Selection::new(), vec!["four", "one", "three", "two"]),
+        (ListOptions::new(), vec!["four", "one", "three", "two"]),
         (
-            Selection::new().namespace(""),
+            ListOptions::new().namespace(""),
             vec!["four", "one", "three", "two"],
         ),
-        (Selection::new().namespace("a"), vec!["one", "two"]),
-        (Selection::new().labels(front()), vec!["one"]),
+        (ListOptions::new().namespace("a"), vec!["one", "two"]),
+        (ListOptions::new().labels(front()), vec!["one"]),
         (
-            Selection::new().index("app", "web"),
+            ListOptions::new().index("app", "web"),
             vec!["one", "three", "two"],
         ),
         (
-            Selection::new().index("app", "web").namespace("b"),
+            ListOptions::new().index("app", "web").namespace("b"),
             vec!["three"],
         ),
         (
-            Selection::new().index("app", "web").labels(front()),
+            ListOptions::new().index("app", "web").labels(front()),
             vec!["one"],
         ),
-        (Selection::new().index("label", "tier=front"), vec!["one"]),
-        (Selection::new().index("app", "none"), vec![]),
+        (ListOptions::new().index("label", "tier=front"), vec!["one"]),
+        (ListOptions::new().index("app", "none"), vec![]),
     ] {
         let found = world.cache.list::<ConfigMap>(&options).await.unwrap();
         assert_eq!(names(&found), expected, "{options:?}");
     }
-    let unknown = Selection::new().index("owner", "x");
+    let unknown = ListOptions::new().index("owner", "x");
     let error = world.cache.list::<ConfigMap>(&unknown).await.unwrap_err();
     assert!(matches!(error, Error::NoIndex { .. }), "{error}");
     let fields = FieldSelector::new().equals("metadata.name", "one");
-    let by_field = Selection::new().fields(fields);
+    let by_field = ListOptions::new().fields(fields);
     let error = world.cache.list::<ConfigMap>(&by_field).await.unwrap_err();
     assert!(matches!(error, Error::FieldsNeedServer { .. }), "{error}");
     let error = world
@@ -217,7 +217,7 @@ async fn the_namespace_of_a_key_follows_the_scope_of_its_kind() {
     live.cache.wait_for_sync().await.unwrap();
     let (reads, all) = (
         live.cache.of::<Service>(&Kind::of::<Service>()),
-        Selection::new(),
+        ListOptions::new(),
     );
     let error = reads.for_each(&all, |_| {}).await.unwrap_err();
     assert!(matches!(error, Error::NotCached { .. }), "{error}");
@@ -248,16 +248,16 @@ async fn an_object_that_does_not_decode_is_not_absent_and_others_stay_readable()
     assert!(error.to_string().contains("a/bad"), "{error}");
     // CACHE-4: callers that compare objects with a list must not take an unreadable object for an
     // absent one.
-    let in_a = Selection::new().namespace("a");
-    for options in [Selection::new(), in_a.clone(), in_a.labels(front())] {
+    let in_a = ListOptions::new().namespace("a");
+    for options in [ListOptions::new(), in_a.clone(), in_a.labels(front())] {
         let error = world.cache.list::<Website>(&options).await.unwrap_err();
         assert!(error.is_malformed(), "{options:?}: {error}");
         assert!(error.to_string().contains("a/bad"), "{error}");
     }
-    let elsewhere = Selection::new().namespace("b");
+    let elsewhere = ListOptions::new().namespace("b");
     let none = world.cache.list::<Website>(&elsewhere).await.unwrap();
     assert!(none.is_empty());
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     let readable = everything.clone().skip_malformed();
     let found = world.cache.list::<Website>(&readable).await.unwrap();
     assert_eq!(found.len(), 1);
@@ -346,7 +346,7 @@ async fn a_read_does_not_build_the_names_of_its_kind() {
             .unwrap();
         world
             .cache
-            .list::<NameCountingConfigMap>(&Selection::new())
+            .list::<NameCountingConfigMap>(&ListOptions::new())
             .await
             .unwrap();
         assert!(world.cache.typed::<NameCountingConfigMap>().is_cached());
@@ -380,7 +380,7 @@ async fn every_read_returns_its_resource_version() {
     world.cache.metadata::<ConfigMap>().informers().unwrap();
     world.start();
     soon(world.cache.wait_for_sync()).await.unwrap();
-    let (all, here) = (Selection::new(), key("a", "c"));
+    let (all, here) = (ListOptions::new(), key("a", "c"));
     let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
     let (passed, before) = soon(reads.keys_with_versions(&all)).await.unwrap();
     assert!(passed.is_empty());
@@ -419,7 +419,7 @@ async fn a_read_of_many_packed_objects_yields_to_other_tasks() {
     let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
     reads.informers().unwrap();
     world.start();
-    let all = Selection::new();
+    let all = ListOptions::new();
     assert_eq!(soon(reads.keys(&all)).await.unwrap().len(), OBJECTS);
     let turns = Arc::new(AtomicUsize::new(0));
     let counting = tokio::spawn({

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use serde_json::json;
 use steersman_cache::internal::CacheInternals as _;
-use steersman_cache::{ByObject, CacheOptions, Error, Selection};
+use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
 use steersman_informer::{Delivery, State};
 use steersman_object::Kind;
 
@@ -40,7 +40,7 @@ async fn a_removed_kind_is_not_watched_and_the_next_read_lists_it_again() {
     assert!(removed.store().get(&key("a", "d")).is_none());
     assert_eq!(world.server.requests().watch_lists("configmaps"), 1);
 
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     let read = soon(world.cache.list::<ConfigMap>(&everything)).await;
     assert_eq!(read.unwrap().len(), 2);
     assert_eq!(world.server.requests().watch_lists("configmaps"), 2);
@@ -114,7 +114,7 @@ fn asked(world: &World, resource: &str) -> usize {
 }
 
 async fn services(world: &World) -> usize {
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     soon(world.cache.list::<Service>(&everything))
         .await
         .unwrap()
@@ -209,7 +209,7 @@ async fn a_declared_informer_never_ends_as_idle() {
     let by_object = ByObject::new().namespaces(["a"]);
     let mut world = World::new(CacheOptions::new().by_object::<ConfigMap>(by_object));
     world.start();
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     soon(world.cache.list::<ConfigMap>(&everything))
         .await
         .unwrap();

@@ -6,10 +6,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use kube_core::DynamicObject;
 use serde_json::json;
-use steersman_api::{Connection, kube_client};
+use steersman_api::{ClientConfig, kube_client};
 use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
 use steersman_cache::internal::{CacheInternals as _, LiveList};
-use steersman_cache::{ByObject, CacheOptions, Selection, Settings, Transform};
+use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings, Transform};
 use steersman_informer::{Delivery, Origin};
 use steersman_object::{Gvk, Kind, Scope};
 use tower::util::MapRequestLayer;
@@ -79,7 +79,7 @@ async fn a_kind_known_only_at_runtime_is_requested_by_its_options() {
     world.install_websites();
     world.start();
     let reads = world.cache.of::<DynamicObject>(&websites);
-    soon(reads.list(&Selection::new())).await.unwrap();
+    soon(reads.list(&ListOptions::new())).await.unwrap();
     assert_eq!(asked(&world, "websites"), ["a[app=web][]"]);
     world.stop().await.unwrap();
 }
@@ -215,7 +215,7 @@ async fn a_seed_decides_how_long_watches_last() {
         let cache = steersman_cache::Cache::new(options.seed(seed)).unwrap();
         let server = steersman_apiserver::ApiServer::new();
         cache.informers::<ConfigMap>().unwrap();
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = ClientConfig::in_process(server.service(), "default");
         let running = tokio::spawn(cache.run(connection, Default::default()));
         soon(cache.wait_for_sync()).await.unwrap();
         running.abort();
@@ -380,7 +380,7 @@ async fn a_live_read_of_one_object_returns_no_other_object() {
         *request.uri_mut() = http::Uri::try_from(request.uri().path()).unwrap();
         request
     });
-    let connection = Connection::in_process(world.server.service(), "default").layer(ignores);
+    let connection = ClientConfig::in_process(world.server.service(), "default").layer(ignores);
     let client = connection.client().unwrap();
     let kind = Kind::of::<ConfigMap>();
     let reads = world.cache.live_reads(kind.gvk(), Some("a")).unwrap();

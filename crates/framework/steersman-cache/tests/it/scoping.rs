@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use kube_core::DynamicObject;
 use serde_json::json;
-use steersman_cache::{ByObject, CacheOptions, Error, Selection, Settings, Transform, Undeclared};
+use steersman_cache::{ByObject, CacheOptions, Error, ListOptions, Settings, Transform, Undeclared};
 use steersman_informer::{Delivery, Origin, Subscription};
 use steersman_object::{FieldSelector, Kind, LabelSelector};
 
@@ -89,7 +89,7 @@ async fn other_namespaces_are_requested_without_the_named_ones() {
     assert_eq!(asked(&world, "configmaps"), expected);
     // A read covers several informers.
     let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
-    let listed = reads.list(&Selection::new()).await.unwrap();
+    let listed = reads.list(&ListOptions::new()).await.unwrap();
     let mut names: Vec<&str> = listed
         .iter()
         .filter_map(|m| m.metadata.name.as_deref())
@@ -274,7 +274,7 @@ async fn undeclared_reads_start_an_informer_fail_or_are_live() {
         let mut world = World::new(CacheOptions::new().on_undeclared(undeclared));
         world.start();
         let cached = world.cache.typed::<Service>().is_cached();
-        let read = soon(world.cache.list::<Service>(&Selection::new())).await;
+        let read = soon(world.cache.list::<Service>(&ListOptions::new())).await;
         (world, cached, read.map(drop))
     };
     let (world, cached, answer) = read(Undeclared::Start).await;
@@ -293,7 +293,7 @@ async fn undeclared_reads_start_an_informer_fail_or_are_live() {
     );
     assert!(asked(&world, "services").is_empty());
     world.cache.informer::<Service>().unwrap();
-    soon(world.cache.list::<Service>(&Selection::new()))
+    soon(world.cache.list::<Service>(&ListOptions::new()))
         .await
         .unwrap();
 
@@ -303,7 +303,7 @@ async fn undeclared_reads_start_an_informer_fail_or_are_live() {
     // A kind that a controller declared is cached, and reads are served from memory.
     world.cache.informer::<Service>().unwrap();
     assert!(world.cache.typed::<Service>().is_cached());
-    soon(world.cache.list::<Service>(&Selection::new()))
+    soon(world.cache.list::<Service>(&ListOptions::new()))
         .await
         .unwrap();
 }
@@ -370,7 +370,7 @@ async fn limits_and_index_values_span_all_informers_of_a_kind() {
     let values: Vec<&str> = values.iter().map(|value| &**value).collect();
     assert_eq!(values, ["cron", "db", "web"]);
     for limit in 0..6 {
-        let some = Selection::new().limit(limit);
+        let some = ListOptions::new().limit(limit);
         let expected = limit.min(4);
         assert_eq!(reads.list(&some).await.unwrap().len(), expected);
         assert_eq!(reads.keys(&some).await.unwrap().len(), expected);
@@ -378,16 +378,16 @@ async fn limits_and_index_values_span_all_informers_of_a_kind() {
         assert_eq!(reads.keys(&web).await.unwrap().len(), limit.min(2));
         // Also for reads without a view.
         let dynamic = world.cache.of::<DynamicObject>(&kind);
-        let some = Selection::new().limit(limit);
+        let some = ListOptions::new().limit(limit);
         let mut passed = 0;
         dynamic.for_each(&some, |_| passed += 1).await.unwrap();
         assert_eq!(passed, expected);
     }
     // Cluster-scoped objects are part of a list of any namespace.
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     let all = soon(world.cache.list::<Namespace>(&everything)).await;
     let all = all.unwrap().len();
-    let in_a = Selection::new().namespace("a");
+    let in_a = ListOptions::new().namespace("a");
     let found = world.cache.list::<Namespace>(&in_a).await.unwrap().len();
     assert_eq!(found, all);
     world.stop().await.unwrap();
@@ -400,7 +400,7 @@ async fn undeclared_reads_of_a_kind_are_logged_once() {
     let mut world = World::new(CacheOptions::new());
     world.start();
     for _ in 0..3 {
-        let all = Selection::new();
+        let all = ListOptions::new();
         soon(world.cache.list::<Service>(&all)).await.unwrap();
     }
     let text = log.text();

@@ -16,7 +16,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, ServiceAccount};
 use k8s_openapi::api::rbac::v1::ClusterRole;
 use serde_json::{Value, json};
-use steersman_api::{Connection, Encoding};
+use steersman_api::{ClientConfig, Encoding};
 use steersman_apiserver::ApiServer;
 use steersman_cache::{Cache, CacheOptions, Error, Settings};
 use tokio::task::JoinHandle;
@@ -81,7 +81,7 @@ impl Sim {
         let linger = plan.linger.map(Duration::from_secs);
         let cache = Cache::new(options(plan, linger)).unwrap();
         let cancel = CancellationToken::new();
-        let connection = Connection::in_process(server.service(), "default")
+        let connection = ClientConfig::in_process(server.service(), "default")
             .encoding(Encoding::ALL[plan.seed as usize % 2]);
         let running = tokio::spawn(cache.run(connection, cancel.clone()));
         let [maps, websites, accounts, roles] = &plan.declared;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use serde_json::json;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_cache::{ByObject, CacheOptions, Error, Selection};
+use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
 use tokio::time::Instant;
 
 use crate::world::{World, event_of, initial, key, soon};
@@ -31,7 +31,7 @@ async fn two_watchers_and_many_readers_cause_one_watch_list() {
         assert_eq!(
             world
                 .cache
-                .list::<ConfigMap>(&Selection::new())
+                .list::<ConfigMap>(&ListOptions::new())
                 .await
                 .unwrap()
                 .len(),
@@ -179,11 +179,11 @@ async fn a_kind_of_several_namespaces_has_one_informer_for_each() {
 
     let all = world
         .cache
-        .list::<ConfigMap>(&Selection::new())
+        .list::<ConfigMap>(&ListOptions::new())
         .await
         .unwrap();
     assert_eq!(all.len(), 2);
-    let of_b = Selection::new().namespace("b");
+    let of_b = ListOptions::new().namespace("b");
     assert_eq!(world.cache.list::<ConfigMap>(&of_b).await.unwrap().len(), 1);
     world.cache.get::<ConfigMap>(&key("b", "y")).await.unwrap();
     let error = world
@@ -192,7 +192,7 @@ async fn a_kind_of_several_namespaces_has_one_informer_for_each() {
         .await
         .unwrap_err();
     assert!(error.is_outside_scope(), "{error}");
-    let of_default = Selection::new().namespace("default");
+    let of_default = ListOptions::new().namespace("default");
     assert!(
         world
             .cache
@@ -221,7 +221,7 @@ async fn a_cache_runs_once_and_stops() {
     let (cache, server) = (world.cache.clone(), world.server.clone());
     world.stop().await.unwrap();
     assert_eq!(informer.state(), steersman_informer::State::Stopped);
-    let connection = steersman_api::Connection::in_process(server.service(), "default");
+    let connection = steersman_api::ClientConfig::in_process(server.service(), "default");
     let again = cache.run(connection, Default::default()).await.unwrap_err();
     assert!(matches!(again, Error::AlreadyRan), "{again}");
     let error = cache.get::<Service>(&key("a", "s")).await.unwrap_err();

@@ -6,10 +6,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube_core::DynamicObject;
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::faults::Answer;
 use steersman_cache::internal::CacheInternals as _;
-use steersman_cache::{CacheOptions, Selection};
+use steersman_cache::{CacheOptions, ListOptions};
 use steersman_informer::{Informer, State};
 use steersman_object::Kind;
 use tokio_util::sync::CancellationToken;
@@ -41,7 +41,7 @@ async fn nothing_is_read_from_a_cache_that_has_stopped() {
     world.stop().await.unwrap();
     assert!(at_hand().is_none());
 
-    let everything = Selection::new();
+    let everything = ListOptions::new();
     let maps = cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
     let dynamic = cache.of::<DynamicObject>(&Kind::of::<ConfigMap>());
     let metadata = cache.metadata::<ConfigMap>();
@@ -111,7 +111,7 @@ async fn informers_that_never_started_end_when_the_run_is_dropped() {
     let (world, last) = crowded(CacheOptions::new());
     let long = Duration::from_secs(3600);
     let _slow = world.server.faults().delay(None, "configmaps", long);
-    let connection = Connection::in_process(world.server.service(), "default");
+    let connection = ClientConfig::in_process(world.server.service(), "default");
     let run = world.cache.run(connection, CancellationToken::new());
     let dropped = async {
         let run = tokio::time::timeout(Duration::from_secs(5), run);
@@ -134,7 +134,7 @@ async fn informers_that_never_started_end_when_another_one_panics() {
     let _slow = world.server.faults().delay(None, "secrets", long);
     let refused = Answer::code(403);
     let _refused = world.server.faults().answer(None, "configmaps", refused);
-    let connection = Connection::in_process(world.server.service(), "default");
+    let connection = ClientConfig::in_process(world.server.service(), "default");
     let run = world.cache.run(connection, CancellationToken::new());
     let panicked = async { assert!(soon(run).await.is_err()) };
     is_released_by(last, panicked).await;
@@ -146,7 +146,7 @@ async fn informers_that_never_started_end_when_another_one_panics() {
 async fn informers_declared_after_the_cancellation_end() {
     for _either_is_heard_first in 0..16 {
         let world = World::new(CacheOptions::new());
-        let connection = Connection::in_process(world.server.service(), "default");
+        let connection = ClientConfig::in_process(world.server.service(), "default");
         let cancel = CancellationToken::new();
         let run = tokio::spawn(world.cache.run(connection, cancel.clone()));
         tokio::task::yield_now().await;

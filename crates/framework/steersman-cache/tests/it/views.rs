@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use steersman_apiserver::faults::RequestRecord;
-use steersman_cache::{ByObject, CacheOptions, Error, IndexKey, Selection, Settings};
+use steersman_cache::{ByObject, CacheOptions, Error, IndexKey, ListOptions, Settings};
 use steersman_object::{Kind, LabelSelector};
 
 use crate::world::{Website, World, initial, key, shares};
@@ -87,7 +87,7 @@ async fn a_typed_index_key_fits_only_reads_of_its_type() {
     let none = |_: &Service| Some("red".to_owned());
     world.cache.index_field::<Service>("team", none).unwrap();
     world.start();
-    let red = Selection::new().by(&TEAM, "red");
+    let red = ListOptions::new().by(&TEAM, "red");
     let error = world.cache.list::<Service>(&red).await.unwrap_err();
     assert!(matches!(error, Error::IndexOfAnother { .. }), "{error}");
     let text = error.to_string();
@@ -122,7 +122,7 @@ async fn label_indexes_of_the_options_serve_reads_of_every_type() {
         world.cache.of::<ConfigMap>(&kind),
         world.cache.metadata::<ConfigMap>(),
     );
-    let named = |name: &str, value: &str| Selection::new().index(name, value);
+    let named = |name: &str, value: &str| ListOptions::new().index(name, value);
     let front = typed.list(&named("tier", "front").namespace("a")).await;
     assert_eq!(front.unwrap().items.len(), 1);
     let red = metadata.list(&named("team", "red").namespace("b")).await;
@@ -132,7 +132,7 @@ async fn label_indexes_of_the_options_serve_reads_of_every_type() {
     assert!(matches!(unsaid, Err(Error::NoIndex { .. })));
     // Selectors select the same objects with and without an index.
     for (selector, expected) in [("tier=front", 2), ("team in (red)", 3), ("tier", 2)] {
-        let options = Selection::new().labels(selector.parse().unwrap());
+        let options = ListOptions::new().labels(selector.parse().unwrap());
         assert_eq!(typed.list(&options).await.unwrap().items.len(), expected);
         assert_eq!(metadata.keys(&options).await.unwrap().len(), expected);
     }
@@ -155,7 +155,7 @@ async fn cache_13_a_refused_index_declares_no_kind_and_exists_in_no_namespace() 
     let again = world.cache.index_label::<ConfigMap>("team").unwrap_err();
     assert!(matches!(again, Error::IndexExists { .. }), "{again}");
     world.start();
-    let team = |namespace: &str| Selection::new().index("team", "red").namespace(namespace);
+    let team = |namespace: &str| ListOptions::new().index("team", "red").namespace(namespace);
     let listed = world.cache.list::<ConfigMap>(&team("b")).await.unwrap();
     assert!(listed.is_empty());
     let listed = world.cache.list::<ConfigMap>(&team("a")).await;
@@ -190,8 +190,8 @@ async fn conditions_combine_and_keys_and_index_values_decode_nothing() {
     assert!(matches!(nameless, Err(Error::IndexWithoutName { .. })));
     world.start();
     let reads = world.cache.of::<ConfigMap>(&Kind::of::<ConfigMap>());
-    let red = Selection::new().by(&TEAM, "red");
-    let keys = async |options: Selection| -> Vec<String> {
+    let red = ListOptions::new().by(&TEAM, "red");
+    let keys = async |options: ListOptions| -> Vec<String> {
         let keys = reads.keys(&options).await.unwrap();
         keys.iter().map(ToString::to_string).collect()
     };
@@ -202,7 +202,7 @@ async fn conditions_combine_and_keys_and_index_values_decode_nothing() {
     assert_eq!(keys(red.clone().limit(2)).await, ["a/one", "a/two"]);
     let labels: LabelSelector = "tier=front,team notin (blue)".parse().unwrap();
     assert_eq!(
-        keys(Selection::new().labels(labels)).await,
+        keys(ListOptions::new().labels(labels)).await,
         ["a/one", "b/three"]
     );
     let values: Vec<String> = reads
@@ -268,15 +268,15 @@ async fn owners_are_found_by_their_uid() {
     world.cache.index_controller_uid::<Service>().unwrap();
     world.start();
     let reads = world.cache.of::<Service>(&Kind::of::<Service>());
-    let names = async |options: Selection| -> Vec<String> {
+    let names = async |options: ListOptions| -> Vec<String> {
         let keys = reads.keys(&options).await.unwrap();
         keys.iter().map(|key| key.name().to_owned()).collect()
     };
     assert_eq!(
-        names(Selection::new().owned_by(&first)).await,
+        names(ListOptions::new().owned_by(&first)).await,
         ["one", "two"]
     );
-    assert_eq!(names(Selection::new().controlled_by(&first)).await, ["one"]);
+    assert_eq!(names(ListOptions::new().controlled_by(&first)).await, ["one"]);
     world.stop().await.unwrap();
 }
 
@@ -320,7 +320,7 @@ async fn view_5_a_pass_caches_no_decoded_objects_and_shares_the_objects_of_a_vie
         world.service("a", name);
     }
     world.start();
-    let all = Selection::new();
+    let all = ListOptions::new();
     let metadata = world.cache.metadata::<Service>();
     assert_eq!(metadata.keys(&all).await.unwrap().len(), 3);
     // The read has requested whole objects.
@@ -328,7 +328,7 @@ async fn view_5_a_pass_caches_no_decoded_objects_and_shares_the_objects_of_a_vie
         .cache
         .of::<Object<CountedSpec, NotUsed>>(&Kind::of::<Service>());
     let mut most = 0;
-    let mut pass = async |options: &Selection| {
+    let mut pass = async |options: &ListOptions| {
         let mut names = Vec::new();
         let pass = reads.for_each(options, |service| {
             names.push(service.metadata.name.clone().unwrap());
@@ -374,7 +374,7 @@ async fn a_pass_over_an_unreadable_object_fails() {
     }
     world.start();
     let reads = world.cache.of::<Website>(&Kind::of::<Website>());
-    let pass = async |options: &Selection| {
+    let pass = async |options: &ListOptions| {
         let mut names = Vec::new();
         let pass = reads.for_each(options, |site| {
             names.push(site.metadata.name.clone().unwrap())
@@ -382,7 +382,7 @@ async fn a_pass_over_an_unreadable_object_fails() {
         let result = pass.await.map(drop).map_err(|error| error.is_malformed());
         (names.concat(), result)
     };
-    let (all, readable) = (Selection::new(), Selection::new().skip_malformed());
+    let (all, readable) = (ListOptions::new(), ListOptions::new().skip_malformed());
     assert_eq!(pass(&all).await, ("a".to_owned(), Err(true)));
     assert_eq!(pass(&readable).await, ("ac".to_owned(), Ok(())));
     assert_eq!(reads.keys(&all).await.unwrap().len(), 3);

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
-use steersman_cache::{ByObject, CacheMetrics, CacheOptions, Selection};
+use steersman_cache::{ByObject, CacheMetrics, CacheOptions, ListOptions};
 use steersman_object::Kind;
 
 use crate::world::{Website, World, event_of, initial, key};
@@ -139,7 +139,7 @@ async fn view_7_changes_arrive_during_the_creation_of_a_view() {
     let reads = world.cache.of::<BlockingWebsite>(&kind);
     let look = tokio::spawn({
         let reads = reads.clone();
-        async move { reads.list(&Selection::new()).await }
+        async move { reads.list(&ListOptions::new()).await }
     });
     tokio::task::spawn_blocking(move || begun.recv())
         .await

@@ -7,7 +7,7 @@ use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_cache::{Cache, CacheOptions, Error};
 use steersman_informer::{Delivery, Subscription};
@@ -71,7 +71,7 @@ impl World {
     }
 
     pub(crate) fn start(&mut self) {
-        let connection = Connection::in_process(self.server.service(), "default");
+        let connection = ClientConfig::in_process(self.server.service(), "default");
         let run = self.cache.run(connection, self.cancel.clone());
         self.running = Some(tokio::spawn(run));
     }

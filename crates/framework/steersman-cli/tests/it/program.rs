@@ -12,7 +12,7 @@ use steersman_apiserver::faults::RequestRecord;
 use steersman_cli::description::{DescribedKind, DescribedRule, DescribedWebhook};
 use steersman_cli::{BoxError, Description, Program, ProgramError};
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request, handler};
-use steersman_crds::{Definition, Definitions};
+use steersman_crds::{Crd, Crds};
 use steersman_manager::{Manager, Shutdown};
 use steersman_object::{PolicyRule, report};
 use steersman_webhook::{AdmissionContext, Conversions, Defaulter, Refusal, Validator};
@@ -68,7 +68,7 @@ fn eviction() -> PolicyRule {
     PolicyRule::new("", &["pods/eviction"], &["create"])
 }
 
-fn definitions() -> Definitions {
+fn definitions() -> Crds {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -84,11 +84,11 @@ fn definitions() -> Definitions {
         },
     });
     let definition = serde_json::from_value(definition).unwrap();
-    Definitions::new().with(Definition::new(&definition))
+    Crds::new().with(Crd::new(&definition))
 }
 
 /// Returns the definition of a kind that has other fields in each of two versions.
-fn two_versions(group: &str, kind: &str, plural: &str) -> Definitions {
+fn two_versions(group: &str, kind: &str, plural: &str) -> Crds {
     let version = |name: &str, is_stored: bool, field: &str| {
         json!({
             "name": name, "served": true, "storage": is_stored,
@@ -109,19 +109,19 @@ fn two_versions(group: &str, kind: &str, plural: &str) -> Definitions {
         },
     });
     let definition = serde_json::from_value(definition).unwrap();
-    Definitions::new().with(Definition::new(&definition))
+    Crds::new().with(Crd::new(&definition))
 }
 
 /// Returns a program that converts the objects of its kind.
 fn converting() -> Program {
     Program::new("deployments", "1")
-        .definitions(two_versions("apps", "Deployment", "deployments"))
+        .crds(two_versions("apps", "Deployment", "deployments"))
         .webhooks(|server, _| server.conversions(Conversions::new().hub::<Deployment>()))
 }
 
 fn program() -> Program {
     Program::new("sites", "1.2.3")
-        .definitions(definitions())
+        .crds(definitions())
         .webhooks(|server, _| {
             let server = server.defaulter::<Deployment>(Lenient);
             server.validator::<Deployment>(Lenient)
@@ -299,7 +299,7 @@ async fn a_program_without_its_conversion_webhook_does_not_install_versions_that
     }
     // A program that has no conversion cannot serve one.
     let definitions = || two_versions("example.com", "Site", "sites");
-    let other = || Program::new("sites", "1").definitions(definitions());
+    let other = || Program::new("sites", "1").crds(definitions());
     let error = run(other(), "--install").await.unwrap_err();
     assert!(
         report(&error)

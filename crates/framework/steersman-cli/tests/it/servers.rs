@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Parser as _;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_cli::{Args, Config, NoSettings};
 use steersman_manager::{Group, Shutdown, runnable};
@@ -34,7 +34,7 @@ async fn get(address: SocketAddr, path: &str) -> (String, String) {
 #[tokio::test]
 async fn flags_set_up_probes_and_metrics() {
     let server = ApiServer::new();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let flags = [
         "--health-probe-bind-address=127.0.0.1:0",
         "--metrics-bind-address=127.0.0.1:0",
@@ -92,7 +92,7 @@ async fn a_flag_elects_a_leader_on_the_lease_of_the_program() {
         "--leader-election-namespace=default",
     ];
     let manager_of = |flags: &[&str]| {
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = ClientConfig::in_process(server.service(), "default");
         config(flags).manager_over(connection, "program").build()
     };
     let manager = manager_of(&flags).unwrap();
@@ -122,7 +122,7 @@ async fn a_flag_elects_a_leader_on_the_lease_of_the_program() {
 #[tokio::test]
 async fn a_missing_certificate_ends_the_start_with_the_file() {
     let server = ApiServer::new();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let flags = [
         "--health-probe-bind-address=0",
         "--metrics-bind-address=127.0.0.1:0",
@@ -148,7 +148,7 @@ fn an_address_without_a_port_is_refused() {
 #[tokio::test]
 async fn the_certificate_of_webhooks_comes_from_their_flags() {
     let server = ApiServer::new();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let flags = [
         "--health-probe-bind-address=0",
         "--webhook-cert-path=/nowhere",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{CommandFactory as _, Parser};
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde::Deserialize;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_cli::{
     Args, Config, ConfigError, LogFormat, NoSettings, OperatorArgs, OperatorSettings,
@@ -204,7 +204,7 @@ async fn empty_names_and_paths_count_as_not_given() {
         "--context=",
     ];
     let server = ApiServer::new();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let config = Sources::new().read(&flags).unwrap();
     assert!(config.manager_over(connection, "program").build().is_ok());
 }
@@ -229,7 +229,7 @@ fn a_stop_may_be_unlimited() {
 #[tokio::test]
 async fn the_user_agent_has_the_version_of_the_program() {
     let server = ApiServer::new();
-    let connect = || Connection::in_process(server.service(), "default");
+    let connect = || ClientConfig::in_process(server.service(), "default");
     let config = || Sources::new().read(&[]).unwrap();
     let agent_of = async |manager: ManagerBuilder| {
         let manager = manager.build().unwrap();
@@ -425,12 +425,12 @@ async fn settings_of_controllers_reach_the_manager() {
         "{text}"
     );
     let server = ApiServer::new();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let manager = config
         .manager_over(connection, "website-operator")
         .build()
         .unwrap();
-    assert_eq!(manager.connection().program(), "website-operator");
+    assert_eq!(manager.client_config().program(), "website-operator");
     // The manager has no controller of these names.
     let refused = manager
         .start(steersman_manager::Shutdown::never())

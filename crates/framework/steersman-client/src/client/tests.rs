@@ -28,7 +28,7 @@ fn key(name: &str) -> ObjectKey {
 #[tokio::test(start_paused = true)]
 async fn reads_take_no_lock_for_unrelated_notes_and_one_for_related_ones() {
     let server = ApiServer::new();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let cache = Cache::new(CacheOptions::new().seed(7)).unwrap();
     let cancel = CancellationToken::new();
     let _running = cancel.clone().drop_guard();
@@ -65,7 +65,7 @@ async fn reads_take_no_lock_for_unrelated_notes_and_one_for_related_ones() {
     );
     for reader in others.iter().chain([&client]) {
         reader.get::<ConfigMap>(&key("there")).await.unwrap();
-        let listed = reader.list::<ConfigMap>(&Selection::new()).await.unwrap();
+        let listed = reader.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
         assert!(
             listed
                 .iter()

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
-use steersman_crds::{Definition, DefinitionDifference, Error as DefinitionError};
-use steersman_object::{Gvk, Object, ObjectKey, Selection};
+use steersman_crds::{Crd, CrdDifference, Error as DefinitionError};
+use steersman_object::{Gvk, Object, ObjectKey, ListOptions};
 use tokio::time::{Instant, sleep};
 
 use super::Client;
@@ -123,13 +123,13 @@ impl<S: Clone> Client<S> {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn watch<K: Object>(&self, selection: &Selection) -> Result<ObjectWatch<K>, Error>
+    pub fn watch<K: Object>(&self, selection: &ListOptions) -> Result<ObjectWatch<K>, Error>
     where
         S: KindSource<K>,
     {
         let kind = self.kinds.kind_of();
         let selection = self.shared.live_selection(&kind, selection)?;
-        let connection = self.shared.connection();
+        let connection = self.shared.client_config();
         ObjectWatch::new(PrivateCache::new(connection, &kind, &selection)?)
     }
 }
@@ -197,16 +197,16 @@ impl Client {
         &self,
         definition: &CustomResourceDefinition,
     ) -> Result<bool, Error> {
-        let wanted = Definition::new(definition);
+        let wanted = Crd::new(definition);
         // DEF-7: without a request.
         wanted.check()?;
         let present = self.live().get_opt(&definition.key()).await?;
         // The type has maps with text keys only, so it can always be written as JSON.
         let present: Option<Value> = present.map(|found: CustomResourceDefinition| json!(found));
-        match DefinitionDifference::between(present.as_ref(), wanted.content()) {
-            DefinitionDifference::Equal | DefinitionDifference::Later(_) => Ok(false),
+        match CrdDifference::between(present.as_ref(), wanted.content()) {
+            CrdDifference::Equal | CrdDifference::Later(_) => Ok(false),
             // DEF-1
-            DefinitionDifference::ToMigrate(problems) | DefinitionDifference::Refused(problems) => {
+            CrdDifference::ToMigrate(problems) | CrdDifference::Refused(problems) => {
                 let definition = wanted.name().to_owned();
                 Err(DefinitionError::Narrowed {
                     definition,

@@ -6,7 +6,7 @@ use kube_core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 use steersman_api::{DeleteOptions, Patch};
-use steersman_object::{Object, ObjectKey, ResourceVersion, Selection, WholeObject};
+use steersman_object::{Object, ObjectKey, ResourceVersion, ListOptions, WholeObject};
 
 use super::Client;
 use crate::ensure::Ensured;
@@ -311,7 +311,7 @@ impl<S> Client<S> {
     /// ```
     pub async fn delete_all<K: Object>(
         &self,
-        selection: &Selection,
+        selection: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<Vec<ObjectKey>, Error>
     where

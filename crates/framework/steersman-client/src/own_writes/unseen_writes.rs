@@ -14,7 +14,7 @@ mod note;
 pub(crate) use filter::Filter;
 pub(crate) use kept_answer::{AnswerBudget, KeptAnswer};
 pub(crate) use note::{CacheState, Note, StoredObject};
-pub(crate) use question::{Question, Subject};
+pub(crate) use question::{Question, UncertainObject};
 
 /// The smallest number of notes at which seen notes are swept.
 const SWEEP_AT_LEAST: usize = 256;
@@ -60,7 +60,7 @@ pub(crate) enum NotedWrite {
         version: ResourceVersion,
     },
     /// It is unknown whether the server executed the write.
-    Unknown(Subject),
+    Unknown(UncertainObject),
 }
 
 /// The objects that a read is about.
@@ -173,13 +173,13 @@ impl UnseenWrites {
                 new.is_final |= is_final;
                 // RYOW-9: without any version, there is no moment after which the object can no longer appear.
                 if !is_dated && new.version.is_none() {
-                    return self.question(gvk, question(Subject::Object(key), None));
+                    return self.question(gvk, question(UncertainObject::Object(key), None));
                 }
                 Some(new)
             }
             NotedWrite::Absent { key, at } => note(&key, None).absent(known(&key), at),
             NotedWrite::Unjudged { key, version } => {
-                return self.question(gvk, question(Subject::Object(key), Some(version)));
+                return self.question(gvk, question(UncertainObject::Object(key), Some(version)));
             }
             NotedWrite::Unknown(subject) => return self.question(gvk, question(subject, None)),
         };
@@ -201,7 +201,7 @@ impl UnseenWrites {
         let newest: Vec<ResourceVersion> = newest.cloned().collect();
         notes.questions.retain(|question| {
             let is_past = |version| newest.iter().any(|new| new.is_at_least(version));
-            let is_over = matches!(&question.subject, Subject::Object(subject) if *subject == key)
+            let is_over = matches!(&question.subject, UncertainObject::Object(subject) if *subject == key)
                 && question.version.as_ref().is_some_and(is_past);
             if is_over {
                 tally.remove(writer, question.subject.name());

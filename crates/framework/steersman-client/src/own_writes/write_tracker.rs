@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use steersman_cache::internal::{CacheInternals as _, LiveIdentity, LiveList, Membership};
-use steersman_cache::{Cache, InformerState as State, KeyState, Mirror};
+use steersman_cache::{Cache, InformerState as State, KeyState, UntypedInformer};
 use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
 use super::unseen_writes::{
-    AnswerBudget, CacheState, Filter, Note, NotedWrite, Question, Read, StoredObject, Subject,
+    AnswerBudget, CacheState, Filter, Note, NotedWrite, Question, Read, StoredObject, UncertainObject,
     UnseenWrites, Writer,
 };
 use crate::consistency::ReadConsistency;
@@ -167,7 +167,7 @@ impl WriteTracker {
                 },
             );
         }
-        if let (Subject::Object(key), []) = (&question.subject, &*list.objects)
+        if let (UncertainObject::Object(key), []) = (&question.subject, &*list.objects)
             && self.is_news(gvk, key, &list.version)
         {
             let (key, at) = (key.clone(), list.version.clone());
@@ -216,7 +216,7 @@ impl WriteTracker {
     /// is none.
     fn is_passed(&self, gvk: &Gvk, question: &Question) -> bool {
         match (&question.subject, &question.version) {
-            (Subject::Object(key), Some(version)) => {
+            (UncertainObject::Object(key), Some(version)) => {
                 let key_state = self.key_state(gvk, key);
                 key_state.is_none_or(|has| look(&has).has_come(version))
             }
@@ -268,8 +268,8 @@ impl WriteTracker {
                 self.cache.live_reads(write.kind.gvk(), namespace)?;
                 Some(NotedWrite::Unknown(
                     match (&write.key, &write.generate_name) {
-                        (Some(key), _) => Subject::Object(key.clone()),
-                        (None, Some(begins)) => Subject::generated(namespace, begins),
+                        (Some(key), _) => UncertainObject::Object(key.clone()),
+                        (None, Some(begins)) => UncertainObject::generated(namespace, begins),
                         // The deletes of a collection are not noted if they succeed either.
                         (None, None) => return None,
                     },
@@ -381,6 +381,6 @@ fn look(has: &KeyState) -> CacheState<'_> {
 }
 
 /// Returns whether an informer is degraded and has not completed its first list.
-fn is_stuck(mirror: &Mirror) -> bool {
+fn is_stuck(mirror: &UntypedInformer) -> bool {
     matches!(mirror.state(), State::Degraded { .. }) && !mirror.has_synced()
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use steersman_cache::internal::{CacheInternals as _, LiveList, LiveReads};
-use steersman_object::{Kind, Object, ObjectKey, Selection};
+use steersman_object::{Kind, Object, ObjectKey, ListOptions};
 
 use crate::error::Error;
-use crate::own_writes::unseen_writes::{Note, Question, Read, Subject};
+use crate::own_writes::unseen_writes::{Note, Question, Read, UncertainObject};
 use crate::own_writes::write_tracker::{RequiredWrites, WaitOutcome};
 use crate::shared::Shared;
 use crate::write::outcome::is_refused_for_good;
@@ -28,7 +28,7 @@ where
 {
     let key = &*key.placed(kind);
     let read = Read::Object(key);
-    let is_of_key = |question: &Question| matches!(question.subject, Subject::Object(_));
+    let is_of_key = |question: &Question| matches!(question.subject, UncertainObject::Object(_));
     loop {
         let RequiredWrites {
             questions,
@@ -78,7 +78,7 @@ where
 pub(crate) async fn list<K, F>(
     shared: &Shared,
     kind: &Kind,
-    selection: &Selection,
+    selection: &ListOptions,
     cached: impl Fn() -> F,
 ) -> Result<Vec<Arc<K>>, Error>
 where
@@ -169,8 +169,8 @@ async fn answer(shared: &Shared, kind: &Kind, questions: Vec<Question>) -> Resul
             let (reads, subject) = (&reads, &question.subject);
             async move {
                 match subject {
-                    Subject::Object(key) => reads.identity(client, key.name()).await,
-                    Subject::Generated { .. } => reads.identities(client).await,
+                    UncertainObject::Object(key) => reads.identity(client, key.name()).await,
+                    UncertainObject::Generated { .. } => reads.identities(client).await,
                 }
             }
         };

@@ -1,7 +1,7 @@
 //! Handle: reads that ask the API server.
 
 use steersman_api::{Decoded, Malformed, Paging};
-use steersman_object::{Kind, Object, ObjectKey, Selection};
+use steersman_object::{Kind, Object, ObjectKey, ListOptions};
 use tracing::warn;
 
 use crate::error::Error;
@@ -77,7 +77,7 @@ impl<S> Live<S> {
     ///
     /// [`Error::IndexNeedsCache`] if the selection names an index; [`is_malformed`](Error::is_malformed), naming the
     /// first object that does not decode; otherwise the errors of the server.
-    pub async fn list<K: Object>(&self, selection: &Selection) -> Result<Vec<K>, Error>
+    pub async fn list<K: Object>(&self, selection: &ListOptions) -> Result<Vec<K>, Error>
     where
         S: KindSource<K>,
     {
@@ -103,7 +103,7 @@ impl<S> Live<S> {
     /// }
     /// # let _ = objects; Ok(()) }
     /// ```
-    pub fn pages<K: Object>(&self, selection: &Selection, paging: &Paging) -> Pages<K>
+    pub fn pages<K: Object>(&self, selection: &ListOptions, paging: &Paging) -> Pages<K>
     where
         S: KindSource<K>,
     {
@@ -127,7 +127,7 @@ pub(crate) async fn get<K: Object>(
 pub(crate) async fn list<K: Object>(
     shared: &Shared,
     kind: &Kind,
-    selection: &Selection,
+    selection: &ListOptions,
 ) -> Result<Vec<K>, Error> {
     let selection = shared.live_selection(kind, selection)?;
     // A list with a limit needs no second page.

@@ -60,7 +60,7 @@ async fn an_apply_names_its_manager_and_is_forced_by_default() {
     // Without a field manager, the program is the manager.
     world.client.apply(&object).await.unwrap();
     let last = world.writes().pop().unwrap();
-    let program = world.client.connection().program();
+    let program = world.client.client_config().program();
     assert_eq!(last.parameter("fieldManager"), Some(program.as_str()));
 }
 

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use serde_json::json;
 use steersman_api::Patch;
 use steersman_apiserver::faults::Verb;
-use steersman_cache::{ByObject, CacheOptions, Selection};
+use steersman_cache::{ByObject, CacheOptions, ListOptions};
 use steersman_client::{ClientOptions, Error};
 use steersman_object::FieldSelector;
 
@@ -32,7 +32,7 @@ async fn reads_send_nothing_and_writes_do_not_touch_the_cache() {
     assert!(
         world
             .client
-            .list::<ConfigMap>(&Selection::new())
+            .list::<ConfigMap>(&ListOptions::new())
             .await
             .unwrap()
             .is_empty()
@@ -114,17 +114,17 @@ async fn live_reads_do_not_wait_for_the_cache() {
             .unwrap();
     }
     let all = live
-        .list::<ConfigMap>(&Selection::new().namespace("default"))
+        .list::<ConfigMap>(&ListOptions::new().namespace("default"))
         .await
         .unwrap();
     assert_eq!(all.len(), 501);
-    let odd = Selection::new().labels("n=1".parse().unwrap());
+    let odd = ListOptions::new().labels("n=1".parse().unwrap());
     assert_eq!(live.list::<ConfigMap>(&odd).await.unwrap().len(), 250);
     live.get::<ConfigMap>(&key("c007")).await.unwrap();
     let one = FieldSelector::new().equals("metadata.name", "c007");
-    let one = Selection::new().fields(one);
+    let one = ListOptions::new().fields(one);
     assert_eq!(live.list::<ConfigMap>(&one).await.unwrap().len(), 1);
-    let indexed = Selection::new().index("n", "1");
+    let indexed = ListOptions::new().index("n", "1");
     let error = live.list::<ConfigMap>(&indexed).await.unwrap_err();
     assert!(matches!(error, Error::IndexNeedsCache { .. }), "{error}");
     assert_eq!(world.count(&[Verb::Watch]), 0, "the cache was left alone");
@@ -143,7 +143,7 @@ async fn a_kind_declared_uncached_is_read_from_the_server() {
     assert_eq!(
         world
             .client
-            .list::<Secret>(&Selection::new())
+            .list::<Secret>(&ListOptions::new())
             .await
             .unwrap()
             .len(),

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::{
     Pod, ResourceQuota, Secret, Service, ServiceAccount,
 };
 use k8s_openapi::api::networking::v1::{Ingress, NetworkPolicy};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_cache::CacheOptions;
 use steersman_client::ClientOptions;
@@ -25,7 +25,7 @@ async fn an_operator_of_20_kinds_has_one_connection_for_watches_reads_and_writes
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     serving.write_kubeconfig(&path).unwrap();
-    let connection = Connection::from_kubeconfig(&path).await.unwrap();
+    let connection = ClientConfig::from_kubeconfig(&path).await.unwrap();
     let world = World::over(
         server.clone(),
         connection.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{ByObject, CacheOptions};
@@ -232,7 +232,7 @@ fn deployment() -> Deployment {
 async fn an_object_and_its_status_are_ensured_by_one_closure() {
     // The played controllers would write the status, too.
     let server = ApiServer::builder().play_controllers(false).build();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let world = World::over(
         server,
         connection,

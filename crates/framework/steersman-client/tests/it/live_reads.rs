@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_apiserver::{ApiServer, Authorization, User};
-use steersman_cache::{ByObject, CacheOptions, Selection, Settings, Transform};
+use steersman_cache::{ByObject, CacheOptions, ListOptions, Settings, Transform};
 use steersman_client::{Client, ClientOptions};
 use steersman_object::{Object as _, ObjectKey};
 use tokio::time::{Instant, sleep};
@@ -60,7 +60,7 @@ async fn narrow() -> World {
         }
         grant(&server, namespace);
     }
-    let connection = Connection::in_process(server.service_as(User::new("op")), "default");
+    let connection = ClientConfig::in_process(server.service_as(User::new("op")), "default");
     let scope = ByObject::new()
         .namespaces(["default", "shop"])
         .labels("app=web")
@@ -110,7 +110,7 @@ async fn live_reads_need_only_the_permissions_of_informers() {
     made.metadata.namespace = Some("shop".to_owned());
     lose(&world, &client, &made).await;
     hears_after(&world, Duration::from_secs(2));
-    let listed = client.list::<ConfigMap>(&Selection::new()).await.unwrap();
+    let listed = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
     assert_eq!((listed.len(), start.elapsed().as_secs()), (2, 2));
     assert!(listed.iter().all(|object| object.data.is_none()));
 }
@@ -206,7 +206,7 @@ async fn a_live_read_has_the_scope_of_the_informer_of_its_namespace() {
     lose(&world, &client, &made).await;
     world.server.requests().clear();
     hears_after(&world, Duration::from_secs(2));
-    let listed = client.list::<ConfigMap>(&Selection::new()).await.unwrap();
+    let listed = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
     assert!(
         listed
             .iter()

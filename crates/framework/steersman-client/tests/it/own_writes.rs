@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_api::{DeleteOptions, Patch};
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_cache::{ByObject, CacheOptions, Selection};
+use steersman_cache::{ByObject, CacheOptions, ListOptions};
 use steersman_client::{Client, ClientOptions, Error, ReadConsistency, RequestId};
 use steersman_object::Object as _;
 use tokio::time::{Instant, sleep, timeout};
@@ -63,8 +63,8 @@ pub(crate) fn reads(world: &World) -> usize {
     world.count(&[Verb::Get, Verb::List])
 }
 
-pub(crate) fn all() -> Selection {
-    Selection::new().namespace("default")
+pub(crate) fn all() -> ListOptions {
+    ListOptions::new().namespace("default")
 }
 
 pub(crate) async fn names(client: &Client) -> Vec<String> {
@@ -121,7 +121,7 @@ async fn other_reads_do_not_wait() {
             .unwrap()
             .is_none()
     );
-    let elsewhere = Selection::new().namespace("kube-system");
+    let elsewhere = ListOptions::new().namespace("kube-system");
     client.list::<ConfigMap>(&elsewhere).await.unwrap();
     let indifferent = client.read_consistency(ReadConsistency::None);
     assert!(names(&indifferent).await.is_empty());

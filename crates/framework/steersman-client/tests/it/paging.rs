@@ -4,7 +4,7 @@ use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::Paging;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_object::Selection;
+use steersman_object::ListOptions;
 
 use crate::world::{World, config, key};
 
@@ -27,7 +27,7 @@ async fn all_pages_are_of_one_version_despite_changes() {
     let mut pages = world
         .client
         .live()
-        .pages::<ConfigMap>(&Selection::new().namespace("default"), &three);
+        .pages::<ConfigMap>(&ListOptions::new().namespace("default"), &three);
     assert_eq!(
         world.count(&[Verb::List]),
         0,
@@ -63,11 +63,11 @@ async fn an_expired_version_is_an_error_or_continues_at_the_newest() {
     let mut pages = world
         .client
         .live()
-        .pages::<ConfigMap>(&Selection::new(), &two);
+        .pages::<ConfigMap>(&ListOptions::new(), &two);
     let mut goes_on = world
         .client
         .live()
-        .pages::<ConfigMap>(&Selection::new(), &two)
+        .pages::<ConfigMap>(&ListOptions::new(), &two)
         .inconsistent(true);
     pages.next_page().await.unwrap().unwrap();
     goes_on.next_page().await.unwrap().unwrap();
@@ -102,7 +102,7 @@ async fn the_stream_of_objects_ends_with_the_first_error() {
         world
             .client
             .live()
-            .pages::<ConfigMap>(&Selection::new(), &two)
+            .pages::<ConfigMap>(&ListOptions::new(), &two)
     };
     let all: Vec<_> = pages().into_objects().collect().await;
     assert_eq!(all.iter().filter(|o| o.is_ok()).count(), 5);
@@ -130,7 +130,7 @@ async fn the_stream_of_objects_ends_with_the_first_error() {
 #[tokio::test(start_paused = true)]
 async fn a_list_with_a_limit_is_one_page_of_that_size() {
     let world = world(5).await;
-    let few = Selection::new().limit(2);
+    let few = ListOptions::new().limit(2);
     let some = world.client.live().list::<ConfigMap>(&few).await.unwrap();
     assert_eq!(some.len(), 2);
     let lists = world.server.requests().matching(|r| r.does(Verb::List));
@@ -148,7 +148,7 @@ async fn pages_end_at_the_limit_of_the_selection() {
         (3, vec![2, 1]),
         (9, vec![2, 2, 1]),
     ] {
-        let selection = Selection::new().limit(limit);
+        let selection = ListOptions::new().limit(limit);
         let mut pages = world.client.live().pages::<ConfigMap>(&selection, &paging);
         let mut sizes = Vec::new();
         while let Some(page) = pages.next_page().await.unwrap() {

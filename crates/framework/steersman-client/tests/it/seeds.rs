@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
-use steersman_api::{Connection, DeleteOptions, Encoding, Patch};
+use steersman_api::{ClientConfig, DeleteOptions, Encoding, Patch};
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_cache::{Cache, CacheOptions, Selection, Settings};
+use steersman_cache::{Cache, CacheOptions, ListOptions, Settings};
 use steersman_client::{Client, ClientOptions, Error, KindClient, RequestId};
 use steersman_object::{Gvk, Kind, Object as _, ObjectKey, Scope};
 use tokio::time::Instant;
@@ -77,7 +77,7 @@ impl Sim {
         let cancel = CancellationToken::new();
         let connection = || {
             let encoding = Encoding::ALL[plan.seed as usize % 2];
-            Connection::in_process(server.service(), "default").encoding(encoding)
+            ClientConfig::in_process(server.service(), "default").encoding(encoding)
         };
         let informer = connection().user_agent("informer", "1");
         tokio::spawn(cache.run(informer, cancel.clone()));
@@ -247,8 +247,8 @@ impl Sim {
     async fn list(&mut self, writer: usize, namespace: Option<&'static str>) {
         let start = Instant::now();
         let options = match namespace {
-            Some(namespace) => Selection::new().namespace(namespace),
-            None => Selection::new(),
+            Some(namespace) => ListOptions::new().namespace(namespace),
+            None => ListOptions::new(),
         };
         let floors = self.ledger.floors(writer, namespace);
         let listed = self.clients[writer].list(&options).await;

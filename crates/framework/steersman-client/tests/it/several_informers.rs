@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
-use steersman_cache::{ByObject, CacheOptions, Selection};
+use steersman_cache::{ByObject, CacheOptions, ListOptions};
 use steersman_client::{Client, ClientOptions};
 use steersman_object::Object as _;
 use tokio::time::{Instant, sleep};
@@ -48,7 +48,7 @@ fn elsewhere(name: &str) -> ConfigMap {
 
 /// Returns whether a list of all namespaces shows the objects of the first, and of the other namespace.
 async fn both(client: &Client) -> (bool, bool) {
-    let listed = client.list::<ConfigMap>(&Selection::new()).await.unwrap();
+    let listed = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
     let has = |object: &ConfigMap| listed.iter().any(|listed| listed.key() == object.key());
     (has(&config("a")), has(&elsewhere("a")))
 }

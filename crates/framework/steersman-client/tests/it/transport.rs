@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::Client;
@@ -61,7 +61,7 @@ async fn a_slow_credential_plugin_blocks_no_other_task() {
         answer: Arc::new(Mutex::new(answer)),
         answered: Arc::clone(&answered),
     };
-    let connection = Connection::in_process(service, "default");
+    let connection = ClientConfig::in_process(service, "default");
     let client = Client::new(Cache::new(CacheOptions::new()).unwrap(), connection);
     let live = client.live();
     let a = key("a");

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_api::{DeleteOptions, Patch};
 use steersman_apiserver::faults::{Answer, Effect, FaultSpec, RequestRecord, Verb};
-use steersman_cache::{ByObject, CacheOptions, Selection};
+use steersman_cache::{ByObject, CacheOptions, ListOptions};
 use steersman_client::{Client, ClientOptions, ReadConsistency};
 use steersman_object::Object as _;
 use tokio::time::{Instant, sleep, timeout};
@@ -39,7 +39,7 @@ fn questions(world: &World) -> Vec<RequestRecord> {
     lists.matching(|request| request.does(Verb::List) && request.is_for("configmaps"))
 }
 
-fn selecting(labels: &str) -> Selection {
+fn selecting(labels: &str) -> ListOptions {
     all().labels(labels.parse().unwrap())
 }
 
@@ -49,7 +49,7 @@ async fn children(world: &World) -> Vec<ConfigMap> {
     live.list(&selecting("app=web")).await.unwrap()
 }
 
-async fn found(client: &Client, options: &Selection) -> usize {
+async fn found(client: &Client, options: &ListOptions) -> usize {
     client.list::<ConfigMap>(options).await.unwrap().len()
 }
 
@@ -146,7 +146,7 @@ async fn reads_that_could_not_show_a_generated_name_leave_the_question_open() {
         selecting("app=web"),
         selecting("app=other"),
         all().limit(1),
-        Selection::new(),
+        ListOptions::new(),
     ] {
         let world = deaf().await;
         let client = mine(&world);
@@ -155,7 +155,7 @@ async fn reads_that_could_not_show_a_generated_name_leave_the_question_open() {
         let (before, start) = (reads(&world), Instant::now());
         // Neither of them could show it.
         let absent = client.get_opt::<ConfigMap>(&key("other")).await.unwrap();
-        let elsewhere = Selection::new().namespace("kube-public");
+        let elsewhere = ListOptions::new().namespace("kube-public");
         assert_eq!((absent, found(&client, &elsewhere).await), (None, 0));
         assert_eq!(reads(&world), before, "no request was sent");
 
@@ -365,7 +365,7 @@ async fn a_lost_delete_of_a_collection_costs_no_request() {
         .server
         .faults()
         .answer(Verb::DeleteCollection, "configmaps", fault);
-    let everything = Selection::new().namespace("default");
+    let everything = ListOptions::new().namespace("default");
     let options = DeleteOptions::new();
     let deleted = client.delete_all::<ConfigMap>(&everything, &options);
     assert!(deleted.await.unwrap_err().is_outcome_unknown());

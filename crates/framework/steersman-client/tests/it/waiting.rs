@@ -6,12 +6,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::DynamicObject;
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Effect, FaultSpec, Verb};
 use steersman_cache::{Cache, CacheOptions, Delivery, Event};
 use steersman_client::{Client, Condition, Error, LastSeen, ObjectWatch, conditions};
-use steersman_object::{Gvk, LabelSelector, Object as _, ObjectKey, Selection, report};
+use steersman_object::{Gvk, LabelSelector, Object as _, ObjectKey, ListOptions, report};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::world::config;
@@ -20,7 +20,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// Returns a client of a cache that does not run.
 fn client_of(server: &ApiServer) -> Client {
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     Client::new(Cache::new(CacheOptions::new()).unwrap(), connection)
 }
 
@@ -291,7 +291,7 @@ async fn a_watch_delivers_the_selected_objects_through_a_410_and_a_broken_connec
     };
     let first = client.create(&labelled("first")).await.unwrap();
     client.create(&config("other")).await.unwrap();
-    let selected = Selection::new()
+    let selected = ListOptions::new()
         .namespace("default")
         .labels(LabelSelector::label("app", "web"));
     let before = server.requests().all().len();
@@ -301,7 +301,7 @@ async fn a_watch_delivers_the_selected_objects_through_a_410_and_a_broken_connec
     assert_eq!(event(&mut watch).await, "synced");
     client.create(&labelled("second")).await.unwrap();
     assert_eq!(event(&mut watch).await, "created second");
-    assert!(watch.trouble().is_empty());
+    assert!(watch.informer_failures().is_empty());
 
     server.faults().expire_watches();
     // The watch meets the 410 before the deletion.
@@ -319,7 +319,7 @@ async fn a_watch_delivers_the_selected_objects_through_a_410_and_a_broken_connec
     drop(watch);
     no_watch_is_open(&server).await;
 
-    let indexed = Selection::new().index("name", "a");
+    let indexed = ListOptions::new().index("name", "a");
     let refused = client.watch::<ConfigMap>(&indexed).unwrap_err();
     assert!(matches!(refused, Error::IndexNeedsCache { .. }));
 }
@@ -330,7 +330,7 @@ async fn a_wait_works_over_https() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), serving.kubeconfig()).unwrap();
-    let connection = Connection::from_kubeconfig(file.path()).await.unwrap();
+    let connection = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
     let client = Client::new(Cache::new(CacheOptions::new()).unwrap(), connection);
     let name = key("a");
     let waiting = client.await_condition(&name, is_blue(), LIMIT);
@@ -431,7 +431,7 @@ async fn an_installed_kind_is_served_in_each_version() {
             let gvk = Gvk::new("example.com", version, "Site");
             let kind = client.mapper().kind(&gvk).await.unwrap();
             let sites = client.of::<DynamicObject>(&kind).live();
-            assert_eq!(sites.list(&Selection::new()).await.unwrap().len(), 0);
+            assert_eq!(sites.list(&ListOptions::new()).await.unwrap().len(), 0);
         }
     }
     // A name that another definition has is never served.

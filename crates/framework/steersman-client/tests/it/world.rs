@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::ObjectMeta;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{RequestRecord, Verb};
 use steersman_cache::{Cache, CacheOptions};
@@ -26,14 +26,14 @@ impl World {
 
     pub(crate) fn with(cache: CacheOptions, client: ClientOptions) -> Self {
         let server = ApiServer::new();
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = ClientConfig::in_process(server.service(), "default");
         Self::over(server, connection, cache, client)
     }
 
     /// Makes a world of an existing server.
     pub(crate) fn over(
         server: ApiServer,
-        connection: Connection,
+        connection: ClientConfig,
         cache: CacheOptions,
         client: ClientOptions,
     ) -> Self {

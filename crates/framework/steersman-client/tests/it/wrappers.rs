@@ -9,7 +9,7 @@ use steersman_api::{DeleteOptions, FieldValidation, Paging, Patch, Propagation};
 use steersman_apiserver::faults::Verb;
 use steersman_client::{Ensured, Error};
 use steersman_object::{
-    FieldSelector, Gvk, Kind, LabelSelector, ObjectKey, Selection, WholeObject,
+    FieldSelector, Gvk, Kind, LabelSelector, ObjectKey, ListOptions, WholeObject,
 };
 
 use crate::world::{World, config, key, set};
@@ -60,11 +60,11 @@ async fn a_namespaced_client_fills_in_its_namespace_and_refuses_others() {
     world.client.create(&theirs).await.unwrap();
     let live = client
         .live()
-        .list::<ConfigMap>(&Selection::new())
+        .list::<ConfigMap>(&ListOptions::new())
         .await
         .unwrap();
     assert_eq!(live.len(), 1);
-    let cached = client.list::<ConfigMap>(&Selection::new()).await.unwrap();
+    let cached = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
     assert!(
         cached
             .iter()
@@ -82,13 +82,13 @@ async fn a_namespaced_client_fills_in_its_namespace_and_refuses_others() {
     assert!(is_outside(&client.ensure(theirs.clone(), |_| {}).await));
     assert!(is_outside(
         &client
-            .list::<ConfigMap>(&Selection::new().namespace("web"))
+            .list::<ConfigMap>(&ListOptions::new().namespace("web"))
             .await
     ));
     let options = DeleteOptions::new();
     assert!(is_outside(
         &client
-            .delete_all::<ConfigMap>(&Selection::new().namespace("web"), &options)
+            .delete_all::<ConfigMap>(&ListOptions::new().namespace("web"), &options)
             .await
     ));
     assert_eq!(
@@ -105,7 +105,7 @@ async fn a_namespaced_client_fills_in_its_namespace_and_refuses_others() {
         .unwrap();
     client.delete(&created).await.unwrap();
     client
-        .delete_all::<ConfigMap>(&Selection::new(), &options)
+        .delete_all::<ConfigMap>(&ListOptions::new(), &options)
         .await
         .unwrap();
     assert!(world.server.get("configmaps", "web", "b").is_some());
@@ -124,7 +124,7 @@ async fn no_verb_stores_anything_in_a_dry_run() {
     dry.modify(&object, |c| set(c, "k", "2")).await.unwrap();
     dry.apply(&changed).await.unwrap();
     dry.delete(&object).await.unwrap();
-    let all = Selection::new().namespace("default");
+    let all = ListOptions::new().namespace("default");
     dry.delete_all::<ConfigMap>(&all, &DeleteOptions::new())
         .await
         .unwrap();
@@ -210,7 +210,7 @@ async fn deletes_carry_their_options() {
     let fields = FieldSelector::new()
         .not_equals("metadata.name", "d")
         .not_equals("metadata.name", "a");
-    let red = Selection::new()
+    let red = ListOptions::new()
         .namespace("default")
         .labels(LabelSelector::label("colour", "red"))
         .fields(fields);
@@ -285,8 +285,8 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     let live = sites.live();
     let now = live.get(&key("s")).await.unwrap();
     assert_eq!(now.data["spec"]["image"], "d");
-    assert_eq!(live.list(&Selection::new()).await.unwrap().len(), 1);
-    let mut pages = live.pages(&Selection::new(), &Paging::new());
+    assert_eq!(live.list(&ListOptions::new()).await.unwrap().len(), 1);
+    let mut pages = live.pages(&ListOptions::new(), &Paging::new());
     let page = pages.next_page().await.unwrap().unwrap();
     assert_eq!(page.items.len(), 1);
     assert_eq!(world.count(&[Verb::Watch]), 0, "the cache was left alone");
@@ -295,7 +295,7 @@ async fn a_kind_known_at_runtime_has_all_verbs() {
     let gets = world.count(&[Verb::Get]);
     let read = sites.get(&key("s")).await.unwrap();
     assert_eq!(read.data["spec"]["image"], "d");
-    assert_eq!(sites.list(&Selection::new()).await.unwrap().len(), 1);
+    assert_eq!(sites.list(&ListOptions::new()).await.unwrap().len(), 1);
     assert!(sites.get_opt(&key("absent")).await.unwrap().is_none());
     assert_eq!(world.count(&[Verb::Get]), gets);
     sites.delete(&created).await.unwrap();
@@ -384,7 +384,7 @@ async fn a_kind_that_is_gone_is_looked_up_again() {
         "the mapper still has the old kind"
     );
     let sites = world.client.of::<DynamicObject>(&kind);
-    let error = sites.live().list(&Selection::new()).await.unwrap_err();
+    let error = sites.live().list(&ListOptions::new()).await.unwrap_err();
     assert!(error.api().unwrap().is_kind_not_served(), "{error}");
     assert!(mapper.kind(&gvk).await.unwrap_err().is_kind_not_served());
 }

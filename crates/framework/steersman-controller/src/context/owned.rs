@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steersman_client::owner::controller_of;
-use steersman_object::{CONTROLLER_UID, Kind, ObjectKey, Selection, TypedObject};
+use steersman_object::{CONTROLLER_UID, Kind, ObjectKey, ListOptions, TypedObject};
 
 use super::Context;
 use super::declared::{DeclaredKinds, PrimaryKind};
@@ -51,7 +51,7 @@ impl Context {
                 let _exists = informer.index_controller_uid();
             }
         }
-        let selection = Selection::new().controlled_by(uid);
+        let selection = ListOptions::new().controlled_by(uid);
         Ok(self.client().list::<C>(&selection).await?)
     }
 

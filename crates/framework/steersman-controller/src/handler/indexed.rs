@@ -7,7 +7,7 @@ use futures::future::FutureExt;
 use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_informer::Event;
-use steersman_object::{Kind, Object, ObjectKey, Selection, TypedObject};
+use steersman_object::{Kind, Object, ObjectKey, ListOptions, TypedObject};
 
 use crate::error::Error;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
@@ -60,9 +60,9 @@ pub fn indexed<K: TypedObject>(index: impl Into<String>) -> Indexed<K> {
 
 impl<K: TypedObject> Indexed<K> {
     /// Returns the selections of the objects that name the object of `key`.
-    fn selections(&self, key: &ObjectKey) -> Vec<Selection> {
+    fn selections(&self, key: &ObjectKey) -> Vec<ListOptions> {
         let naming = |value: String| {
-            let selection = Selection::new().index(&*self.index, value);
+            let selection = ListOptions::new().index(&*self.index, value);
             // An object that does not decode has no values; its correction is an event of its own.
             selection.skip_malformed()
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::kube_client::core::ObjectMeta;
-use steersman_cache::Selection;
+use steersman_cache::ListOptions;
 use steersman_client::RequestId;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request, reconcile};
 use steersman_object::Object as _;
@@ -48,7 +48,7 @@ async fn the_run_after_a_create_sees_the_child() {
         let (note, server) = (note.clone(), server.clone());
         async move {
             let client = ctx.client();
-            let selected = Selection::new().labels("role=child".parse().map_err(Error::msg)?);
+            let selected = ListOptions::new().labels("role=child".parse().map_err(Error::msg)?);
             let children = client.list::<ConfigMap>(&selected).await?;
             note.note(&children.len());
             match children.as_slice() {

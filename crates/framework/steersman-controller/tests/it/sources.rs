@@ -14,11 +14,11 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::Client;
 use steersman_controller::{Controller, Error, handler, predicate, source};
-use steersman_object::{Object as _, ObjectKey, Selection};
+use steersman_object::{Object as _, ObjectKey, ListOptions};
 use steersman_testenv::log::capture;
 
 use crate::world::{World, record};
@@ -132,7 +132,7 @@ async fn a_periodic_source_calls_its_function_at_a_jittered_interval_also_after_
                     2 => std::future::pending().await,
                     _ => {}
                 }
-                let all = client.list::<Deployment>(&Selection::new()).await?;
+                let all = client.list::<Deployment>(&ListOptions::new()).await?;
                 Ok(all
                     .iter()
                     .map(|object| object.key())
@@ -218,7 +218,7 @@ async fn an_informer_of_another_cache_causes_requests_and_its_end_is_no_error() 
         "the other cache does not run yet"
     );
     let cancel = tokio_util::sync::CancellationToken::new();
-    let connection = Connection::in_process(world.server.service(), "default");
+    let connection = ClientConfig::in_process(world.server.service(), "default");
     let ran = tokio::spawn(other.run(connection, cancel.clone()));
     assert_eq!(runs.rest().await, ["web"]);
     cancel.cancel();

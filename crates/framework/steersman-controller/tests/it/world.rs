@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::jiff::Timestamp;
 use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
-use steersman_api::{Connection, Encoding};
+use steersman_api::{ClientConfig, Encoding};
 use steersman_apiserver::ApiServer;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::Client;
@@ -32,7 +32,7 @@ pub(crate) struct World {
     pub(crate) clock: Option<Clock>,
     /// The defaults of controllers started later.
     pub(crate) defaults: ControllerDefaults,
-    connection: Connection,
+    connection: ClientConfig,
     cache_runs: bool,
 }
 
@@ -62,10 +62,10 @@ impl World {
         })
     }
 
-    fn of(options: CacheOptions, change: impl FnOnce(Connection) -> Connection) -> Self {
+    fn of(options: CacheOptions, change: impl FnOnce(ClientConfig) -> ClientConfig) -> Self {
         // The garbage collector would delete children, because these tests make up the uids of their owners.
         let server = ApiServer::builder().play_controllers(false).build();
-        let connection = change(Connection::in_process(server.service(), "default"));
+        let connection = change(ClientConfig::in_process(server.service(), "default"));
         let cache = Cache::new(options).unwrap();
         Self {
             client: Client::new(cache.clone(), connection.clone()),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_crds::{Definition, DefinitionPhase, Definitions, Error};
+use steersman_crds::{Crd, CrdPhase, Crds, Error};
 use steersman_object::{Gvk, ObjectKey};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -18,12 +18,12 @@ use crate::world::*;
 #[tokio::test(start_paused = true)]
 async fn a_definition_is_written_once_and_served() {
     let server = ApiServer::new();
-    let definitions = Definitions::new().with(first_release());
+    let definitions = Crds::new().with(first_release());
     definitions.install(&connect(&server), LIMIT).await.unwrap();
-    assert_eq!(definitions.statuses()[0].phase, DefinitionPhase::Installed);
+    assert_eq!(definitions.statuses()[0].phase, CrdPhase::Installed);
     create_sites(&server, 1);
     server.requests().clear();
-    let again = Definitions::new().with(first_release());
+    let again = Crds::new().with(first_release());
     again.install(&connect(&server), LIMIT).await.unwrap();
     assert_eq!(writes(&server), 0);
     let wider = definition(&[version("v1alpha1", true, &["host", "title"])]);
@@ -39,7 +39,7 @@ async fn a_definition_that_accepts_less_is_not_written() {
     install(&server, wide).await;
     let before = present(&server);
     let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
-    let definitions = Definitions::new().with(other.clone());
+    let definitions = Crds::new().with(other.clone());
     let error = definitions
         .install(&connect(&server), LIMIT)
         .await
@@ -50,9 +50,9 @@ async fn a_definition_that_accepts_less_is_not_written() {
         text.contains("v1alpha1.spec.title: the field is removed"),
         "{text}"
     );
-    assert_eq!(definitions.statuses()[0].phase, DefinitionPhase::Refused);
+    assert_eq!(definitions.statuses()[0].phase, CrdPhase::Refused);
     assert_eq!(present(&server), before);
-    let accepted = Definition::new(&other).accept_narrowing("v1alpha1.spec.title");
+    let accepted = Crd::new(&other).accept_narrowing("v1alpha1.spec.title");
     install(&server, accepted).await;
     let properties = &present(&server)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
         ["spec"]["properties"];
@@ -65,9 +65,9 @@ async fn the_definition_of_a_later_release_is_kept() {
     let server = ApiServer::new();
     install(&server, second_release()).await;
     let before = present(&server);
-    let earlier = Definitions::new().with(first_release());
+    let earlier = Crds::new().with(first_release());
     earlier.install(&connect(&server), LIMIT).await.unwrap();
-    assert_eq!(earlier.statuses()[0].phase, DefinitionPhase::Kept);
+    assert_eq!(earlier.statuses()[0].phase, CrdPhase::Kept);
     assert_eq!(present(&server), before);
 }
 
@@ -77,9 +77,9 @@ async fn an_injection_between_the_read_and_the_write_is_not_undone() {
     let server = ApiServer::new();
     let definition = |fields: &[&str]| {
         let definition = definition(&[version("v1alpha1", true, fields)]);
-        Definition::new(&definition).converted_by(&ObjectKey::namespaced("shop", "hooks"))
+        Crd::new(&definition).converted_by(&ObjectKey::namespaced("shop", "hooks"))
     };
-    let first = Definitions::new().with(definition(&["host"]));
+    let first = Crds::new().with(definition(&["host"]));
     first.install(&connect(&server), LIMIT).await.unwrap();
     // The first write of the second release is preceded by an injection.
     let (other, is_first) = (server.clone(), Arc::new(AtomicBool::new(true)));
@@ -90,7 +90,7 @@ async fn an_injection_between_the_read_and_the_write_is_not_undone() {
         }
         request
     }));
-    let second = Definitions::new().with(definition(&["host", "title"]));
+    let second = Crds::new().with(definition(&["host", "title"]));
     second.install(&connection, LIMIT).await.unwrap();
     let webhook = &present(&server)["spec"]["conversion"]["webhook"];
     assert_eq!(webhook["clientConfig"]["caBundle"], BUNDLE);
@@ -106,7 +106,7 @@ async fn the_operators_own_webhook_is_the_conversion_with_its_authority() {
     let (authorities, receiver) = watch::channel(None);
     let kinds = [Gvk::new("example.com", "v1", "Site")];
     let service = ObjectKey::namespaced("shop", "hooks");
-    let definitions = Definitions::new().with(second_release());
+    let definitions = Crds::new().with(second_release());
     let definitions = definitions.converted_by(&kinds, &service, receiver);
     assert_eq!(definitions.converted(), [NAME]);
     let (connection, led) = (connect(&server), definitions.clone());
@@ -138,11 +138,11 @@ async fn a_standby_says_that_its_definition_would_be_refused() {
     let wide = definition(&[version("v1alpha1", true, &["host", "title"])]);
     install(&server, wide.clone()).await;
     let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
-    let standby = Definitions::new().with(other);
+    let standby = Crds::new().with(other);
     let (connection, followed) = (connect(&server), standby.clone());
     tokio::spawn(async move { followed.follow(&connection, CancellationToken::new()).await });
     let refused = async {
-        while standby.statuses()[0].phase != DefinitionPhase::Refused {
+        while standby.statuses()[0].phase != CrdPhase::Refused {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
     };
@@ -150,7 +150,7 @@ async fn a_standby_says_that_its_definition_would_be_refused() {
     assert_eq!(writes(&server), 1, "a standby writes nothing");
     // The definition on the server is changed by hand, so that it can be installed.
     let both = definition(&[version("v1alpha1", true, &["host", "pages"])]);
-    let both = Definition::new(&both).accept_narrowing("v1alpha1");
+    let both = Crd::new(&both).accept_narrowing("v1alpha1");
     install(&server, both).await;
     tokio::time::timeout(LIMIT, standby.installed())
         .await
@@ -163,7 +163,7 @@ async fn a_leader_goes_on_after_failures_and_names_what_it_needs() {
     let fault = server
         .faults()
         .answer(Verb::Patch, DEFINITIONS, Answer::code(403).times(2));
-    let definitions = Definitions::new().with(first_release());
+    let definitions = Crds::new().with(first_release());
     let (connection, led) = (connect(&server), definitions.clone());
     tokio::spawn(async move { led.lead(&connection, CancellationToken::new()).await });
     tokio::time::timeout(LIMIT, definitions.installed())
@@ -183,7 +183,7 @@ async fn a_definition_with_a_taken_name_is_not_served() {
         json!({"kind": "Page", "plural": "pages", "singular": "site", "listKind": "PageList"});
     let taken: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition =
         serde_json::from_value(taken).unwrap();
-    let definitions = Definitions::new().with(taken);
+    let definitions = Crds::new().with(taken);
     let error = definitions
         .install(&connect(&server), LIMIT)
         .await
@@ -202,7 +202,7 @@ async fn a_standby_is_no_longer_refused_when_its_definition_can_be_installed() {
     let wide = definition(&[version("v1alpha1", true, &["host", "title"])]);
     install(&server, wide).await;
     let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
-    let standby = Definitions::new().with(other);
+    let standby = Crds::new().with(other);
     let (connection, followed) = (connect(&server), standby.clone());
     tokio::spawn(async move { followed.follow(&connection, CancellationToken::new()).await });
     let until = |phase| {
@@ -213,14 +213,14 @@ async fn a_standby_is_no_longer_refused_when_its_definition_can_be_installed() {
             }
         }
     };
-    tokio::time::timeout(LIMIT, until(DefinitionPhase::Refused))
+    tokio::time::timeout(LIMIT, until(CrdPhase::Refused))
         .await
         .unwrap();
     // The field is removed by hand.
     let narrow = definition(&[version("v1alpha1", true, &["host"])]);
-    let narrow = Definition::new(&narrow).accept_narrowing("v1alpha1.spec.title");
+    let narrow = Crd::new(&narrow).accept_narrowing("v1alpha1.spec.title");
     install(&server, narrow).await;
-    tokio::time::timeout(LIMIT, until(DefinitionPhase::Pending))
+    tokio::time::timeout(LIMIT, until(CrdPhase::Pending))
         .await
         .unwrap();
     assert_eq!(standby.statuses()[0].problem, None);
@@ -234,7 +234,7 @@ async fn versions_that_differ_are_never_installed_without_a_webhook() {
         version("v1alpha1", false, &["domain"]),
         version("v1", true, &["host"]),
     ]);
-    let definitions = Definitions::new().with(renamed.clone());
+    let definitions = Crds::new().with(renamed.clone());
     let installed = definitions.install(&connect(&server), LIMIT).await;
     let error = installed.unwrap_err();
     assert!(matches!(error, Error::Unconverted { .. }));
@@ -251,17 +251,17 @@ async fn versions_that_differ_are_never_installed_without_a_webhook() {
     let stopped = stop.clone();
     let leader = tokio::spawn(async move { led.lead(&connection, stopped).await });
     tokio::time::sleep(Duration::from_secs(120)).await;
-    assert_eq!(definitions.statuses()[0].phase, DefinitionPhase::Refused);
+    assert_eq!(definitions.statuses()[0].phase, CrdPhase::Refused);
     assert_eq!(writes(&server), 0);
     stop.cancel();
     leader.await.unwrap();
     // Both ways out.
-    let newest = Definitions::new().with(renamed.clone());
+    let newest = Crds::new().with(renamed.clone());
     let newest = newest.newest_version_only();
     newest.install(&connect(&server), LIMIT).await.unwrap();
     assert_eq!(stored_versions(&server), json!(["v1"]));
     let hooks = ObjectKey::namespaced("shop", "hooks");
-    install(&server, Definition::new(&renamed).converted_by(&hooks)).await;
+    install(&server, Crd::new(&renamed).converted_by(&hooks)).await;
     assert_eq!(
         present(&server)["spec"]["conversion"]["strategy"],
         "Webhook"
@@ -274,8 +274,8 @@ async fn the_newest_version_alone_is_refused_while_objects_may_be_stored_in_anot
     let server = ApiServer::new();
     install(&server, first_release()).await;
     create_sites(&server, 1);
-    let newest = Definition::new(&second_release()).newest_version_only();
-    let definitions = Definitions::new().with(newest);
+    let newest = Crd::new(&second_release()).newest_version_only();
+    let definitions = Crds::new().with(newest);
     let installed = definitions.install(&connect(&server), LIMIT).await;
     assert!(matches!(installed.unwrap_err(), Error::Narrowed { .. }));
     assert_eq!(stored_versions(&server), json!(["v1alpha1"]));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
-use steersman_crds::{Definition, DefinitionPhase, Definitions, Error};
+use steersman_crds::{Crd, CrdPhase, Crds, Error};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::*;
@@ -25,8 +25,8 @@ fn progress(server: &ApiServer) -> Value {
     present(server)["metadata"]["annotations"]["steersman/migration"].clone()
 }
 
-fn next_release() -> Definitions {
-    Definitions::new().with(second_release())
+fn next_release() -> Crds {
+    Crds::new().with(second_release())
 }
 
 /// DEF-3
@@ -45,7 +45,7 @@ async fn every_object_is_stored_in_the_present_version() {
     let status = &definitions.statuses()[0];
     assert_eq!(
         (status.phase, status.migrated),
-        (DefinitionPhase::Installed, 1200)
+        (CrdPhase::Installed, 1200)
     );
     // Only metadata was read, and each object was written once.
     let lists = server
@@ -157,7 +157,7 @@ async fn progress_of_another_definition_does_not_count() {
         version("v1alpha1", true, &["host"]),
         version("v1", false, &["host"]),
     ]);
-    let back = Definition::new(&back).without_migration();
+    let back = Crd::new(&back).without_migration();
     install(&server, back).await;
     let labels = json!({"metadata": {"labels": {"a": "b"}}});
     server
@@ -243,7 +243,7 @@ async fn a_leader_repeats_requests_that_fail() {
 async fn a_version_can_be_removed_once_its_objects_are_migrated() {
     let server = server_with(3).await;
     let third = || definition(&[version("v1", true, &["host"])]);
-    let skipped = Definitions::new()
+    let skipped = Crds::new()
         .with(third())
         .install(&connect(&server), LIMIT)
         .await;
@@ -272,7 +272,7 @@ async fn migrating_server_with(sites: usize) -> ApiServer {
         .log_capacity(100_000)
         .storage_migrations(true)
         .build();
-    let first = Definitions::new().with(first_release());
+    let first = Crds::new().with(first_release());
     first.install(&connect(&server), LIMIT).await.unwrap();
     create_sites(&server, sites);
     server
@@ -308,7 +308,7 @@ async fn the_operator_migrates_if_the_server_does_not_begin() {
         .storage_migrations(true)
         .play_controllers(false)
         .build();
-    let first = Definitions::new().with(first_release());
+    let first = Crds::new().with(first_release());
     first.install(&connect(&server), LIMIT).await.unwrap();
     create_sites(&server, 20);
     next_release()
@@ -354,7 +354,7 @@ async fn a_release_without_the_former_version_migrates_before_it_removes_that_ve
     let second = next_release().without_migration();
     second.install(&connect(&server), LIMIT).await.unwrap();
     assert_eq!(stored_versions(&server), json!(["v1alpha1", "v1"]));
-    let third = Definitions::new().with(definition(&[version("v1", true, &["host", "title"])]));
+    let third = Crds::new().with(definition(&[version("v1", true, &["host", "title"])]));
     third.install(&connect(&server), LIMIT).await.unwrap();
     assert_eq!(
         (stored_in(&server, "v1"), stored_versions(&server)),
@@ -395,8 +395,8 @@ async fn a_definition_that_loses_fields_is_not_migrated() {
     server
         .install_crd(serde_json::to_value(&lossy).unwrap())
         .unwrap();
-    let newest = Definition::new(&lossy).newest_version_only();
-    let definitions = Definitions::new().with(newest);
+    let newest = Crd::new(&lossy).newest_version_only();
+    let definitions = Crds::new().with(newest);
     let installed = definitions.install(&connect(&server), LIMIT).await;
     assert!(matches!(installed.unwrap_err(), Error::Unconverted { .. }));
     assert_eq!(stored_in(&server, "v1alpha1"), 1);

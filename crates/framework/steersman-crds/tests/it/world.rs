@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
-use steersman_crds::{Definition, Definitions};
+use steersman_crds::{Crd, Crds};
 use tokio_util::sync::CancellationToken;
 use tower::util::MapRequestLayer;
 
 pub(crate) const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 pub(crate) const NAME: &str = "sites.example.com";
 
-pub(crate) fn connect(server: &ApiServer) -> Connection {
-    Connection::in_process(server.service(), "default").user_agent("sites", "1")
+pub(crate) fn connect(server: &ApiServer) -> ClientConfig {
+    ClientConfig::in_process(server.service(), "default").user_agent("sites", "1")
 }
 
 /// Returns a connection that cancels the token at one of its requests, which is lost or not.
@@ -25,7 +25,7 @@ pub(crate) fn connect_until(
     server: &ApiServer,
     requests: usize,
     stop: &CancellationToken,
-) -> Connection {
+) -> ClientConfig {
     let (count, stop) = (Arc::new(AtomicUsize::new(0)), stop.clone());
     connect(server).layer(MapRequestLayer::new(move |request| {
         if count.fetch_add(1, Ordering::SeqCst) + 1 == requests {
@@ -121,7 +121,7 @@ pub(crate) fn writes(server: &ApiServer) -> usize {
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 
 /// Installs a definition on a server.
-pub(crate) async fn install(server: &ApiServer, definition: impl Into<Definition>) {
-    let definitions = Definitions::new().with(definition);
+pub(crate) async fn install(server: &ApiServer, definition: impl Into<Crd>) {
+    let definitions = Crds::new().with(definition);
     definitions.install(&connect(server), LIMIT).await.unwrap();
 }

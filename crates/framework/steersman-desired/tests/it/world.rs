@@ -8,7 +8,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube_core::ObjectMeta;
 use serde_json::{Value, json};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{RequestRecord, Verb};
 use steersman_apiserver::play::{Played, Speed};
@@ -36,7 +36,7 @@ impl World {
     pub(crate) async fn with(cache: CacheOptions, client: ClientOptions) -> Self {
         let played = Played::everything().speed(Speed::brisk());
         let server = ApiServer::builder().play(played).build();
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = ClientConfig::in_process(server.service(), "default");
         let idle = Cache::new(CacheOptions::new()).unwrap();
         let owner = Client::new(idle, connection).create(&config("owner")).await;
         Self::over(server, owner.unwrap(), cache, client).await
@@ -49,7 +49,7 @@ impl World {
         cache: CacheOptions,
         client: ClientOptions,
     ) -> Self {
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = ClientConfig::in_process(server.service(), "default");
         let cache = Cache::new(cache.seed(7)).unwrap();
         let client = client.field_manager("tester");
         let client = Client::with_options(cache.clone(), connection.clone(), client);
@@ -179,6 +179,6 @@ pub(crate) fn job(name: &str) -> Job {
 }
 
 pub(crate) async fn pods(world: &World) -> usize {
-    let all = steersman_object::Selection::new().namespace("default");
+    let all = steersman_object::ListOptions::new().namespace("default");
     world.client.live().list::<Pod>(&all).await.unwrap().len()
 }

@@ -50,7 +50,7 @@ impl Bench {
         let mut config = ConfigMap::default();
         config.metadata.namespace = Some("shop".to_owned());
         config.metadata.name = Some(object.to_owned());
-        let subject = Subject {
+        let subject = EventSubject {
             reporter: Arc::clone(&self.reporter),
             regarding: config.reference(),
         };
@@ -440,7 +440,7 @@ fn an_event_without_a_reason_or_a_named_object_is_dropped() {
     let mut bench = Bench::new();
     let incomplete = Recorded::Dropped(DropReason::Incomplete);
     assert_eq!(bench.record("", "Hello", "hi"), incomplete);
-    let subject = Subject {
+    let subject = EventSubject {
         reporter: Arc::clone(&bench.reporter),
         regarding: Node::default().reference(),
     };

@@ -1,6 +1,6 @@
 //! Events over HTTPS, in real time.
 
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 
 use crate::world::{World, config};
@@ -13,7 +13,7 @@ async fn a_series_over_https() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     serving.write_kubeconfig(&path).unwrap();
-    let connection = Connection::from_kubeconfig(&path).await.unwrap();
+    let connection = ClientConfig::from_kubeconfig(&path).await.unwrap();
     let world = World::over(server.clone(), connection);
     let site = config("site");
     world.recorder.normal(&site, "Published", "Publish", "hi");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_apiserver::{ApiServer, Authorization, User};
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ fn without_permissions() -> World {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
         .build();
-    let connection = Connection::in_process(server.service_as(User::new("op")), "default");
+    let connection = ClientConfig::in_process(server.service_as(User::new("op")), "default");
     World::over(server, connection)
 }
 
@@ -162,7 +162,7 @@ async fn a_stop_ends_in_its_bound_and_counts_what_is_left() {
 #[tokio::test(start_paused = true)]
 async fn a_publisher_that_is_dropped_sends_what_waits() {
     let server = ApiServer::new();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let World {
         recorder,
         publisher,

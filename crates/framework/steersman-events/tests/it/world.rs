@@ -5,10 +5,10 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::events::v1::Event;
 use prometheus::Registry;
-use steersman_api::{Api, Connection, Paging};
+use steersman_api::{Api, ClientConfig, Paging};
 use steersman_apiserver::ApiServer;
 use steersman_events::{EventMetrics, EventPublisher, EventRecorder};
-use steersman_object::Selection;
+use steersman_object::ListOptions;
 use steersman_testenv::eventually;
 
 pub(crate) struct World {
@@ -21,11 +21,11 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         let server = ApiServer::new();
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = ClientConfig::in_process(server.service(), "default");
         Self::over(server, connection)
     }
 
-    pub(crate) fn over(server: ApiServer, connection: Connection) -> Self {
+    pub(crate) fn over(server: ApiServer, connection: ClientConfig) -> Self {
         let registry = Registry::new();
         let metrics = EventMetrics::register(&registry).unwrap();
         let clock = server.clone();
@@ -40,9 +40,9 @@ impl World {
 
     /// Returns the Events of a namespace, in the order of their creation.
     pub(crate) async fn events(&self, namespace: &str) -> Vec<Event> {
-        let connection = Connection::in_process(self.server.service(), "default");
+        let connection = ClientConfig::in_process(self.server.service(), "default");
         let api = Api::<Event>::typed(connection.client().unwrap());
-        let selection = Selection::new().namespace(namespace);
+        let selection = ListOptions::new().namespace(namespace);
         let page = api.list_all(&selection, &Paging::new()).await.unwrap();
         let mut events: Vec<Event> = page.into_good();
         events.sort_by_key(|event| event.event_time.clone().map(|time| time.0));

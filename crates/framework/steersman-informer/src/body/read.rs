@@ -10,7 +10,7 @@ use steersman_object::{Object, decode_json};
 use super::{Admission, Body, BodyState};
 use crate::body::forms::{DecodeResult, Form, Forms};
 use crate::pack::{Broken, Evictable, Evictions, Packed};
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 impl Body {
     /// Returns the cached form as a `K`. This counts as a read and keeps the form cached.
@@ -110,7 +110,7 @@ impl Body {
     fn decode<K: Object, R>(&self, also: impl FnOnce(&[u8]) -> R) -> (DecodeResult<K>, Option<R>) {
         let packed = {
             let state = self.state.read();
-            if Extent::of::<K>() > state.extent {
+            if Projection::of::<K>() > state.extent {
                 return (Err("not enough of the object is held".into()), None);
             }
             state.packed.clone()

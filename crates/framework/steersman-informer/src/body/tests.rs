@@ -28,7 +28,7 @@ impl Evictable for Held {
     }
 }
 
-fn fresh(json: &[u8], extent: Extent, context: &Arc<PackContext>) -> Arc<Held> {
+fn fresh(json: &[u8], extent: Projection, context: &Arc<PackContext>) -> Arc<Held> {
     Arc::new(Held(Body::new(
         json.into(),
         Conformity::Unchecked,
@@ -37,7 +37,7 @@ fn fresh(json: &[u8], extent: Extent, context: &Arc<PackContext>) -> Arc<Held> {
     )))
 }
 
-fn held(json: &[u8], extent: Extent, context: &Arc<PackContext>) -> Arc<Held> {
+fn held(json: &[u8], extent: Projection, context: &Arc<PackContext>) -> Arc<Held> {
     let held = fresh(json, extent, context);
     pack(&held);
     held
@@ -55,7 +55,7 @@ fn check(held: &Arc<Held>) -> Result<(), Arc<str>> {
 fn body() -> Arc<Held> {
     held(
         JSON,
-        Extent::EveryField,
+        Projection::EveryField,
         &PackContext::alone(Budget::unlimited()),
     )
 }
@@ -104,7 +104,7 @@ fn view_4_forgetting_one_type_keeps_the_forms_of_others() {
     for budget in [Budget::unlimited(), Budget::default()] {
         let body = held(
             JSON,
-            Extent::EveryField,
+            Projection::EveryField,
             &PackContext::alone(budget.clone()),
         );
         let first = decoded::<ConfigMap>(&body).unwrap();
@@ -125,11 +125,11 @@ fn view_4_forgetting_one_type_keeps_the_forms_of_others() {
 fn completing_a_body_keeps_its_decoded_metadata() {
     let context = PackContext::alone(Budget::default());
     let json = br#"{"metadata":{"name":"a"}}"#;
-    let body = held(json, Extent::Metadata, &context);
+    let body = held(json, Projection::Metadata, &context);
     let metadata = decoded::<Metadata>(&body).unwrap();
     assert!(decoded::<ConfigMap>(&body).is_err());
     body.0
-        .complete(RawObject::from_json(JSON).unwrap(), Extent::EveryField);
+        .complete(RawObject::from_json(JSON).unwrap(), Projection::EveryField);
     pack(&body);
     assert!(decoded::<ConfigMap>(&body).unwrap().data.is_some());
     assert!(Arc::ptr_eq(&metadata, &decoded(&body).unwrap()));
@@ -143,14 +143,14 @@ fn pack_2_a_completed_body_evicts_others_when_the_budget_is_spent() {
         let context = PackContext::alone(budget.clone());
         let json = br#"{"metadata":{"name":"a"}}"#;
         let (grows, other) = (
-            held(json, Extent::Metadata, &context),
-            held(JSON, Extent::EveryField, &context),
+            held(json, Projection::Metadata, &context),
+            held(JSON, Projection::EveryField, &context),
         );
         decoded::<Metadata>(&grows).unwrap();
         decoded::<ConfigMap>(&other).unwrap();
         grows
             .0
-            .complete(RawObject::from_json(JSON).unwrap(), Extent::EveryField);
+            .complete(RawObject::from_json(JSON).unwrap(), Projection::EveryField);
         decoded::<ConfigMap>(&grows).unwrap();
         pack(&grows);
         let all = [is_cached(&grows), is_cached(&other)];
@@ -169,7 +169,7 @@ fn decode_errors_quote_no_value_of_a_secret() {
     let json = br#"{"metadata":{"name":"a"},"data":"hunter2"}"#;
     let error = |secret| {
         let context = PackContext::new(Budget::default(), Counters::default(), secret);
-        decoded::<ConfigMap>(&held(json, Extent::EveryField, &Arc::new(context))).unwrap_err()
+        decoded::<ConfigMap>(&held(json, Projection::EveryField, &Arc::new(context))).unwrap_err()
     };
     assert!(
         error(false).starts_with("data: invalid type"),
@@ -187,7 +187,7 @@ fn pack_2_a_zero_budget_caches_nothing_and_no_limit_caches_everything() {
         (Budget::default(), true),
         (Budget::unlimited(), true),
     ] {
-        let body = fresh(JSON, Extent::EveryField, &PackContext::alone(budget));
+        let body = fresh(JSON, Projection::EveryField, &PackContext::alone(budget));
         // All views that judge an arriving object share its decoded form.
         assert!(check(&body).is_ok() && is_cached(&body) && !pack(&body));
         assert_eq!(is_cached(&body), stays);
@@ -205,7 +205,7 @@ fn pack_2_a_zero_budget_caches_nothing_and_no_limit_caches_everything() {
 fn pack_2_an_evicted_body_is_decoded_again_when_read() {
     let budget = Budget::default();
     let context = PackContext::alone(budget.clone());
-    let one = held(JSON, Extent::EveryField, &context);
+    let one = held(JSON, Projection::EveryField, &context);
     decoded::<ConfigMap>(&one).unwrap();
     decoded::<DynamicObject>(&one).unwrap();
     let charge = budget.charged();
@@ -215,7 +215,7 @@ fn pack_2_an_evicted_body_is_decoded_again_when_read() {
     let budget = Budget::bytes(charge * 5 / 2);
     let context = PackContext::alone(budget.clone());
     let bodies: Vec<_> = (0..10)
-        .map(|_| held(JSON, Extent::EveryField, &context))
+        .map(|_| held(JSON, Projection::EveryField, &context))
         .collect();
     for body in &bodies {
         decoded::<ConfigMap>(body).unwrap();
@@ -236,15 +236,15 @@ fn pack_2_an_evicted_body_is_decoded_again_when_read() {
 fn pack_3_arriving_objects_evict_nothing() {
     let budget = Budget::default();
     let context = PackContext::alone(budget.clone());
-    let one = held(JSON, Extent::EveryField, &context);
+    let one = held(JSON, Projection::EveryField, &context);
     decoded::<ConfigMap>(&one).unwrap();
     let charge = budget.charged();
 
     let budget = Budget::bytes(charge * 3 / 2);
     let context = PackContext::alone(budget.clone());
     let (one, another) = (
-        fresh(JSON, Extent::EveryField, &context),
-        fresh(JSON, Extent::EveryField, &context),
+        fresh(JSON, Projection::EveryField, &context),
+        fresh(JSON, Projection::EveryField, &context),
     );
     for body in [&one, &another] {
         check(body).unwrap();
@@ -265,7 +265,7 @@ fn pack_3_arriving_objects_evict_nothing() {
 #[test]
 fn pack_3_decode_once_caches_and_evicts_nothing() {
     let context = PackContext::alone(Budget::bytes(1 << 20));
-    let body = held(JSON, Extent::EveryField, &context);
+    let body = held(JSON, Projection::EveryField, &context);
     body.0.decode_once::<ConfigMap>().unwrap();
     assert!(!is_cached(&body));
     decoded::<ConfigMap>(&body).unwrap();
@@ -281,7 +281,7 @@ fn pack_2_concurrent_reads_and_evictions_leave_the_charge_at_zero() {
     let budget = Budget::bytes(20_000);
     let context = PackContext::alone(budget.clone());
     let bodies: Vec<_> = (0..40)
-        .map(|_| held(JSON, Extent::EveryField, &context))
+        .map(|_| held(JSON, Projection::EveryField, &context))
         .collect();
     std::thread::scope(|scope| {
         for thread in 0..4 {

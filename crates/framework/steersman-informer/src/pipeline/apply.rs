@@ -13,10 +13,10 @@ use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Delta};
 use crate::entry::RawEntry;
 use crate::event::Origin;
-use crate::judgement::Findings;
+use crate::judgement::ViewResults;
 use crate::queue::Queued;
 use crate::store::{Effects, Relist, StoreChange, ViewSnapshot};
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// The most changes that become visible together; they take a fraction of a millisecond.
 const SECTION: usize = 64;
@@ -133,7 +133,7 @@ impl Core {
         writer: &mut Writer,
         items: ChunkedVec<Arrived>,
         version: ResourceVersion,
-        extent: Extent,
+        extent: Projection,
     ) {
         let reached = self.reached();
         let origin = if reached.is_some() {
@@ -150,7 +150,7 @@ impl Core {
                 same.is_some_and(|stored| entry.is_unchanged_from(stored))
             };
             let findings = match &item {
-                Decoded::Good(entry) if is_stored(entry) => Findings::default(),
+                Decoded::Good(entry) if is_stored(entry) => ViewResults::default(),
                 item => judges.findings(item, judgement, false),
             };
             (item, findings)
@@ -184,7 +184,7 @@ impl Core {
     }
 
     /// Marks the store as complete for readers that need no more than `extent`.
-    fn reach(&self, writer: &Writer, extent: Extent) {
+    fn reach(&self, writer: &Writer, extent: Projection) {
         let before = self.reached();
         {
             let indexer = self.shared.indexer.read();
@@ -197,7 +197,7 @@ impl Core {
                 tracing::info!(kind = %self.name, objects = indexer.len(), "synced");
             }
         }
-        for needs in Extent::ALL.into_iter().filter(|needs| *needs <= extent) {
+        for needs in Projection::ALL.into_iter().filter(|needs| *needs <= extent) {
             self.synced[extent_index(needs)].store(true, Ordering::Release);
         }
         self.progress

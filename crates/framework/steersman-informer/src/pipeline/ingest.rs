@@ -11,11 +11,11 @@ use super::Core;
 use super::ingest_plan::{IngestPlan, packs_on_arrival};
 use crate::delta::{Arrived, Item};
 use crate::entry::RawEntry;
-use crate::judgement::Judgement;
+use crate::judgement::DecodeReport;
 use crate::queue::channel::QueueLength;
 use crate::reflector::ingest_stream::{EventType, Ingest, IngestContext};
 use crate::store::ViewSnapshot;
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// Makes entries for one run of an informer.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ impl Core {
         &self,
         object: RawObject,
         arrived_as: IngestContext,
-    ) -> Result<(RawEntry, Option<Judgement>), Malformed> {
+    ) -> Result<(RawEntry, Option<DecodeReport>), Malformed> {
         let extent = arrived_as.extent;
         let (stored, judges) = {
             let indexer = self.shared.indexer.read();
@@ -91,7 +91,7 @@ impl Core {
     pub(super) fn entry_of(
         &self,
         object: RawObject,
-        extent: Extent,
+        extent: Projection,
         before: Option<&RawEntry>,
     ) -> RawEntry {
         RawEntry::ingest(object, extent, &self.context, before, &self.interners)
@@ -116,7 +116,7 @@ impl Core {
     }
 }
 
-fn judge(judges: &ViewSnapshot, entry: &RawEntry, arrived_as: IngestContext) -> Option<Judgement> {
+fn judge(judges: &ViewSnapshot, entry: &RawEntry, arrived_as: IngestContext) -> Option<DecodeReport> {
     let gone = arrived_as.event_type == EventType::Deleted;
     judges.judge_arrival(entry, arrived_as.extent, gone)
 }

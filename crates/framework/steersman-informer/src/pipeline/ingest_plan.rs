@@ -3,7 +3,7 @@
 use steersman_api::Head;
 
 use crate::entry::RawEntry;
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// The number of live events that may wait for the store without being packed.
 const MOST_UNPACKED: usize = 16;
@@ -23,11 +23,11 @@ pub(super) enum IngestPlan {
 impl IngestPlan {
     /// Compares the head of an object that arrives with the entry stored under its key. `extent` is
     /// how much of the object was asked for.
-    pub(super) fn of(stored: Option<&RawEntry>, head: &Head, extent: Extent) -> Self {
+    pub(super) fn of(stored: Option<&RawEntry>, head: &Head, extent: Projection) -> Self {
         match stored {
             Some(stored) if stored.is_of(head) => match extent {
-                Extent::Metadata => Self::Reuse,
-                Extent::Whole | Extent::EveryField => Self::Complete,
+                Projection::Metadata => Self::Reuse,
+                Projection::Whole | Projection::EveryField => Self::Complete,
             },
             Some(_) | None => Self::Create,
         }
@@ -60,7 +60,7 @@ mod tests {
     // STORE-6
     #[test]
     fn store_6_a_stored_version_that_arrives_again_is_not_held_twice() {
-        use Extent::{Metadata, Whole};
+        use Projection::{Metadata, Whole};
         let stored: RawEntry = Entry::new(map("a", "u", "5")).cast();
         for (arrived, extent, expected) in [
             (map("a", "u", "5"), Metadata, IngestPlan::Reuse),

@@ -34,7 +34,7 @@ enum ProblemGroup {
 
 impl ProblemLog {
     /// Returns the line for the present problem; called at each attempt.
-    pub(crate) fn judge(&mut self, reason: Option<Reason>, now: Instant) -> LogLine {
+    pub(crate) fn next_line(&mut self, reason: Option<Reason>, now: Instant) -> LogLine {
         let Some(trouble) = reason.map(ProblemGroup::of) else {
             let Some(open) = self.open.take() else {
                 return LogLine::None;
@@ -75,7 +75,7 @@ mod tests {
         let start = origin();
         let mut problem_log = ProblemLog::default();
         let mut judge =
-            |reason, seconds| problem_log.judge(reason, start + Duration::from_secs(seconds));
+            |reason, seconds| problem_log.next_line(reason, start + Duration::from_secs(seconds));
         assert_eq!(judge(Some(Reason::Network), 0), LogLine::Begins);
         for reason in [
             Reason::Network,
@@ -99,7 +99,7 @@ mod tests {
     fn each_problem_gets_its_own_lines() {
         let start = origin();
         let mut problem_log = ProblemLog::default();
-        let mut judge = |reason| problem_log.judge(reason, start);
+        let mut judge = |reason| problem_log.next_line(reason, start);
         assert_eq!(judge(Some(Reason::Unauthorized)), LogLine::Begins);
         assert_eq!(judge(Some(Reason::Unauthorized)), LogLine::None);
         assert_eq!(judge(Some(Reason::Server)), LogLine::Begins);

@@ -12,7 +12,7 @@ use crate::queue::Queued;
 use crate::queue::channel::Sender;
 use crate::reflector::driver::DeltaSink;
 use crate::reflector::step::Problem;
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// The reflector's end of the pipeline.
 pub(super) struct ReflectorSink {
@@ -46,7 +46,7 @@ impl DeltaSink for ReflectorSink {
         self.core.report(problem);
     }
 
-    fn wanted(&self) -> Extent {
+    fn wanted(&self) -> Projection {
         self.core.wanted()
     }
 
@@ -58,7 +58,7 @@ impl DeltaSink for ReflectorSink {
         *self.core.relists.borrow()
     }
 
-    async fn wants_list(&self, extent: Extent, relists: u64) {
+    async fn wants_list(&self, extent: Projection, relists: u64) {
         let mut wanted = self.core.wanted.subscribe();
         let mut requested = self.core.relists.subscribe();
         // The senders of these channels live in the core, so the waits do not fail.

@@ -7,13 +7,13 @@ use super::problem_log::LogLine;
 use super::{Core, RunState, Writer, extent_index};
 use crate::reflector::step::Problem;
 use crate::state::{Reason, State};
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 impl Core {
     pub(super) fn report(&self, problem: Option<&Problem>) {
         let mut writer = self.writer.lock();
         let now = Instant::now().into_std();
-        let line = writer.problem_log.judge(problem.map(|p| p.reason), now);
+        let line = writer.problem_log.next_line(problem.map(|p| p.reason), now);
         let synced = self.reached().is_some();
         let changed = writer.problem.as_ref() != problem;
         if changed {
@@ -66,7 +66,7 @@ impl Core {
     }
 
     pub(super) fn publish(&self, writer: &Writer) {
-        for needs in Extent::ALL {
+        for needs in Projection::ALL {
             let synced = self.has_synced(needs);
             let state = match (writer.run, &writer.problem, synced) {
                 (RunState::Declared, _, _) => State::Declared,

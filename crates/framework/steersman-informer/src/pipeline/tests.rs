@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::PartialObjectMeta;
 use steersman_api::{Decoded, Malformed, RawObject};
-use steersman_object::{ObjectKey, ResourceVersion, Selection};
+use steersman_object::{ObjectKey, ResourceVersion, ListOptions};
 
 use super::*;
 use crate::delta::{Arrived, Item};
@@ -29,7 +29,7 @@ type Map = ConfigMap;
 const KEYS: u64 = 8;
 
 /// Returns a map at a version, with the version as its value.
-const WHOLE: Extent = Extent::EveryField;
+const WHOLE: Projection = Projection::EveryField;
 
 fn entry(number: u64, version: u64) -> Item {
     let mut map = Map::default();
@@ -263,13 +263,13 @@ fn dropping_a_subscription_frees_its_waiting_events() {
 type Metadata = PartialObjectMeta<Map>;
 
 /// Returns an object that was requested with this extent.
-fn arrived(extent: Extent) -> Item {
+fn arrived(extent: Projection) -> Item {
     let json = br#"{"metadata":{"name":"m1","uid":"u","resourceVersion":"2"},"data":{"v":"2"}}"#;
     let object = RawObject::from_json(&json[..]).unwrap();
     ingested(object, extent)
 }
 
-fn ingested(object: RawObject, extent: Extent) -> Item {
+fn ingested(object: RawObject, extent: Projection) -> Item {
     let (context, interners) = (PackContext::alone(Budget::default()), Interners::default());
     Decoded::Good(RawEntry::ingest(object, extent, &context, None, &interners))
 }
@@ -290,7 +290,7 @@ fn ingested_by(core: &Arc<Core>, object: RawObject, in_list: bool) -> Arrived {
     ingester.ingest(Decoded::Good(object), arrived_as)
 }
 
-fn listed(items: Vec<Item>, extent: Extent) -> Delta {
+fn listed(items: Vec<Item>, extent: Projection) -> Delta {
     Delta::Replaced {
         version: ResourceVersion::new("2"),
         items: items.into_iter().map(Arrived::from).collect(),
@@ -321,13 +321,13 @@ fn view_3_readers_of_whole_objects_do_not_see_a_list_of_metadata() {
     let mut heads = core.subscribe::<Metadata>(&metadata);
     let mut bodies = core.subscribe::<Map>(&whole);
     core.apply(vec![listed(
-        vec![arrived(Extent::Metadata)],
-        Extent::Metadata,
+        vec![arrived(Projection::Metadata)],
+        Projection::Metadata,
     )]);
     assert_eq!(waiting(&mut heads), ["m1@2", "synced"]);
     assert!(waiting(&mut bodies).is_empty());
     assert!(core.store::<Map>(&whole).is_empty());
-    assert!(core.has_synced(Extent::Metadata) && !core.has_synced(WHOLE));
+    assert!(core.has_synced(Projection::Metadata) && !core.has_synced(WHOLE));
     core.apply(vec![listed(vec![arrived(WHOLE)], WHOLE)]);
     assert_eq!(waiting(&mut bodies), ["m1@2", "synced"]);
     assert!(waiting(&mut heads).is_empty());
@@ -340,11 +340,11 @@ fn view_3_metadata_put_during_a_whole_list_is_completed() {
     let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
     core.start();
     let metadata = core.view::<Metadata>();
-    core.apply(vec![listed(Vec::new(), Extent::Metadata)]);
+    core.apply(vec![listed(Vec::new(), Projection::Metadata)]);
     let whole = core.view::<Map>();
     // The list was read before the watch's event left the queue.
     core.apply(vec![
-        Delta::Put(arrived(Extent::Metadata).into()),
+        Delta::Put(arrived(Projection::Metadata).into()),
         listed(vec![arrived(WHOLE)], WHOLE),
     ]);
     let key = ObjectKey::cluster("m1");
@@ -357,8 +357,8 @@ fn widening() -> (Core, Arc<ViewHandle>, Subscription<Map>) {
     let core = Core::new(Kind::of::<Map>(), InformerOptions::new());
     core.start();
     core.apply(vec![listed(
-        vec![arrived(Extent::Metadata)],
-        Extent::Metadata,
+        vec![arrived(Projection::Metadata)],
+        Projection::Metadata,
     )]);
     let whole = core.view::<Map>();
     let bodies = core.subscribe::<Map>(&whole);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steersman_api::{Decoded, Malformed, RawObject};
-use steersman_object::{Kind, Object, ObjectKey, Selection};
+use steersman_object::{Kind, Object, ObjectKey, ListOptions};
 
 use super::{Core, RunState, Writer};
 use crate::entry::RawEntry;
@@ -16,7 +16,7 @@ use crate::store::{
     select, unreadable, values,
 };
 use crate::uncached::{UncachedList, UncachedObject};
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// The number of rounds in which changed objects are processed without a lock (VIEW-7). The last
 /// round holds the writer's lock, so that it ends however fast objects change.
@@ -55,7 +55,7 @@ impl Core {
         let mut rounds = 0;
         loop {
             let mut writer = self.writer.lock();
-            let is_ready = self.is_ready(Extent::of::<K>());
+            let is_ready = self.is_ready(Projection::of::<K>());
             let mut new_view = match unfinished.take() {
                 Some(new_view) if new_view.view.is_ready() == is_ready => new_view,
                 _ => {
@@ -94,13 +94,13 @@ impl Core {
     }
 
     /// Returns whether the store holds enough of the objects, or is not filled yet.
-    fn is_ready(&self, needs: Extent) -> bool {
+    fn is_ready(&self, needs: Projection) -> bool {
         self.reached().is_none_or(|reached| needs <= reached)
     }
 
     /// Asks for this much of each object from now on (VIEW-3).
-    pub(crate) fn want(&self, extent: Extent) {
-        let extent = if extent == Extent::Whole {
+    pub(crate) fn want(&self, extent: Projection) {
+        let extent = if extent == Projection::Whole {
             super::whole(&self.kind)
         } else {
             extent
@@ -125,7 +125,7 @@ impl Core {
     }
 
     /// Returns the objects that a query selects, without a view (VIEW-5).
-    pub(crate) fn list_uncached<K>(&self, query: &Selection) -> Result<UncachedList<K>, Error> {
+    pub(crate) fn list_uncached<K>(&self, query: &ListOptions) -> Result<UncachedList<K>, Error> {
         Error::refuse_fields(&self.kind, query)?;
         let indexer = self.shared.indexer.read();
         let mut objects = Vec::new();
@@ -153,7 +153,7 @@ impl Core {
             Decoded::Good(object) => self.transformed(object)?,
             Decoded::Malformed(malformed) => return Err(*malformed),
         };
-        let entry = self.entry_of(object, Extent::EveryField, None);
+        let entry = self.entry_of(object, Projection::EveryField, None);
         UncachedObject::new(&entry).read()
     }
 
@@ -246,10 +246,10 @@ impl NewView {
         for gone in &diff.gone {
             self.view.forget(gone.key());
         }
-        let judge = self.view.judge();
+        let judge = self.view.decoder();
         for entry in &diff.new {
-            let finding = judge.finding(entry, false);
-            self.view.refile(entry, &finding, &mut self.view_effects);
+            let finding = judge.decode(entry, false);
+            self.view.replace(entry, &finding, &mut self.view_effects);
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::reflector::partial_list::PartialList;
 use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::{BookmarkEffect, Problem, Step, WatchEnd};
 use crate::reflector::version_check::VersionCheck;
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// The receiver of a reflector's deltas.
 pub(crate) trait DeltaSink: Send + Sync {
@@ -43,7 +43,7 @@ pub(crate) trait DeltaSink: Send + Sync {
     fn report(&self, problem: Option<&Problem>);
 
     /// Returns how much of each object is wanted. It never shrinks.
-    fn wanted(&self) -> Extent;
+    fn wanted(&self) -> Projection;
 
     /// Notes the instant by which the reflector does its next step, receives data, or times out.
     fn expect_activity(&self, by: Instant);
@@ -52,7 +52,7 @@ pub(crate) trait DeltaSink: Send + Sync {
     fn relists(&self) -> u64;
 
     /// Waits until more of each object is wanted, or more relists are requested.
-    fn wants_list(&self, extent: Extent, relists: u64) -> impl Future<Output = ()> + Send;
+    fn wants_list(&self, extent: Projection, relists: u64) -> impl Future<Output = ()> + Send;
 }
 
 /// Lists and watches one kind, until it is dropped.
@@ -67,7 +67,7 @@ pub(crate) struct Reflector<L, S> {
     on_failure: OnFailure,
     partial_list: PartialList,
     /// How much of each object the present requests ask for.
-    extent: Extent,
+    extent: Projection,
     /// The number of relists that had been requested when the present list began.
     relists: u64,
     decode_batches: Option<DecodeBatches>,

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use crate::delta::Arrived;
 use crate::options::DecodeBatches;
 use crate::reflector::read_ahead::{ReadAhead, ReadStep, Worker};
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// The size of a batch, in bytes of JSON: large enough to be worth a task.
 const BATCH: usize = 64 << 10;
@@ -32,7 +32,7 @@ pub(crate) trait Ingest: Clone + Send + Sync + 'static {
 pub(crate) struct IngestContext {
     pub(crate) event_type: EventType,
     /// How much of the object was asked for.
-    pub(crate) extent: Extent,
+    pub(crate) extent: Projection,
     /// The object is part of a list, ordinary or streaming, and no live event.
     pub(crate) in_list: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) enum EventType {
 pub(crate) struct IngestStream<S, I, T> {
     parts: S,
     ingest: I,
-    extent: Extent,
+    extent: Projection,
     in_list: bool,
     read_ahead: ReadAhead,
     /// The parts that wait to be worked on.
@@ -82,7 +82,7 @@ where
     pub(crate) fn new(
         parts: S,
         ingest: I,
-        extent: Extent,
+        extent: Projection,
         in_list: bool,
         decode_batches: Option<DecodeBatches>,
     ) -> Self {

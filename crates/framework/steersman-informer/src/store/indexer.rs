@@ -12,20 +12,20 @@ use steersman_object::{ObjectKey, ResourceVersion};
 use crate::delta::{Item, key_of};
 use crate::entry::RawEntry;
 use crate::event::{Event, Origin};
-use crate::judgement::{Findings, Judgement, ViewsVersion};
+use crate::judgement::{ViewResults, DecodeReport, ViewsVersion};
 use crate::store::index::Index;
 use crate::store::table::{Ordered, Table};
 use crate::store::transition::Transition;
 use crate::store::view::{
-    ChangeCounts, IndexFailure, Judge, View, ViewEffects, ViewHandle, ViewId,
+    ChangeCounts, IndexFailure, ViewDecoder, View, ViewEffects, ViewHandle, ViewId,
 };
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// A change of the store, with the findings of the views.
 #[derive(Debug)]
 pub(crate) enum StoreChange {
-    Put(Item, Findings),
-    Removed(Item, Findings),
+    Put(Item, ViewResults),
+    Removed(Item, ViewResults),
     Advance(ResourceVersion),
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Relist {
     pub(crate) version: ResourceVersion,
     pub(crate) origin: Origin,
     /// How much of each object the list asked for.
-    pub(crate) extent: Extent,
+    pub(crate) extent: Projection,
 }
 
 /// The effects of changes.
@@ -55,7 +55,7 @@ pub(crate) struct Effects {
 #[derive(Default)]
 pub(crate) struct ViewSnapshot {
     version: ViewsVersion,
-    each: Vec<Judge>,
+    each: Vec<ViewDecoder>,
 }
 
 /// The objects of one kind, and the views of them (STORE-1).
@@ -161,20 +161,20 @@ impl ViewSnapshot {
     pub(crate) fn judge_arrival(
         &self,
         entry: &RawEntry,
-        extent: Extent,
+        extent: Projection,
         gone: bool,
-    ) -> Option<Judgement> {
+    ) -> Option<DecodeReport> {
         let mut is_complete = true;
         let findings = self.each.iter().map(|judge| {
-            if !judge.can_judge(extent) {
+            if !judge.can_decode(extent) {
                 is_complete = false;
                 return Ok(Vec::new());
             }
             judge.decode_if_not_ready(entry);
-            judge.finding(entry, gone)
+            judge.decode(entry, gone)
         });
         let findings = findings.collect();
-        is_complete.then_some(Judgement {
+        is_complete.then_some(DecodeReport {
             version: self.version,
             findings,
         })
@@ -182,8 +182,8 @@ impl ViewSnapshot {
 
     /// Decodes a stored object after more of it has arrived, for the views that wait for that
     /// (VIEW-3).
-    pub(crate) fn decode_for_waiting_views(&self, entry: &RawEntry, extent: Extent) {
-        for judge in self.each.iter().filter(|judge| judge.can_judge(extent)) {
+    pub(crate) fn decode_for_waiting_views(&self, entry: &RawEntry, extent: Projection) {
+        for judge in self.each.iter().filter(|judge| judge.can_decode(extent)) {
             judge.decode_if_not_ready(entry);
         }
     }
@@ -193,15 +193,15 @@ impl ViewSnapshot {
     pub(crate) fn findings(
         &self,
         item: &Item,
-        judgement: Option<Judgement>,
+        judgement: Option<DecodeReport>,
         gone: bool,
-    ) -> Findings {
+    ) -> ViewResults {
         match (item, judgement) {
-            (Decoded::Malformed(_), _) => Findings::default(),
+            (Decoded::Malformed(_), _) => ViewResults::default(),
             (_, Some(judgement)) if judgement.version == self.version => judgement.findings,
             (Decoded::Good(entry), _) => {
                 let each = self.each.iter();
-                each.map(|judge| judge.finding(entry, gone)).collect()
+                each.map(|judge| judge.decode(entry, gone)).collect()
             }
         }
     }
@@ -290,7 +290,7 @@ impl Indexer {
                 if let Some(stored) = self.take(&malformed.key) {
                     self.apply_transition(
                         &Transition::missed(stored),
-                        &Findings::default(),
+                        &ViewResults::default(),
                         effects,
                     );
                 }
@@ -313,15 +313,15 @@ impl Indexer {
 
     /// Makes views ready that need no more than `extent`, and adds the stored objects to them.
     /// Returns the effects on each.
-    pub(crate) fn reach(&mut self, extent: Extent) -> Vec<ViewEffects> {
+    pub(crate) fn reach(&mut self, extent: Projection) -> Vec<ViewEffects> {
         let mut ready = Vec::new();
         for view in &mut self.views {
             if view.needs() <= extent && !view.is_ready() {
                 view.set_ready(true);
                 let mut view_effects = ViewEffects::nothing(view.id());
-                let judge = view.judge();
+                let judge = view.decoder();
                 for entry in self.ordered.iter() {
-                    view.file(entry, &judge.finding(entry, false), &mut view_effects);
+                    view.insert(entry, &judge.decode(entry, false), &mut view_effects);
                 }
                 ready.push(view_effects);
             }
@@ -335,11 +335,11 @@ impl Indexer {
     fn renew_judges(&mut self) {
         self.judges = Arc::new(ViewSnapshot {
             version: self.judges.version.next(),
-            each: self.views.iter().map(View::judge).collect(),
+            each: self.views.iter().map(View::decoder).collect(),
         });
     }
 
-    fn put(&mut self, entry: RawEntry, findings: &Findings, effects: &mut Effects) {
+    fn put(&mut self, entry: RawEntry, findings: &ViewResults, effects: &mut Effects) {
         // A version that decodes ends the object's time among the malformed ones.
         self.malformed.remove(entry.key());
         let stored = self.get(entry.key());
@@ -357,7 +357,7 @@ impl Indexer {
         let transition = Transition::of(stored, Some(&item), Origin::Live);
         if let Transition::Gone { .. } = transition {
             self.take(&malformed.key);
-            self.apply_transition(&transition, &Findings::default(), effects);
+            self.apply_transition(&transition, &ViewResults::default(), effects);
         }
         if self.malformed.get(&malformed.key) != Some(&malformed) {
             effects.malformed.push(malformed.clone());
@@ -369,13 +369,13 @@ impl Indexer {
     fn apply_transition(
         &mut self,
         transition: &Transition,
-        findings: &Findings,
+        findings: &ViewResults,
         effects: &mut Effects,
     ) {
         effects.counts.count(transition);
         for (number, view) in self.views.iter_mut().enumerate() {
             if let Some(view_effects) = effects.views.get_mut(number) {
-                view.see(transition, findings.get(number), view_effects);
+                view.apply(transition, findings.get(number), view_effects);
             }
         }
     }

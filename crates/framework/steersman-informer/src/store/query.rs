@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use steersman_api::Malformed;
-use steersman_object::{ObjectKey, Required, ResourceVersion, Selection};
+use steersman_object::{ObjectKey, Required, ResourceVersion, ListOptions};
 
 use crate::entry::{Entry, RawEntry};
 use crate::store::index::Index;
@@ -95,7 +95,7 @@ impl<'a> CandidateEntries<'a> {
 pub(crate) fn select<'a, 'q>(
     indexer: &'a Indexer,
     view: Option<&'a View>,
-    query: &'q Selection,
+    query: &'q ListOptions,
     found: impl FnMut(&'a RawEntry),
 ) -> Result<(), &'q str> {
     let index = |name: &str| view.and_then(|view| view.index(name));
@@ -156,7 +156,7 @@ pub(crate) fn having<'a, 'q>(
 /// index that does not exist.
 fn narrowest<'a, 'q>(
     view: Option<&'a View>,
-    query: &'q Selection,
+    query: &'q ListOptions,
 ) -> Result<Option<Candidates<'a>>, &'q str> {
     let mut least: Option<Candidates<'a>> = None;
     let mut consider = |part, entries_of: CandidateEntries<'a>| {
@@ -251,7 +251,7 @@ mod tests {
     use steersman_api::Decoded;
 
     use super::*;
-    use crate::judgement::Findings;
+    use crate::judgement::ViewResults;
     use crate::store::indexer::StoreChange;
     use crate::store::view::{ViewEffects, ViewHandle};
 
@@ -297,21 +297,21 @@ mod tests {
                 view.add_index(index, Vec::new(), &mut effects);
             }
         }
-        let judge = view.judge();
+        let judge = view.decoder();
         indexer.add_view(view);
         for number in 0..40 {
             let entry = entry(number);
-            let finding = judge.finding(&entry, false);
+            let finding = judge.decode(&entry, false);
             let mut effects = indexer.unchanged();
             indexer.apply(
-                StoreChange::Put(Decoded::Good(entry), Findings::from_iter([finding])),
+                StoreChange::Put(Decoded::Good(entry), ViewResults::from_iter([finding])),
                 &mut effects,
             );
         }
         (indexer, handle)
     }
 
-    fn keys(indexer: &Indexer, handle: &ViewHandle, query: &Selection) -> Vec<String> {
+    fn keys(indexer: &Indexer, handle: &ViewHandle, query: &ListOptions) -> Vec<String> {
         let view = indexer.view(handle.id());
         let mut keys = Vec::new();
         select(indexer, view, query, |entry| {
@@ -332,7 +332,7 @@ mod tests {
             digit in prop::option::of(0..10_u8),
             limit in prop::option::of(0..5_usize),
         ) {
-            let mut query = Selection::new()
+            let mut query = ListOptions::new()
                 .namespace(namespace.unwrap_or_default())
                 .labels(labels.parse().unwrap());
             if let Some(digit) = digit {
@@ -364,7 +364,7 @@ mod tests {
     fn a_selector_visits_only_the_smallest_bucket_that_it_requires() {
         let looked_at = |indexed, selector: &str| {
             let (indexer, handle) = store(indexed);
-            let query = Selection::new().labels(selector.parse().unwrap());
+            let query = ListOptions::new().labels(selector.parse().unwrap());
             let candidates = narrowest(indexer.view(handle.id()), &query).unwrap();
             candidates.map(|candidates| candidates.entries_of.len())
         };
@@ -390,7 +390,7 @@ mod tests {
             let version = ResourceVersion::new("7");
             let malformed = Malformed::new(key, "", version, "broken");
             let change =
-                StoreChange::Put(Decoded::Malformed(malformed.into()), Findings::default());
+                StoreChange::Put(Decoded::Malformed(malformed.into()), ViewResults::default());
             let mut effects = indexer.unchanged();
             indexer.apply(change, &mut effects);
         }
@@ -407,7 +407,7 @@ mod tests {
         let (indexer, handle) = store(Indexed::All);
         let view = indexer.view(handle.id()).unwrap();
         for name in ["none", LABELS] {
-            let query = Selection::new().index("digit", "1").index(name, "x");
+            let query = ListOptions::new().index("digit", "1").index(name, "x");
             let found = select(&indexer, Some(view), &query, |_| ());
             assert_eq!(found.unwrap_err(), name);
         }

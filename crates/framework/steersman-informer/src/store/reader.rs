@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use steersman_api::Malformed;
-use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion, Selection};
+use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion, ListOptions};
 
 use crate::entry::{Entry, RawEntry};
 use crate::error::Error;
@@ -130,7 +130,7 @@ impl<K: Object> Store<K> {
     /// labels this visits each object of the namespace.
     #[must_use]
     pub fn list_with(&self, namespace: Option<&str>, labels: &LabelSelector) -> Vec<Arc<K>> {
-        let query = Selection::new()
+        let query = ListOptions::new()
             .labels(labels.clone())
             .namespace(namespace.unwrap_or_default());
         // The query names no index.
@@ -144,7 +144,7 @@ impl<K: Object> Store<K> {
     /// # Errors
     ///
     /// Returns an error if the query names an index that does not exist.
-    pub fn list_matching(&self, query: &Selection) -> Result<ObjectList<K>, Error> {
+    pub fn list_matching(&self, query: &ListOptions) -> Result<ObjectList<K>, Error> {
         Ok(self.list_lazily(query)?.end())
     }
 
@@ -154,7 +154,7 @@ impl<K: Object> Store<K> {
     /// # Errors
     ///
     /// As [`list_matching`](Self::list_matching).
-    pub fn list_lazily(&self, query: &Selection) -> Result<LazyList<K>, Error> {
+    pub fn list_lazily(&self, query: &ListOptions) -> Result<LazyList<K>, Error> {
         let indexer = self.shared.indexer.read();
         let mut found = ListCollector::new();
         let (version, unreadable) = self.look(&indexer, query, |entry| found.push(entry))?;
@@ -170,7 +170,7 @@ impl<K: Object> Store<K> {
     /// # Errors
     ///
     /// As [`list_matching`](Self::list_matching).
-    pub fn list_entries(&self, query: &Selection) -> Result<EntryList<K>, Error> {
+    pub fn list_entries(&self, query: &ListOptions) -> Result<EntryList<K>, Error> {
         let mut entries = Vec::new();
         let indexer = self.shared.indexer.read();
         let (version, unreadable) =
@@ -187,7 +187,7 @@ impl<K: Object> Store<K> {
     /// # Errors
     ///
     /// As [`list_matching`](Self::list_matching).
-    pub fn keys(&self, query: &Selection) -> Result<Vec<ObjectKey>, Error> {
+    pub fn keys(&self, query: &ListOptions) -> Result<Vec<ObjectKey>, Error> {
         let mut keys = Vec::new();
         let indexer = self.shared.indexer.read();
         self.look(&indexer, query, |entry| keys.push(entry.key().clone()))?;
@@ -320,7 +320,7 @@ impl<K: Object> Store<K> {
     fn look<'a>(
         &self,
         indexer: &'a Indexer,
-        query: &Selection,
+        query: &ListOptions,
         found: impl FnMut(&'a RawEntry),
     ) -> Result<(ResourceVersion, Option<Malformed>), Error> {
         Error::refuse_fields(self.kind(), query)?;

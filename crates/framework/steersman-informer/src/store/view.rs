@@ -10,10 +10,10 @@ use steersman_object::{Kind, Object, ObjectKey, decodes_all_protobuf};
 
 use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
-use crate::judgement::{Finding, IndexValues};
+use crate::judgement::{ViewResult, IndexValues};
 use crate::store::index::{Index, IndexFn};
 use crate::store::transition::Transition;
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// Identifies a view within its informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct ViewId(u64);
 #[derive(Debug)]
 pub(crate) struct ViewHandle {
     id: ViewId,
-    needs: Extent,
+    needs: Projection,
 }
 
 /// An object for which a new index fails, and the error.
@@ -34,10 +34,10 @@ type Check = fn(&RawEntry) -> Result<(), Arc<str>>;
 
 /// A snapshot of one view with which objects are judged before any lock is taken.
 #[derive(Clone)]
-pub(crate) struct Judge {
+pub(crate) struct ViewDecoder {
     check: Check,
     functions: Vec<IndexFn>,
-    needs: Extent,
+    needs: Projection,
     ready: bool,
     handle: Weak<ViewHandle>,
 }
@@ -58,7 +58,7 @@ pub(crate) struct ChangeCounts {
 pub(crate) struct View {
     id: ViewId,
     of: TypeId,
-    needs: Extent,
+    needs: Projection,
     handle: Weak<ViewHandle>,
     check: Check,
     /// Whether the store holds as much of the objects as the type needs.
@@ -91,7 +91,7 @@ impl ViewHandle {
     pub(crate) fn new<K: Object>(number: u64) -> Self {
         Self {
             id: ViewId(number),
-            needs: Extent::of::<K>(),
+            needs: Projection::of::<K>(),
         }
     }
 
@@ -100,14 +100,14 @@ impl ViewHandle {
     }
 
     /// Returns how much of an object the view's type needs.
-    pub(crate) fn needs(&self) -> Extent {
+    pub(crate) fn needs(&self) -> Projection {
         self.needs
     }
 }
 
-impl Judge {
+impl ViewDecoder {
     /// Returns whether the view is in use, and `extent` is as much of an object as its type needs.
-    pub(crate) fn can_judge(&self, extent: Extent) -> bool {
+    pub(crate) fn can_decode(&self, extent: Projection) -> bool {
         self.handle.strong_count() > 0 && self.needs <= extent
     }
 
@@ -121,7 +121,7 @@ impl Judge {
 
     /// Decodes an object and calls the index functions; the latter not of an object that is `gone`.
     /// A view that is not ready finds nothing.
-    pub(crate) fn finding(&self, entry: &RawEntry, gone: bool) -> Finding {
+    pub(crate) fn decode(&self, entry: &RawEntry, gone: bool) -> ViewResult {
         if !self.ready {
             return Ok(Vec::new());
         }
@@ -219,7 +219,7 @@ impl View {
         self.of
     }
 
-    pub(crate) fn needs(&self) -> Extent {
+    pub(crate) fn needs(&self) -> Projection {
         self.needs
     }
 
@@ -242,8 +242,8 @@ impl View {
         self.ready = ready;
     }
 
-    pub(crate) fn judge(&self) -> Judge {
-        Judge {
+    pub(crate) fn decoder(&self) -> ViewDecoder {
+        ViewDecoder {
             check: self.check,
             functions: self.indexes.iter().map(Index::function).collect(),
             needs: self.needs,
@@ -299,19 +299,19 @@ impl View {
     // ----- changes -----
 
     /// Adds a stored object to a view that is new or just became ready. No event is recorded.
-    pub(crate) fn file(&mut self, stored: &RawEntry, finding: &Finding, effects: &mut ViewEffects) {
-        self.settle(stored, finding, None, effects);
+    pub(crate) fn insert(&mut self, stored: &RawEntry, finding: &ViewResult, effects: &mut ViewEffects) {
+        self.index_or_mark(stored, finding, None, effects);
     }
 
     /// As [`file`](Self::file), for an object that was added before.
-    pub(crate) fn refile(
+    pub(crate) fn replace(
         &mut self,
         stored: &RawEntry,
-        finding: &Finding,
+        finding: &ViewResult,
         effects: &mut ViewEffects,
     ) {
         self.forget(stored.key());
-        self.file(stored, finding, effects);
+        self.insert(stored, finding, effects);
     }
 
     /// Adds an index that contains every object the view sees. Objects for which it fails count as
@@ -323,17 +323,17 @@ impl View {
         effects: &mut ViewEffects,
     ) {
         for (entry, problem) in failures {
-            self.put_aside(&entry, &problem, Some(entry.clone()), effects);
+            self.mark_malformed(&entry, &problem, Some(entry.clone()), effects);
         }
         self.indexes.push(index);
     }
 
     /// Applies the change of a stored object to this view and records the event that subscribers
     /// get. `finding` is what this view found of the newest state that the transition names.
-    pub(crate) fn see(
+    pub(crate) fn apply(
         &mut self,
         transition: &Transition,
-        finding: Option<&Finding>,
+        finding: Option<&ViewResult>,
         effects: &mut ViewEffects,
     ) {
         if !self.ready {
@@ -358,10 +358,10 @@ impl View {
         &mut self,
         new: &RawEntry,
         origin: Origin,
-        finding: Option<&Finding>,
+        finding: Option<&ViewResult>,
         effects: &mut ViewEffects,
     ) {
-        if self.settle_if(new, finding, None, effects) {
+        if self.index_or_mark_if(new, finding, None, effects) {
             effects.push(Event::created(new.clone(), origin));
         }
     }
@@ -370,11 +370,11 @@ impl View {
         &mut self,
         old: &RawEntry,
         new: &RawEntry,
-        finding: Option<&Finding>,
+        finding: Option<&ViewResult>,
         effects: &mut ViewEffects,
     ) {
         let before = self.sees(old).cloned();
-        if self.settle_if(new, finding, before.clone(), effects) {
+        if self.index_or_mark_if(new, finding, before.clone(), effects) {
             effects.push(match before {
                 Some(old) => Event::updated(old, new.clone(), Origin::Live),
                 // No earlier version of the object decoded as this type.
@@ -394,21 +394,21 @@ impl View {
         }
     }
 
-    fn settle_if(
+    fn index_or_mark_if(
         &mut self,
         new: &RawEntry,
-        finding: Option<&Finding>,
+        finding: Option<&ViewResult>,
         before: Option<RawEntry>,
         effects: &mut ViewEffects,
     ) -> bool {
-        finding.is_some_and(|finding| self.settle(new, finding, before, effects))
+        finding.is_some_and(|finding| self.index_or_mark(new, finding, before, effects))
     }
 
     /// Files an object that decodes, or notes its error. Returns whether it decodes.
-    fn settle(
+    fn index_or_mark(
         &mut self,
         new: &RawEntry,
-        finding: &Finding,
+        finding: &ViewResult,
         before: Option<RawEntry>,
         effects: &mut ViewEffects,
     ) -> bool {
@@ -423,13 +423,13 @@ impl View {
                 true
             }
             Err(problem) => {
-                self.put_aside(new, problem, before, effects);
+                self.mark_malformed(new, problem, before, effects);
                 false
             }
         }
     }
 
-    fn put_aside(
+    fn mark_malformed(
         &mut self,
         entry: &RawEntry,
         problem: &Arc<str>,

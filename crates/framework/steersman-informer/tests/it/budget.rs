@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use prometheus::Registry;
 use serde_json::json;
-use steersman_api::{Connection, Encoding};
+use steersman_api::{ClientConfig, Encoding};
 use steersman_informer::{Budget, Delivery, InformerMetrics, InformerOptions};
 use steersman_object::{Kind, LabelSelector, ObjectKey};
 
@@ -42,7 +42,7 @@ async fn synced_in(encoding: Encoding, options: InformerOptions, maps: usize) ->
     for number in 0..maps {
         put(&server, &format!("m{number}"), &"some text ".repeat(20));
     }
-    let connection = Connection::in_process(server.service(), "default").encoding(encoding);
+    let connection = ClientConfig::in_process(server.service(), "default").encoding(encoding);
     let world = World::over(&connection, &server, Kind::of::<ConfigMap>(), options);
     world.informer.wait_for_sync().await.unwrap();
     world

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::faults::{Answer, Restart, Verb};
 use steersman_apiserver::{ApiServer, History};
 use steersman_informer::{InformerOptions, Reason, ServerHealth, State};
@@ -21,7 +21,7 @@ fn seconds(seconds: u64) -> Duration {
 
 /// Starts several informers of one connection, and waits until each has synced.
 async fn informers(server: &ApiServer, streaming: bool) -> Vec<World<ConfigMap>> {
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let health = ServerHealth::new(3);
     let worlds: Vec<_> = (0..INFORMERS)
         .map(|number| {
@@ -132,7 +132,7 @@ async fn refl_9_a_kind_that_fails_alone_neither_hurries_nor_slows_others() {
     for code in [403, 404, 500, 503] {
         let server = server();
         put(&server, "a", "1");
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = ClientConfig::in_process(server.service(), "default");
         let health = ServerHealth::new(3);
         let options = || InformerOptions::new().seed(7).health(health.clone());
         let fails = server.faults().answer(None, "secrets", Answer::code(code));
@@ -211,7 +211,7 @@ async fn over_https_a_delete_during_an_outage_is_delivered_after_it() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     serving.write_kubeconfig(file.path()).unwrap();
-    let connection = Connection::from_kubeconfig(file.path()).await.unwrap();
+    let connection = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
     let health = ServerHealth::new(1);
     let worlds = [1, 2, 3].map(|seed| -> World<ConfigMap> {
         let options = InformerOptions::new().seed(seed).health(health.clone());

@@ -18,7 +18,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube_core::object::{NotUsed, Object};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use steersman_api::{ApiListWatch, Connection, kube_client};
+use steersman_api::{ApiListWatch, ClientConfig, kube_client};
 use steersman_informer::{Informer, InformerOptions};
 use steersman_object::{Kind, ObjectKey, ResourceVersion};
 use tokio::runtime::Runtime;
@@ -210,7 +210,7 @@ fn sync(runtime: &Runtime, server: &Arc<Server>) -> (Informer<PlacedPod>, Alloca
             let answer = answer(&server, request.uri().query().unwrap_or_default());
             async move { Ok::<_, Infallible>(answer) }
         });
-        let connection = Connection::in_process(service, "default");
+        let connection = ClientConfig::in_process(service, "default");
         let kind = Kind::of::<Pod>();
         let list_watch = ApiListWatch::new(connection.client().unwrap(), kind.clone(), None);
         let streams = matches!(answers, Answers::Stream);

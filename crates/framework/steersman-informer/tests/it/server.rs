@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_informer::{InformerOptions, Reason, State};
@@ -177,7 +177,7 @@ async fn over_https_broken_watches_and_expired_versions_recover_too() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     serving.write_kubeconfig(file.path()).unwrap();
-    let connection = Connection::from_kubeconfig(file.path()).await.unwrap();
+    let connection = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
     let kind = Kind::of::<ConfigMap>();
     let world: World<ConfigMap> = World::over(&connection, &server, kind, options());
     let mut seen = world.informer.subscribe();
@@ -341,7 +341,7 @@ async fn refl_12_a_server_restored_from_an_older_snapshot_is_listed_again() {
         let present = Arc::new(Mutex::new(first.clone()));
         let behind = Arc::clone(&present);
         let service = tower::service_fn(move |request| behind.lock().service().oneshot(request));
-        let connection = Connection::in_process(service, "default");
+        let connection = ClientConfig::in_process(service, "default");
         let world: World<ConfigMap> = World::over(
             &connection,
             &first,

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-use steersman_api::{ApiListWatch, Connection};
+use steersman_api::{ApiListWatch, ClientConfig};
 use steersman_apiserver::ApiServer;
 use steersman_informer::{Delivery, Event, Informer, InformerOptions, Subscription};
 use steersman_object::{Kind, Object};
@@ -23,12 +23,12 @@ pub(crate) fn server() -> ApiServer {
 
 impl<K: Object> World<K> {
     pub(crate) fn start(server: &ApiServer, kind: Kind, options: InformerOptions) -> Self {
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = ClientConfig::in_process(server.service(), "default");
         Self::over(&connection, server, kind, options)
     }
 
     pub(crate) fn over(
-        connection: &Connection,
+        connection: &ClientConfig,
         server: &ApiServer,
         kind: Kind,
         options: InformerOptions,

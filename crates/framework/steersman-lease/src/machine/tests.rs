@@ -81,7 +81,7 @@ impl World {
         world.exchange(now, found("", 1, 4));
         let taken = world.write(now);
         assert_eq!((taken.holder.as_str(), taken.transitions), ("me", 5));
-        assert!(matches!(world.machine.standing(now), Standing::Leader(_)));
+        assert!(matches!(world.machine.standing(now), CandidateStatus::Leader(_)));
         world
     }
 
@@ -94,7 +94,7 @@ impl World {
 
     fn loss(&self, now: Instant) -> Option<LossReason> {
         match self.machine.standing(now) {
-            Standing::Lost(reason) => reason,
+            CandidateStatus::Lost(reason) => reason,
             _ => None,
         }
     }
@@ -132,11 +132,11 @@ fn the_creator_of_a_lease_waits_before_it_works() {
     assert_eq!(world.exchange(now, Reply::Absent), LeaseRequest::Read);
     let created = world.write(now);
     assert_eq!((created.holder.as_str(), created.seconds), ("me", 15));
-    assert_eq!(world.machine.standing(now), Standing::Standby);
+    assert_eq!(world.machine.standing(now), CandidateStatus::Standby);
     assert_eq!(world.machine.works_from(now), Some(now + RETRY * 2));
     world.write(now + RETRY);
     let works = now + RETRY * 2;
-    assert!(matches!(world.machine.standing(works), Standing::Leader(_)));
+    assert!(matches!(world.machine.standing(works), CandidateStatus::Leader(_)));
 }
 
 /// LEASE-3: no work has begun, so the candidate stays a standby.
@@ -148,7 +148,7 @@ fn a_creator_that_finds_another_holder_goes_on_as_a_standby() {
     world.write(now);
     world.exchange(now + RETRY, outdated());
     world.exchange(now + RETRY, found("other", 15, 0));
-    assert_eq!(world.machine.standing(now + RETRY), Standing::Standby);
+    assert_eq!(world.machine.standing(now + RETRY), CandidateStatus::Standby);
     world.waits_until(now + RETRY);
 }
 
@@ -169,7 +169,7 @@ fn a_standby_takes_the_lease_when_it_saw_no_change_for_the_duration() {
     assert_eq!(at, now + LEASE);
     world.exchange(at, found("other", 15, 3));
     assert_eq!(world.write(at).transitions, 4);
-    assert!(matches!(world.machine.standing(at), Standing::Leader(_)));
+    assert!(matches!(world.machine.standing(at), CandidateStatus::Leader(_)));
 }
 
 /// LEASE-2
@@ -210,7 +210,7 @@ fn a_lease_that_was_deleted_or_overwritten_is_not_free_before_its_holder_stopped
         world.waits_until(noticed);
         assert_eq!(world.exchange(free, displaced()), LeaseRequest::Read);
         world.write(free);
-        assert!(matches!(world.machine.standing(free), Standing::Leader(_)));
+        assert!(matches!(world.machine.standing(free), CandidateStatus::Leader(_)));
     }
 }
 
@@ -224,7 +224,7 @@ fn a_released_lease_is_free_at_once() {
     world.write(noticed);
     assert!(matches!(
         world.machine.standing(noticed),
-        Standing::Leader(_)
+        CandidateStatus::Leader(_)
     ));
 }
 
@@ -243,7 +243,7 @@ fn a_leader_loses_at_the_renew_deadline_after_it_sent_its_last_renewal() {
         Reply::Lease(Box::new(renewal)),
     );
     let lost = renewed + DEADLINE;
-    assert_eq!(world.machine.standing(renewed), Standing::Leader(lost));
+    assert_eq!(world.machine.standing(renewed), CandidateStatus::Leader(lost));
     // A request that is in flight at the deadline ends with it.
     let at = lost - seconds(1.0);
     match world.step(at) {
@@ -271,7 +271,7 @@ fn a_failed_fast_renewal_is_followed_by_a_read_at_once() {
         assert_eq!(world.exchange(at, found("me", 15, 5)), LeaseRequest::Read);
         world.write(at);
         assert_eq!(world.machine.slow_paths(), 1);
-        assert_eq!(world.machine.standing(at), Standing::Leader(at + DEADLINE));
+        assert_eq!(world.machine.standing(at), CandidateStatus::Leader(at + DEADLINE));
     }
 }
 
@@ -300,7 +300,7 @@ fn a_leader_recreates_a_deleted_lease() {
     world.exchange(at, outdated());
     world.exchange(at, Reply::Absent);
     assert_eq!(world.write(at).holder, "me");
-    assert_eq!(world.machine.standing(at), Standing::Leader(at + DEADLINE));
+    assert_eq!(world.machine.standing(at), CandidateStatus::Leader(at + DEADLINE));
 }
 
 /// LEASE-4
@@ -343,7 +343,7 @@ fn a_release_is_repeated_after_a_conflict_and_until_the_expiry() {
     let now = start();
     let mut world = World::leading(now);
     world.machine.on_command(Command::Release, now);
-    assert_eq!(world.machine.standing(now), Standing::Standby);
+    assert_eq!(world.machine.standing(now), CandidateStatus::Standby);
     assert!(matches!(
         world.exchange(now, outdated()),
         LeaseRequest::Replace(_)
@@ -405,7 +405,7 @@ fn a_standby_that_stops_while_it_takes_the_lease_releases_it_and_never_leads() {
     world.machine.on_command(Command::Release, now);
     assert_eq!(world.step(now), Step::AwaitReply);
     world.machine.on_reply(found("me", 15, 4), now);
-    assert_eq!(world.machine.standing(now), Standing::Standby);
+    assert_eq!(world.machine.standing(now), CandidateStatus::Standby);
     assert_eq!(world.write(now).holder, "");
     assert_eq!(world.step(now), Step::End(Ending::Released));
 
@@ -436,7 +436,7 @@ fn work_that_is_left_behind_keeps_the_lease_and_aborts_the_process() {
     world.machine.on_command(Command::LeaveBehind, stopped);
     assert!(!matches!(
         world.machine.standing(stopped),
-        Standing::Leader(_)
+        CandidateStatus::Leader(_)
     ));
     let abort_at = stopped + seconds(2.5);
     assert_eq!(world.step(stopped), Step::Wait(Some(abort_at)));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use prometheus::{Encoder as _, Registry, TextEncoder};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_lease::{ElectionMetrics, Elector, Ending, Error, LeaderElection};
@@ -161,7 +161,7 @@ async fn the_metrics_have_the_names_of_client_go() {
 fn options_that_cannot_work_are_refused_with_the_remedy() {
     let server = ApiServer::new();
     let with = |options: LeaderElection, namespace: &str| {
-        let connection = Connection::in_process(server.service(), namespace);
+        let connection = ClientConfig::in_process(server.service(), namespace);
         Elector::new(options, &connection)
             .err()
             .map(|error| error.to_string())

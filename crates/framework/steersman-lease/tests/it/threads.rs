@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_lease::{ElectionChange, Elector, Ending, LeaderElection, LossReason};
 
@@ -11,7 +11,7 @@ use steersman_lease::{ElectionChange, Elector, Ending, LeaderElection, LossReaso
 fn serve() -> (
     tokio::runtime::Runtime,
     ApiServer,
-    Connection,
+    ClientConfig,
     steersman_apiserver::Serving,
 ) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -20,7 +20,7 @@ fn serve() -> (
     let file = tempfile::NamedTempFile::new().unwrap();
     serving.write_kubeconfig(file.path()).unwrap();
     let connection = runtime
-        .block_on(Connection::from_kubeconfig(file.path()))
+        .block_on(ClientConfig::from_kubeconfig(file.path()))
         .unwrap();
     (runtime, server, connection, serving)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Effect, FaultGuard, FaultSpec};
 use steersman_lease::{Elector, LeaderElection};
@@ -23,8 +23,8 @@ pub(crate) fn options(name: &str, seed: u64) -> LeaderElection {
 }
 
 /// Connects as a program called `name`, so that faults can select it.
-pub(crate) fn connect(server: &ApiServer, name: &str) -> Connection {
-    Connection::in_process(server.service(), "default").user_agent(name, "1")
+pub(crate) fn connect(server: &ApiServer, name: &str) -> ClientConfig {
+    ClientConfig::in_process(server.service(), "default").user_agent(name, "1")
 }
 
 /// Starts a candidate with the default durations.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use steersman_cache::Cache;
-use steersman_crds::{DefinitionMetrics, DefinitionPhase, Definitions};
+use steersman_crds::{CrdMetrics, CrdPhase, Crds};
 use steersman_object::{Gvk, Kind};
 use steersman_webhook::{BuiltInCertificates, WebhookServer};
 use tokio::sync::OnceCell;
@@ -21,7 +21,7 @@ type Relists = BTreeMap<Gvk, Arc<OnceCell<()>>>;
 #[derive(Clone)]
 pub(crate) struct LeaderConditions {
     /// The server drops the fields that its definition does not have.
-    definitions: Definitions,
+    definitions: Crds,
     /// The server refuses writes until it trusts the webhooks of the operator.
     certificates: Option<BuiltInCertificates>,
     cache: Cache,
@@ -31,7 +31,7 @@ pub(crate) struct LeaderConditions {
 
 impl LeaderConditions {
     pub(crate) fn new(
-        definitions: Definitions,
+        definitions: Crds,
         webhooks: Option<&WebhookServer>,
         cache: Cache,
     ) -> Self {
@@ -65,13 +65,13 @@ impl LeaderConditions {
 
 impl Manager {
     /// Returns the definitions that the leader installs, with their state.
-    pub fn definitions(&self) -> &Definitions {
+    pub fn crds(&self) -> &Crds {
         &self.shared.conditions.definitions
     }
 
     /// Adds the loops of the definitions, their check of readiness, and their diagnostics.
-    pub(crate) fn add_definitions(&self) -> Result<(), Error> {
-        let definitions = self.definitions();
+    pub(crate) fn add_crds(&self) -> Result<(), Error> {
+        let definitions = self.crds();
         if definitions.statuses().is_empty() {
             return Ok(());
         }
@@ -121,9 +121,9 @@ impl Manager {
 ///
 /// [`Error::Definition`] if a definition does not name its conversion, and the webhooks do not know their Service.
 pub(crate) fn connect_webhooks(
-    definitions: Definitions,
+    definitions: Crds,
     webhooks: Option<WebhookServer>,
-) -> Result<(Definitions, Option<WebhookServer>), Error> {
+) -> Result<(Crds, Option<WebhookServer>), Error> {
     let Some(webhooks) = webhooks else {
         return Ok((definitions, None));
     };
@@ -138,25 +138,25 @@ pub(crate) fn connect_webhooks(
     };
     let (service, authorities) = (certificates.service(), certificates.authorities());
     let definitions = definitions.converted_by(&webhooks.converted_kinds(), service, authorities);
-    let webhooks = webhooks.inject_into_definitions(definitions.converted());
+    let webhooks = webhooks.inject_into_crds(definitions.converted());
     Ok((definitions, Some(webhooks)))
 }
 
 /// Registers the metrics of definitions, unless they have metrics of their own or there are none.
 pub(crate) fn with_metrics(
-    definitions: Definitions,
+    definitions: Crds,
     registry: &prometheus::Registry,
-) -> Result<Definitions, Error> {
+) -> Result<Crds, Error> {
     if definitions.has_metrics() || definitions.statuses().is_empty() {
         return Ok(definitions);
     }
-    let metrics = DefinitionMetrics::register(registry).map_err(Error::Metrics)?;
+    let metrics = CrdMetrics::register(registry).map_err(Error::Metrics)?;
     Ok(definitions.metrics(metrics))
 }
 
 /// Returns why definitions were refused.
-fn refusals(definitions: &Definitions) -> Vec<String> {
+fn refusals(definitions: &Crds) -> Vec<String> {
     let statuses = definitions.statuses().into_iter();
-    let refused = statuses.filter(|status| status.phase == DefinitionPhase::Refused);
+    let refused = statuses.filter(|status| status.phase == CrdPhase::Refused);
     refused.filter_map(|status| status.problem).collect()
 }

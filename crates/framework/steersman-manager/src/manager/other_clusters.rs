@@ -1,6 +1,6 @@
 //! Handle: the clusters of a manager besides its own.
 
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_cache::CacheOptions;
 use steersman_client::ClientMetrics;
 use steersman_controller::{ClusterMember, ClusterName, Clusters};
@@ -32,7 +32,7 @@ impl Manager {
     pub fn add_cluster(
         &self,
         name: impl Into<ClusterName>,
-        connection: Connection,
+        connection: ClientConfig,
         options: CacheOptions,
     ) -> Result<ClusterMember, Error> {
         let (name, added) = (name.into(), &self.shared.clusters);

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 
 use k8s_openapi::jiff::Timestamp;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_webhook::{AuthorityMetrics, BuiltInCertificates};
 use tokio_util::sync::CancellationToken;
@@ -93,7 +93,7 @@ impl Manager {
     /// Adds the servers of health probes, metrics and webhooks.
     pub(crate) fn add_servers(&self, servers: &ServerDeclarations) -> Result<(), Error> {
         let shared = &self.shared;
-        let (connection, registry) = (self.connection(), self.metrics_registry());
+        let (connection, registry) = (self.client_config(), self.metrics_registry());
         for server in shared
             .http
             .declared(servers, &shared.monitor, connection, registry)?
@@ -138,10 +138,10 @@ impl Manager {
     /// Adds a loop over the connection of the manager, which runs until it is told to stop.
     pub(super) fn add_loop<F, Fut>(&self, name: &str, group: Group, run: F) -> Result<(), Error>
     where
-        F: FnOnce(Connection, CancellationToken) -> Fut + Send + 'static,
+        F: FnOnce(ClientConfig, CancellationToken) -> Fut + Send + 'static,
         Fut: Future<Output = ()> + Send,
     {
-        let connection = self.connection().clone();
+        let connection = self.client_config().clone();
         self.add(from_fn(name, group, |context| async move {
             run(connection, context.cancellation()).await;
             Ok(())

@@ -162,7 +162,7 @@ fn a_second_request_drops_everything_at_any_moment_of_a_stop() {
             run.on(Event::DeadlinePassed, now + GRACE);
             run.on(Event::LateDropped, now + GRACE);
         }
-        assert_eq!(run.on(Event::Insisted, now), Step::DropLate);
+        assert_eq!(run.on(Event::SecondRequest, now), Step::DropLate);
         assert_eq!(run.on(Event::LateDropped, now), Step::DropAll);
         let result = run.finish(vec!["slow".to_owned()]);
         assert!(

@@ -199,7 +199,7 @@ impl Campaign {
         let ending = tokio::select! {
             biased;
             ending = timeout(limit, elector.release()) => ending.unwrap_or(Ending::Kept),
-            () = shutdown.insisted() => Ending::Kept,
+            () = shutdown.requested_again() => Ending::Kept,
         };
         match ending {
             Ending::Released => info!(lease, "the lease was released last of all"),

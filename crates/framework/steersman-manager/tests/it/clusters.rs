@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use prometheus::TextEncoder;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::CacheOptions;
@@ -66,16 +66,16 @@ impl Reconciler<ClusterRequest> for Marker {
     }
 }
 
-pub(crate) fn connection(server: &ApiServer) -> Connection {
-    Connection::in_process(server.service(), "default")
+pub(crate) fn connection(server: &ApiServer) -> ClientConfig {
+    ClientConfig::in_process(server.service(), "default")
 }
 
 /// Returns a connection for which no client can be made.
-pub(crate) fn unusable() -> Connection {
+pub(crate) fn unusable() -> ClientConfig {
     let mut config =
         steersman_api::kube_client::Config::new("https://127.0.0.1:1".parse().unwrap());
     config.auth_info.token_file = Some("/nowhere/token".to_owned());
-    Connection::from_config(config)
+    ClientConfig::from_config(config)
 }
 
 pub(crate) fn server_with(names: &[&str]) -> ApiServer {

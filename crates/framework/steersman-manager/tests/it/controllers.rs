@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube_core::ObjectMeta;
 use serde_json::{Value, json};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
-use steersman_cache::{CacheOptions, Selection};
+use steersman_cache::{CacheOptions, ListOptions};
 use steersman_client::{ClientOptions, owner};
 use steersman_controller::{
     Action, Context, Controller, Error as ReconcileError, Reconciler, Request, reconcile,
@@ -45,7 +45,7 @@ async fn two_controllers_of_one_kind_cause_one_watch_list() {
     }
     let all = manager
         .client()
-        .list::<ConfigMap>(&Selection::new())
+        .list::<ConfigMap>(&ListOptions::new())
         .await
         .unwrap();
     assert_eq!(all.len(), 2);
@@ -163,7 +163,7 @@ async fn two_programs_with_controllers_of_one_name_keep_each_others_fields() {
     server.create(config_map("a")).unwrap();
     let long = "operator".repeat(30);
     for (program, label) in [("shop", "red"), ("bank", "blue"), (&*long, "green")] {
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = ClientConfig::in_process(server.service(), "default");
         let connection = connection.user_agent(program, "1.0");
         let manager = Manager::builder(connection).build().unwrap();
         let (told, mut done) = mpsc::unbounded_channel();

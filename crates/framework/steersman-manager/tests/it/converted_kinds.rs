@@ -8,7 +8,7 @@ use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_controller::{Action, Context, Error as ReconcileError, Reconciler, Request};
-use steersman_crds::{Definition, Definitions};
+use steersman_crds::{Crd, Crds};
 use steersman_object::ObjectKey;
 use steersman_webhook::{BoxError, Conversions, Spoke, WebhookServer};
 use tokio::sync::mpsc;
@@ -92,9 +92,9 @@ async fn controllers_see_no_object_from_before_the_conversion() {
     let unwritten = server
         .faults()
         .answer(Verb::Patch, DEFINITIONS, Answer::code(503));
-    let definitions = Definitions::new().with(Definition::new(&both).converted_by(&service));
+    let definitions = Crds::new().with(Crd::new(&both).converted_by(&service));
     let manager = manager_of(&server)
-        .definitions(definitions)
+        .crds(definitions)
         .build()
         .unwrap();
     let (told, mut hosts) = mpsc::unbounded_channel();

@@ -1,7 +1,7 @@
 //! Declarations do no I/O, and those that cannot work are refused before anything starts.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret};
-use steersman_api::{Connection, kube_client};
+use steersman_api::{ClientConfig, kube_client};
 use steersman_apiserver::ApiServer;
 use steersman_cache::{ByObject, CacheOptions};
 use steersman_client::ClientOptions;
@@ -14,8 +14,8 @@ use steersman_object::report;
 
 use crate::world::Tell;
 
-fn nowhere() -> Connection {
-    Connection::from_config(kube_client::Config::new(
+fn nowhere() -> ClientConfig {
+    ClientConfig::from_config(kube_client::Config::new(
         "http://127.0.0.1:1".parse().unwrap(),
     ))
 }
@@ -125,7 +125,7 @@ fn declarations_that_cannot_work_are_refused_by_name() {
 #[tokio::test(start_paused = true)]
 async fn cache_13_a_refused_controller_leaves_neither_a_name_nor_kinds() {
     let server = ApiServer::new();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let manager = Manager::builder(connection).build().unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();
     manager.start(Shutdown::when(async {})).await.unwrap();
@@ -188,7 +188,7 @@ async fn settings_of_an_unknown_controller_are_refused_with_the_known_names() {
     let server = ApiServer::new();
     let settings = ControllerSettings::new().max_concurrent_reconciles(2);
     let defaults = ControllerDefaults::new().named("webstie", settings);
-    let builder = Manager::builder(Connection::in_process(server.service(), "default"));
+    let builder = Manager::builder(ClientConfig::in_process(server.service(), "default"));
     let manager = builder.controllers(defaults).build().unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();
     let declare = |name: &str| {

@@ -7,7 +7,7 @@ use kube_core::CustomResourceExt as _;
 use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_crds::{Definition, DefinitionPhase, Definitions};
+use steersman_crds::{Crd, CrdPhase, Crds};
 use steersman_lease::LeaderElection;
 use steersman_manager::{Error, Manager};
 use steersman_object::ObjectKey;
@@ -24,8 +24,8 @@ use crate::world::{Tell, add, config_map, manager_of, soon, start};
 const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 
 fn with_definition(server: &ApiServer) -> Manager {
-    let definitions = Definitions::new().with(Website::crd());
-    manager_of(server).definitions(definitions).build().unwrap()
+    let definitions = Crds::new().with(Website::crd());
+    manager_of(server).crds(definitions).build().unwrap()
 }
 
 /// DEF-6
@@ -43,14 +43,14 @@ async fn controllers_start_when_the_definitions_are_installed() {
     // The informer has synced long ago.
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert!(reconciled.try_recv().is_err());
-    let status = &manager.definitions().statuses()[0];
-    assert_eq!(status.phase, DefinitionPhase::Pending);
+    let status = &manager.crds().statuses()[0];
+    assert_eq!(status.phase, CrdPhase::Pending);
     assert!(status.problem.is_some());
     drop(fault);
     assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/one");
     assert_eq!(
-        manager.definitions().statuses()[0].phase,
-        DefinitionPhase::Installed
+        manager.crds().statuses()[0].phase,
+        CrdPhase::Installed
     );
     started.stop().await.unwrap();
 }
@@ -63,7 +63,7 @@ async fn the_first_start_of_an_operator_reconciles_its_own_kind() {
     let (told, mut reconciled) = mpsc::unbounded_channel();
     add::<Website>(&manager, Tell(told));
     let started = start(&manager);
-    soon(manager.definitions().installed()).await;
+    soon(manager.crds().installed()).await;
     let site = json!({"apiVersion": Website::api_resource().api_version, "kind": "Website",
         "metadata": {"name": "a", "namespace": "default"}, "spec": {"image": "nginx"}});
     server.create(site).unwrap();
@@ -89,11 +89,11 @@ async fn a_standby_of_the_next_release_is_ready_before_its_definition_is_install
             "renewTime": "2026-01-01T00:00:00.000000Z"},
     });
     server.create(lease).unwrap();
-    let definitions = Definitions::new().with(Website::crd());
+    let definitions = Crds::new().with(Website::crd());
     let manager = manager_of(&server)
         .health("127.0.0.1:0")
         .leader_election(LeaderElection::new("shop").namespace("default"))
-        .definitions(definitions)
+        .crds(definitions)
         .build()
         .unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();
@@ -110,8 +110,8 @@ async fn a_standby_of_the_next_release_is_ready_before_its_definition_is_install
     });
     ready.await.unwrap();
     assert_eq!(
-        manager.definitions().statuses()[0].phase,
-        DefinitionPhase::Pending
+        manager.crds().statuses()[0].phase,
+        CrdPhase::Pending
     );
     started.stop().await.unwrap();
 }
@@ -132,8 +132,8 @@ async fn a_manager_with_a_refused_definition_is_not_ready_and_stops_in_order() {
     server.create(config_map("one")).unwrap();
     let started = start(&manager);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    let status = manager.definitions().statuses().remove(0);
-    assert_eq!(status.phase, DefinitionPhase::Refused);
+    let status = manager.crds().statuses().remove(0);
+    assert_eq!(status.phase, CrdPhase::Refused);
     let problem = status.problem.unwrap();
     assert!(problem.contains("v1.spec.other"), "{problem}");
     started.stop().await.unwrap();
@@ -145,8 +145,8 @@ fn a_definition_that_cannot_be_installed_is_refused_when_the_manager_is_built() 
     let server = ApiServer::new();
     let mut definition = Website::crd();
     definition.metadata.name = Some("other.example.com".to_owned());
-    let definitions = Definitions::new().with(definition);
-    let refused = manager_of(&server).definitions(definitions).build();
+    let definitions = Crds::new().with(definition);
+    let refused = manager_of(&server).crds(definitions).build();
     assert!(matches!(refused.unwrap_err(), Error::Definition(_)));
 }
 
@@ -158,19 +158,19 @@ fn converted_kinds_need_a_definition_that_names_the_webhook() {
     "v1beta1".clone_into(&mut second.name);
     second.storage = false;
     both.spec.versions.push(second);
-    let build = |definition: Definition| {
+    let build = |definition: Crd| {
         let webhooks = WebhookServer::new("127.0.0.1:0")
             .tls(TlsOptions::self_signed())
             .conversions(Conversions::new().hub::<Website>());
-        let definitions = Definitions::new().with(definition);
+        let definitions = Crds::new().with(definition);
         manager_of(&server)
             .webhooks(webhooks)
-            .definitions(definitions)
+            .crds(definitions)
             .build()
     };
-    let refused = build(Definition::new(&both)).unwrap_err();
+    let refused = build(Crd::new(&both)).unwrap_err();
     let source = std::error::Error::source(&refused).unwrap().to_string();
     assert!(source.contains("converted_by"), "{source}");
     let service = ObjectKey::namespaced("default", "hooks");
-    assert!(build(Definition::new(&both).converted_by(&service)).is_ok());
+    assert!(build(Crd::new(&both).converted_by(&service)).is_ok());
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
 use steersman_cache::CacheOptions;
@@ -29,7 +29,7 @@ fn replica(server: &ApiServer, notes: &Notes) -> ManagerBuilder {
             }
         })
         .on_callers_runtime();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     Manager::builder(connection).leader_election(options)
 }
 
@@ -85,7 +85,7 @@ async fn the_lease_is_released_after_the_writes_to_a_removed_cluster() {
     let slow = Duration::from_secs(12);
     let _slow = west.faults().delay(Verb::Create, CONFIG_MAPS, slow);
     let manager = replica(&server, &notes).build().unwrap();
-    let connection = Connection::in_process(west.service(), "default");
+    let connection = ClientConfig::in_process(west.service(), "default");
     let cluster = manager.add_cluster("west", connection, CacheOptions::new());
     let client = cluster.unwrap().client().clone();
     let started = start(&manager);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
 use steersman_cache::CacheOptions;
@@ -128,7 +128,7 @@ async fn events_about_objects_of_another_cluster_go_to_its_server() {
     let (own, west) = (ApiServer::new(), ApiServer::new());
     west.create(config_map("a")).unwrap();
     let manager = manager_of(&own).build().unwrap();
-    let connection = Connection::in_process(west.service(), "default");
+    let connection = ClientConfig::in_process(west.service(), "default");
     manager
         .add_cluster("west", connection, CacheOptions::new())
         .unwrap();

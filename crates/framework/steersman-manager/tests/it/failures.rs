@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
-use steersman_api::{Connection, kube_client};
+use steersman_api::{ClientConfig, kube_client};
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Answer;
 use steersman_controller::Controller;
@@ -124,7 +124,7 @@ async fn a_server_that_cannot_be_reached_ends_the_manager_in_time() {
     let refuse = |_: http::Request<kube_client::client::Body>| async {
         Err::<http::Response<String>, _>(io::Error::from(io::ErrorKind::ConnectionRefused))
     };
-    let connection = Connection::in_process(tower::service_fn(refuse), "default");
+    let connection = ClientConfig::in_process(tower::service_fn(refuse), "default");
     let manager = Manager::builder(connection).build().unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();
     let limit = Duration::from_secs(30);

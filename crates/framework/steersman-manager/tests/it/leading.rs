@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Effect, FaultGuard, FaultSpec, Verb};
 use steersman_controller::{
@@ -30,7 +30,7 @@ fn election(name: &str) -> LeaderElection {
 }
 
 fn replica(server: &ApiServer, name: &str) -> ManagerBuilder {
-    let connection = Connection::in_process(server.service(), "default").user_agent(name, "1");
+    let connection = ClientConfig::in_process(server.service(), "default").user_agent(name, "1");
     Manager::builder(connection).leader_election(election(name))
 }
 
@@ -134,7 +134,7 @@ async fn a_standby_with_another_clock_does_not_take_a_lease_that_is_renewed() {
     };
     let mut replicas = Vec::new();
     for (name, hours) in [("alpha", 0), ("beta", 24), ("gamma", -24)] {
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = ClientConfig::in_process(server.service(), "default");
         let options = election(name).clock(skewed(hours));
         let manager = Manager::builder(connection)
             .leader_election(options)
@@ -210,7 +210,7 @@ async fn the_lease_is_released_after_everything_has_stopped() {
         ElectionChange::Released { .. } => told.note("released"),
         _ => {}
     });
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let manager = Manager::builder(connection)
         .leader_election(options)
         .build()
@@ -400,7 +400,7 @@ async fn a_standby_keeps_a_warm_cache_and_runs_the_controllers_of_every_replica(
 #[tokio::test(start_paused = true)]
 async fn a_manager_without_leader_election_leads() {
     let server = ApiServer::new();
-    let manager = Manager::builder(Connection::in_process(server.service(), "default"))
+    let manager = Manager::builder(ClientConfig::in_process(server.service(), "default"))
         .build()
         .unwrap();
     assert!(!manager.is_leader() && manager.lease_status().is_none());
@@ -416,7 +416,7 @@ fn a_leader_election_that_cannot_work_is_refused_and_leaves_nothing_behind() {
     let server = ApiServer::new();
     let registry = prometheus::Registry::new();
     let build = |options: LeaderElection, namespace: &str| {
-        Manager::builder(Connection::in_process(server.service(), namespace))
+        Manager::builder(ClientConfig::in_process(server.service(), namespace))
             .metrics_registry(registry.clone())
             .leader_election(options)
             .build()
@@ -450,7 +450,7 @@ async fn a_task_that_is_left_behind_keeps_the_lease_and_aborts_the_process() {
         .abort_with(move |overrun| {
             let _ = abort.send(overrun.clone());
         });
-    let manager = Manager::builder(Connection::in_process(server.service(), "default"))
+    let manager = Manager::builder(ClientConfig::in_process(server.service(), "default"))
         .leader_election(options)
         .graceful_shutdown_timeout(Duration::from_millis(50))
         .build()

@@ -1,7 +1,7 @@
 //! A manager counts the requests of its own connection, in its own registry.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use steersman_api::{Connection, ConnectionMetrics};
+use steersman_api::{ClientConfig, ConnectionMetrics};
 use steersman_apiserver::ApiServer;
 use steersman_cache::{ByObject, CacheOptions};
 use steersman_manager::{Manager, Shutdown};
@@ -43,7 +43,7 @@ async fn work(manager: &Manager, name: &str) {
 #[tokio::test(start_paused = true)]
 async fn conn_6_two_managers_of_one_connection_count_their_own_requests() {
     let server = ApiServer::builder().seed(1).build();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let build = || {
         let options = CacheOptions::new().by_object::<ConfigMap>(ByObject::new());
         Manager::builder(connection.clone()).cache(options).build()
@@ -64,7 +64,7 @@ fn a_connection_keeps_the_metrics_that_it_has() {
     let server = ApiServer::new();
     let registry = prometheus::Registry::new();
     let metrics = ConnectionMetrics::register(&registry).unwrap();
-    let connection = Connection::in_process(server.service(), "default").metrics(metrics);
+    let connection = ClientConfig::in_process(server.service(), "default").metrics(metrics);
     // In the same registry the manager would register the names a second time.
     let manager = Manager::builder(connection).metrics_registry(registry);
     assert!(manager.build().is_ok());
@@ -73,7 +73,7 @@ fn a_connection_keeps_the_metrics_that_it_has() {
 #[test]
 fn the_build_is_described_by_a_gauge() {
     let server = ApiServer::new();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let manager = Manager::builder(connection).build().unwrap();
     let families = manager.metrics_registry().gather();
     let info = families

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use prometheus::Registry;
-use rustls::ClientConfig;
+use rustls::ClientConfig as TlsConfig;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, SignatureScheme};
 use serde_json::{Value, json};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::auth::{Authorization, User};
 use steersman_apiserver::{ApiServer, Serving};
 use steersman_manager::{Error, Manager, MetricsServer};
@@ -66,7 +66,7 @@ impl ServerCertVerifier for AcceptAll {
 /// Sends a GET over HTTPS with a bearer token.
 async fn scrape(manager: &Manager, path: &str, token: Option<&str>) -> (u16, String) {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
+    let config = TlsConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .dangerous()
@@ -100,7 +100,7 @@ fn grant(server: &ApiServer, user: &str, rules: &Value) {
 }
 
 /// Serves an api-server with RBAC over HTTPS, on which `operator` has the rules that the guide lists.
-async fn secured() -> (ApiServer, Serving, Connection) {
+async fn secured() -> (ApiServer, Serving, TlsConfig) {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
         .build();
@@ -116,7 +116,7 @@ async fn secured() -> (ApiServer, Serving, Connection) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("kubeconfig");
     std::fs::write(&file, serving.kubeconfig_for(User::new("operator"))).unwrap();
-    let connection = Connection::from_kubeconfig(&file).await.unwrap();
+    let connection = ClientConfig::from_kubeconfig(&file).await.unwrap();
     (server, serving, connection)
 }
 
@@ -168,7 +168,7 @@ async fn a_scrape_needs_a_good_token_and_the_permission() {
 async fn an_operator_without_the_rules_of_the_reviews_answers_500() {
     let (server, serving, _) = secured().await;
     let good = server.add_user(User::new("prometheus"));
-    let connection = Connection::in_process(server.service_as(User::new("stranger")), "default");
+    let connection = ClientConfig::in_process(server.service_as(User::new("stranger")), "default");
     let options = MetricsServer::secure("127.0.0.1:0");
     let manager = Manager::builder(connection)
         .metrics(options)

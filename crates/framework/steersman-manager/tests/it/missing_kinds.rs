@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, FaultGuard, Verb};
-use steersman_cache::{ByObject, CacheOptions, Selection};
+use steersman_cache::{ByObject, CacheOptions, ListOptions};
 use steersman_controller::{
     Action, Context, Controller, Error as ReconcileError, Reconciler, Request, handler,
 };
@@ -67,7 +67,7 @@ impl Counts {
 
 impl<K: TypedObject> Reconciler for Lists<K> {
     async fn reconcile(&self, ctx: &Context, _: Request) -> Result<Action, ReconcileError> {
-        let found = ctx.client().list::<K>(&Selection::new()).await?.len();
+        let found = ctx.client().list::<K>(&ListOptions::new()).await?.len();
         let mut counts = self.counts.0.lock();
         let counts = counts.entry(ctx.controller().to_owned()).or_default();
         counts.push(found);
@@ -315,7 +315,7 @@ async fn an_unavailable_kind_delays_no_group_and_no_other_cluster() {
     server.create(config_map("a")).unwrap();
     let manager = manager_of(&server).build().unwrap();
     let options = CacheOptions::new().by_object::<Website>(ByObject::new());
-    let connection = steersman_api::Connection::in_process(other.service(), "default");
+    let connection = steersman_api::ClientConfig::in_process(other.service(), "default");
     let cluster = Cluster::new(connection, options).unwrap();
     cluster.cache().informer::<Website>().unwrap();
     manager.add(cluster.clone()).unwrap();

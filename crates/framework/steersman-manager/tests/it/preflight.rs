@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use kube_core::CustomResourceExt as _;
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::{ApiServer, Authorization, User};
-use steersman_crds::Definitions;
+use steersman_crds::Crds;
 use steersman_manager::Manager;
 use steersman_testenv::log::{CapturedLog, capture};
 
@@ -39,7 +39,7 @@ fn server() -> ApiServer {
 /// Runs a manager until its kinds have settled, and returns its log.
 async fn log_of(server: &ApiServer, asks: bool, services: bool) -> CapturedLog {
     let log = capture();
-    let connection = Connection::in_process(server.service_as(User::new("op")), "default");
+    let connection = ClientConfig::in_process(server.service_as(User::new("op")), "default");
     let manager = Manager::builder(connection).preflight(asks);
     let manager = manager.build().unwrap();
     manager.cache().informer::<ConfigMap>().unwrap();
@@ -88,12 +88,12 @@ async fn without_a_preflight_the_manager_asks_for_no_rules() {
 async fn a_definition_that_the_operator_installs_itself_is_not_missing() {
     let log = capture();
     let server = ApiServer::new();
-    let definitions = Definitions::new().with(Website::crd());
-    let manager = manager_of(&server).preflight(true).definitions(definitions);
+    let definitions = Crds::new().with(Website::crd());
+    let manager = manager_of(&server).preflight(true).crds(definitions);
     let manager = manager.build().unwrap();
     manager.cache().informer::<Website>().unwrap();
     let started = start(&manager);
-    soon(manager.definitions().installed()).await;
+    soon(manager.crds().installed()).await;
     manager.cache().settled().await;
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     started.stop().await.unwrap();

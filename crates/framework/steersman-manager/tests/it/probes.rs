@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::CustomResourceExt as _;
 use rcgen::{CertificateParams, KeyPair};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_api::kube_client::Config;
 use steersman_apiserver::ApiServer;
 use steersman_controller::{Action, Context, Error as ReconcileError, Reconciler, Request};
@@ -352,7 +352,7 @@ async fn an_expired_client_certificate_is_named_by_readiness_and_the_metrics() {
     let mut config = Config::new("https://127.0.0.1:1".parse().unwrap());
     config.auth_info.client_certificate = Some(certificate.display().to_string());
     config.auth_info.client_key = Some(key.display().to_string());
-    let connection = Connection::from_config(config);
+    let connection = ClientConfig::from_config(config);
     let manager = Manager::builder(connection).health("127.0.0.1:0");
     let manager = manager.build().unwrap();
     let listens = listening(&manager);

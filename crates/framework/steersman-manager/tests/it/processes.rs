@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
-use steersman_api::{Connection, Patch};
+use steersman_api::{ClientConfig, Patch};
 use steersman_apiserver::ApiServer;
 use steersman_controller::{
     Action, Context, Controller, Error as ReconcileError, Request, reconcile,
@@ -54,7 +54,7 @@ fn a_replica_in_a_process_of_its_own() {
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let connection = Connection::infer().await.unwrap();
+        let connection = ClientConfig::infer().await.unwrap();
         let options = LeaderElection::new("shop")
             .namespace("default")
             .identity(&name)

@@ -12,7 +12,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
-use steersman_api::{Connection, Encoding};
+use steersman_api::{ClientConfig, Encoding};
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::FaultSpec;
 use steersman_cache::CacheOptions;
@@ -83,7 +83,7 @@ impl Sim {
             .clock(move || Timestamp::now() + skew)
             .abort_on_overrun(false)
             .on_callers_runtime();
-        let connection = Connection::in_process(self.server.service(), "default")
+        let connection = ClientConfig::in_process(self.server.service(), "default")
             .encoding(Encoding::ALL[self.plan.seed as usize % 2])
             .user_agent(&format!("replica-{slot}"), "1");
         let manager = Manager::builder(connection)

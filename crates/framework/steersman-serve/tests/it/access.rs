@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::auth::{Authorization, User};
 use steersman_serve::{AccessControl as _, ReviewedAccess};
@@ -46,7 +46,7 @@ fn server() -> ApiServer {
 
 fn operator(server: &ApiServer) -> ReviewedAccess {
     let service = server.service_as(User::new("operator"));
-    ReviewedAccess::new(Connection::in_process(service, "default"))
+    ReviewedAccess::new(ClientConfig::in_process(service, "default"))
 }
 
 async fn ask(access: &ReviewedAccess, path: &str, token: Option<&str>) -> StatusCode {
@@ -110,7 +110,7 @@ async fn an_operator_that_may_not_review_answers_500() {
     let server = server();
     let good = server.add_user(User::new("prometheus"));
     let service = server.service_as(User::new("stranger"));
-    let access = ReviewedAccess::new(Connection::in_process(service, "default"));
+    let access = ReviewedAccess::new(ClientConfig::in_process(service, "default"));
     assert_eq!(ask(&access, "/metrics", Some(&good)).await, 500);
     assert_eq!(reviews(&server), 1, "a refusal is not tried again");
     // Failures are not kept.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use steersman_api::{Api, Connection, Error, ProblemLog, WriteOptions, kube_client};
+use steersman_api::{Api, ClientConfig, Error, ProblemLog, WriteOptions, kube_client};
 use steersman_object::report;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -38,7 +38,7 @@ impl BuiltInCertificates {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn follow(&self, connection: &Connection, stop: CancellationToken) {
+    pub async fn follow(&self, connection: &ClientConfig, stop: CancellationToken) {
         let work = async {
             let Some(client) = self.connect(connection, &stop).await else {
                 return;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
 use kube_core::DynamicObject;
-use steersman_api::{Api, Connection, Error, Patch, ProblemLog, WriteOptions, kube_client};
+use steersman_api::{Api, ClientConfig, Error, Patch, ProblemLog, WriteOptions, kube_client};
 use steersman_object::report;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -52,7 +52,7 @@ impl BuiltInCertificates {
     ///
     /// Cancel safe: each request leaves the Secret and the configurations in a state from which the next leader goes
     /// on (`CERT-2`).
-    pub async fn lead(&self, connection: &Connection, stop: CancellationToken) {
+    pub async fn lead(&self, connection: &ClientConfig, stop: CancellationToken) {
         let work = async {
             let Some(client) = self.connect(connection, &stop).await else {
                 return;
@@ -77,7 +77,7 @@ impl BuiltInCertificates {
     /// Makes the client of a loop; returns `None` if the loop is stopped before.
     pub(super) async fn connect(
         &self,
-        connection: &Connection,
+        connection: &ClientConfig,
         stop: &CancellationToken,
     ) -> Option<kube_client::Client> {
         let connection = connection.clone().user_agent_suffix(AGENT);

@@ -14,7 +14,7 @@ use rustls::client::danger::ServerCertVerifier as _;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use serde_json::{Value, json};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_object::ObjectKey;
 use steersman_serve::SharedCertificate;
@@ -46,8 +46,8 @@ impl Drop for Loop {
     }
 }
 
-pub(crate) fn connect(server: &ApiServer) -> Connection {
-    Connection::in_process(server.service(), "shop").user_agent("hooks", "1")
+pub(crate) fn connect(server: &ApiServer) -> ClientConfig {
+    ClientConfig::in_process(server.service(), "shop").user_agent("hooks", "1")
 }
 
 pub(crate) fn follow(server: &ApiServer, options: &BuiltInCertificates) -> Loop {

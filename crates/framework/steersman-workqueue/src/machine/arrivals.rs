@@ -6,9 +6,9 @@ use super::{Delay, Machine, Stage};
 use crate::causes::Causes;
 use crate::held::{HeldKey, Rerun};
 use crate::key::Key;
-use crate::options::{Patience, Priority};
+use crate::options::{AddDelay, Priority};
 use crate::ready::Slot;
-use crate::table::{Due, Retry, Standing};
+use crate::table::{Due, Retry, KeyStatus};
 
 impl<T: Key> Machine<T> {
     /// Handles a delay that has passed.
@@ -21,7 +21,7 @@ impl<T: Key> Machine<T> {
         };
         let mut add = Rerun {
             priority: due.priority,
-            patience: Patience::Now,
+            patience: AddDelay::Now,
             causes: due.causes,
         };
         match due.retry {
@@ -46,11 +46,11 @@ impl<T: Key> Machine<T> {
             && let Some(retry) = due.retry
         {
             let early = match add.patience {
-                Patience::Now => now,
-                Patience::Spaced => retry.earliest_run(now),
-                Patience::Backoff => retry.deadline,
+                AddDelay::Now => now,
+                AddDelay::Spaced => retry.earliest_run(now),
+                AddDelay::Backoff => retry.deadline,
             };
-            if add.patience > Patience::Now && early >= retry.deadline {
+            if add.patience > AddDelay::Now && early >= retry.deadline {
                 due.merge(add);
                 return false;
             }
@@ -64,7 +64,7 @@ impl<T: Key> Machine<T> {
                 return self.wait(slot, delay);
             }
         }
-        if let Standing::Ready { .. } = entry.standing {
+        if let KeyStatus::Ready { .. } = entry.standing {
             self.raise(slot, add);
             return false;
         }
@@ -83,7 +83,7 @@ impl<T: Key> Machine<T> {
         }
         // WQ-4: the end of the ticket decides whether an add that is patient in a backoff runs at once.
         // Until then the deadline stays, because the ticket may end in backoff.
-        let absorbs = again.is_none() || add.patience == Patience::Now;
+        let absorbs = again.is_none() || add.patience == AddDelay::Now;
         let due = absorbs.then(|| self.absorb(slot)).flatten();
         let add = add.with(due);
         if let Some(held) = self.holding(slot) {
@@ -97,7 +97,7 @@ impl<T: Key> Machine<T> {
     pub(super) fn wait(&mut self, slot: Slot, delay: Delay) -> bool {
         let holding = self.holding(slot);
         if let Some(again) = holding.and_then(|held| held.again.as_mut())
-            && again.patience == Patience::Now
+            && again.patience == AddDelay::Now
         {
             again.priority = again.priority.max(delay.priority);
             again.causes |= delay.causes.without(Causes::DELAY);
@@ -106,11 +106,11 @@ impl<T: Key> Machine<T> {
         let Some(entry) = self.table.get_mut(slot) else {
             return false;
         };
-        if let Standing::Ready { .. } = entry.standing {
+        if let KeyStatus::Ready { .. } = entry.standing {
             // A ready key stays ready.
             let add = Rerun {
                 priority: delay.priority,
-                patience: Patience::Now,
+                patience: AddDelay::Now,
                 causes: delay.causes.without(Causes::DELAY),
             };
             self.raise(slot, add);
@@ -139,7 +139,7 @@ impl<T: Key> Machine<T> {
 
     /// Returns the hold of a key, if a ticket holds it.
     pub(super) fn holding(&mut self, slot: Slot) -> Option<&mut HeldKey> {
-        let Standing::Held { position, .. } = self.table.get(slot)?.standing else {
+        let KeyStatus::Held { position, .. } = self.table.get(slot)?.standing else {
             return None;
         };
         self.held.get_mut(position as usize)
@@ -156,14 +156,14 @@ impl<T: Key> Machine<T> {
         if let Some(free) = self.next_free(slot, now) {
             let add = Rerun {
                 priority,
-                patience: Patience::Now,
+                patience: AddDelay::Now,
                 causes,
             };
             return self.wait(slot, add.delayed_until(free));
         }
         if let Some(entry) = self.table.get_mut(slot) {
             let turn = self.ready.push(slot, priority);
-            entry.standing = Standing::Ready {
+            entry.standing = KeyStatus::Ready {
                 priority,
                 turn,
                 causes,
@@ -202,7 +202,7 @@ impl<T: Key> Machine<T> {
         let Some(entry) = self.table.get_mut(slot) else {
             return;
         };
-        let Standing::Ready {
+        let KeyStatus::Ready {
             priority,
             turn,
             causes,

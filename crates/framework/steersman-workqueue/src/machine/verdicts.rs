@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use super::{Delay, Judgement, Machine, Stage, back_off, deadline};
+use super::{Delay, NextRun, Machine, Stage, back_off, deadline};
 use crate::causes::Causes;
 use crate::exchange::Verdict;
 use crate::held::Rerun;
 use crate::key::Key;
-use crate::options::{Patience, Priority};
+use crate::options::{AddDelay, Priority};
 use crate::ready::Slot;
 use crate::table::{Entry, Retry};
 
@@ -19,7 +19,7 @@ impl<T: Key> Machine<T> {
         slot: Slot,
         mut priority: Priority,
         again: Option<Rerun>,
-        (verdict, asked): (Verdict, Judgement),
+        (verdict, asked): (Verdict, NextRun),
         now: Instant,
     ) -> bool {
         if self.stage == Stage::Closed {
@@ -31,7 +31,7 @@ impl<T: Key> Machine<T> {
             _ => Causes::DELAY,
         };
         if let Some(again) = again {
-            if verdict != Verdict::Backoff || again.patience != Patience::Backoff {
+            if verdict != Verdict::Backoff || again.patience != AddDelay::Backoff {
                 return self.run_again(slot, again, asked, now);
             }
             // The retry, or an earlier deadline, is the one later run that WQ-2 guarantees for the
@@ -53,7 +53,7 @@ impl<T: Key> Machine<T> {
                 };
                 let add = Rerun {
                     priority,
-                    patience: Patience::Now,
+                    patience: AddDelay::Now,
                     causes,
                 };
                 self.arrive(slot, add, now)
@@ -71,13 +71,13 @@ impl<T: Key> Machine<T> {
     }
 
     /// Runs a key again that was added while a ticket held it.
-    fn run_again(&mut self, slot: Slot, again: Rerun, asked: Judgement, now: Instant) -> bool {
+    fn run_again(&mut self, slot: Slot, again: Rerun, asked: NextRun, now: Instant) -> bool {
         // WQ-11: the retry stays, in case the run before it fails as well.
         if let Some(retry) = asked.retry
             && self.stage == Stage::Open
         {
             let early = retry.earliest_run(now);
-            if again.patience == Patience::Spaced && early > now {
+            if again.patience == AddDelay::Spaced && early > now {
                 let delay = Delay {
                     deadline: early,
                     priority: again.priority,
@@ -102,9 +102,9 @@ impl<T: Key> Machine<T> {
         verdict: Verdict,
         kept: Option<Retry>,
         now: Instant,
-    ) -> Judgement {
+    ) -> NextRun {
         let Some(key) = self.table.get(slot).and_then(Entry::key) else {
-            return Judgement::default();
+            return NextRun::default();
         };
         let delay = match verdict {
             Verdict::Forget => {
@@ -119,23 +119,23 @@ impl<T: Key> Machine<T> {
             }
             Verdict::Backoff => return self.retry(slot, kept, now),
         };
-        Judgement { delay, retry: None }
+        NextRun { delay, retry: None }
     }
 
     /// Returns the retry after a failure.
-    fn retry(&mut self, slot: Slot, kept: Option<Retry>, now: Instant) -> Judgement {
+    fn retry(&mut self, slot: Slot, kept: Option<Retry>, now: Instant) -> NextRun {
         // WQ-11: the failure of a run before the retry keeps the deadline and does not count.
         if let Some(kept) = kept.filter(|kept| kept.deadline > now) {
-            return Judgement {
+            return NextRun {
                 delay: Some(kept.deadline.saturating_duration_since(now)),
                 retry: Some(kept.after_failure()),
             };
         }
         let Some(key) = self.table.get(slot).and_then(Entry::key) else {
-            return Judgement::default();
+            return NextRun::default();
         };
         let delay = back_off(&mut *self.limiter, self.metrics.as_ref(), key, now);
-        Judgement {
+        NextRun {
             delay: Some(delay),
             retry: (!delay.is_zero()).then(|| Retry::at(deadline(now, delay))),
         }

@@ -15,8 +15,8 @@ use crate::api::Patch;
 use crate::kube_core::CustomResourceExt as _;
 use crate::manager::{Group, Shutdown, runnable};
 use crate::{
-    Action, ByObject, CacheOptions, Client, Connection, Context, Controller, CustomResource, Error,
-    Manager, ObjectKey, Reconciler, Request, Selection, owner,
+    Action, ByObject, CacheOptions, Client, ClientConfig, Context, Controller, CustomResource, Error,
+    Manager, ObjectKey, Reconciler, Request, ListOptions, owner,
 };
 
 const PAGES: [&str; 2] = [
@@ -141,8 +141,8 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("default", name)
 }
 
-fn connection(server: &ApiServer) -> Connection {
-    Connection::in_process(server.service(), "default")
+fn connection(server: &ApiServer) -> ClientConfig {
+    ClientConfig::in_process(server.service(), "default")
 }
 
 fn manager(server: &ApiServer, options: CacheOptions) -> Manager {
@@ -160,7 +160,7 @@ async fn connecting(said: &mut Said) {
     );
     said.note(
         "no file",
-        Connection::from_kubeconfig("/a/b").await.map(drop),
+        ClientConfig::from_kubeconfig("/a/b").await.map(drop),
     );
     let file = std::env::temp_dir().join(format!("steersman-guide-{}", std::process::id()));
     for text in [
@@ -169,18 +169,18 @@ async fn connecting(said: &mut Said) {
         "{apiVersion: v1, kind: Config, current-context: nope, clusters: [], contexts: [], users: []}",
     ] {
         std::fs::write(&file, text).unwrap();
-        said.note(text, Connection::from_kubeconfig(&file).await.map(drop));
+        said.note(text, ClientConfig::from_kubeconfig(&file).await.map(drop));
     }
     std::fs::remove_file(&file).unwrap();
     // No program listens on port 1.
     let nowhere = crate::kube_client::Config::new("http://127.0.0.1:1".parse().unwrap());
-    let manager = Manager::builder(Connection::from_config(nowhere))
+    let manager = Manager::builder(ClientConfig::from_config(nowhere))
         .build()
         .unwrap();
     let read = manager.client().live().get::<Pod>(&key("a")).await;
     said.note("unreachable", read);
     let elsewhere = crate::kube_client::Config::new(web_server().parse().unwrap());
-    let manager = Manager::builder(Connection::from_config(elsewhere))
+    let manager = Manager::builder(ClientConfig::from_config(elsewhere))
         .build()
         .unwrap();
     let read = manager.client().live().get::<Pod>(&key("a")).await;
@@ -279,7 +279,7 @@ async fn reading(said: &mut Said, server: &ApiServer) {
     said.note("hidden", client.get::<Deployment>(&key("s")).await);
     said.note("outside", client.get::<Service>(&key("s")).await);
     said.note("undeclared", client.get::<Secret>(&key("s")).await);
-    let by_x = Selection::new().index("x", "y");
+    let by_x = ListOptions::new().index("x", "y");
     said.note("no index", client.list::<Greeting>(&by_x).await);
     let hidden: Deployment = serde_json::from_value(json!({
         "metadata": {"name": "hid", "namespace": "default"},

@@ -9,7 +9,7 @@ use serde_json::json;
 use steersman::controller::{ControllerDefaults, ReconcileLimit};
 use steersman::lease::LeaderElection;
 use steersman::manager::Shutdown;
-use steersman::{Action, Connection, Context, Controller, Error, Manager, Reconciler, Request};
+use steersman::{Action, ClientConfig, Context, Controller, Error, Manager, Reconciler, Request};
 use steersman_apiserver::ApiServer;
 use tokio::sync::Notify;
 
@@ -46,7 +46,7 @@ async fn the_guide_tells_every_metric_and_none_that_is_not_there() {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}});
     server.create(object).unwrap();
     let registry = Registry::new();
-    let manager = Manager::builder(Connection::in_process(server.service(), "default"))
+    let manager = Manager::builder(ClientConfig::in_process(server.service(), "default"))
         .metrics_registry(registry.clone())
         .leader_election(
             LeaderElection::new("shop")

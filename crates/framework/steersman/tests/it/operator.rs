@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steersman::finalizer::Stage;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::{
-    Action, Connection, Context, Controller, CustomResource, Error, Manager, Reconciler, Request,
+    Action, ClientConfig, Context, Controller, CustomResource, Error, Manager, Reconciler, Request,
     finalizer, predicate,
 };
 use steersman_apiserver::ApiServer;
@@ -113,7 +113,7 @@ async fn an_operator_creates_restores_and_deletes_the_child_of_an_object() {
     server
         .install_crd(serde_json::to_value(Greeting::crd()).unwrap())
         .unwrap();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let manager = Manager::builder(connection).build().unwrap();
     manager
         .add_controller(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use steersman_apimachinery::status::{Status, Subject};
+use steersman_apimachinery::status::{Status, GroupResource};
 use steersman_registry::{Registry, Subresource};
 use steersman_schema::resource::Resource;
 
@@ -29,7 +29,7 @@ pub(super) fn find(
         .find(|resource| resource.version == resource.storage_version);
     match stored.or_else(|| served.next()) {
         Some(resource) => Ok((Arc::clone(resource), subresource)),
-        None => Err(Status::not_found(Subject::new("", "resources"), name)),
+        None => Err(Status::not_found(GroupResource::new("", "resources"), name)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Machine: checks that a write of a role or a binding grants no permissions that its author lacks.
 
 use serde_json::Value;
-use steersman_apimachinery::status::{Status, Subject};
+use steersman_apimachinery::status::{Status, GroupResource};
 
 use super::attributes::Attributes;
 use super::rbac::{Authorizer, GROUP};
@@ -108,7 +108,7 @@ impl Escalation<'_> {
 
     fn forbidden(&self, why: &str) -> Status {
         let name = self.new["metadata"]["name"].as_str().unwrap_or_default();
-        Status::forbidden(Subject::new(GROUP, self.plural), name, why)
+        Status::forbidden(GroupResource::new(GROUP, self.plural), name, why)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Machine: authorizes users by the stored roles and bindings.
 
 use serde_json::Value;
-use steersman_apimachinery::status::{Status, Subject};
+use steersman_apimachinery::status::{Status, GroupResource};
 use steersman_schema::resource::StorageKey;
 
 use crate::store::{Store, Stored};
@@ -116,7 +116,7 @@ impl<'a> Authorizer<'a> {
             .get(&StorageKey::new(GROUP, plural), namespace, name)
         {
             Some(role) => Ok(Rule::all(role.lean()).collect()),
-            None => Err(Status::not_found(Subject::new(GROUP, plural), name)),
+            None => Err(Status::not_found(GroupResource::new(GROUP, plural), name)),
         }
     }
 
@@ -161,7 +161,7 @@ impl<'a> Authorizer<'a> {
         };
         found
             .map(AsRef::as_ref)
-            .ok_or_else(|| Status::not_found(Subject::new(GROUP, resource), name).message)
+            .ok_or_else(|| Status::not_found(GroupResource::new(GROUP, resource), name).message)
     }
 }
 

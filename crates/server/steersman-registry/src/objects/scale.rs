@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_apimachinery::status::{FieldError, Status, GroupResource};
 use steersman_schema::resource::Resource;
 
 use crate::requests::catalogue::Catalogue;
@@ -122,7 +122,7 @@ pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Res
             let detail = "must be greater than or equal to 0";
             let error = FieldError::invalid("spec.replicas", &value, detail);
             return Err(Status::invalid(
-                Subject::new("autoscaling", "Scale"),
+                GroupResource::new("autoscaling", "Scale"),
                 name,
                 &[error],
             ));

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
-use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_apimachinery::status::{FieldError, Status, GroupResource};
 use steersman_builtins::service;
 use steersman_schema::resource::StorageKey;
 
@@ -35,7 +35,7 @@ impl Registry {
         }
         agree(spec, before);
         let invalid =
-            |errors: Vec<FieldError>| Status::invalid(Subject::new("", "Service"), &name, &errors);
+            |errors: Vec<FieldError>| Status::invalid(GroupResource::new("", "Service"), &name, &errors);
         choose_families(spec, before, &self.service_network).map_err(invalid)?;
         self.give_address(spec, before, &invalid)?;
         self.give_ports(spec, before, &uid).map_err(invalid)

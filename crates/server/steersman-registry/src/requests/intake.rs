@@ -2,7 +2,7 @@
 //! validation.
 
 use serde_json::Value;
-use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_apimachinery::status::{FieldError, Status, GroupResource};
 use steersman_apimachinery::{go, json, order};
 use steersman_builtins as kinds;
 use steersman_builtins::{crd, defaults};
@@ -147,7 +147,7 @@ pub(crate) fn check_kind(
             let error = FieldError::invalid("kind", &quoted, &detail);
             let name = metadata::text(body, "name").to_owned();
             return Err(Status::invalid(
-                Subject::new(&resource.group, &kind),
+                GroupResource::new(&resource.group, &kind),
                 &name,
                 &[error],
             ));
@@ -297,7 +297,7 @@ pub(crate) fn undecodable_patch(kind: &str, sent: &str, status: Status) -> Statu
     };
     let sent = go::quote(sent);
     Status::invalid(
-        Subject::new("", ""),
+        GroupResource::new("", ""),
         "",
         &[FieldError::invalid("patch", &sent, why)],
     )

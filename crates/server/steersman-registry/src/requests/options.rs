@@ -126,7 +126,7 @@ pub struct GetOptions {
 ///
 /// Texts are as received, decoded from the URL; the registry parses and refuses them.
 #[derive(Debug, Clone, Default)]
-pub struct ListOptions {
+pub struct ListQuery {
     /// `labelSelector`.
     pub label_selector: Option<String>,
     /// `fieldSelector`.

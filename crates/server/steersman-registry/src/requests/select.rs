@@ -15,7 +15,7 @@ use crate::store::{Field, Stored};
 
 /// The parsed selectors of one request, checked against its resource.
 #[derive(Debug, Clone)]
-pub(crate) struct Selection {
+pub(crate) struct Selectors {
     labels: LabelSelector,
     fields: FieldSelector,
     known: Vec<(String, Vec<String>, &'static str)>,
@@ -24,7 +24,7 @@ pub(crate) struct Selection {
     shard: Option<ShardSelector>,
 }
 
-impl Selection {
+impl Selectors {
     /// Parses both selectors. Field labels are checked later, after all other options.
     ///
     /// # Errors

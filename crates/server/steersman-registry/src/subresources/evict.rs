@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::selector::LabelSelector;
-use steersman_apimachinery::status::{Cause, Details, Status, Subject};
+use steersman_apimachinery::status::{Cause, Details, Status, GroupResource};
 use steersman_schema::resource::StorageKey;
 
 use crate::objects::scale::selector_text;
@@ -190,7 +190,7 @@ fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, S
         return blocked(why, 10);
     }
     let allowed = count(status, "disruptionsAllowed");
-    let subject = Subject::new("policy", "poddisruptionbudget");
+    let subject = GroupResource::new("policy", "poddisruptionbudget");
     if allowed < 0 {
         let why = "pdb disruptions allowed is negative";
         return Err(Status::forbidden(subject, name, why));

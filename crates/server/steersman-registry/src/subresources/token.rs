@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use steersman_apimachinery::go;
-use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_apimachinery::status::{FieldError, Status, GroupResource};
 use steersman_schema::resource::StorageKey;
 
 use crate::requests::metadata;
@@ -24,7 +24,7 @@ impl Registry {
         body: &Value,
         now: Timestamp,
     ) -> Result<Value, Status> {
-        let subject = Subject::new("authentication.k8s.io", "TokenRequest");
+        let subject = GroupResource::new("authentication.k8s.io", "TokenRequest");
         let own = metadata::text(body, "name");
         if !own.is_empty() && own != name {
             let quoted = go::quote(own);
@@ -34,7 +34,7 @@ impl Registry {
         }
         let accounts = StorageKey::new("", "serviceaccounts");
         let Some(account) = self.store.get(&accounts, namespace, name).cloned() else {
-            return Err(Status::not_found(Subject::new("", "serviceaccounts"), name));
+            return Err(Status::not_found(GroupResource::new("", "serviceaccounts"), name));
         };
         let spec = &body["spec"];
         let lasts = spec["expirationSeconds"].as_i64().unwrap_or(3600);
@@ -144,7 +144,7 @@ impl Registry {
         let namespace = if plural == "nodes" { "" } else { namespace };
         let storage = StorageKey::new("", plural);
         let Some(found) = self.store.get(&storage, namespace, name) else {
-            return Err(Status::not_found(Subject::new("", plural), name));
+            return Err(Status::not_found(GroupResource::new("", plural), name));
         };
         if key == "pod" && found.value["spec"]["serviceAccountName"] != account {
             return Err(Status::bad_request(format!(
@@ -158,7 +158,7 @@ impl Registry {
             let why = format!(
                 "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
             );
-            return Err(Status::conflict(Subject::new("", kind), name, &why));
+            return Err(Status::conflict(GroupResource::new("", kind), name, &why));
         }
         let node = found.value["spec"]["nodeName"].as_str();
         let node = node

@@ -81,14 +81,14 @@ fn a_definition_is_served_at_once() {
         .get_part("websites", "one", Subresource::Scale)
         .unwrap();
     assert_eq!(scale["spec"]["replicas"], 1);
-    let image = ListOptions {
+    let image = ListQuery {
         field_selector: Some("spec.image=img:1".to_owned()),
-        ..ListOptions::default()
+        ..ListQuery::default()
     };
     assert_eq!(server.names("websites", &image), ["one"]);
-    let other = ListOptions {
+    let other = ListQuery {
         field_selector: Some("spec.b=1".to_owned()),
-        ..ListOptions::default()
+        ..ListQuery::default()
     };
     assert_eq!(
         refused(server.list("websites", &other)).1,
@@ -368,7 +368,7 @@ fn a_deleted_definition_takes_its_objects_and_ends_their_watches() {
             .is_none()
     );
     server.registry.install_crd(websites(), server.now).unwrap();
-    assert!(server.names("websites", &ListOptions::default()).is_empty());
+    assert!(server.names("websites", &ListQuery::default()).is_empty());
     server.poll(&mut cursor);
     assert!(cursor.is_over());
 }

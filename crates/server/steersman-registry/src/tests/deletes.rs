@@ -226,9 +226,9 @@ fn deletecollection_deletes_only_selected_objects() {
         server.create("configmaps", body).unwrap();
     }
     let resource = server.resource("configmaps");
-    let selection = ListOptions {
+    let selection = ListQuery {
         label_selector: Some("s=1".to_owned()),
-        ..ListOptions::default()
+        ..ListQuery::default()
     };
     let options = DeleteOptions::default();
     let now = server.now;
@@ -248,7 +248,7 @@ fn deletecollection_deletes_only_selected_objects() {
             .is_none()
     );
     assert_eq!(
-        server.names("configmaps", &ListOptions::default()),
+        server.names("configmaps", &ListQuery::default()),
         ["b", "c"]
     );
     assert!(
@@ -289,7 +289,7 @@ fn a_deleted_namespace_deletes_its_content() {
     assert_eq!(marked["status"], json!({"phase": "Terminating"}));
     let left = server
         .registry
-        .list(&maps, Some("m"), &ListOptions::default())
+        .list(&maps, Some("m"), &ListQuery::default())
         .unwrap();
     assert_eq!(left.items.len(), 1);
     let late = server.registry.create(

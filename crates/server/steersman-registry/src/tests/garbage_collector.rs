@@ -56,7 +56,7 @@ fn dependents_are_deleted_with_their_last_owner() {
         .unwrap();
     server.delete("deployments", "one").unwrap();
     assert_eq!(
-        server.names("configmaps", &ListOptions::default()),
+        server.names("configmaps", &ListQuery::default()),
         ["shared"]
     );
     let shared = server.get("configmaps", "shared").unwrap();
@@ -105,7 +105,7 @@ fn a_long_chain_of_owners_is_collected() {
     server.delete("configmaps", "c0").unwrap();
     assert!(
         server
-            .names("configmaps", &ListOptions::default())
+            .names("configmaps", &ListQuery::default())
             .is_empty()
     );
 }
@@ -279,7 +279,7 @@ fn owners_in_other_namespaces_do_not_count() {
     server.registry.create(target, body, &options, now).unwrap();
     let left = server
         .registry
-        .list(&maps, Some("kube-public"), &ListOptions::default())
+        .list(&maps, Some("kube-public"), &ListQuery::default())
         .unwrap();
     assert!(left.items.is_empty());
     assert!(exists(&server, "configmaps", "owner"));
@@ -312,7 +312,7 @@ fn objects_that_own_each_other_are_collected() {
         server
             .delete_with("configmaps", "c0", policy("Foreground"))
             .unwrap();
-        let left = server.names("configmaps", &ListOptions::default());
+        let left = server.names("configmaps", &ListQuery::default());
         assert!(left.is_empty(), "{many}: {left:?}");
     }
 }
@@ -377,7 +377,7 @@ fn a_terminating_namespace_reports_its_remaining_objects() {
     let count = |server: &Server| {
         let page = server
             .registry
-            .list(&maps, Some("m"), &ListOptions::default());
+            .list(&maps, Some("m"), &ListQuery::default());
         page.unwrap().items.len()
     };
     server.delete("namespaces", "m").unwrap();

@@ -140,7 +140,7 @@ proptest! {
     ) {
         let server = Server::new();
         let text = |at: usize| Some(texts[at].clone());
-        let list = ListOptions {
+        let list = ListQuery {
             shard_selector: text(5),
             label_selector: text(0), field_selector: text(1), resource_version: text(2),
             resource_version_match: text(3), continue_token: text(4), limit,

@@ -32,7 +32,7 @@ fn name_of(n: usize) -> String {
 }
 
 fn all_of(server: &Server) -> Vec<Value> {
-    let page = server.list("configmaps", &ListOptions::default()).unwrap();
+    let page = server.list("configmaps", &ListQuery::default()).unwrap();
     page.items.iter().map(|one| one.value().clone()).collect()
 }
 

@@ -10,8 +10,8 @@ fn labelled(server: &mut Server, name: &str, label: &str) {
     server.create("configmaps", body).unwrap();
 }
 
-fn options(json: &[(&str, &str)]) -> ListOptions {
-    let mut options = ListOptions::default();
+fn options(json: &[(&str, &str)]) -> ListQuery {
+    let mut options = ListQuery::default();
     for (name, given) in json {
         let value = Some((*given).to_owned());
         match *name {
@@ -180,7 +180,7 @@ proptest! {
         let whole = server.registry.list(&resource, of, &options(&[])).unwrap();
         let whole: Vec<_> = whole.items.iter().map(place).collect();
         let mut seen = Vec::new();
-        let mut wanted = ListOptions { limit, ..ListOptions::default() };
+        let mut wanted = ListQuery { limit, ..ListQuery::default() };
         loop {
             let page = server.registry.list(&resource, of, &wanted).unwrap();
             seen.extend(page.items.iter().map(place));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Done, Server, config_map, pod, refused, said};
 use crate::{
-    DeleteOptions, GetOptions, ListOptions, RegistryOptions, Target, WatchOptions, WriteOptions,
+    DeleteOptions, GetOptions, ListQuery, RegistryOptions, Target, WatchOptions, WriteOptions,
 };
 
 mod secret_tokens;
@@ -33,7 +33,7 @@ fn get_in(server: &Server, plural: &str, namespace: &str, name: &str) -> Done<Va
 
 fn names_in(server: &Server, plural: &str, namespace: &str) -> Vec<String> {
     let resource = server.resource(plural);
-    let options = ListOptions::default();
+    let options = ListQuery::default();
     let page = server.registry.list(&resource, Some(namespace), &options);
     let page = page.unwrap();
     page.items
@@ -223,7 +223,7 @@ fn versions_of_custom_resources_are_registered() {
         server.registry.install_crd(definition, now).unwrap();
     };
     let custom = |server: &Server| {
-        let mut names = server.names("apiservices", &ListOptions::default());
+        let mut names = server.names("apiservices", &ListQuery::default());
         names.retain(|name| name.ends_with("example.com"));
         names
     };

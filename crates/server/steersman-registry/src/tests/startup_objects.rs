@@ -62,7 +62,7 @@ fn a_server_creates_api_services_and_flow_control_configurations() {
             .write_startup_objects(("127.0.0.1:6443".parse().unwrap(), "PEM", None), now);
     };
     write(&mut server);
-    let options = crate::ListOptions::default();
+    let options = crate::ListQuery::default();
     assert_eq!(
         server.names("prioritylevelconfigurations", &options).len(),
         8
@@ -234,7 +234,7 @@ fn a_server_publishes_its_authorities_and_its_lease() {
 #[test]
 fn each_address_of_a_service_has_an_ip_address() {
     let mut server = with_network("10.0.0.0/28");
-    let addresses = |server: &Server| server.names("ipaddresses", &crate::ListOptions::default());
+    let addresses = |server: &Server| server.names("ipaddresses", &crate::ListQuery::default());
     server.create("services", service("a")).unwrap();
     assert_eq!(addresses(&server), ["10.0.0.1"]);
     server.delete("services", "a").unwrap();

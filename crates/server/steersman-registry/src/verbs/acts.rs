@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_apimachinery::status::{FieldError, Status, GroupResource};
 use steersman_schema::resource::StorageKey;
 use steersman_schema::subresources::Act;
 
@@ -126,7 +126,7 @@ impl Registry {
             .store
             .get(&StorageKey::new("", plural), namespace, bare)
         else {
-            return Status::not_found(Subject::new("", plural), bare);
+            return Status::not_found(GroupResource::new("", plural), bare);
         };
         if plural == "services" {
             let message = format!("no endpoints available for service \"{bare}\"");
@@ -195,12 +195,12 @@ impl Registry {
                 let why = format!(
                     "StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {found}"
                 );
-                return Err(Status::conflict(Subject::new("", "pods"), name, &why));
+                return Err(Status::conflict(GroupResource::new("", "pods"), name, &why));
             }
         }
         if let Some(why) = cannot_be_bound(pod.lean(), name) {
             return Err(Status::conflict(
-                Subject::new("", "pods/binding"),
+                GroupResource::new("", "pods/binding"),
                 name,
                 &why,
             ));

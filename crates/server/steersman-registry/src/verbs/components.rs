@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
 use steersman_schema::resource::{Resource, StorageKey};
 
-use crate::requests::options::{ListOptions, Object, Page};
-use crate::requests::select::Selection;
+use crate::requests::options::{ListQuery, Object, Page};
+use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 
 /// The components, by name, with the Lease in `kube-system` that a running one renews. The server is
@@ -23,7 +23,7 @@ impl Registry {
     /// # Errors
     /// 500 without a reason for another name, as upstream.
     pub fn component_status(&self, name: &str, now: Timestamp) -> Result<Object, Status> {
-        let all = self.component_statuses(&ListOptions::default(), now)?;
+        let all = self.component_statuses(&ListQuery::default(), now)?;
         let mut all = all.items.into_iter();
         all.find(|object| object.name() == name)
             .ok_or_else(|| Status::internal_plain(format!("Component not found: {name}")))
@@ -35,10 +35,10 @@ impl Registry {
     /// 400 for a selector that does not parse.
     pub fn component_statuses(
         &self,
-        options: &ListOptions,
+        options: &ListQuery,
         now: Timestamp,
     ) -> Result<Page, Status> {
-        let selection = Selection::parse(
+        let selection = Selectors::parse(
             options.label_selector.as_deref(),
             options.field_selector.as_deref(),
         )?;

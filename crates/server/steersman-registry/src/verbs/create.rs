@@ -336,7 +336,7 @@ impl Registry {
         }
         let namespaces = StorageKey::new("", "namespaces");
         let Some(found) = self.store.get(&namespaces, "", namespace) else {
-            let subject = steersman_apimachinery::status::Subject::new("", "namespaces");
+            let subject = steersman_apimachinery::status::GroupResource::new("", "namespaces");
             return Err(Status::not_found(subject, namespace));
         };
         if found.meta("deletionTimestamp").is_empty() {

@@ -11,7 +11,7 @@ use super::deletion::{DeletionStart, begun, empty, has_finalizers, is_namespace,
 use crate::admission::attributes::Admission;
 use crate::plugins::classes::SYSTEM;
 use crate::requests::intake::{self, is_definition};
-use crate::requests::options::{DeleteOptions, Deleted, ListOptions, Object, Page, Target};
+use crate::requests::options::{DeleteOptions, Deleted, ListQuery, Object, Page, Target};
 use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
 use crate::state::registry::Registry;
 use crate::store::Stored;
@@ -101,7 +101,7 @@ impl Registry {
     pub fn delete_collection(
         &mut self,
         target: Target<'_>,
-        selection: &ListOptions,
+        selection: &ListQuery,
         options: &DeleteOptions,
         now: Timestamp,
     ) -> Result<Page, Status> {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use steersman_apimachinery::json::{duplicates, unreadable_kind};
-use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_apimachinery::status::{FieldError, Status, GroupResource};
 use steersman_apimachinery::{go, order};
 use steersman_patch::unknown_members;
 use steersman_schema::resource::Resource;
@@ -48,7 +48,7 @@ pub(crate) fn refuse_oddities(
     let sent = go::quote(&sent());
     let why = format!("strict decoding error: {}", oddities.join(", "));
     let error = FieldError::invalid("patch", &sent, &why);
-    Err(Status::invalid(Subject::new("", ""), "", &[error]))
+    Err(Status::invalid(GroupResource::new("", ""), "", &[error]))
 }
 
 /// Returns whether a patch document changes a field below `metadata`.
@@ -96,7 +96,7 @@ pub(crate) fn check_kind(
             format!("kind {kind} is not {}", resource.kind)
         };
         let error = FieldError::invalid("patch", &sent, &why);
-        return Err(Status::invalid(Subject::new("", ""), "", &[error]));
+        return Err(Status::invalid(GroupResource::new("", ""), "", &[error]));
     }
     for (field, value) in [("kind", kind), ("apiVersion", version)] {
         metadata::members(patched).insert(field.to_owned(), Value::String(value));

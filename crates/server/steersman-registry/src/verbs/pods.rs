@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use steersman_apimachinery::status::{Status, Subject};
+use steersman_apimachinery::status::{Status, GroupResource};
 use steersman_schema::resource::StorageKey;
 
 use crate::requests::metadata;
@@ -18,7 +18,7 @@ impl Registry {
             .get(&StorageKey::new("", "pods"), namespace, name);
         found
             .cloned()
-            .ok_or_else(|| Status::not_found(Subject::new("", "pods"), name))
+            .ok_or_else(|| Status::not_found(GroupResource::new("", "pods"), name))
     }
 }
 

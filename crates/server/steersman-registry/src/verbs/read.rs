@@ -11,8 +11,8 @@ use steersman_apimachinery::json::quoted;
 use steersman_apimachinery::status::{FieldError, Status};
 use steersman_schema::resource::Resource;
 
-use crate::requests::options::{GetOptions, ListOptions, Object, Page, Subresource, Target};
-use crate::requests::select::Selection;
+use crate::requests::options::{GetOptions, ListQuery, Object, Page, Subresource, Target};
+use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 use crate::store::{Stored, Unreadable};
 
@@ -69,9 +69,9 @@ impl Registry {
         &self,
         resource: &Resource,
         namespace: Option<&str>,
-        options: &ListOptions,
+        options: &ListQuery,
     ) -> Result<Page, Status> {
-        let selection = Selection::parse(
+        let selection = Selectors::parse(
             options.label_selector.as_deref(),
             options.field_selector.as_deref(),
         )?;
@@ -136,7 +136,7 @@ impl Registry {
         &self,
         resource: &Resource,
         rest: &[Arc<Stored>],
-        selection: &Selection,
+        selection: &Selectors,
         limit: usize,
         (revision, in_namespace): (u64, bool),
     ) -> Result<Page, Status> {
@@ -212,7 +212,7 @@ pub(crate) fn parse_version(text: &str) -> Result<u64, String> {
     })
 }
 
-fn check_list_options(options: &ListOptions) -> Result<(), Status> {
+fn check_list_options(options: &ListQuery) -> Result<(), Status> {
     const FIELD: &str = "resourceVersionMatch";
     let mut errors = Vec::new();
     let given = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.is_empty());

@@ -9,7 +9,7 @@ use steersman_schema::resource::{Resource, StorageKey};
 
 use super::read::parse_version;
 use crate::requests::options::{WatchEvent, WatchOptions};
-use crate::requests::select::Selection;
+use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 use crate::store::{Change, Stored};
 
@@ -19,7 +19,7 @@ use crate::store::{Change, Stored};
 pub struct WatchCursor {
     resource: Arc<Resource>,
     namespace: Option<String>,
-    selection: Selection,
+    selection: Selectors,
     /// All changes up to this revision were returned.
     position: u64,
     /// The initial objects that were not returned yet.
@@ -84,7 +84,7 @@ impl Registry {
         namespace: Option<&str>,
         options: &WatchOptions,
     ) -> Result<WatchCursor, Status> {
-        let selection = Selection::parse(
+        let selection = Selectors::parse(
             options.label_selector.as_deref(),
             options.field_selector.as_deref(),
         )?;

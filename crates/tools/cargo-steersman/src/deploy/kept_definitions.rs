@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use steersman_crds::{DefinitionDifference, Error as DefinitionError};
+use steersman_crds::{CrdDifference, Error as DefinitionError};
 
 use super::Objects;
 use crate::error::Error;
@@ -26,9 +26,9 @@ pub(crate) fn kept_definitions(
     for definition in wanted {
         let name = definition["metadata"]["name"].as_str().unwrap_or_default();
         let present = read(kubectl, name)?;
-        let (reason, problems) = match DefinitionDifference::between(present.as_ref(), definition) {
-            DefinitionDifference::Later(fields) => ("it is that of a later release", fields),
-            DefinitionDifference::ToMigrate(problems) | DefinitionDifference::Refused(problems) => {
+        let (reason, problems) = match CrdDifference::between(present.as_ref(), definition) {
+            CrdDifference::Later(fields) => ("it is that of a later release", fields),
+            CrdDifference::ToMigrate(problems) | CrdDifference::Refused(problems) => {
                 if objects == Objects::Definitions {
                     return Err(Error::DefinitionKept(DefinitionError::Narrowed {
                         definition: name.to_owned(),

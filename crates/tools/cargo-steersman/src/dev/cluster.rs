@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steersman_api::{Connection, WriteOptions};
+use steersman_api::{ClientConfig, WriteOptions};
 use steersman_cli::Description;
 use steersman_testenv::apiserver::faults::RequestRecord;
 use steersman_testenv::apiserver::play::{Played, Speed};
@@ -157,7 +157,7 @@ impl DevCluster {
 
     /// Applies samples, also over what the operator has changed, and returns how many there are.
     pub(crate) async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
-        let connection = Connection::in_process(self.server.service(), "default")
+        let connection = ClientConfig::in_process(self.server.service(), "default")
             .user_agent(AGENT, env!("CARGO_PKG_VERSION"));
         let client = connection.client().map_err(|source| Error::Cluster {
             doing: "the connection to the API server of this program".to_owned(),

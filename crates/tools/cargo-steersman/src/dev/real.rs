@@ -7,9 +7,9 @@ use std::time::Duration;
 use kube_core::DynamicObject;
 use serde_json::Value;
 use steersman_api::kube_client::Client;
-use steersman_api::{Api, Connection, Decoded, Paging, WriteOptions};
+use steersman_api::{Api, ClientConfig, Decoded, Paging, WriteOptions};
 use steersman_cli::Description;
-use steersman_object::{Gvk, Kind, Scope, Selection};
+use steersman_object::{Gvk, Kind, Scope, ListOptions};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -23,7 +23,7 @@ use crate::kubeconfig::{self, AGENT};
 /// The cluster of a kubeconfig. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct RealCluster {
-    connection: Connection,
+    connection: ClientConfig,
     client: Client,
 }
 
@@ -95,7 +95,7 @@ impl RealCluster {
         for kind in kinds {
             let api = Api::<DynamicObject>::new(self.client.clone(), kind.clone());
             let paging = Paging::new().page_size(MOST);
-            let page = api.list(&Selection::new(), &paging).await;
+            let page = api.list(&ListOptions::new(), &paging).await;
             let page = match page {
                 Ok(page) => page,
                 // The operator has not installed it yet.

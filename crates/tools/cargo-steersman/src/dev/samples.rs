@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kube_core::DynamicObject;
 use serde_json::Value;
 use steersman_api::kube_client::Client;
-use steersman_api::{Api, Connection, Mapper, Patch, WriteOptions};
+use steersman_api::{Api, ClientConfig, Mapper, Patch, WriteOptions};
 use steersman_object::{Gvk, Kind, ObjectKey, report};
 use steersman_testenv::apiserver::manifests::{self, Manifest};
 
@@ -53,7 +53,7 @@ impl Samples {
     /// does not stop the others.
     pub(crate) async fn apply(
         &self,
-        connection: &Connection,
+        connection: &ClientConfig,
         client: &Client,
         options: &WriteOptions,
     ) -> Result<usize, Error> {

@@ -15,7 +15,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use steersman_cli::Description;
 use steersman_manifests::{Manifests, RoleGrant};
-use steersman_object::{FieldSelector, Gvk, Kind, ObjectKey, Scope, Selection};
+use steersman_object::{FieldSelector, Gvk, Kind, ObjectKey, Scope, ListOptions};
 use steersman_testenv::apiserver::definition_check::ObjectCheck;
 use steersman_webhook::certificates::CertificateReport;
 
@@ -311,7 +311,7 @@ impl Examination<'_> {
         let fields = FieldSelector::new()
             .equals("involvedObject.name", pod)
             .equals("reason", "Unhealthy");
-        let selection = Selection::new()
+        let selection = ListOptions::new()
             .namespace(self.manifests.namespace())
             .fields(fields);
         let mut last: Option<Value> = None;
@@ -368,7 +368,7 @@ impl Examination<'_> {
         };
         let end = self
             .cluster
-            .list(kind.clone(), &Selection::new(), add)
+            .list(kind.clone(), &ListOptions::new(), add)
             .await;
         tally.finding(&kind.qualified_plural(), version, &end)
     }

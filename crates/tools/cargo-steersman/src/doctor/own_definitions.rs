@@ -1,7 +1,7 @@
 //! Machine: whether a definition on the server is the program's, and how far it is.
 
 use serde_json::Value;
-use steersman_crds::DefinitionDifference;
+use steersman_crds::CrdDifference;
 
 use crate::doctor::finding::{Finding, Seen};
 
@@ -71,13 +71,13 @@ fn difference(
         }
         Some(finding)
     };
-    match DefinitionDifference::between(Some(present), wanted) {
-        DefinitionDifference::Outdated(fields) => with(
+    match CrdDifference::between(Some(present), wanted) {
+        CrdDifference::Outdated(fields) => with(
             format!("{name} differs from that of the program"),
             fields,
             INSTALL,
         ),
-        DefinitionDifference::Later(fields) => {
+        CrdDifference::Later(fields) => {
             let mut finding = Finding::good(format!(
                 "{name} is that of a later release, and the leader keeps it"
             ));
@@ -88,14 +88,14 @@ fn difference(
                 .collect();
             Some(finding)
         }
-        DefinitionDifference::ToMigrate(fields) => {
+        CrdDifference::ToMigrate(fields) => {
             let text =
                 format!("{name} has versions that the program removes, with objects in them");
             let advice = "the leader migrates these objects before it installs the definition, with --install; `cargo \
                           steersman install` does not";
             with(text, fields, advice)
         }
-        DefinitionDifference::Refused(fields) => {
+        CrdDifference::Refused(fields) => {
             let text = format!(
                 "{name} would accept less than now: the leader refuses to install it, unless the program accepts that"
             );

@@ -11,11 +11,11 @@ use serde_json::Value;
 use steersman_api::kube_client::core::DynamicObject;
 use steersman_api::kube_client::{self, Client};
 use steersman_api::{
-    Api, ClientCertificate, Connection, Decoded, Error as RequestError, Mapper, Paging,
+    Api, ClientCertificate, ClientConfig, Decoded, Error as RequestError, Mapper, Paging,
 };
 use steersman_cli::description::DescribedKind;
 use steersman_manifests::RuleTarget;
-use steersman_object::{Kind, LabelSelector, ObjectKey, Selection};
+use steersman_object::{Kind, LabelSelector, ObjectKey, ListOptions};
 use tokio::time::timeout;
 
 use crate::doctor::finding::{Seen, Unseen, UnseenCause};
@@ -27,7 +27,7 @@ use crate::kubeconfig;
 /// The cluster of the kubeconfig.
 #[derive(Clone)]
 pub(crate) struct TargetCluster {
-    connection: Connection,
+    connection: ClientConfig,
     client: Client,
 }
 
@@ -105,7 +105,7 @@ impl TargetCluster {
     pub(crate) async fn list(
         &self,
         kind: Kind,
-        selection: &Selection,
+        selection: &ListOptions,
         mut each: impl FnMut(ListedObject),
     ) -> Seen<()> {
         let request = format!("list {}", kind.qualified_plural());
@@ -148,7 +148,7 @@ impl TargetCluster {
             problem: format!("the labels {labels:?} cannot be selected: {problem}"),
             cause: UnseenCause::Other,
         })?;
-        let mut selection = Selection::new().labels(selector);
+        let mut selection = ListOptions::new().labels(selector);
         if let Some(namespace) = namespace {
             selection = selection.namespace(namespace);
         }

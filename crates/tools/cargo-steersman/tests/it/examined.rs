@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_object::ObjectKey;
 use steersman_testenv::apiserver::auth::User;
 use steersman_testenv::apiserver::play::{Played, Speed};
@@ -136,7 +136,7 @@ impl Examined {
             .inject_into_mutating("greeter")
             .inject_into_validating("greeter")
             .inject_into_definition("greetings.example.com");
-        let connection = Connection::in_process(self.server.service(), "default");
+        let connection = ClientConfig::in_process(self.server.service(), "default");
         let (stop, leads) = (CancellationToken::new(), certificates.clone());
         let stopped = stop.clone();
         let leader = tokio::spawn(async move { leads.lead(&connection, stopped).await });

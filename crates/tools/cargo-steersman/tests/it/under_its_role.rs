@@ -7,7 +7,7 @@ use std::process::Stdio;
 
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
-use steersman_api::{Api, Connection, Mapper, Patch, WriteOptions};
+use steersman_api::{Api, ClientConfig, Mapper, Patch, WriteOptions};
 use steersman_object::{Gvk, ObjectKey};
 use steersman_testenv::apiserver::auth::User;
 use steersman_testenv::apiserver::{ApiServer, Serving, manifests};
@@ -129,7 +129,7 @@ fn write_kubeconfig(server: &ApiServer, serving: &Serving, path: &Path) {
 
 /// Applies an object with a request, so that the server calls the webhooks.
 async fn apply(server: &ApiServer, object: &Value) -> Result<(), steersman_api::Error> {
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let gvk = Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"]));
     let kind = Mapper::new(connection.clone()).kind(&gvk).await?;

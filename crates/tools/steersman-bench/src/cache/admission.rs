@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use rcgen::{CertificateParams, KeyPair};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman_api::{Api, Connection, WriteOptions};
+use steersman_api::{Api, ClientConfig, WriteOptions};
 use steersman_apiserver::ApiServer;
 use steersman_object::ObjectKey;
 use steersman_serve::{Server, SharedCertificate, TlsOptions};
@@ -201,7 +201,7 @@ async fn times(
     runtime: &Handle,
     writes: u32,
 ) -> Outcome<Times> {
-    let client = Connection::from_kubeconfig(kubeconfig).await?;
+    let client = ClientConfig::from_kubeconfig(kubeconfig).await?;
     let api = Api::<ConfigMap>::typed(client.connect().await?);
     let without = median(&api, "without", writes, Duration::ZERO).await?;
     let rested_without = median(&api, "rested-without", writes, QUIET).await?;

@@ -20,7 +20,7 @@ use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_client::owner;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::time::Instant;
@@ -166,7 +166,7 @@ async fn start(
     count: Arc<ReconcileCount>,
 ) -> Outcome<Controlling> {
     if by != MeasuredCache::KubeRuntime {
-        let connection = Connection::from_kubeconfig(kubeconfig).await?;
+        let connection = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>()
             .owns::<Secret>()
             .max_concurrent_reconciles(WORKERS.into())

@@ -16,7 +16,7 @@ use kube_runtime::controller::Action as KubeAction;
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use tokio::sync::mpsc::{self, UnboundedSender};
 use tokio::time::Instant;
@@ -89,7 +89,7 @@ pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> Outcome<Latency
 
 async fn start(by: MeasuredCache, kubeconfig: &Path, entered: Entered) -> Outcome<Controlling> {
     if by != MeasuredCache::KubeRuntime {
-        let connection = Connection::from_kubeconfig(kubeconfig).await?;
+        let connection = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>().build(entered)?;
         return Controlling::steersman(controller, connection);
     }

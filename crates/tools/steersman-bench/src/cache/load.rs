@@ -9,7 +9,7 @@ use kube_client::{Api, Client};
 use kube_runtime::controller::Action as PeerAction;
 use kube_runtime::{Controller, watcher};
 use serde::{Deserialize, Serialize};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
 use steersman_cache::CacheOptions;
@@ -137,7 +137,7 @@ pub(super) async fn play(asked: &str) -> Outcome<()> {
     for of in KINDS {
         fill(&server, of, 0..asked.objects)?;
     }
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let count = Arc::new(LoadCount::default());
     match asked.by {
         MeasuredCache::KubeRuntime => peers(connection.client()?, asked, &count).await,
@@ -152,7 +152,7 @@ pub(super) async fn play(asked: &str) -> Outcome<()> {
     })
 }
 
-async fn manager(connection: Connection, asked: LoadTask, count: &Arc<LoadCount>) -> Outcome<()> {
+async fn manager(connection: ClientConfig, asked: LoadTask, count: &Arc<LoadCount>) -> Outcome<()> {
     let options = CacheOptions::new().watch_list(asked.watch_list);
     let manager = Manager::builder(connection).cache(options).build()?;
     for number in 0..asked.controllers {

@@ -13,7 +13,7 @@ use kube_client::{Api, Client as KubeClient};
 use kube_runtime::WatchStreamExt as _;
 use kube_runtime::watcher;
 use serde::{Deserialize, Serialize};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::History;
 use steersman_apiserver::faults::Restart;
 use steersman_cache::{Cache, CacheOptions};
@@ -78,7 +78,7 @@ pub(super) async fn measure(by: MeasuredCache, away: u64) -> Outcome<Returned> {
             tokio::spawn(kube_runtime(kube_client(kubeconfig).await?, sees))
         }
         _ => {
-            let connection = Connection::from_kubeconfig(kubeconfig).await?;
+            let connection = ClientConfig::from_kubeconfig(kubeconfig).await?;
             tokio::spawn(steersman(connection, cancel.clone(), sees))
         }
     };
@@ -108,7 +108,7 @@ pub(super) async fn measure(by: MeasuredCache, away: u64) -> Outcome<Returned> {
 }
 
 /// Signals when all objects are known, and when the object is deleted.
-async fn steersman(connection: Connection, cancel: CancellationToken, sees: UnboundedSender<()>) {
+async fn steersman(connection: ClientConfig, cancel: CancellationToken, sees: UnboundedSender<()>) {
     // These options describe one informer.
     let Ok(cache) = Cache::new(CacheOptions::new()) else {
         return;

@@ -7,10 +7,10 @@ use kube_client::core::NamespaceResourceScope;
 use kube_runtime::reflector::{ObjectRef, Store as Reader};
 use kube_runtime::{WatchStreamExt, reflector, watcher};
 use prometheus::Registry;
-use steersman_api::{Connection, Encoding};
+use steersman_api::{ClientConfig, Encoding};
 use steersman_cache::{Cache, CacheMetrics, CacheOptions, Settings};
 use steersman_informer::Informer;
-use steersman_object::{Kind, LabelSelector, Object, ObjectKey, Selection, TypedObject};
+use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ListOptions, TypedObject};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +70,7 @@ fn options(asked: &SyncTask) -> Outcome<CacheOptions> {
 /// Measures the cache of `K` with a view as `V`.
 pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Outcome<Synced> {
     let began = Instant::now();
-    let connection = Connection::from_kubeconfig(&asked.kubeconfig).await?;
+    let connection = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
     let connection = match asked.by {
         MeasuredCache::Http1 => connection.http1_only(true),
         MeasuredCache::Json => connection.encoding(Encoding::Json),
@@ -87,7 +87,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Ou
     cache.wait_for_sync().await?;
     let mut synced = Synced::now(began)?.and_after().await;
     let store = informer.store();
-    let mut keys = store.keys(&Selection::new())?;
+    let mut keys = store.keys(&ListOptions::new())?;
     keys.retain(|key| asked.of.makes(key.name()));
     expect(keys.len(), asked)?;
     let (keys, store) = read_each(keys, store, |store, key| store.get(key).is_some()).await?;
@@ -147,9 +147,9 @@ fn found<V: Object>(
     };
     synced.index_ns = rounds.timed(many, by_index)?;
     informer.index_label(SHARED)?;
-    let queries: Vec<Selection> = names
+    let queries: Vec<ListOptions> = names
         .iter()
-        .map(|name| Selection::new().labels(LabelSelector::label(SHARED, name)))
+        .map(|name| ListOptions::new().labels(LabelSelector::label(SHARED, name)))
         .collect();
     let by_label = |at: usize| {
         let found = store.list_matching(&queries[at]);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_manager::Shutdown;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::Instant;
@@ -196,7 +196,7 @@ pub(super) async fn play(kubeconfig: &Path, documents: u64, is_peer: bool) -> Ou
             })
         }
         false => {
-            let connection = Connection::from_kubeconfig(kubeconfig).await?;
+            let connection = ClientConfig::from_kubeconfig(kubeconfig).await?;
             let manager = after::operator(connection, Arc::clone(&count))?;
             tokio::spawn(manager.start(Shutdown::when(stop.clone().cancelled_owned())))
         }

@@ -8,7 +8,7 @@ use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client as KubeClient, Config};
 use prometheus::Registry;
 use serde::de::DeserializeOwned;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_cache::{Cache, CacheMetrics, CacheOptions};
 use steersman_client::Client;
 use steersman_controller::{Controller, ControllerError, StartContext};
@@ -51,7 +51,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(controller: Controller, connection: Connection) -> Outcome<Self> {
+    pub(super) fn start(controller: Controller, connection: ClientConfig) -> Outcome<Self> {
         let registry = Registry::new();
         let metrics = CacheMetrics::register(&registry)?;
         let cache = Cache::new(CacheOptions::new().metrics(metrics))?;
@@ -77,7 +77,7 @@ impl Running {
 }
 
 impl Controlling {
-    pub(super) fn steersman(controller: Controller, connection: Connection) -> Outcome<Self> {
+    pub(super) fn steersman(controller: Controller, connection: ClientConfig) -> Outcome<Self> {
         Running::start(controller, connection).map(Self::Steersman)
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_manager::{Manager, Shutdown};
 use steersman_object::ObjectKey;
@@ -256,7 +256,7 @@ impl Question {
 /// Runs the operator's process.
 pub(super) async fn play(asked: &str) -> Outcome<()> {
     let asked: SteadyTask = serde_json::from_str(asked)?;
-    let connection = Connection::from_kubeconfig(&asked.kubeconfig).await?;
+    let connection = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
     let manager = Manager::builder(connection).build()?;
     let seen = Arc::new(Seen::default());
     let controller = Controller::builder::<Pod>()

@@ -14,7 +14,7 @@ use kube_client::Api;
 use kube_runtime::controller::{Action as KubeAction, Config as KubeOptions};
 use kube_runtime::{Controller as KubeController, watcher};
 use serde::{Deserialize, Serialize};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_object::TypedObject;
 use tokio::sync::Notify;
@@ -54,7 +54,7 @@ pub(super) async fn steersman<K: TypedObject>(
 ) -> Outcome<StormFigures> {
     listen();
     let began = Instant::now();
-    let connection = Connection::from_kubeconfig(kubeconfig).await?;
+    let connection = ClientConfig::from_kubeconfig(kubeconfig).await?;
     let count = Arc::new(StormCount::to(objects));
     let controller = Controller::builder::<K>()
         .max_concurrent_reconciles(WORKERS.into())

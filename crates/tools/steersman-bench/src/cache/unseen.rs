@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use steersman_client::{Client, RequestId};
-use steersman_object::{ObjectKey, Selection};
+use steersman_object::{ObjectKey, ListOptions};
 
 use super::reads::{Rounds, spread};
 use crate::micro::{Served, batch};
@@ -65,7 +65,7 @@ pub(super) async fn measure_all(runs: u32, quick: bool) -> Outcome<Vec<Figure>> 
 pub(super) fn measure(objects: u64) -> Outcome<UnseenCost> {
     let served = Served::with(objects)?;
     served.informer.add_index("batch", batch)?;
-    let keys = served.informer.store().keys(&Selection::new())?;
+    let keys = served.informer.store().keys(&ListOptions::new())?;
     let (written, others) = keys
         .split_at_checked(UNSEEN)
         .ok_or("there are too few Pods")?;
@@ -87,8 +87,8 @@ async fn read(client: &Client, keys: &[ObjectKey], objects: u64) -> Outcome<Read
     };
     let get = Rounds::MANY.timed_async(some.len(), get).await?;
     let batches = (0..objects / TOGETHER).map(|batch| batch.to_string());
-    let batches: Vec<Selection> = batches
-        .map(|batch| Selection::new().index("batch", batch))
+    let batches: Vec<ListOptions> = batches
+        .map(|batch| ListOptions::new().index("batch", batch))
         .collect();
     let list = |at: usize| {
         let read = client.list::<Pod>(&batches[at]);

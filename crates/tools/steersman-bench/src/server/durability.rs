@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::Api;
 use kube_client::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -50,7 +50,7 @@ async fn rate(program: &Path, durability: &str, clients: u32, span: Duration) ->
         vec![data, format!("--durability={durability}").into()]
     });
     let server = server.await?;
-    let connection = Connection::from_kubeconfig(server.kubeconfig()).await?;
+    let connection = ClientConfig::from_kubeconfig(server.kubeconfig()).await?;
     let maps: Api<ConfigMap> = Api::namespaced(connection.client()?, "default");
     for client in 0..clients {
         let mut map = ConfigMap::default();

@@ -9,7 +9,7 @@ use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_client::finalizer::{self, Stage};
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_harness::{HarnessError, OperatorTest, Prepared, RunningOperator};
@@ -164,7 +164,7 @@ async fn run_under(role: &Value) -> Option<String> {
         .create()
         .await
         .unwrap();
-    let connection = Connection::in_process(user.service().unwrap(), "default");
+    let connection = ClientConfig::in_process(user.service().unwrap(), "default");
     let clock = server.clone();
     let manager = Manager::builder(connection)
         .clock(move || clock.now())
@@ -330,8 +330,8 @@ async fn requests_before_the_start_and_for_another_user_are_left_out() {
         .create()
         .await
         .unwrap();
-    let before = Connection::in_process(server.service(), "default");
-    let read = async |connection: Connection| {
+    let before = ClientConfig::in_process(server.service(), "default");
+    let read = async |connection: ClientConfig| {
         let cache = steersman_cache::Cache::new(steersman_cache::CacheOptions::new()).unwrap();
         let client = steersman_client::Client::new(cache, connection);
         let key = ObjectKey::namespaced("default", "a");
@@ -345,10 +345,10 @@ async fn requests_before_the_start_and_for_another_user_are_left_out() {
     let nothing = |_: &Manager| -> Result<(), BoxError> { Ok(()) };
     let operator = OperatorTest::declared(nothing).server(server.clone());
     let operator = operator.start().await.unwrap();
-    read(Connection::in_process(ann.service().unwrap(), "default")).await;
+    read(ClientConfig::in_process(ann.service().unwrap(), "default")).await;
     let role = operator.rbac_needed("any").unwrap();
     assert!(role.ends_with("\nrules: []\n"), "{role}");
-    read(Connection::in_process(server.service(), "default")).await;
+    read(ClientConfig::in_process(server.service(), "default")).await;
     let role = operator.rbac_needed("any").unwrap();
     assert!(
         role.ends_with("  resources: [pods]\n  verbs: [get]\n"),

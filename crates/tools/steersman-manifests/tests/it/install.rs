@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 use steersman_cli::{Program, ProgramError};
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
-use steersman_crds::{Definition, Definitions};
+use steersman_crds::{Crd, Crds};
 use steersman_manager::Shutdown;
 use steersman_manifests::{Files, Manifests, Options, RuleList};
 use steersman_testenv::apiserver::ApiServer;
@@ -72,7 +72,7 @@ fn program() -> Program {
     });
     let definition = serde_json::from_value(definition).unwrap();
     Program::new("sites", "1.2.3")
-        .definitions(Definitions::new().with(Definition::new(&definition)))
+        .crds(Crds::new().with(Crd::new(&definition)))
         .webhooks(|server, _| {
             let server = server.defaulter::<ConfigMap>(Marker);
             server.validator::<ConfigMap>(Marker)

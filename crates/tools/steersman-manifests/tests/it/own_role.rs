@@ -7,7 +7,7 @@ use kube_core::CustomResourceExt as _;
 use serde_json::{Value, json};
 use steersman_cache::ByObject;
 use steersman_cli::Program;
-use steersman_crds::Definition;
+use steersman_crds::Crd;
 use steersman_manifests::{Manifests, Options, RoleGrant, RuleList, RuleTarget};
 use steersman_testenv::apiserver::ApiServer;
 use steersman_testenv::{TestEnv, eventually_within};
@@ -51,7 +51,7 @@ async fn works(options: Options, program: impl Fn() -> Program) -> Vec<RoleGrant
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "web"}});
     server.create(namespace).unwrap();
     // A former release has stored an object in the former version.
-    let former = Definition::new(&v1alpha1::Site::crd());
+    let former = Crd::new(&v1alpha1::Site::crd());
     server.install_crd(former.content().clone()).unwrap();
     let old = json!({
         "apiVersion": "example.com/v1alpha1", "kind": "Site", "metadata": {"name": "old", "namespace": "web"},

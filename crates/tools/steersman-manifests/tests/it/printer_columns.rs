@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use steersman::Connection;
+use steersman::ClientConfig;
 use steersman_cli::Program;
-use steersman_crds::{Definition, Definitions};
+use steersman_crds::{Crd, Crds};
 use steersman_manifests::{Manifests, Options, RuleList};
 use steersman_testenv::apiserver::ApiServer;
 
@@ -102,8 +102,8 @@ fn check(place: &str, definition: &Value, is_reversed: bool) {
 #[tokio::test]
 async fn the_order_of_printer_columns_is_the_declared_one() {
     let mut declared = berth::definition();
-    let definitions = Definitions::new().with(Definition::new(&declared));
-    let program = Program::new("harbor", "0.1.0").definitions(definitions);
+    let definitions = Crds::new().with(Crd::new(&declared));
+    let program = Program::new("harbor", "0.1.0").crds(definitions);
     let rules = RuleList::parse("rbac.observed.yaml", "rules: []").unwrap();
     let description = program.describe().unwrap();
     let manifests = Manifests::new(&description, &rules, &Options::default()).unwrap();
@@ -113,7 +113,7 @@ async fn the_order_of_printer_columns_is_the_declared_one() {
     check("generated", &generated, false);
 
     let server = ApiServer::new();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     for is_reversed in [false, true] {
         if is_reversed {
             // A later release that differs in the order only.
@@ -125,7 +125,7 @@ async fn the_order_of_printer_columns_is_the_declared_one() {
                     .reverse();
             }
         }
-        let definitions = Definitions::new().with(Definition::new(&declared));
+        let definitions = Crds::new().with(Crd::new(&declared));
         let patience = Duration::from_secs(30);
         definitions.install(&connection, patience).await.unwrap();
         let installed = server.get(DEFINITIONS, "", BERTHS).unwrap();

@@ -16,7 +16,7 @@ use steersman_cli::Program;
 use steersman_controller::{
     Action, CleanUp, Context, Controller, Error, Finalized, Finalizers, Reconciler, Request,
 };
-use steersman_crds::Definitions;
+use steersman_crds::Crds;
 use steersman_desired::{Child, DesiredSet};
 use steersman_object::ObjectKey;
 use steersman_webhook::{
@@ -172,12 +172,12 @@ fn sites() -> CustomResourceDefinition {
 
 pub(crate) fn program() -> Program {
     // Only one API server is there, which sees a changed definition at once.
-    let definitions = Definitions::new()
+    let definitions = Crds::new()
         .with(sites())
         .with(Region::crd())
         .settle(Duration::ZERO);
     Program::new("sites", "1.2.3")
-        .definitions(definitions)
+        .crds(definitions)
         .webhooks(|server, _| {
             let server = server.defaulter::<Site>(Lenient).validator::<Site>(Lenient);
             let conversions = Conversions::new().hub::<Site>();

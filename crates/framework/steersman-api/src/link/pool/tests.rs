@@ -55,7 +55,7 @@ impl Server {
         self.opened.load(Ordering::Relaxed)
     }
 
-    fn links(self: &Arc<Self>) -> Arc<Links> {
+    fn links(self: &Arc<Self>) -> Arc<ConnectionPool> {
         let server = Arc::clone(self);
         let dial = Box::new(move |_| {
             let manner = *server.manner.lock();
@@ -76,7 +76,7 @@ impl Server {
             }
             .boxed()
         });
-        let links = Links::new(dial, LinkOptions::default(), Handle::current());
+        let links = ConnectionPool::new(dial, ConnectionOptions::default(), Handle::current());
         Arc::new(links)
     }
 
@@ -148,7 +148,7 @@ fn ask(path: &str) -> Request<Bytes> {
     Request::get(uri).body(Bytes::new()).unwrap()
 }
 
-async fn text(links: &Arc<Links>) -> Result<Bytes, BoxError> {
+async fn text(links: &Arc<ConnectionPool>) -> Result<Bytes, BoxError> {
     let text = async {
         let answer = links.send(ask("/")).await?;
         Ok(answer.into_body().collect().await?.to_bytes())
@@ -156,7 +156,7 @@ async fn text(links: &Arc<Links>) -> Result<Bytes, BoxError> {
     tokio::time::timeout(Duration::from_secs(300), text).await?
 }
 
-async fn open_watch(links: &Arc<Links>) -> LinkBody {
+async fn open_watch(links: &Arc<ConnectionPool>) -> PooledBody {
     let mut body = links.send(ask("/watch")).await.unwrap().into_body();
     body.frame().await.unwrap().unwrap();
     body

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steersman_cache::{Listed, Reads, Selection};
+use steersman_cache::{Listed, Reads, ListOptions};
 use steersman_object::{LabelSelector, Object, ObjectKey, ResourceVersion};
 use steersman_testenv::seeds::Dice;
 use tokio::task::coop::unconstrained;
@@ -69,9 +69,9 @@ impl Query {
         asked.is_none() || scope.place(asked).is_some()
     }
 
-    pub(super) fn options(&self) -> Selection {
+    pub(super) fn options(&self) -> ListOptions {
         let labels = self.labels.parse().unwrap();
-        let mut options = Selection::new().labels(labels).skip_malformed();
+        let mut options = ListOptions::new().labels(labels).skip_malformed();
         if let Some(namespace) = self.namespace {
             options = options.namespace(namespace);
         }

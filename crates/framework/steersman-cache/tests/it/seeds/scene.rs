@@ -7,7 +7,7 @@ use kube_core::{DynamicObject, PartialObjectMeta};
 use serde_json::Value;
 use steersman_apiserver::ApiServer;
 use steersman_cache::internal::CacheInternals as _;
-use steersman_cache::{Cache, Error, Reads, Selection};
+use steersman_cache::{Cache, Error, Reads, ListOptions};
 use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 
 use super::plan::{As, Which};
@@ -280,7 +280,7 @@ impl<K: Subject> Scene<K> {
     /// Waits, on the paused clock, until the metadata of the kind equals that of the server.
     async fn converge(&self, known: &Known) {
         let reads = self.cache.metadata::<K>();
-        let all = Selection::new();
+        let all = ListOptions::new();
         let mut last = String::new();
         let converged = async {
             let mut pause = Duration::from_millis(1);
@@ -318,7 +318,7 @@ impl<K: Subject> Scene<K> {
         typed: bool,
     ) {
         let listed = reads
-            .list(&Selection::new().skip_malformed())
+            .list(&ListOptions::new().skip_malformed())
             .await
             .unwrap();
         let mut unreadable = 0;
@@ -349,7 +349,7 @@ impl<K: Subject> Scene<K> {
         }
         assert_eq!(listed.len() + unreadable, served.len());
         // CACHE-4
-        let all = reads.list(&Selection::new()).await;
+        let all = reads.list(&ListOptions::new()).await;
         match all {
             Ok(_) => assert_eq!(unreadable, 0),
             Err(error) => assert!(error.is_malformed() && unreadable > 0, "{error}"),
@@ -359,7 +359,7 @@ impl<K: Subject> Scene<K> {
     /// STORE-1: an index contains exactly the values of the objects.
     async fn index_agrees(&self) {
         let reads = self.cache.of::<K>(&self.kind);
-        let all = Selection::new().skip_malformed();
+        let all = ListOptions::new().skip_malformed();
         let objects = reads.list(&all).await.unwrap();
         for index in TERMS {
             let values = objects
@@ -422,7 +422,7 @@ fn all_known(served: &[(Option<&'static str>, Value)]) -> Known {
 
 /// Waits until the objects are readable as this type.
 async fn available<V: Object>(reads: &Reads<V>) {
-    let readable = Selection::new().skip_malformed();
+    let readable = ListOptions::new().skip_malformed();
     let waits = async {
         while let Err(error) = reads.list(&readable).await {
             assert!(error.is_unavailable(), "{error}");

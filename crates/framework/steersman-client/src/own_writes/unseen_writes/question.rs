@@ -15,7 +15,7 @@ const GENERATED_FROM: usize = 58;
 
 /// The object of a write with an unknown result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub(crate) enum UncertainObject {
     Object(ObjectKey),
     /// An object with a name that the server generates.
     Generated {
@@ -28,7 +28,7 @@ pub(crate) enum Subject {
 /// has answered it (RYOW-3), or the informer has passed the version of the write, if that is known (RYOW-8).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
-    pub(crate) subject: Subject,
+    pub(crate) subject: UncertainObject,
     pub(crate) writer: Writer,
     /// The resource version of the write. An informer that has reached it shows the result of the write.
     pub(crate) version: Option<ResourceVersion>,
@@ -55,7 +55,7 @@ impl Question {
     }
 }
 
-impl Subject {
+impl UncertainObject {
     /// Makes the subject of a write with a `generateName`.
     pub(crate) fn generated(namespace: Option<&str>, generate_name: &str) -> Self {
         let prefix = generate_name.get(..GENERATED_FROM);

@@ -60,17 +60,17 @@ fn owed(writes: &UnseenWrites, name: &str) -> Vec<Note> {
 }
 
 /// Returns the questions that a read asks the server.
-fn asks(writes: &UnseenWrites, read: Read<'_>) -> Vec<Subject> {
+fn asks(writes: &UnseenWrites, read: Read<'_>) -> Vec<UncertainObject> {
     let questions = writes.questions(Some(ME), &gvk(), read).into_iter();
     questions.map(|question| question.subject).collect()
 }
 
-fn named(name: &str) -> Subject {
-    Subject::Object(key(name))
+fn named(name: &str) -> UncertainObject {
+    UncertainObject::Object(key(name))
 }
 
-fn generated(begins: &str) -> Subject {
-    Subject::generated(Some("default"), begins)
+fn generated(begins: &str) -> UncertainObject {
+    UncertainObject::generated(Some("default"), begins)
 }
 
 /// Returns whether an informer that has applied `applied`, and stores this (uid, version, deleting), has seen the
@@ -366,7 +366,7 @@ fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
         let mut writes = UnseenWrites::default();
         let mut at = start;
         for number in 0..10_000_u64 {
-            let subject = Subject::Object(ObjectKey::cluster(format!("o{number}")));
+            let subject = UncertainObject::Object(ObjectKey::cluster(format!("o{number}")));
             writes.note(Writer(number), &gvk(), NotedWrite::Unknown(subject), at);
             writes.sweep(at, |_, _| true, |_, _| false, |_, _| follows);
             at += gap;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use steersman_api::{Api, Malformed, Paging};
-use steersman_object::{Kind, Object, ResourceVersion, Selection};
+use steersman_object::{Kind, Object, ResourceVersion, ListOptions};
 
 use crate::error::Error;
 use crate::shared::Shared;
@@ -24,7 +24,7 @@ pub(super) const PAGE_SIZE: u32 = 500;
 pub struct Pages<K> {
     shared: Shared,
     kind: Kind,
-    selection: Selection,
+    selection: ListOptions,
     paging: Paging,
     may_be_inconsistent: bool,
     consistent: bool,
@@ -49,7 +49,7 @@ pub struct Page<K> {
 }
 
 impl<K: Object> Pages<K> {
-    pub(super) fn new(shared: Shared, kind: Kind, selection: &Selection, paging: &Paging) -> Self {
+    pub(super) fn new(shared: Shared, kind: Kind, selection: &ListOptions, paging: &Paging) -> Self {
         let mut paging = paging.clone();
         paging.page_size = paging.page_size.or(Some(PAGE_SIZE));
         Self {

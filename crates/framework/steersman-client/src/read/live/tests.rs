@@ -7,7 +7,7 @@ use k8s_openapi::NamespaceResourceScope;
 use kube_core::{ObjectMeta, Resource};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_testenv::log::capture;
@@ -57,7 +57,7 @@ async fn a_live_list_warns_of_the_objects_that_it_leaves_out() {
     let log = capture();
     let said = || log.text();
     let server = ApiServer::new();
-    let connection = Connection::in_process(server.service(), "default");
+    let connection = ClientConfig::in_process(server.service(), "default");
     let cache = Cache::new(CacheOptions::new()).unwrap();
     let live = Client::new(cache, connection).live();
     let put = |name: &str, data: &serde_json::Value| {
@@ -68,7 +68,7 @@ async fn a_live_list_warns_of_the_objects_that_it_leaves_out() {
         server.create(object).unwrap();
     };
     put("a", &json!({}));
-    let options = Selection::new().namespace("default");
+    let options = ListOptions::new().namespace("default");
     assert_eq!(live.list::<Numbers>(&options).await.unwrap().len(), 1);
     assert!(!said().contains("WARN"), "{}", said());
     put("b", &json!({"n": "many"}));

@@ -3,12 +3,12 @@
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use prometheus::Registry;
 use serde_json::json;
-use steersman_api::{Connection, DeleteOptions};
+use steersman_api::{ClientConfig, DeleteOptions};
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{ByObject, CacheOptions};
 use steersman_client::{Client, ClientMetrics, ClientOptions, Ensured};
 use steersman_informer::Subscription;
-use steersman_object::{Object as _, Selection};
+use steersman_object::{Object as _, ListOptions};
 
 use crate::own_writes::{hears_after, mine};
 use crate::world::{World, config, key, set, until};
@@ -265,7 +265,7 @@ async fn after_a_lost_answer_the_earlier_apply_is_sent_again() {
 /// tests shows it still.
 #[tokio::test(start_paused = true)]
 async fn after_a_delete_with_an_unknown_outcome_the_apply_is_sent() {
-    let all = Selection::new().namespace("default");
+    let all = ListOptions::new().namespace("default");
     for way in 0..4 {
         let world = World::new();
         let mut events = world.cached::<ConfigMap>().await;
@@ -319,7 +319,7 @@ async fn a_delete_that_the_cache_has_not_seen_is_remembered() {
         match way {
             0 => client.delete_key::<ConfigMap>(&key("a")).await.unwrap(),
             _ => {
-                let all = Selection::new().namespace("default");
+                let all = ListOptions::new().namespace("default");
                 let options = DeleteOptions::new();
                 let deleted = client.delete_all::<ConfigMap>(&all, &options).await;
                 assert_eq!(deleted.unwrap(), [key("a")]);
@@ -355,7 +355,7 @@ async fn a_restarted_program_applies_only_what_is_not_as_it_left_it() {
     let server = world.server.clone();
     drop(world);
     let restarted = || async {
-        let connection = Connection::in_process(server.service(), "default");
+        let connection = ClientConfig::in_process(server.service(), "default");
         let (cache, client) = (CacheOptions::new(), ClientOptions::new());
         let world = World::over(server.clone(), connection, cache, client);
         drop(world.cached::<ConfigMap>().await);

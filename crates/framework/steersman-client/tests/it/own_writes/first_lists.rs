@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman_apiserver::faults::{Answer, RequestRecord, Verb};
 use steersman_cache::internal::CacheInternals as _;
-use steersman_cache::{CacheOptions, Selection};
+use steersman_cache::{CacheOptions, ListOptions};
 use steersman_client::ClientOptions;
 use steersman_object::{Kind, Object as _, ObjectKey, ResourceVersion};
 use tokio::time::{Instant, sleep};
@@ -130,7 +130,7 @@ async fn a_first_list_falls_back_to_the_newest_state_for_an_unknown_version() {
         let start = Instant::now();
         let client = mine(&world);
         world.client.cache().informer::<ConfigMap>().unwrap();
-        let found = client.list::<ConfigMap>(&Selection::new()).await.unwrap();
+        let found = client.list::<ConfigMap>(&ListOptions::new()).await.unwrap();
         assert!(
             found
                 .iter()

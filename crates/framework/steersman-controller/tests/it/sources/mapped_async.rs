@@ -10,7 +10,7 @@ use steersman_apiserver::faults::Answer;
 use steersman_client::Client;
 use steersman_controller::handler::EventHandler;
 use steersman_controller::{Controller, Error, handler, predicate};
-use steersman_object::{Object, ObjectKey, Selection, TypedObject};
+use steersman_object::{Object, ObjectKey, ListOptions, TypedObject};
 use steersman_testenv::log::{CapturedLog, capture};
 
 use super::optional::{Monitor, install, monitor};
@@ -47,7 +47,7 @@ async fn the_workers_start_after_the_function_has_returned_for_all_initial_objec
     let (note, mut runs) = record();
     let all = handler::mapped_async(|client: Client, config: Arc<ConfigMap>| async move {
         waiting(config).await?;
-        let deployments = client.list::<Deployment>(&Selection::new()).await?;
+        let deployments = client.list::<Deployment>(&ListOptions::new()).await?;
         Ok(deployments
             .iter()
             .map(|deployment| deployment.key())
@@ -147,7 +147,7 @@ async fn a_function_without_a_limit_may_take_hours() {
 /// Returns a handler that requests every object of a kind.
 fn every<K: TypedObject>() -> impl EventHandler<ConfigMap> {
     handler::mapped_async(|client: Client, _: Arc<ConfigMap>| async move {
-        let all = client.list::<K>(&Selection::new()).await?;
+        let all = client.list::<K>(&ListOptions::new()).await?;
         Ok(all
             .iter()
             .map(|object| object.key())
@@ -250,7 +250,7 @@ async fn a_first_sync_that_takes_longer_than_the_limit_of_a_function_costs_no_ev
     let _delay = world.server.faults().delay(None, "deployments", slow);
     let (note, mut runs) = record();
     let other = handler::mapped_async(|client: Client, config: Arc<ConfigMap>| async move {
-        client.list::<Deployment>(&Selection::new()).await?;
+        client.list::<Deployment>(&ListOptions::new()).await?;
         Ok([config.key()])
     });
     let controller = Controller::builder::<Deployment>()

@@ -69,7 +69,7 @@ async fn an_optional_kind_is_watched_while_its_definition_exists_and_delays_noth
         "the workers wait for nothing"
     );
     assert!(runs.rest().await.is_empty());
-    assert!(!status.is_waiting() && world.cache.trouble().is_empty());
+    assert!(!status.is_waiting() && world.cache.informer_failures().is_empty());
     assert_eq!(world.server.requests().count(|r| r.is_for(MONITORS)), 0);
     let lines = |text: &str| {
         let log = log.text();
@@ -96,7 +96,7 @@ async fn an_optional_kind_is_watched_while_its_definition_exists_and_delays_noth
         // Sooner than an idle informer would end.
         tokio::time::sleep(Duration::from_secs(120)).await;
         assert_eq!(lines("its watch ends"), round);
-        assert!(world.cache.trouble().is_empty());
+        assert!(world.cache.informer_failures().is_empty());
         assert_eq!(world.cache.informer_reports().len(), 1);
         let before = world.server.requests().count(|r| r.is_for(MONITORS));
         assert!(runs.rest().await.is_empty());
@@ -124,7 +124,7 @@ async fn objects_that_disappear_unseen_with_their_kind_are_handled_as_deleted() 
     world.server.delete(CRDS, "", MONITORS).unwrap();
     world.server.faults().cut_watches();
     assert_eq!(runs.rest().await, ["web"]);
-    assert!(world.cache.trouble().is_empty());
+    assert!(world.cache.informer_failures().is_empty());
 }
 
 /// An optional kind that another controller requires stays its informer, and the other controller waits.
@@ -150,7 +150,7 @@ async fn the_end_of_an_optional_watch_leaves_the_informer_of_another_controller_
     assert_eq!(runs.rest().await, ["pages"]);
     assert_eq!(other_runs.rest().await, ["pages"]);
     assert_eq!(
-        world.cache.trouble().len(),
+        world.cache.informer_failures().len(),
         1,
         "the other controller requires the kind"
     );
@@ -183,7 +183,7 @@ async fn a_404_that_discovery_does_not_confirm_ends_no_watch() {
     world.server.faults().cut_watches();
     world.server.compact();
     tokio::time::sleep(HOUR).await;
-    assert_eq!(world.cache.trouble().len(), 1);
+    assert_eq!(world.cache.informer_failures().len(), 1);
     drop(missing);
     monitor(&world, "more", "web");
     assert_eq!(runs.rest().await, ["more"]);

@@ -117,7 +117,7 @@ async fn a_reconciler_adds_the_watch_of_a_kind_that_need_not_be_served_yet() {
     world.deploy("web");
     assert_eq!(runs.rest().await, ["web"]);
     assert_eq!(watches.kinds(), [monitors()]);
-    assert!(world.cache.trouble().is_empty());
+    assert!(world.cache.informer_failures().is_empty());
     install(&world);
     monitor(&world, "pages", "web");
     assert_eq!(runs.rest().await, ["web"]);

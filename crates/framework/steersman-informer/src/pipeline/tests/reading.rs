@@ -81,7 +81,7 @@ fn list_of(core: &Arc<Core>, specs: &[bool]) {
     core.apply(vec![Delta::Replaced {
         version: ResourceVersion::new("1"),
         items: items.collect(),
-        extent: Extent::EveryField,
+        extent: Projection::EveryField,
         relists: 0,
     }]);
 }
@@ -258,7 +258,7 @@ fn cache_4_a_list_reports_an_object_that_no_longer_decodes() {
     list_of(&core, &[false, true, false]);
     let store = core.store::<FickleMap>(&handle);
     let list = || {
-        let found = store.list_matching(&Selection::new()).unwrap();
+        let found = store.list_matching(&ListOptions::new()).unwrap();
         let unreadable = found.unreadable.map(|malformed| malformed.key);
         (found.objects.len(), unreadable)
     };

@@ -8,7 +8,7 @@ use steersman_object::ResourceVersion;
 use super::{DeltaSink, Reflector, now};
 use crate::reflector::failure::Failure;
 use crate::reflector::step::WatchEnd;
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// The longest time for which a check of a version delays the events of its watch.
 const LONGEST_CHECK: Duration = Duration::from_secs(5);
@@ -44,7 +44,7 @@ where
         let mut request = PageRequest::new(paging);
         request.labels.clone_from(&self.labels);
         request.fields.clone_from(&self.fields);
-        request.extent = Extent::Metadata;
+        request.extent = Projection::Metadata;
         match tokio::time::timeout(LONGEST_CHECK, self.list_watch.list(&request)).await {
             Ok(Ok(_)) => self.version_check.note_reached(),
             Ok(Err(error)) if error.is_version_too_large() => return Some(Failure::of(&error)),

@@ -77,7 +77,7 @@ async fn refl_7_batches_are_ingested_concurrently_and_returned_in_order() {
     });
     let parts = (0..9).map(|number| object(&number.to_string(), BATCH / 2));
     let parts = stream::iter(parts.chain([StreamPart::Other("end")]));
-    let mut ingest_stream = IngestStream::new(parts, ingest, Extent::Whole, true, None);
+    let mut ingest_stream = IngestStream::new(parts, ingest, Projection::Whole, true, None);
     let mut seen = Vec::new();
     while let Some(part) = ingest_stream.next().await {
         seen.push(name(&part));
@@ -100,7 +100,7 @@ async fn refl_7_the_stream_reads_one_batch_per_worker_and_one_more_ahead() {
         *counted.lock() += 1;
         object(&number.to_string(), BATCH)
     });
-    let mut ingest_stream = IngestStream::new(parts, ingest, Extent::Whole, true, None);
+    let mut ingest_stream = IngestStream::new(parts, ingest, Projection::Whole, true, None);
     assert!(ingest_stream.next().now_or_never().is_none());
     assert_eq!(*read.lock(), 3);
     go.send(()).unwrap();
@@ -120,7 +120,7 @@ async fn after_the_list_each_object_is_ingested_as_it_is_read() {
     let read_by_then = ["c", "d"].map(|name| object(name, BATCH));
     let later = ["e", "f"].map(|name| object(name, 0));
     let parts = stream::iter(first.into_iter().chain(read_by_then).chain(later));
-    let mut ingest_stream = IngestStream::new(parts, ingest, Extent::Whole, true, None);
+    let mut ingest_stream = IngestStream::new(parts, ingest, Projection::Whole, true, None);
     for expected in ["a", "end"] {
         assert_eq!(name(&ingest_stream.next().await.unwrap()), expected);
     }
@@ -138,7 +138,7 @@ async fn with_one_thread_nothing_is_read_ahead() {
     let ingest = Noting::new(|_| ());
     let worked = Arc::clone(&ingest.worked);
     let parts = stream::iter(["a", "b"].map(|name| object(name, 0)));
-    let mut ingest_stream = IngestStream::new(parts, ingest, Extent::Whole, true, None);
+    let mut ingest_stream = IngestStream::new(parts, ingest, Projection::Whole, true, None);
     for expected in [["a"].as_slice(), &["a", "b"]] {
         ingest_stream.next().now_or_never().unwrap().unwrap();
         assert_eq!(*worked.lock(), expected);
@@ -150,7 +150,7 @@ async fn with_one_thread_nothing_is_read_ahead() {
 async fn a_panic_in_a_worker_is_raised_in_the_reader() {
     let ingest = Noting::new(|_| panic!("odd"));
     let parts = stream::iter([object("a", 0)]);
-    IngestStream::new(parts, ingest, Extent::Whole, true, None)
+    IngestStream::new(parts, ingest, Projection::Whole, true, None)
         .next()
         .await;
 }

@@ -8,11 +8,11 @@ use steersman_object::ResourceVersion;
 use super::{Effects, Indexer, Relist, Version};
 use crate::delta::{Item, key_of};
 use crate::event::Origin;
-use crate::judgement::Findings;
+use crate::judgement::ViewResults;
 use crate::store::table::{Ordered, Table};
 use crate::store::transition::Transition;
 use crate::store::view::{ViewEffects, ViewId};
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 impl Indexer {
     /// Builds the store after a relist, and the effects: first deletes, then the other changes in
@@ -20,7 +20,7 @@ impl Indexer {
     /// subscribers.
     pub(crate) fn replaced(
         &self,
-        items: impl Iterator<Item = (Item, Findings)>,
+        items: impl Iterator<Item = (Item, ViewResults)>,
         relist: Relist,
         has_subscriber: impl Fn(ViewId) -> bool,
     ) -> (Self, Effects) {
@@ -98,7 +98,7 @@ impl Indexer {
             }
         }
         for transition in gone_first {
-            next.apply_transition(&transition, &Findings::default(), &mut effects);
+            next.apply_transition(&transition, &ViewResults::default(), &mut effects);
         }
         for (transition, findings) in changes {
             next.apply_transition(&transition, &findings, &mut effects);
@@ -108,7 +108,7 @@ impl Indexer {
     }
 
     /// Returns an empty store with the same views, for a list of this number of objects.
-    fn emptied(&self, objects: usize, version: ResourceVersion, extent: Extent) -> Self {
+    fn emptied(&self, objects: usize, version: ResourceVersion, extent: Projection) -> Self {
         let mut next = Self {
             by_key: Table::with_capacity(objects),
             ordered: Ordered::default(),

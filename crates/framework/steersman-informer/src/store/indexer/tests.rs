@@ -66,13 +66,13 @@ fn values(entry: &RawEntry) -> Vec<String> {
     ]
 }
 
-fn filed(entry: &RawEntry) -> Findings {
+fn filed(entry: &RawEntry) -> ViewResults {
     let values = values(entry).into_iter().map(Arc::from);
-    Findings::from_iter([Ok(vec![values.collect()])])
+    ViewResults::from_iter([Ok(vec![values.collect()])])
 }
 
-fn unreadable() -> Findings {
-    Findings::from_iter([Err("odd".into())])
+fn unreadable() -> ViewResults {
+    ViewResults::from_iter([Err("odd".into())])
 }
 
 fn said() -> impl Strategy<Value = Said> {
@@ -166,7 +166,7 @@ impl Bench {
             Said::Broken(name) => {
                 let uid = self.uid(name, false);
                 self.bad.insert(name);
-                StoreChange::Put(broken(name, uid, version), Findings::default())
+                StoreChange::Put(broken(name, uid, version), ViewResults::default())
             }
             Said::Odd(name) => {
                 let uid = self.uid(name, false);
@@ -195,7 +195,7 @@ impl Bench {
                 (Listed::Broken, before) => {
                     self.bad.insert(name);
                     world.extend(before.map(|before| (name, before)));
-                    items.push((broken(name, uid, version), Findings::default()));
+                    items.push((broken(name, uid, version), ViewResults::default()));
                 }
                 (Listed::Odd, before) => {
                     self.bad.insert(name);
@@ -232,7 +232,7 @@ fn relist(objects: usize, version: &str) -> Relist {
         objects,
         version: ResourceVersion::new(version),
         origin: Origin::Live,
-        extent: Extent::Whole,
+        extent: Projection::Whole,
     }
 }
 
@@ -333,18 +333,18 @@ fn a_malformed_version_is_reported_once() {
     let mut bench = Bench::new();
     let mut effects = bench.indexer.unchanged();
     for _ in 0..3 {
-        let change = StoreChange::Put(broken(1, 7, 5), Findings::default());
+        let change = StoreChange::Put(broken(1, 7, 5), ViewResults::default());
         bench.indexer.apply(change, &mut effects);
     }
     assert_eq!(effects.malformed.len(), 1);
-    let items = [(broken(1, 7, 5), Findings::default())];
+    let items = [(broken(1, 7, 5), ViewResults::default())];
     let (next, effects) = bench
         .indexer
         .replaced(items.into_iter(), relist(1, "9"), |_| true);
     assert!(effects.malformed.is_empty());
     bench.indexer = next;
     let mut effects = bench.indexer.unchanged();
-    let change = StoreChange::Put(broken(1, 7, 6), Findings::default());
+    let change = StoreChange::Put(broken(1, 7, 6), ViewResults::default());
     bench.indexer.apply(change, &mut effects);
     assert_eq!(effects.malformed.len(), 1);
 }
@@ -387,7 +387,7 @@ fn the_number_of_unreadable_objects_is_kept_up_to_date() {
     // A second view, which has no version of the malformed object either.
     let view = View::new::<Map>(&bench.handle, true);
     bench.indexer.add_view(view);
-    let broken = StoreChange::Put(broken(1, 7, 6), Findings::default());
+    let broken = StoreChange::Put(broken(1, 7, 6), ViewResults::default());
     let odd = StoreChange::Put(Decoded::Good(object(2, 7, 6)), unreadable());
     let mut effects = bench.indexer.unchanged();
     bench.indexer.apply(broken, &mut effects);
@@ -463,7 +463,7 @@ fn store_4_another_uid_is_neither_the_final_state_nor_a_version_of_the_stored_ob
     assert_eq!(events_of(&mut bench, removed), ["-1?"]);
 
     bench.step(Said::Put(2));
-    let broken = StoreChange::Put(broken(2, 99, 60), Findings::default());
+    let broken = StoreChange::Put(broken(2, 99, 60), ViewResults::default());
     assert_eq!(events_of(&mut bench, broken), ["-2?"]);
     assert!(bench.indexer.get(&key(2)).is_none());
     assert_eq!(bench.indexer.malformed()[&key(2)].uid, "99");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use prometheus::Registry;
-use steersman_api::{ApiListWatch, Connection, Encoding};
+use steersman_api::{ApiListWatch, ClientConfig, Encoding};
 use steersman_apiserver::ApiServer;
 use steersman_informer::{
     Budget, Delivery, Event, Informer, InformerMetrics, InformerOptions, ServerHealth, Subscription,
@@ -102,7 +102,7 @@ impl<K: Object> Watched<K> {
             set = set.labels("keep=yes");
         }
         let informer = Informer::new(kind.clone(), set);
-        let client = Connection::in_process(server.service(), "default")
+        let client = ClientConfig::in_process(server.service(), "default")
             .encoding(Encoding::ALL[seed as usize % 2])
             .client();
         let list_watch = ApiListWatch::new(client.unwrap(), kind, namespace.map(Into::into));

@@ -72,7 +72,7 @@ impl Cluster {
             cluster.turn(false, now, false);
             now += TICK;
         }
-        assert!(matches!(cluster.leader.standing(now), Standing::Leader(_)));
+        assert!(matches!(cluster.leader.standing(now), CandidateStatus::Leader(_)));
         (cluster, now)
     }
 }
@@ -89,7 +89,7 @@ fn a_standby_leads_a_retry_period_after_an_outage_that_outlives_the_lease() {
         let leads_at = loop {
             cluster.turn(true, now, now < end);
             cluster.turn(false, now, now < end);
-            if matches!(cluster.standby.standing(now), Standing::Leader(_)) {
+            if matches!(cluster.standby.standing(now), CandidateStatus::Leader(_)) {
                 break now;
             }
             now += TICK;
@@ -115,10 +115,10 @@ fn a_standby_that_was_cut_off_alone_does_not_take_the_lease() {
             cluster.turn(true, now, false);
             cluster.turn(false, now, now < begin + seconds(40.0));
             let standing = cluster.standby.standing(now);
-            assert_eq!(standing, Standing::Standby, "seed {seed}");
+            assert_eq!(standing, CandidateStatus::Standby, "seed {seed}");
             now += TICK;
         }
-        assert!(matches!(cluster.leader.standing(now), Standing::Leader(_)));
+        assert!(matches!(cluster.leader.standing(now), CandidateStatus::Leader(_)));
     }
 }
 

@@ -15,7 +15,7 @@ fn the_creator_of_a_lease_that_was_released_when_it_was_last_read_waits_too() {
     let deleted = world.waits_until(released);
     world.exchange(deleted, Reply::Absent);
     world.write(deleted);
-    assert_eq!(world.machine.standing(deleted), Standing::Standby);
+    assert_eq!(world.machine.standing(deleted), CandidateStatus::Standby);
     assert_eq!(world.machine.works_from(deleted), Some(deleted + RETRY * 2));
 }
 
@@ -47,7 +47,7 @@ fn the_creator_of_a_lease_waits_although_the_reply_was_lost() {
     let seen = world.waits_until(now);
     world.exchange(seen, found("me", 15, 0));
     world.write(seen);
-    assert_eq!(world.machine.standing(seen), Standing::Standby);
+    assert_eq!(world.machine.standing(seen), CandidateStatus::Standby);
     assert_eq!(world.machine.works_from(seen), Some(seen + RETRY * 2));
 
     // The Lease is that of another candidate: the create was not executed.
@@ -61,7 +61,7 @@ fn the_creator_of_a_lease_waits_although_the_reply_was_lost() {
     world.write(released);
     assert!(matches!(
         world.machine.standing(released),
-        Standing::Leader(_)
+        CandidateStatus::Leader(_)
     ));
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use steersman::api::Patch;
 use steersman::lease::LeaderElection;
 use steersman::object::FieldSelector;
-use steersman::{Manager, Selection};
+use steersman::{Manager, ListOptions};
 use steersman_testenv::eventually;
 
 use super::world::{Running, World, connection_of, soon};
@@ -90,7 +90,7 @@ async fn a_standby_follows_a_leader_that_stops() {
     assert_eq!(holder(&world).await, (String::new(), 1));
 
     let about_the_lease = FieldSelector::new().equals("regarding.name", NAME);
-    let selected = Selection::new().namespace(&*world.namespace);
+    let selected = ListOptions::new().namespace(&*world.namespace);
     let selected = selected.fields(about_the_lease);
     let events: Vec<Event> = world.client.live().list(&selected).await.unwrap();
     let notes = events.into_iter().filter_map(|event| event.note);

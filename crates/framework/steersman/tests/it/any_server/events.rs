@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Event as CoreEvent;
 use k8s_openapi::api::events::v1::Event;
 use steersman::events::NewEvent;
 use steersman::object::FieldSelector;
-use steersman::{Manager, Selection};
+use steersman::{Manager, ListOptions};
 use steersman_testenv::eventually;
 
 use super::world::{Running, World, config_map, connection_of};
@@ -12,7 +12,7 @@ use super::world::{Running, World, config_map, connection_of};
 impl World {
     /// Waits until the Events of the namespace meet a condition.
     async fn until(&self, what: &str, is_met: impl Fn(&[Event]) -> bool) -> Vec<Event> {
-        let here = Selection::new().namespace(&*self.namespace);
+        let here = ListOptions::new().namespace(&*self.namespace);
         let met = eventually(what, || async {
             let events = self.client.live().list::<Event>(&here).await;
             let events = events.map_err(|error| error.to_string())?;
@@ -69,7 +69,7 @@ async fn events_with_their_series_are_on_the_server_when_the_manager_has_ended()
 
     // kubectl describe selects Events by the object, in the older form.
     let site = FieldSelector::new().equals("involvedObject.name", "site");
-    let of_site = Selection::new().namespace(&*world.namespace).fields(site);
+    let of_site = ListOptions::new().namespace(&*world.namespace).fields(site);
     let live = world.client.live();
     let mut described: Vec<CoreEvent> = live.list(&of_site).await.unwrap();
     described.sort_by_key(|event| event.type_.clone());

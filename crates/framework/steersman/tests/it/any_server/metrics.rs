@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use steersman::manager::MetricsServer;
-use steersman::{Connection, Manager, http, kube_client};
+use steersman::{ClientConfig, Manager, http, kube_client};
 use steersman_testenv::eventually;
 
 use super::world::{Running, World, connection_of};
@@ -17,7 +17,7 @@ async fn scrape(address: SocketAddr, token: Option<&str>) -> (u16, String) {
     // The server signs its certificate itself.
     config.accept_invalid_certs = true;
     config.auth_info.token = token.map(|token| token.to_owned().into());
-    let client = Connection::from_config(config).connect().await.unwrap();
+    let client = ClientConfig::from_config(config).connect().await.unwrap();
     let request = http::Request::get("/metrics").body(Vec::new()).unwrap();
     match client.request_text(request).await {
         Ok(text) => (200, text),

@@ -7,7 +7,7 @@ use serde_json::json;
 use steersman::api::Patch;
 use steersman::cache::{Delivery, Event};
 use steersman::client::{Condition, Error, ObjectWatch};
-use steersman::{LabelSelector, Selection};
+use steersman::{LabelSelector, ListOptions};
 
 use super::world::{LABEL, World, config_map, soon};
 
@@ -103,7 +103,7 @@ async fn a_watch_delivers_the_present_objects_and_their_changes() {
     other.metadata.labels = None;
     world.client.create(&other).await.unwrap();
     let (label, value) = LABEL;
-    let selected = Selection::new()
+    let selected = ListOptions::new()
         .namespace(&*world.namespace)
         .labels(LabelSelector::label(label, value));
     let mut watch = world.client.watch::<ConfigMap>(&selected).unwrap();
@@ -116,5 +116,5 @@ async fn a_watch_delivers_the_present_objects_and_their_changes() {
     assert_eq!(next(&mut watch).await, "updated second");
     world.client.delete(&first).await.unwrap();
     assert_eq!(next(&mut watch).await, "deleted first");
-    assert!(watch.trouble().is_empty());
+    assert!(watch.informer_failures().is_empty());
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman::cache::{Cache, CacheOptions};
 use steersman::manager::Error;
-use steersman::{CancellationToken, Client, Connection, Manager, ObjectKey};
+use steersman::{CancellationToken, Client, ClientConfig, Manager, ObjectKey};
 use steersman_testenv::{TestEnv, TestNamespace, User};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -31,7 +31,7 @@ impl World {
     pub(super) async fn start() -> Self {
         let env = TestEnv::start().await.unwrap();
         let namespace = env.namespace("any-server").await.unwrap();
-        let connection = Connection::from_config(env.config().unwrap().clone());
+        let connection = ClientConfig::from_config(env.config().unwrap().clone());
         let client = Client::new(Cache::new(CacheOptions::new()).unwrap(), connection);
         Self {
             env,
@@ -78,8 +78,8 @@ impl Drop for Running {
 }
 
 /// Returns a connection with the permissions of a user.
-pub(super) fn connection_of(user: &User) -> Connection {
-    Connection::from_config(user.config().unwrap().clone())
+pub(super) fn connection_of(user: &User) -> ClientConfig {
+    ClientConfig::from_config(user.config().unwrap().clone())
 }
 
 /// Returns a ConfigMap with the [`LABEL`].

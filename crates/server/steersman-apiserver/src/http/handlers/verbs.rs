@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use steersman_apimachinery::selector::FieldSelector;
-use steersman_apimachinery::status::{Details, Status, Subject};
+use steersman_apimachinery::status::{Details, Status, GroupResource};
 use steersman_protobuf::Message;
 use steersman_registry::{
     DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
@@ -139,7 +139,7 @@ fn face_of(
         }
         Some(_) if !resource.built_in => {
             let name = path.name.as_deref().unwrap_or_default();
-            let subject = Subject::new(&resource.group, &resource.plural);
+            let subject = GroupResource::new(&resource.group, &resource.plural);
             Err(Status::not_found(subject, name).into())
         }
         Some(name) => {
@@ -357,7 +357,7 @@ fn allowed_on_custom(
         .verb
         .filter(|verb| main || matches!(verb, Verb::Get | Verb::Update | Verb::Patch));
     let Some(verb) = verb else {
-        let subject = Subject::new(&resource.group, &resource.plural);
+        let subject = GroupResource::new(&resource.group, &resource.plural);
         let verb = call.verb.map_or("", |verb| verb.as_str());
         return Err(Status::method_not_supported(subject, verb));
     };

@@ -3,9 +3,9 @@
 use std::num::IntErrorKind;
 
 use steersman_apimachinery::go;
-use steersman_apimachinery::status::{FieldError, Status, Subject};
+use steersman_apimachinery::status::{FieldError, Status, GroupResource};
 use steersman_apimachinery::times;
-use steersman_registry::{DeleteOptions, GetOptions, ListOptions, WatchOptions, WriteOptions};
+use steersman_registry::{DeleteOptions, GetOptions, ListQuery, WatchOptions, WriteOptions};
 
 use crate::http::requests::path::percent_decode;
 
@@ -181,7 +181,7 @@ impl Query {
         match errors.is_empty() {
             true => Ok(()),
             false => Err(Status::invalid(
-                Subject::new("", "PodLogOptions"),
+                GroupResource::new("", "PodLogOptions"),
                 pod,
                 &errors,
             )),
@@ -196,9 +196,9 @@ impl Query {
     }
 
     /// Returns the options of a list, and the selectors of a deletecollection.
-    pub(crate) fn list_options(&self) -> Result<ListOptions, Status> {
+    pub(crate) fn list_options(&self) -> Result<ListQuery, Status> {
         self.timeout_seconds()?;
-        Ok(ListOptions {
+        Ok(ListQuery {
             label_selector: self.owned("labelSelector"),
             field_selector: self.owned("fieldSelector"),
             shard_selector: self.owned("shardSelector"),

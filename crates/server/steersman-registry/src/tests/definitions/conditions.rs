@@ -62,7 +62,7 @@ fn a_released_name_is_accepted_for_the_definition_that_waits() {
         .unwrap();
     let served = server.get("customresourcedefinitions", name).unwrap();
     assert_eq!(served["status"]["conditions"][1]["status"], "True");
-    server.list("sites", &ListOptions::default()).unwrap();
+    server.list("sites", &ListQuery::default()).unwrap();
 }
 
 /// A definition in a group of the Kubernetes project shows how it was approved, and follows a change

@@ -246,9 +246,9 @@ fn a_list_continues_with_the_present_conversion() {
     for name in ["a", "b"] {
         server.create("websites", website(name)).unwrap();
     }
-    let mut page = ListOptions {
+    let mut page = ListQuery {
         limit: 1,
-        ..ListOptions::default()
+        ..ListQuery::default()
     };
     let first = server.list("websites", &page).unwrap();
     page.continue_token = first.continue_token;

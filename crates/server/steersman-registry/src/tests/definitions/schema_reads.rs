@@ -66,9 +66,9 @@ impl Versioned<'_> {
     }
 
     fn list(&self, selector: &str) -> Vec<Value> {
-        let options = ListOptions {
+        let options = ListQuery {
             field_selector: Some(selector.to_owned()),
-            ..ListOptions::default()
+            ..ListQuery::default()
         };
         let resource = self.resource();
         let page = self.0.registry.list(&resource, Some("default"), &options);

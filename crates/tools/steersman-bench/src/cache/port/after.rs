@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use steersman_api::Connection;
+use steersman_api::ClientConfig;
 use steersman_client::finalizer::{self, Stage};
 use steersman_controller::predicate::{finalizers_changed, generation_changed, or};
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
@@ -21,7 +21,7 @@ struct DocumentReconciler {
 }
 
 /// Declares the operator.
-pub(super) fn operator(connection: Connection, count: Arc<ReconcileCount>) -> Outcome<Manager> {
+pub(super) fn operator(connection: ClientConfig, count: Arc<ReconcileCount>) -> Outcome<Manager> {
     let manager = Manager::builder(connection).build()?;
     let documents = Controller::builder::<Document>()
         .name("documents")

@@ -6,11 +6,11 @@ use steersman_object::ResourceVersion;
 use crate::body::Body;
 use crate::entry::{Interners, RawEntry};
 use crate::event::Origin;
-use crate::judgement::Findings;
+use crate::judgement::ViewResults;
 use crate::pack::{Budget, PackContext};
 use crate::store::Relist;
 use crate::store::indexer::{Indexer, StoreChange};
-use steersman_api::Extent;
+use steersman_api::Projection;
 
 /// Returns the JSON of a Pod without a spec. Ten Pods have one ReplicaSet.
 fn pod(number: usize) -> RawObject {
@@ -39,7 +39,7 @@ fn bytes_each(put: impl Fn(&mut Indexer, Vec<RawEntry>)) -> usize {
     let context = PackContext::alone(Budget::default());
     let counted = allocation_counter::measure(|| {
         let ingest = |pod: &RawObject| {
-            RawEntry::ingest(pod.clone(), Extent::Whole, &context, None, &interners)
+            RawEntry::ingest(pod.clone(), Projection::Whole, &context, None, &interners)
         };
         let entries = pods.iter().map(ingest).collect();
         put(&mut indexer, entries);
@@ -57,12 +57,12 @@ fn store_8_an_object_takes_few_bytes_besides_its_body() {
     let listed = bytes_each(|indexer, entries| {
         let objects = entries.len();
         let items = entries.into_iter();
-        let items = items.map(|entry| (Decoded::Good(entry), Findings::default()));
+        let items = items.map(|entry| (Decoded::Good(entry), ViewResults::default()));
         let relist = Relist {
             objects,
             version: ResourceVersion::new("7"),
             origin: Origin::Initial,
-            extent: Extent::Whole,
+            extent: Projection::Whole,
         };
         *indexer = indexer.replaced(items, relist, |_| true).0;
     });
@@ -70,7 +70,7 @@ fn store_8_an_object_takes_few_bytes_besides_its_body() {
         for entry in entries {
             let mut effects = indexer.unchanged();
             indexer.apply(
-                StoreChange::Put(Decoded::Good(entry), Findings::default()),
+                StoreChange::Put(Decoded::Good(entry), ViewResults::default()),
                 &mut effects,
             );
         }
