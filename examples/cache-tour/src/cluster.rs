@@ -119,12 +119,13 @@ impl Cluster {
             heard.lock().push((path, metadata));
             request
         });
-        let connection = ClientConfig::in_process(self.server.service(), "default").layer(listen);
+        let client_config =
+            ClientConfig::in_process(self.server.service(), "default").layer(listen);
         // The seed fixes random choices, such as the pause before a retry.
         let cache = Cache::new(options.seed(1))?;
         declare(&cache)?;
         let cancel = CancellationToken::new();
-        let running = tokio::spawn(cache.run(connection, cancel.clone()));
+        let running = tokio::spawn(cache.run(client_config, cancel.clone()));
         cache.settled().await;
         Ok(Opened {
             cache,

@@ -20,7 +20,7 @@ const RUN_TIME: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Cluster {
     /// How requests reach its API server.
-    pub connection: ClientConfig,
+    pub client_config: ClientConfig,
     /// The API server, if it runs in this process.
     pub embedded: Option<Embedded>,
 }
@@ -39,13 +39,13 @@ pub struct Embedded {
 /// An error if no cluster is configured, or the configuration cannot be used.
 pub async fn configured(config: &Config<Settings>) -> Result<Cluster, BoxError> {
     match config.connect().await {
-        Ok(connection) => {
-            let endpoint = connection.endpoint();
+        Ok(client_config) => {
+            let endpoint = client_config.endpoint();
             config
                 .console()
                 .say(format_args!("using the cluster at {endpoint}"));
             Ok(Cluster {
-                connection,
+                client_config,
                 embedded: None,
             })
         }
@@ -66,7 +66,7 @@ pub async fn embedded(kubeconfig: Option<&Path>, console: Console) -> Result<Clu
     let speed = Speed::brisk().complete(RUN_TIME);
     let played = Played::everything().speed(speed);
     let server = ApiServer::builder().play(played).build();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let serving = match kubeconfig {
         None => {
             console.say(
@@ -88,7 +88,7 @@ pub async fn embedded(kubeconfig: Option<&Path>, console: Console) -> Result<Clu
     };
     let embedded = Some(Embedded { server, serving });
     Ok(Cluster {
-        connection,
+        client_config,
         embedded,
     })
 }

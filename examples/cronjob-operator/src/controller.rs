@@ -9,8 +9,8 @@ use steersman::client::Ensured;
 use steersman::k8s_openapi::api::batch::v1::Job;
 use steersman::object::Object as _;
 use steersman::{
-    Action, Context, Controller, Error, Manager, Reconciler, Request, ListOptions, client, predicate,
-    report,
+    Action, Context, Controller, Error, ListOptions, Manager, Reconciler, Request, client,
+    predicate, report,
 };
 
 use crate::cron_job::CronJob;

@@ -72,7 +72,7 @@ async fn run(args: &Args) -> Result<(), BoxError> {
     } else {
         cluster::configured(&config).await?
     };
-    let builder = config.manager_over(cluster.connection.clone(), "cronjob-operator");
+    let builder = config.manager_over(cluster.client_config.clone(), "cronjob-operator");
     let ended = operate(args, builder, &cluster, console).await;
     if let Some(embedded) = cluster.embedded {
         // After a failure as well: otherwise the kubeconfig would stay and name a closed port.

@@ -7,7 +7,7 @@ use steersman::futures::StreamExt as _;
 use steersman::futures::stream::{self, BoxStream};
 use steersman::informer::{Delivery, Subscription};
 use steersman::k8s_openapi::api::batch::v1::Job;
-use steersman::{CancellationToken, Manager, ObjectKey, ListOptions, cache, object::Object as _};
+use steersman::{CancellationToken, ListOptions, Manager, ObjectKey, cache, object::Object as _};
 use thiserror::Error;
 
 use crate::BoxError;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use steersman::cli::Console;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::Object as _;
-use steersman::{Client, ObjectKey, ListOptions, client};
+use steersman::{Client, ListOptions, ObjectKey, client};
 use thiserror::Error;
 
 use crate::cron_job::CronJob;

@@ -9,7 +9,7 @@ use steersman::cli::Program;
 async fn main() -> ExitCode {
     Program::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
         .about(env!("CARGO_PKG_DESCRIPTION"))
-        .crds(api::definitions())
+        .crds(api::crds())
         .setup(|manager, _| controllers::add_all(manager))
         .run()
         .await

@@ -9,8 +9,8 @@ use steersman::informer::Store;
 use steersman::k8s_openapi;
 use steersman::object::Object as _;
 use steersman::{
-    Action, ByObject, CacheOptions, Context, Controller, Error, LabelSelector, Manager, ObjectKey,
-    Reconciler, Request, ListOptions, client, handler, predicate,
+    Action, ByObject, CacheOptions, Context, Controller, Error, LabelSelector, ListOptions,
+    Manager, ObjectKey, Reconciler, Request, client, handler, predicate,
 };
 
 use crate::checked::CheckedCopies;

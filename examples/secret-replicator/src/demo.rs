@@ -20,8 +20,8 @@ const VALUES: [&str; 2] = ["Zmlyc3Q=", "c2Vjb25k"];
 ///
 /// If a step does not have its effect in time.
 pub async fn run(say: impl Fn(&dyn Display), server: &ApiServer) -> Result<(), BoxError> {
-    let connection = ClientConfig::in_process(server.service(), "default");
-    let manager = Manager::builder(connection)
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    let manager = Manager::builder(client_config)
         .cache(controller::cache(CacheOptions::new()))
         .build()?;
     controller::declare(&manager)?;

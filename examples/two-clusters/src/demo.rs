@@ -23,7 +23,7 @@ pub async fn run(
     hub: &ApiServer,
     west: &ApiServer,
 ) -> Result<(), BoxError> {
-    let manager = Manager::builder(connection(hub))
+    let manager = Manager::builder(client_config(hub))
         .cache(copier::cache())
         .build()?;
     copier::add(&manager)?;
@@ -36,7 +36,7 @@ pub async fn run(
         "hub has the ConfigMap motd, and the manager has no other cluster"
     )?;
 
-    manager.add_cluster("west", connection(west), copier::cache())?;
+    manager.add_cluster("west", client_config(west), copier::cache())?;
     holds(west, "motd", Some("good morning")).await?;
     writeln!(out, "west was added and has a copy of motd")?;
 
@@ -58,7 +58,7 @@ pub async fn run(
     holds(west, "motd", Some("good evening")).await?;
     holds(west, "later", None).await?;
 
-    manager.add_cluster("west", connection(west), copier::cache())?;
+    manager.add_cluster("west", client_config(west), copier::cache())?;
     holds(west, "later", Some("made while west was away")).await?;
     holds(west, "motd", None).await?;
     writeln!(
@@ -71,7 +71,7 @@ pub async fn run(
     Ok(())
 }
 
-fn connection(server: &ApiServer) -> ClientConfig {
+fn client_config(server: &ApiServer) -> ClientConfig {
     ClientConfig::in_process(server.service(), "default")
 }
 

@@ -53,12 +53,12 @@ pub async fn find(
         return embedded(console, "", kubeconfig).await;
     }
     match config.connect().await {
-        Ok(connection) => {
+        Ok(client_config) => {
             console.say(format_args!(
                 "using the cluster at {}",
-                connection.endpoint()
+                client_config.endpoint()
             ));
-            Ok((connection, None))
+            Ok((client_config, None))
         }
         Err(error) if error.is_no_config() => {
             embedded(console, "no cluster is configured: ", kubeconfig).await
@@ -78,7 +78,7 @@ async fn embedded(
     let serving = server.serve("127.0.0.1:0").await?;
     let url = serving.url();
     console.say(format_args!("{reason}started an API server at {url}"));
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     if let Some(path) = kubeconfig {
         serving.write_kubeconfig(path)?;
         let file = path.display();
@@ -94,7 +94,7 @@ async fn embedded(
         serving,
         kubeconfig: kubeconfig.map(Path::to_path_buf),
     };
-    Ok((connection, Some(embedded)))
+    Ok((client_config, Some(embedded)))
 }
 
 /// Stops the server, and removes its kubeconfig unless another server has replaced the file.

@@ -28,8 +28,8 @@ async fn run(args: &Args) -> Result<(), BoxError> {
     let config = args.operator.config()?.version(env!("CARGO_PKG_VERSION"));
     // A server that runs for a moment needs no kubeconfig, and must not replace that of another one.
     let file = Some(args.write_kubeconfig.as_path()).filter(|_| !args.once);
-    let (connection, embedded) = cluster::find(&config, args.embedded, file).await?;
-    let ended = operate(args, &config, connection, embedded.as_ref()).await;
+    let (client_config, embedded) = cluster::find(&config, args.embedded, file).await?;
+    let ended = operate(args, &config, client_config, embedded.as_ref()).await;
     // After a failure as well: otherwise the kubeconfig would stay and name a closed port.
     cluster::stop(embedded).await;
     ended
@@ -39,19 +39,19 @@ async fn run(args: &Args) -> Result<(), BoxError> {
 async fn operate(
     args: &Args,
     config: &Config<Settings>,
-    connection: ClientConfig,
+    client_config: ClientConfig,
     embedded: Option<&Embedded>,
 ) -> Result<(), BoxError> {
     let webhooks = match embedded {
         Some(embedded) => Some(embedded.webhooks()?),
-        None => Webhooks::of(&args.webhook_bind_address, &connection),
+        None => Webhooks::of(&args.webhook_bind_address, &client_config),
     };
     let is_newest_only = args.setup.install_newest_version_only;
     let installs = args.setup.install || is_newest_only || embedded.is_some();
     if installs && webhooks.is_none() && !is_newest_only {
         setup::check_unconverted()?;
     }
-    let mut builder = config.manager_over(connection, NAME);
+    let mut builder = config.manager_over(client_config, NAME);
     if let Some(webhooks) = &webhooks {
         builder = builder.webhooks(webhooks.server(config));
     }

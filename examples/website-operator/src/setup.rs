@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use steersman::cli::Console;
-use steersman::definitions::{Crd, Crds};
+use steersman::crds::{Crd, Crds};
 use steersman::k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::object::{Object as _, TypedObject, WholeObject};
-use steersman::{Client, ObjectKey, ListOptions};
+use steersman::{Client, ListOptions, ObjectKey};
 use thiserror::Error;
 
 use crate::webhooks::{NAME, Webhooks};
@@ -46,13 +46,13 @@ pub enum SetupError {
         "the program cannot install both versions without its webhook: run again with --webhook-bind-address=:9443, or \
          with --install-newest-version-only in place of --install"
     )]
-    Unconverted(#[source] steersman::definitions::Error),
+    Unconverted(#[source] steersman::crds::Error),
     /// A manifest does not parse.
     #[error("the manifests of this program cannot be read")]
     Manifest(#[from] serde_saphyr::Error),
     /// The definition is not installed.
     #[error(transparent)]
-    Definition(#[from] steersman::definitions::Error),
+    Definition(#[from] steersman::crds::Error),
     /// The server refused a request, or is unreachable.
     #[error(transparent)]
     Client(#[from] steersman::client::Error),
@@ -81,7 +81,7 @@ pub struct Setup {
 /// An error if the definition cannot be written as YAML.
 pub fn definition() -> Result<String, serde_saphyr::ser::Error> {
     let service = ObjectKey::namespaced(NAMESPACE, NAME);
-    let definition = Crd::new(&website::definition()).converted_by(&service);
+    let definition = Crd::new(&website::crd()).converted_by(&service);
     serde_saphyr::to_string(definition.content())
 }
 
@@ -100,7 +100,7 @@ pub fn definitions(webhooks: Option<&Webhooks>) -> Crds {
 ///
 /// [`SetupError::Unconverted`] with the fields in which the versions differ, and that would be lost.
 pub fn check_unconverted() -> Result<(), SetupError> {
-    let definition = Crd::new(&website::definition());
+    let definition = Crd::new(&website::crd());
     definition.check().map_err(SetupError::Unconverted)
 }
 
@@ -143,7 +143,9 @@ pub async fn install(client: &Client, webhooks: Option<&Webhooks>) -> Result<(),
     let definitions = definitions(webhooks);
     // The leader migrates stored objects, once its webhooks can convert them.
     let definitions = definitions.without_migration();
-    Ok(definitions.install(client.client_config(), patience).await?)
+    Ok(definitions
+        .install(client.client_config(), patience)
+        .await?)
 }
 
 /// Makes the API server call the webhooks.
@@ -196,10 +198,10 @@ pub async fn check(client: &Client, namespaces: &[String]) -> Result<(), SetupEr
     Ok(())
 }
 
-async fn check_in(client: &Client, selection: &ListOptions) -> Result<(), SetupError> {
+async fn check_in(client: &Client, list_options: &ListOptions) -> Result<(), SetupError> {
     match client
         .live()
-        .list::<Website>(&selection.clone().limit(1))
+        .list::<Website>(&list_options.clone().limit(1))
         .await
     {
         Ok(_) => Ok(()),

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use steersman::cli::Config;
-use steersman::definitions::{Crd, Crds};
+use steersman::crds::{Crd, Crds};
 use steersman::object::Object as _;
 use steersman::serve::ListenAddress;
 use steersman::webhook::{
@@ -14,7 +14,7 @@ use steersman::webhook::{
 use steersman::{ClientConfig, Kind, ObjectKey};
 
 use crate::Settings;
-use crate::website::{Website, conversions, definition};
+use crate::website::{Website, conversions, crd};
 
 /// The name of the Service, of both webhook configurations, and of the Secret's prefix.
 pub const NAME: &str = "website-operator";
@@ -34,9 +34,9 @@ struct WebsiteRules;
 impl Webhooks {
     /// Returns webhooks at an address, in the namespace of this Pod; `None` for the address `"0"`.
     #[must_use]
-    pub fn of(address: &str, connection: &ClientConfig) -> Option<Self> {
-        let namespace = connection.namespace();
-        let namespace = namespace.unwrap_or_else(|| connection.default_namespace());
+    pub fn of(address: &str, client_config: &ClientConfig) -> Option<Self> {
+        let namespace = client_config.namespace();
+        let namespace = namespace.unwrap_or_else(|| client_config.default_namespace());
         (!ListenAddress::from(address).is_off()).then(|| Self {
             address: address.to_owned(),
             namespace: namespace.to_owned(),
@@ -78,7 +78,7 @@ impl Webhooks {
 
     /// Returns the definition with both versions, which this server converts.
     pub fn definitions(&self) -> Crds {
-        Crds::new().with(Crd::new(&definition()).converted_by(&self.service()))
+        Crds::new().with(Crd::new(&crd()).converted_by(&self.service()))
     }
 
     fn certificates(&self, overlap: Duration) -> BuiltInCertificates {

@@ -4,7 +4,7 @@ use steersman::k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use steersman::status_conditions::{self, READY};
 
 pub use self::versions::v1::{Website, WebsiteSpec, WebsiteStatus};
-pub use self::versions::{conversions, definition, v1, v1alpha1};
+pub use self::versions::{conversions, crd, v1, v1alpha1};
 
 /// The fields of the newest version, with their history.
 #[steersman::versioned(

@@ -5,13 +5,13 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
-use steersman_object::{Kind, Object, ObjectKey, ListOptions, TypedObject, WholeObject};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey, TypedObject, WholeObject};
 
 use crate::decode::Decoder;
 use crate::decode::bodies::Page;
 use crate::error::Error;
 use crate::event::ListPage;
-use crate::options::{DeleteOptions, Projection, PageRequest, Paging, Patch, WriteOptions};
+use crate::options::{DeleteOptions, PageRequest, Paging, Patch, Projection, WriteOptions};
 use crate::pages;
 use crate::request::transport::{Accept, Answered, Call, DEFAULT_REQUEST_TIMEOUT, next_chunk};
 use crate::request::url::Url;
@@ -26,14 +26,14 @@ mod requests;
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Namespace;
-/// use steersman_api::{Api, Connection};
+/// use steersman_api::{Api, ClientConfig};
 /// use steersman_apiserver::ApiServer;
 /// use steersman_object::ObjectKey;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), steersman_api::Error> {
 /// let server = ApiServer::builder().build();
-/// let connection = Connection::in_process(server.service(), "default");
+/// let connection = ClientConfig::in_process(server.service(), "default");
 /// let namespaces = Api::<Namespace>::typed(connection.client()?);
 /// let missing = namespaces.get(&ObjectKey::cluster("nowhere")).await.unwrap_err();
 /// assert!(missing.is_not_found());
@@ -113,17 +113,21 @@ impl<K: Object> Api<K> {
     ///
     /// [`Error::Expired`] if the continue token is too old, [`Error::InvalidRequest`] if the selection names an
     /// index, or any other [`Error`].
-    pub async fn list(&self, selection: &ListOptions, paging: &Paging) -> Result<ListPage<K>, Error> {
-        let request = PageRequest::of(selection, paging);
-        self.page(selection, &request).await
+    pub async fn list(
+        &self,
+        list_options: &ListOptions,
+        paging: &Paging,
+    ) -> Result<ListPage<K>, Error> {
+        let request = PageRequest::of(list_options, paging);
+        self.page(list_options, &request).await
     }
 
     async fn page(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         request: &PageRequest,
     ) -> Result<ListPage<K>, Error> {
-        let (info, url) = self.selected("list", selection)?;
+        let (info, url) = self.selected("list", list_options)?;
         let mut call = self.asking(info, url.list(request));
         call.accept = Accept::of_list(Projection::of::<K>()).of(&self.kind);
         let Answered {
@@ -153,12 +157,12 @@ impl<K: Object> Api<K> {
     /// Any [`Error`].
     pub async fn list_all(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         paging: &Paging,
     ) -> Result<ListPage<K>, Error> {
-        let first = PageRequest::of(selection, paging);
-        let ask = |request| async move { self.page(selection, &request).await };
-        pages::all(first, selection.selected_limit(), ask).await
+        let first = PageRequest::of(list_options, paging);
+        let ask = |request| async move { self.page(list_options, &request).await };
+        pages::all(first, list_options.selected_limit(), ask).await
     }
 
     /// Creates an object. The server makes the name if the object has a `generateName`.
@@ -251,10 +255,10 @@ impl<K: Object> Api<K> {
     /// Any [`Error`].
     pub async fn delete_all(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<Vec<ObjectKey>, Error> {
-        let request = self.delete_all_request(selection, options)?;
+        let request = self.delete_all_request(list_options, options)?;
         Ok(request.send().await?.value)
     }
 
@@ -303,12 +307,12 @@ impl<K: Object> Api<K> {
     fn selected(
         &self,
         verb: &'static str,
-        selection: &ListOptions,
+        list_options: &ListOptions,
     ) -> Result<(RequestInfo, Url), Error> {
-        let namespace = selection.selected_namespace();
+        let namespace = list_options.selected_namespace();
         let namespace = namespace.filter(|_| self.kind.is_namespaced());
         let info = RequestInfo::of_collection(verb, &self.kind, namespace);
-        if let Some((index, _)) = selection.selected_indexes().first() {
+        if let Some((index, _)) = list_options.selected_indexes().first() {
             let problem = format!("only a cache can select by an index ({index:?})");
             return Err(Error::invalid_request(info, problem));
         }

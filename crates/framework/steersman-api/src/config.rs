@@ -55,7 +55,7 @@ impl Environment {
 /// # let _ = choice;
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[must_use = "a choice does nothing until it is passed to `Connection::infer_with`"]
+#[must_use = "a choice does nothing until it is passed to `ClientConfig::infer_with`"]
 pub struct ConfigChoice {
     kubeconfig: Option<PathBuf>,
     context: Option<String>,

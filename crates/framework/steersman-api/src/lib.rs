@@ -2,14 +2,14 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Namespace;
-//! use steersman_api::{Api, Connection};
+//! use steersman_api::{Api, ClientConfig};
 //! use steersman_apiserver::ApiServer;
 //! use steersman_object::ObjectKey;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), steersman_api::Error> {
 //! let server = ApiServer::new();
-//! let connection = Connection::in_process(server.service(), "default");
+//! let connection = ClientConfig::in_process(server.service(), "default");
 //! let namespaces = Api::<Namespace>::typed(connection.client()?);
 //! let found = namespaces.get(&ObjectKey::cluster("default")).await?;
 //! assert_eq!(found.metadata.name.as_deref(), Some("default"));
@@ -49,7 +49,7 @@
 //!   `config::proxy` chooses the proxy of a server.
 //! - [`wire`] has the middleware of a connection.
 //! - `link` has the HTTP connections to a server.
-//! - [`connection`] has [`Connection`], which makes clients.
+//! - [`connection`] has [`ClientConfig`], which makes clients.
 //! - [`api`] has [`Api`], the typed verbs.
 //! - [`discovery`] has [`Mapper`], which finds the kinds that a server serves.
 
@@ -74,7 +74,7 @@ mod client_certificate;
 mod config;
 pub mod wire;
 mod link;
-pub mod connection;
+pub mod client_config;
 pub mod api;
 pub mod discovery;
 
@@ -83,8 +83,8 @@ pub use kube_client;
 pub use api::Api;
 pub use apply_digest::ApplyDigest;
 pub use client_certificate::ClientCertificate;
+pub use client_config::ClientConfig;
 pub use config::ConfigChoice;
-pub use connection::ClientConfig;
 pub use decode::decode_raw_object;
 pub use discovery::{Mapper, Served};
 pub use encoding::Encoding;
@@ -95,8 +95,8 @@ pub use head::{Conformity, Head, RawObject};
 pub use list_watch::{ApiListWatch, ListStream, ListWatch, WatchStream};
 pub use metrics::ConnectionMetrics;
 pub use options::{
-    DeleteOptions, Projection, FieldValidation, PageRequest, Paging, Patch, Propagation, VersionMatch,
-    WatchOptions, WriteOptions,
+    DeleteOptions, FieldValidation, PageRequest, Paging, Patch, Projection, Propagation,
+    VersionMatch, WatchOptions, WriteOptions,
 };
 pub use owned_fields::{ItemKeys, OwnedFields};
 pub use problem_log::ProblemLog;

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::event::{ListPage, ListPart, WatchEvent};
 use crate::field_managers::FieldManagers;
 use crate::head::RawObject;
-use crate::options::{Projection, PageRequest, WatchOptions};
+use crate::options::{PageRequest, Projection, WatchOptions};
 use crate::pages;
 use crate::request::transport::{Accept, Answered, Call, next_chunk};
 use crate::request::url::Url;
@@ -150,8 +150,8 @@ impl ListWatch for ApiListWatch {
         let mut call = Call::get(info, url);
         let decoder = self
             .decoder
-            .metadata_only(request.extent == Projection::Metadata);
-        call.accept = Accept::of_list(request.extent).of(&self.kind);
+            .metadata_only(request.projection == Projection::Metadata);
+        call.accept = Accept::of_list(request.projection).of(&self.kind);
         let Answered {
             info,
             response,
@@ -175,8 +175,8 @@ impl ListWatch for ApiListWatch {
         let mut call = Call::get(info, url);
         let decoder = self
             .decoder
-            .metadata_only(options.extent == Projection::Metadata);
-        call.accept = Accept::of_watch(options.extent).of(&self.kind);
+            .metadata_only(options.projection == Projection::Metadata);
+        call.accept = Accept::of_watch(options.projection).of(&self.kind);
         // Newer servers compress each event as a gzip member of its own, which HTTP clients do not separate.
         call.identity = true;
         let Answered {

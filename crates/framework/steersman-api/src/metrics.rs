@@ -15,7 +15,7 @@ const SIZES: [f64; 11] = [
 ];
 
 /// The metrics of the requests of all connections that were given a clone
-/// ([`Connection::metrics`](crate::Connection::metrics)). Cheap to clone. A manager makes them for its own connection.
+/// ([`ClientConfig::metrics`](crate::ClientConfig::metrics)). Cheap to clone. A manager makes them for its own connection.
 ///
 /// Names, labels and buckets are those of client-go (`tools/metrics`), with the adapters of component-base:
 ///
@@ -31,7 +31,7 @@ const SIZES: [f64; 11] = [
 ///   refused the request, the time limit passed, or the caller was dropped.
 /// - Each request counts once (`CONN-6`), for each attempt of the client, however often the connection sends it
 ///   (`CONN-4`, `CONN-5`).
-/// - `method` and `verb` are the HTTP method, as in client-go. `host` is [`Connection::host`](crate::Connection::host).
+/// - `method` and `verb` are the HTTP method, as in client-go. `host` is [`ClientConfig::host`](crate::ClientConfig::host).
 ///   No label holds a path or the name of an object.
 /// - The duration ends with the body of the answer, and includes the layers of the connection. A client that repeats a
 ///   request after a `Retry-After` makes several requests; the duration does not include the time between them.

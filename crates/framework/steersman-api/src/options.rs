@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steersman_object::{Object, ResourceVersion, ListOptions, TypeInfo as _};
+use steersman_object::{ListOptions, Object, ResourceVersion, TypeInfo as _};
 
 /// How a list is cut into pages, and how new it is. The default is one page at the newest version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct PageRequest {
     /// The requested page, and the resource version of the list.
     pub paging: Paging,
     /// How much of each object the server should send. [`Api`](crate::Api) ignores this: its type of object decides.
-    pub extent: Projection,
+    pub projection: Projection,
 }
 
 /// How much of each object a request asks for.
@@ -74,7 +74,7 @@ pub struct WatchOptions {
     /// Whether to begin with all objects, followed by a bookmark (WatchList, KEP-3157).
     pub initial_events: bool,
     /// How much of each object the server sends.
-    pub extent: Projection,
+    pub projection: Projection,
 }
 
 /// The options of a create, an update or a patch.
@@ -225,14 +225,17 @@ impl PageRequest {
 
     /// Requests the objects that a selection selects by labels and fields. The page size is at most the selection's
     /// limit.
-    pub(crate) fn of(selection: &ListOptions, paging: &Paging) -> Self {
-        let limit = selection.selected_limit();
+    pub(crate) fn of(list_options: &ListOptions, paging: &Paging) -> Self {
+        let limit = list_options.selected_limit();
         let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
         let page_size = match (paging.page_size, limit.filter(|limit| *limit > 0)) {
             (Some(size), Some(limit)) => Some(size.min(limit)),
             (size, limit) => size.or(limit),
         };
-        let (labels, fields) = (selection.selected_labels(), selection.selected_fields());
+        let (labels, fields) = (
+            list_options.selected_labels(),
+            list_options.selected_fields(),
+        );
         Self {
             labels: (!labels.is_everything()).then(|| labels.to_string()),
             fields: (!fields.is_everything()).then(|| fields.to_string()),
@@ -240,7 +243,7 @@ impl PageRequest {
                 page_size,
                 ..paging.clone()
             },
-            extent: Projection::default(),
+            projection: Projection::default(),
         }
     }
 }
@@ -254,7 +257,7 @@ impl Default for WatchOptions {
             bookmarks: true,
             timeout: None,
             initial_events: false,
-            extent: Projection::default(),
+            projection: Projection::default(),
         }
     }
 }

@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use steersman_api::ClientConfig;
 use steersman_api::kube_client::core::PartialObjectMeta;
-use steersman_object::{Gvk, Kind, Object, ObjectKey, ListOptions, TypedObject};
+use steersman_object::{Gvk, Kind, ListOptions, Object, ObjectKey, TypedObject};
 use tokio_util::sync::CancellationToken;
 
 use crate::coverage::check;
 use crate::error::{Error, absent_is_none};
 use crate::informer_entry::InformerEntry;
+use crate::informer_map::Phase;
 use crate::options::CacheOptions;
 use crate::reads::{Reads, get};
-use crate::registry::Phase;
 use crate::shared::{CacheRun, Shared};
-use crate::unsynced::{InformerReport, InformerFailure, Unsynced};
+use crate::unsynced::{InformerFailure, InformerReport, Unsynced};
 
 mod declaring;
 mod namespaces;
@@ -29,14 +29,14 @@ mod namespaces;
 ///
 /// ```no_run
 /// use k8s_openapi::api::core::v1::Pod;
-/// use steersman_cache::{Cache, CacheOptions, Selection};
+/// use steersman_cache::{Cache, CacheOptions, ListOptions};
 ///
-/// # async fn f(connection: steersman_api::Connection) -> Result<(), steersman_cache::Error> {
+/// # async fn f(connection: steersman_api::ClientConfig) -> Result<(), steersman_cache::Error> {
 /// let cache = Cache::new(CacheOptions::new())?;
 /// cache.index_field::<Pod>("spec.nodeName", |pod| pod.spec.as_ref()?.node_name.clone())?;
 /// tokio::spawn(cache.run(connection, Default::default()));
 /// cache.wait_for_sync().await?;
-/// let here = Selection::new().index("spec.nodeName", "node-1");
+/// let here = ListOptions::new().index("spec.nodeName", "node-1");
 /// println!("{} pods", cache.list::<Pod>(&here).await?.len());
 /// # Ok(()) }
 /// ```
@@ -149,7 +149,7 @@ impl Cache {
     ///
     /// Those of [`get`](Self::get), and [`Error::NoIndex`]. [`Error::Malformed`] names an object
     /// that does not decode and that never decoded before: only its namespace is known, so the
-    /// selection may include it (`CACHE-4`). [`Selection::skip_malformed`] omits such objects.
+    /// selection may include it (`CACHE-4`). [`ListOptions::skip_malformed`] omits such objects.
     ///
     /// # Cancel safety
     ///
@@ -157,18 +157,18 @@ impl Cache {
     #[track_caller]
     pub fn list<K: TypedObject>(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
-        self.list_at(selection, Location::caller())
+        self.list_at(list_options, Location::caller())
     }
 
     /// Lists on behalf of the code at `caller`.
     async fn list_at<K: TypedObject>(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         caller: &'static Location<'static>,
     ) -> Result<Vec<Arc<K>>, Error> {
-        let listed = self.typed::<K>().list_at(selection, caller).await?;
+        let listed = self.typed::<K>().list_at(list_options, caller).await?;
         Ok(listed.items)
     }
 
@@ -248,7 +248,7 @@ impl Cache {
     /// Dropping the future does not take the request back.
     pub async fn relist(&self, gvk: &Gvk) {
         let entries = self.shared.registry.read().of_kind(gvk);
-        let relists: Vec<_> = entries.iter().map(|one| one.mirror().relist()).collect();
+        let relists: Vec<_> = entries.iter().map(|one| one.untyped().relist()).collect();
         for relist in relists {
             relist.await;
         }
@@ -273,13 +273,13 @@ impl Cache {
     /// Dropping the future stops the cache for good.
     pub fn run(
         &self,
-        connection: ClientConfig,
+        client_config: ClientConfig,
         cancel: CancellationToken,
     ) -> impl Future<Output = Result<(), Error>> + Send + 'static {
         // Before the future is polled, so that a read right after the call waits instead of failing
         // with `NotStarted`.
         let begun = self.begin();
-        async move { begun?.run(connection, cancel).await }
+        async move { begun?.run(client_config, cancel).await }
     }
 
     /// Marks the cache as running without starting informers: from now on reads wait for a sync
@@ -356,8 +356,12 @@ impl StartedCache {
     /// # Cancel safety
     ///
     /// Same as [`Cache::run`].
-    pub async fn run(self, connection: ClientConfig, cancel: CancellationToken) -> Result<(), Error> {
-        self.run.until(connection, &cancel).await
+    pub async fn run(
+        self,
+        client_config: ClientConfig,
+        cancel: CancellationToken,
+    ) -> Result<(), Error> {
+        self.run.until(client_config, &cancel).await
     }
 }
 

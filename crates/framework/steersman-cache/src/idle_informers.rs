@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use crate::registry::InformerKey;
+use crate::informer_map::InformerKey;
 
 /// The number of checks per linger time. A read sets a bit, so the time of the last read is known
 /// to the precision of one check interval.

@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use steersman_api::{ApiListWatch, FieldManagers, kube_client};
 use steersman_informer::internal::StoreInternals as _;
-use steersman_informer::{Informer, UntypedInformer, State};
+use steersman_informer::{Informer, State, UntypedInformer};
 use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -23,7 +23,7 @@ use crate::failure_advice::Advice;
 use crate::metrics::{ReadCounts, Verb};
 use crate::settings::Settings;
 use crate::type_map::TypeMap;
-use crate::unsynced::{InformerReport, InformerFailure, Unsynced, UnsyncedReason};
+use crate::unsynced::{InformerFailure, InformerReport, Unsynced, UnsyncedReason};
 
 /// The time after which an informer that neither syncs nor fails makes room for another first sync.
 const TURN: Duration = Duration::from_secs(30);
@@ -38,7 +38,7 @@ pub(crate) struct InformerEntry {
 
 struct Inner {
     advice: Advice,
-    mirror: UntypedInformer,
+    untyped: UntypedInformer,
     /// One typed handle for each Rust type that has a view.
     types: RwLock<TypeMap>,
     /// Whether options, a controller, an index or a caller declared the informer, so that it never
@@ -71,13 +71,13 @@ pub(crate) struct HoldGuard {
 impl InformerEntry {
     pub(crate) fn new(
         advice: Advice,
-        mirror: UntypedInformer,
+        untyped: UntypedInformer,
         permanent: bool,
         reads: Option<Arc<ReadCounts>>,
     ) -> Self {
         let inner = Inner {
             advice,
-            mirror,
+            untyped,
             types: RwLock::default(),
             permanent: AtomicBool::new(permanent),
             used: AtomicBool::new(true),
@@ -111,7 +111,7 @@ impl InformerEntry {
         }
         // Outside the lock, because a new view decodes the stored objects. All views of one type
         // share their state.
-        let informer = self.inner.mirror.view::<K>();
+        let informer = self.inner.untyped.view::<K>();
         self.inner.types.write().put(informer.clone(), permanent);
         informer
     }
@@ -134,8 +134,8 @@ impl InformerEntry {
     }
 
     /// Returns the untyped informer.
-    pub(crate) fn mirror(&self) -> &UntypedInformer {
-        &self.inner.mirror
+    pub(crate) fn untyped(&self) -> &UntypedInformer {
+        &self.inner.untyped
     }
 
     /// Marks the informer as declared, so that it never ends for idleness.
@@ -180,7 +180,7 @@ impl InformerEntry {
         let held = self.is_held();
         self.inner.used.swap(false, Ordering::Relaxed)
             || held
-            || self.inner.mirror.subscribers() > 0
+            || self.inner.untyped.subscribers() > 0
     }
 
     /// Returns whether the informer is undeclared and was not used since
@@ -203,7 +203,7 @@ impl InformerEntry {
     /// After the return its subscribers take no further delivery (CACHE-7), although its task is cancelled later.
     pub(crate) fn end(&self) {
         self.inner.removed.cancel();
-        self.inner.mirror.end();
+        self.inner.untyped.end();
     }
 
     /// Ends the informer because its namespace was removed from the scope of the cache (CACHE-17).
@@ -236,7 +236,7 @@ impl InformerEntry {
             .keep_managed_fields(keep)
             .recognise_applies(managers);
         let cancel = cancel.child_token();
-        let run = self.inner.mirror.run(list_watch, cancel.clone());
+        let run = self.inner.untyped.run(list_watch, cancel.clone());
         let this = self.clone();
         Box::pin(async move {
             // CACHE-5. An informer that is cancelled before its turn still runs, because its end is
@@ -270,26 +270,26 @@ impl InformerEntry {
     }
 
     pub(crate) fn has_synced(&self) -> bool {
-        self.inner.mirror.has_synced()
+        self.inner.untyped.has_synced()
     }
 
     /// Returns a report on the informer's state, for an informer that has not synced.
     pub(crate) fn unsynced(&self) -> Unsynced {
-        self.inner.advice.unsynced(&self.inner.mirror.state())
+        self.inner.advice.unsynced(&self.inner.untyped.state())
     }
 
     /// Returns a report on the informer, whatever its state.
     pub(crate) fn report(&self) -> InformerReport {
-        let mirror = &self.inner.mirror;
+        let untyped = &self.inner.untyped;
         InformerReport {
             kind: self.kind().clone(),
             namespace: self.inner.advice.namespace.as_deref().map(Into::into),
-            state: mirror.state(),
+            state: untyped.state(),
             has_synced: self.has_synced(),
             is_declared: self.is_declared(),
-            is_metadata_only: mirror.is_metadata_only(),
-            subscribers: mirror.subscribers(),
-            activity_due: mirror.activity_due(),
+            is_metadata_only: untyped.is_metadata_only(),
+            subscribers: untyped.subscribers(),
+            activity_due: untyped.activity_due(),
         }
     }
 
@@ -312,17 +312,17 @@ impl InformerEntry {
     ///
     /// Cancel safe.
     pub(crate) async fn settled(&self) -> bool {
-        let mirror = &self.inner.mirror;
-        until(mirror.state_changes(), || mirror.has_synced(), is_settled).await
+        let untyped = &self.inner.untyped;
+        until(untyped.state_changes(), || untyped.has_synced(), is_settled).await
     }
 
     /// Waits until the informer has synced or stopped. Returns whether it has synced.
     ///
     /// Cancel safe.
     pub(crate) async fn synced(&self) -> bool {
-        let mirror = &self.inner.mirror;
+        let untyped = &self.inner.untyped;
         let ends = |state: &State| matches!(state, State::Synced | State::Stopped);
-        until(mirror.state_changes(), || mirror.has_synced(), ends).await
+        until(untyped.state_changes(), || untyped.has_synced(), ends).await
     }
 }
 

@@ -12,15 +12,15 @@ use std::future::Future;
 use std::panic::Location;
 use std::sync::Arc;
 
-use steersman_informer::{UntypedInformer, Reason};
-use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, ListOptions, TypedObject};
+use steersman_informer::{Reason, UntypedInformer};
+use steersman_object::{Gvk, Kind, ListOptions, Object, ObjectKey, ResourceVersion, TypedObject};
 use tokio::sync::watch;
 
 use crate::cache::Cache;
 use crate::error::Error;
+use crate::informer_map::InformerKey;
 use crate::listed::Listed;
 use crate::reads::Reads;
-use crate::registry::InformerKey;
 use crate::shared::Shared;
 
 pub use crate::coverage::Membership;
@@ -67,7 +67,7 @@ pub trait CacheInternals {
     fn is_provided(&self, gvk: &Gvk) -> bool;
 
     /// Recognises the applies of a program's field managers in the objects of informers, for
-    /// [`Mirror::is_applied`]. Objects that arrived before are not looked at again.
+    /// [`UntypedInformer::is_applied`]. Objects that arrived before are not looked at again.
     fn note_field_manager(&self, program: &str);
 
     /// Notes why the server cannot be reached, or that it can (`None`). Until it can, a read of a kind that has not
@@ -113,7 +113,7 @@ pub trait ReadsInternals<K> {
     /// Lists like [`Reads::list`], on behalf of the code at `caller`.
     fn list_for(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         caller: &'static Location<'static>,
     ) -> impl Future<Output = Result<Listed<K>, Error>> + Send;
 }
@@ -133,12 +133,12 @@ impl CacheInternals for Cache {
         let somewhere = ObjectKey::namespaced(namespace.unwrap_or_default(), "");
         let informer_namespace = coverage.informer_for(&somewhere).ok()?;
         let settings = coverage.settings(informer_namespace.as_deref())?.clone();
-        let mirror = mirror_at(self, gvk, informer_namespace)?;
-        let namespace = namespace.filter(|_| mirror.kind().is_namespaced());
+        let untyped = mirror_at(self, gvk, informer_namespace)?;
+        let namespace = namespace.filter(|_| untyped.kind().is_namespaced());
         Some(LiveReads {
             namespace: namespace.map(ToOwned::to_owned),
             settings,
-            mirror,
+            untyped,
         })
     }
 
@@ -210,10 +210,10 @@ impl<K: Object> ReadsInternals<K> for Reads<K> {
 
     fn list_for(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         caller: &'static Location<'static>,
     ) -> impl Future<Output = Result<Listed<K>, Error>> + Send {
-        self.list_at(selection, caller)
+        self.list_at(list_options, caller)
     }
 }
 
@@ -224,5 +224,5 @@ fn mirror_at(cache: &Cache, gvk: &Gvk, namespace: Option<Arc<str>>) -> Option<Un
         .registry
         .read()
         .get(&InformerKey { gvk, namespace })?;
-    Some(entry.mirror().clone()).filter(UntypedInformer::is_running)
+    Some(entry.untyped().clone()).filter(UntypedInformer::is_running)
 }

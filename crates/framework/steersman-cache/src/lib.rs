@@ -3,9 +3,9 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Namespace;
-//! use steersman_api::Connection;
+//! use steersman_api::ClientConfig;
 //! use steersman_apiserver::ApiServer;
-//! use steersman_cache::{Cache, CacheOptions, Selection};
+//! use steersman_cache::{Cache, CacheOptions, ListOptions};
 //! use steersman_object::ObjectKey;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
@@ -13,13 +13,13 @@
 //! let server = ApiServer::new();
 //! let cache = Cache::new(CacheOptions::new())?;
 //! cache.informer::<Namespace>()?;
-//! let connection = Connection::in_process(server.service(), "default");
+//! let connection = ClientConfig::in_process(server.service(), "default");
 //! tokio::spawn(cache.run(connection, Default::default()));
 //!
 //! // Waits for the first list; later reads send no request.
 //! let default = cache.get::<Namespace>(&ObjectKey::cluster("default")).await?;
 //! assert!(default.metadata.uid.is_some());
-//! assert!(cache.list::<Namespace>(&Selection::new()).await?.len() > 1);
+//! assert!(cache.list::<Namespace>(&ListOptions::new()).await?.len() > 1);
 //! # Ok(())
 //! # }
 //! ```
@@ -52,7 +52,7 @@
 //!
 //! Modules, in the order of their dependencies:
 //!
-//! - [`unsynced`] contains [`Unsynced`] and [`Trouble`], the reports on informers that have not synced or
+//! - [`unsynced`] contains [`Unsynced`] and [`InformerFailure`], the reports on informers that have not synced or
 //!   that fail.
 //! - [`error`] contains [`Error`].
 //! - `field_index`: a named index of a kind, shared by the informers of the kind.
@@ -90,7 +90,7 @@ mod coverage;
 mod server_problem;
 mod failure_advice;
 mod type_map;
-mod registry;
+mod informer_map;
 mod idle_informers;
 mod written_versions;
 mod informer_entry;
@@ -113,8 +113,9 @@ pub use preflight_report::{MissingRule, Preflight};
 pub use reads::Reads;
 pub use settings::Settings;
 pub use steersman_informer::{
-    Delivery, Event, KeyState, UntypedInformer, Reason, State as InformerState, Subscription, Transform,
+    Delivery, Event, KeyState, Reason, State as InformerState, Subscription, Transform,
+    UntypedInformer,
 };
 pub use steersman_object::{IndexKey, ListOptions};
-pub use unsynced::{InformerReport, InformerFailure, Unsynced, UnsyncedReason};
+pub use unsynced::{InformerFailure, InformerReport, Unsynced, UnsyncedReason};
 pub use watch_error::WatchError;

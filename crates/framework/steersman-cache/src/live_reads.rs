@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use steersman_api::{
-    ApiListWatch, Decoded, Error as ApiError, Projection, ListPage, PageRequest, Paging, RawObject,
+    ApiListWatch, Decoded, Error as ApiError, ListPage, PageRequest, Paging, Projection, RawObject,
     decode_raw_object, kube_client,
 };
 use steersman_informer::UntypedInformer;
@@ -22,7 +22,7 @@ const PAGE: u32 = 500;
 /// kube-apiserver looks up by the key (apiserver, `SelectionPredicate.MatchesSingle`).
 #[derive(Debug)]
 pub struct LiveReads {
-    pub(crate) mirror: UntypedInformer,
+    pub(crate) untyped: UntypedInformer,
     pub(crate) namespace: Option<String>,
     pub(crate) settings: Settings,
 }
@@ -62,8 +62,8 @@ pub struct LiveObject<K> {
 
 impl LiveReads {
     /// Returns the informer.
-    pub fn mirror(&self) -> &UntypedInformer {
-        &self.mirror
+    pub fn untyped(&self) -> &UntypedInformer {
+        &self.untyped
     }
 
     /// Reads the object of a name.
@@ -108,7 +108,7 @@ impl LiveReads {
     }
 
     fn decode<K: Object>(&self, arrived: Decoded<RawObject>) -> Result<Arc<K>, Error> {
-        let object = self.mirror.decode_foreign(arrived);
+        let object = self.untyped.decode_foreign(arrived);
         object.map_err(|malformed| Error::Malformed {
             kind: self.kind().clone(),
             key: malformed.key,
@@ -155,7 +155,7 @@ impl LiveReads {
         client: kube_client::Client,
         mut request: PageRequest,
     ) -> Result<ListPage<RawObject>, ApiError> {
-        request.extent = Projection::Metadata;
+        request.projection = Projection::Metadata;
         self.list(client, request).await
     }
 
@@ -206,7 +206,7 @@ impl LiveReads {
     }
 
     fn kind(&self) -> &Kind {
-        self.mirror.kind()
+        self.untyped.kind()
     }
 }
 

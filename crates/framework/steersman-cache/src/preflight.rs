@@ -16,8 +16,8 @@ use crate::cache::Cache;
 use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::failure_advice::Advice;
+use crate::informer_map::InformerKey;
 use crate::preflight_report::{MissingRule, Preflight};
-use crate::registry::InformerKey;
 use crate::shared::has_kind;
 
 /// The verbs of an informer, and `get`, with which clients read one object live, for example after
@@ -61,13 +61,13 @@ impl Cache {
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use steersman_api::Connection;
+    /// use steersman_api::ClientConfig;
     /// use steersman_cache::{Cache, CacheOptions};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = steersman_apiserver::ApiServer::new();
-    /// # let connection = Connection::in_process(server.service(), "default");
+    /// # let connection = ClientConfig::in_process(server.service(), "default");
     /// let cache = Cache::new(CacheOptions::new())?;
     /// cache.informer::<Pod>()?;
     /// let found = cache.preflight(&connection).await?;
@@ -75,9 +75,9 @@ impl Cache {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn preflight(&self, connection: &ClientConfig) -> Result<Preflight, Error> {
-        let client = connection.client().map_err(Error::Connection)?;
-        let mapper = Mapper::new(connection.clone());
+    pub async fn preflight(&self, client_config: &ClientConfig) -> Result<Preflight, Error> {
+        let client = client_config.client().map_err(Error::Connection)?;
+        let mapper = Mapper::new(client_config.clone());
         let mut found = Preflight::default();
         let mut last: Option<Kind> = None;
         let mut event_namespaces = BTreeSet::new();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use steersman_api::Malformed;
 use steersman_informer::{EntryList, Informer, Subscription, UncachedObject};
-use steersman_object::{Kind, Object, ObjectKey, ResourceVersion, ListOptions};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey, ResourceVersion};
 use tokio::task::coop;
 
 use crate::coverage::Coverage;
@@ -189,27 +189,27 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn list(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
     ) -> impl Future<Output = Result<Listed<K>, Error>> + Send {
-        self.list_at(selection, Location::caller())
+        self.list_at(list_options, Location::caller())
     }
 
     /// Lists on behalf of the code at `caller`.
     pub(crate) async fn list_at(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         caller: &'static Location<'static>,
     ) -> Result<Listed<K>, Error> {
         let (mut items, mut versions) = (Vec::new(), Versions::new());
-        let mut query = self.placed(selection)?;
+        let mut query = self.placed(list_options)?;
         // Counts as one read, even if it reads several informers.
         let mut verb = Some(Verb::List);
         let namespaces = self
             .coverage()
-            .informers_for(selection.selected_namespace())?;
+            .informers_for(list_options.selected_namespace())?;
         for namespace in namespaces {
             let informer = self.informer(namespace.clone(), verb.take(), caller).await;
-            let Some(informer) = self.unless_left(selection, &namespace, informer)? else {
+            let Some(informer) = self.unless_left(list_options, &namespace, informer)? else {
                 continue;
             };
             let found = informer.as_store().list_lazily(&query);
@@ -220,7 +220,7 @@ impl<K: Object> Reads<K> {
             }
             let found = found.end();
             // CACHE-4
-            if let Some(malformed) = found.unreadable.filter(|_| !selection.skips_malformed()) {
+            if let Some(malformed) = found.unreadable.filter(|_| !list_options.skips_malformed()) {
                 return Err(self.malformed(malformed));
             }
             query = query.reduce_limit(found.objects.len());
@@ -250,16 +250,16 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn for_each(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         mut f: impl FnMut(&K) + Send,
     ) -> impl Future<Output = Result<Versions, Error>> + Send {
         let caller = Location::caller();
         async move {
-            let (objects, versions) = self.unread(selection, caller).await?;
+            let (objects, versions) = self.unread(list_options, caller).await?;
             for object in objects {
                 match object.read() {
                     Ok(object) => f(&object),
-                    Err(_) if selection.skips_malformed() => {}
+                    Err(_) if list_options.skips_malformed() => {}
                     // CACHE-4
                     Err(malformed) => return Err(self.malformed(malformed)),
                 }
@@ -283,9 +283,9 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn keys(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
     ) -> impl Future<Output = Result<Vec<ObjectKey>, Error>> + Send {
-        let read = self.keys_at(selection, Location::caller());
+        let read = self.keys_at(list_options, Location::caller());
         async move { Ok(read.await?.0) }
     }
 
@@ -301,9 +301,9 @@ impl<K: Object> Reads<K> {
     #[track_caller]
     pub fn keys_with_versions(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
     ) -> impl Future<Output = Result<(Vec<ObjectKey>, Versions), Error>> + Send {
-        self.keys_at(selection, Location::caller())
+        self.keys_at(list_options, Location::caller())
     }
 
     /// Returns the distinct values of an index in sorted order. Decodes nothing.
@@ -341,10 +341,10 @@ impl<K: Object> Reads<K> {
 
     async fn keys_at(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         caller: &'static Location<'static>,
     ) -> Result<(Vec<ObjectKey>, Versions), Error> {
-        let (objects, versions) = self.unread(selection, caller).await?;
+        let (objects, versions) = self.unread(list_options, caller).await?;
         let keys = objects.iter().map(|object| object.key().clone());
         Ok((keys.collect(), versions))
     }
@@ -363,17 +363,17 @@ impl<K: Object> Reads<K> {
     /// Selects objects for one pass over them, without decoding.
     async fn unread(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         caller: &'static Location<'static>,
     ) -> Result<(Vec<UncachedObject<K>>, Versions), Error> {
         // Refuses uncached kinds, even if another caller's informer holds their objects.
         self.coverage.allows_read(true)?;
         let (mut found, mut versions) = (Vec::<UncachedObject<K>>::new(), Versions::new());
-        let mut query = self.placed(selection)?;
+        let mut query = self.placed(list_options)?;
         let mut verb = Some(Verb::List);
         let namespaces = self
             .coverage()
-            .informers_for(selection.selected_namespace())?;
+            .informers_for(list_options.selected_namespace())?;
         for namespace in namespaces {
             let verb = verb.take();
             let existing_view = self
@@ -383,7 +383,7 @@ impl<K: Object> Reads<K> {
                 // Indexes belong to views, so a selection by an index needs one.
                 None if !query.selected_indexes().is_empty() => {
                     let informer = self.informer(namespace.clone(), verb, caller).await;
-                    match self.unless_left(selection, &namespace, informer)? {
+                    match self.unless_left(list_options, &namespace, informer)? {
                         None => continue,
                         informer => informer,
                     }
@@ -400,17 +400,17 @@ impl<K: Object> Reads<K> {
                     let shared = &self.shared;
                     let passing =
                         shared.readable_once::<K>(&self.coverage, namespace.clone(), verb, caller);
-                    let mirror = self.unless_left(selection, &namespace, passing.await)?;
-                    let Some(mirror) = mirror else {
+                    let untyped = self.unless_left(list_options, &namespace, passing.await)?;
+                    let Some(untyped) = untyped else {
                         continue;
                     };
-                    let pass = mirror.list_uncached(&query);
+                    let pass = untyped.list_uncached(&query);
                     let pass = pass.map_err(|_| self.no_index(""))?;
                     (pass.objects, pass.version, pass.unreadable)
                 }
             };
             // CACHE-4
-            if let Some(malformed) = unreadable.filter(|_| !selection.skips_malformed()) {
+            if let Some(malformed) = unreadable.filter(|_| !list_options.skips_malformed()) {
                 return Err(self.malformed(malformed));
             }
             query = query.reduce_limit(objects.len());
@@ -422,17 +422,17 @@ impl<K: Object> Reads<K> {
 
     fn unless_left<T>(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         namespace: &Option<Arc<str>>,
         read: Result<T, Error>,
     ) -> Result<Option<T>, Error> {
-        let asked = selection.selected_namespace();
+        let asked = list_options.selected_namespace();
         self.shared.unless_left(self.kind(), asked, namespace, read)
     }
 
-    fn placed(&self, selection: &ListOptions) -> Result<ListOptions, Error> {
+    fn placed(&self, list_options: &ListOptions) -> Result<ListOptions, Error> {
         // CACHE-9
-        if let Some((index, of)) = selection.index_of_another_type::<K>() {
+        if let Some((index, of)) = list_options.index_of_another_type::<K>() {
             return Err(Error::IndexOfAnother {
                 kind: self.kind().clone(),
                 index: index.to_owned(),
@@ -440,15 +440,15 @@ impl<K: Object> Reads<K> {
                 of,
             });
         }
-        if !selection.selected_fields().is_everything() {
+        if !list_options.selected_fields().is_everything() {
             return Err(Error::FieldsNeedServer {
                 kind: self.kind().clone(),
             });
         }
-        let selection = selection.clone();
+        let list_options = list_options.clone();
         Ok(match self.kind().is_namespaced() {
-            true => selection,
-            false => selection.namespace(""),
+            true => list_options,
+            false => list_options.namespace(""),
         })
     }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::{Mutex, RwLock};
 use steersman_api::FieldManagers;
 use steersman_informer::{
-    Budget, Informer, InformerOptions, UntypedInformer, Reason, ServerHealth, Subscription,
+    Budget, Informer, InformerOptions, Reason, ServerHealth, Subscription, UntypedInformer,
 };
 use steersman_object::{Gvk, Kind, Object, ObjectKey, TypedObject};
 use tokio::sync::{Notify, watch};
@@ -25,9 +25,9 @@ use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::failure_advice::Advice;
 use crate::informer_entry::{InformerEntry, Readable, UseGuard, settled};
+use crate::informer_map::{InformerKey, InformerMap, Phase};
 use crate::metrics::{Outcome, ReadCounts, Verb};
 use crate::options::CacheOptions;
-use crate::registry::{InformerKey, Phase, InformerMap};
 use crate::server_problem::ServerProblem;
 use crate::watch_error::WatchError;
 use crate::written_versions::WrittenVersions;
@@ -164,8 +164,8 @@ impl Shared {
         caller: &'static Location<'static>,
     ) -> Result<UntypedInformer, Error> {
         let need = |entry: &InformerEntry| {
-            entry.mirror().need::<K>();
-            entry.mirror().clone()
+            entry.untyped().need::<K>();
+            entry.untyped().clone()
         };
         self.wait_readable(coverage, namespace, verb, caller, need)
             .await
@@ -340,9 +340,9 @@ impl Shared {
                     is_installed: has_kind(&self.installed, &informer_key.gvk),
                 };
                 let options = self.informer_options(&advice, &informer_key);
-                let mirror = UntypedInformer::new(kind.clone(), options);
+                let untyped = UntypedInformer::new(kind.clone(), options);
                 let reads = self.reads_of(kind);
-                InformerEntry::new(advice, mirror, coverage.is_declared(), reads)
+                InformerEntry::new(advice, untyped, coverage.is_declared(), reads)
             });
             // Under the lock, so that the entry cannot end as idle in between (CACHE-8).
             if matches!(purpose, Purpose::Declare) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_api::{ConfigChoice, ClientConfig};
+use steersman_api::{ClientConfig, ConfigChoice};
 use steersman_cache::CacheOptions;
 use steersman_controller::{ControllerDefaults, ControllerSettings, ReconcileLimit};
 use steersman_lease::LeaderElection;
@@ -245,7 +245,7 @@ impl<T> Config<T> {
     }
 
     /// Connects to the API server that the configuration names: `--kubeconfig` and `--context`, or else as
-    /// [`Connection::infer`] does.
+    /// [`ClientConfig::infer`] does.
     ///
     /// # Errors
     ///
@@ -285,14 +285,14 @@ impl<T> Config<T> {
     }
 
     /// Begins to declare a manager like [`manager`](Self::manager), over a connection of the caller's choice. A
-    /// connection that [names its program](Connection::names_program) keeps its `User-Agent`.
-    pub fn manager_over(&self, connection: ClientConfig, name: &str) -> ManagerBuilder {
+    /// connection that [names its program](ClientConfig::names_program) keeps its `User-Agent`.
+    pub fn manager_over(&self, client_config: ClientConfig, name: &str) -> ManagerBuilder {
         let flags = &self.flags;
-        let connection = match connection.names_program() {
-            true => connection,
-            false => connection.user_agent(name, self.version.as_deref().unwrap_or(FRAMEWORK)),
+        let client_config = match client_config.names_program() {
+            true => client_config,
+            false => client_config.user_agent(name, self.version.as_deref().unwrap_or(FRAMEWORK)),
         };
-        let mut builder = Manager::builder(connection)
+        let mut builder = Manager::builder(client_config)
             .cache(self.cache_options())
             .controllers(self.controllers())
             .preflight(flags.preflight.unwrap_or_default());

@@ -277,11 +277,11 @@ impl<T: OperatorSettings> Program<T> {
         args.operator.init_or_keep_logging()?;
         let config = args.operator.config()?.version(self.version);
         let config = config.with_args(args.own.clone());
-        let connection = config.connect().await.map_err(|error| match error {
+        let client_config = config.connect().await.map_err(|error| match error {
             error if error.is_no_config() => ProgramError::NoCluster(error),
             error => error.into(),
         })?;
-        let (manager, _) = self.declare(&args, &config, connection)?;
+        let (manager, _) = self.declare(&args, &config, client_config)?;
         manager.start(shutdown).await.map_err(ProgramError::Manager)
     }
 
@@ -354,8 +354,8 @@ impl<T: OperatorSettings> Program<T> {
         };
         // Nothing is sent to it.
         let nowhere = http::Uri::from_static("https://127.0.0.1:1");
-        let connection = ClientConfig::from_config(kube_client::Config::new(nowhere));
-        let (manager, webhooks) = self.declare(&args, &config, connection)?;
+        let client_config = ClientConfig::from_config(kube_client::Config::new(nowhere));
+        let (manager, webhooks) = self.declare(&args, &config, client_config)?;
         let definitions = manager.crds().list().iter();
         description.definitions = definitions
             .map(|definition| definition.content().clone())
@@ -379,16 +379,16 @@ impl<T: OperatorSettings> Program<T> {
         self,
         args: &ProgramArgs<T>,
         config: &Config<T>,
-        connection: ClientConfig,
+        client_config: ClientConfig,
     ) -> Result<(Manager, WebhookServer), ProgramError> {
-        let namespace = connection.namespace();
-        let namespace = namespace.unwrap_or_else(|| connection.default_namespace());
+        let namespace = client_config.namespace();
+        let namespace = namespace.unwrap_or_else(|| client_config.default_namespace());
         let service = ObjectKey::namespaced(namespace, self.name);
         let mut webhooks = config.webhook_server(&*args.webhook_bind_address);
         if let Some(add) = self.webhooks {
             webhooks = add(webhooks, config);
         }
-        let mut builder = config.manager_over(connection, self.name);
+        let mut builder = config.manager_over(client_config, self.name);
         if args.install_newest_version_only {
             builder = builder.crds(self.definitions.newest_version_only());
         } else if args.install {

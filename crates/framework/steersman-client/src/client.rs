@@ -16,7 +16,7 @@ use std::time::Duration;
 use steersman_api::{ClientConfig, FieldValidation, Mapper};
 use steersman_cache::internal::ReadsInternals as _;
 use steersman_cache::{Cache, Reads};
-use steersman_object::{Kind, Object, ObjectKey, ListOptions};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey};
 
 use crate::consistency::ReadConsistency;
 use crate::error::{Error, absent_is_none};
@@ -60,14 +60,14 @@ pub type KindClient<K> = Client<OneKind<K>>;
 
 impl Client {
     /// Makes a client of a cache and a connection to the same server, with the default options.
-    pub fn new(cache: Cache, connection: ClientConfig) -> Self {
-        Self::with_options(cache, connection, ClientOptions::new())
+    pub fn new(cache: Cache, client_config: ClientConfig) -> Self {
+        Self::with_options(cache, client_config, ClientOptions::new())
     }
 
     /// Makes a client of a cache and a connection to the same server.
-    pub fn with_options(cache: Cache, connection: ClientConfig, options: ClientOptions) -> Self {
+    pub fn with_options(cache: Cache, client_config: ClientConfig, options: ClientOptions) -> Self {
         Self {
-            shared: Shared::new(cache, connection, options),
+            shared: Shared::new(cache, client_config, options),
             kinds: TypedKinds,
         }
     }
@@ -98,7 +98,7 @@ impl<S: Clone> Client<S> {
 
     /// Returns a copy of this client with the default field manager of a controller: `program/controller`.
     ///
-    /// The program is [`Connection::program`]: the first word of the `User-Agent`, which [`Connection::user_agent`]
+    /// The program is [`ClientConfig::program`]: the first word of the `User-Agent`, which [`ClientConfig::user_agent`]
     /// sets; by default the name of the executable. Characters that are not printable become `_`. A name longer than
     /// the server's limit of 128 bytes is shortened in the middle, with a hash in place of the cut part.
     pub fn for_controller(&self, controller: &str) -> Self {
@@ -380,7 +380,7 @@ impl<S> Client<S> {
     #[track_caller]
     pub fn list<K: Object>(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send
     where
         S: KindSource<K>,
@@ -389,7 +389,7 @@ impl<S> Client<S> {
         async move {
             let reads = self.reads::<K>();
             let kind = reads.kind();
-            let placed = self.shared.selection_in_namespace(kind, selection)?;
+            let placed = self.shared.selection_in_namespace(kind, list_options)?;
             match route(reads.is_cached()) {
                 Route::Cache => {
                     let read = || async { Ok(reads.list_for(&placed, caller).await?.items) };

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use steersman_api::{Api, ClientConfig, Mapper, kube_client};
 use steersman_cache::Cache;
 use steersman_cache::internal::CacheInternals as _;
-use steersman_object::{Kind, Object, ObjectKey, ListOptions};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey};
 use tokio::sync::OnceCell;
 
 use crate::applied::{AppliedIntents, IntentKey};
@@ -33,7 +33,7 @@ pub(crate) struct Shared {
 
 struct Inner {
     cache: Cache,
-    connection: ClientConfig,
+    client_config: ClientConfig,
     transport: OnceCell<kube_client::Client>,
     /// The last apply of each field manager to each object.
     applied: Mutex<AppliedIntents>,
@@ -42,18 +42,18 @@ struct Inner {
 }
 
 impl Shared {
-    pub(crate) fn new(cache: Cache, connection: ClientConfig, options: ClientOptions) -> Self {
-        let mapper = Mapper::new(connection.clone());
+    pub(crate) fn new(cache: Cache, client_config: ClientConfig, options: ClientOptions) -> Self {
+        let mapper = Mapper::new(client_config.clone());
         // CLIENT-12: before the informers list the objects that were applied.
-        cache.note_field_manager(&connection.program());
+        cache.note_field_manager(&client_config.program());
         if let Some(manager) = options.given_field_manager() {
             cache.note_field_manager(manager);
         }
         let own = Arc::new(WriteTracker::new(cache.clone()));
-        let host = Arc::from(connection.host());
+        let host = Arc::from(client_config.host());
         let inner = Inner {
             cache,
-            connection,
+            client_config,
             transport: OnceCell::new(),
             applied: Mutex::default(),
             intent_key: IntentKey::default(),
@@ -101,7 +101,7 @@ impl Shared {
     }
 
     pub(crate) fn client_config(&self) -> &ClientConfig {
-        &self.inner.connection
+        &self.inner.client_config
     }
 
     pub(crate) fn options(&self) -> &ClientOptions {
@@ -179,13 +179,13 @@ impl Shared {
     pub(crate) fn selection_in_namespace<'a>(
         &self,
         kind: &Kind,
-        selection: &'a ListOptions,
+        list_options: &'a ListOptions,
     ) -> Result<Cow<'a, ListOptions>, Error> {
-        let asked = selection.selected_namespace();
+        let asked = list_options.selected_namespace();
         let placed = list_namespace(self.options().namespace.as_deref(), kind, asked)?;
         Ok(match placed.filter(|_| asked.is_none()) {
-            Some(namespace) => Cow::Owned(selection.clone().namespace(namespace)),
-            None => Cow::Borrowed(selection),
+            Some(namespace) => Cow::Owned(list_options.clone().namespace(namespace)),
+            None => Cow::Borrowed(list_options),
         })
     }
 
@@ -198,15 +198,15 @@ impl Shared {
     pub(crate) fn live_selection<'a>(
         &self,
         kind: &Kind,
-        selection: &'a ListOptions,
+        list_options: &'a ListOptions,
     ) -> Result<Cow<'a, ListOptions>, Error> {
-        if let Some((index, _)) = selection.selected_indexes().first() {
+        if let Some((index, _)) = list_options.selected_indexes().first() {
             return Err(Error::IndexNeedsCache {
                 kind: kind.clone(),
                 index: index.clone(),
             });
         }
-        self.selection_in_namespace(kind, selection)
+        self.selection_in_namespace(kind, list_options)
     }
 
     /// Returns the verbs of one kind. The first request makes the transport, in the runtime of that request.
@@ -334,7 +334,7 @@ impl Shared {
     }
 
     async fn transport(&self) -> Result<kube_client::Client, Error> {
-        let connect = || self.inner.connection.connect();
+        let connect = || self.inner.client_config.connect();
         Ok(self.inner.transport.get_or_try_init(connect).await?.clone())
     }
 }
@@ -356,7 +356,7 @@ fn without_status(refused: Error, kind: &Kind, key: ObjectKey, part: Part) -> Er
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared")
-            .field("endpoint", &self.inner.connection.endpoint())
+            .field("endpoint", &self.inner.client_config.endpoint())
             .field("options", &self.sender.options)
             .finish_non_exhaustive()
     }

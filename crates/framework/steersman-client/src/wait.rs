@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use steersman_object::{FieldSelector, Kind, Object, ObjectKey, ListOptions};
+use steersman_object::{FieldSelector, Kind, ListOptions, Object, ObjectKey};
 use tokio::time::timeout;
 
 use crate::condition::{Condition, LastSeen};
@@ -13,7 +13,7 @@ use crate::watch::PrivateCache;
 
 /// Waits until the object of a key meets a condition, and returns the object in the state that met it.
 ///
-/// CLIENT-9: the condition is judged when the object changes, and for the first time after a complete list.
+/// CLIENT-9: the condition is decoded when the object changes, and for the first time after a complete list.
 pub(crate) async fn await_condition<K: Object>(
     shared: &Shared,
     kind: &Kind,
@@ -23,16 +23,16 @@ pub(crate) async fn await_condition<K: Object>(
 ) -> Result<Option<Arc<K>>, Error> {
     let key = shared.key_in_namespace(kind, key)?;
     let name = FieldSelector::new().equals("metadata.name", key.name());
-    let mut selection = ListOptions::new().fields(name);
+    let mut list_options = ListOptions::new().fields(name);
     if let Some(namespace) = key.namespace() {
-        selection = selection.namespace(namespace);
+        list_options = list_options.namespace(namespace);
     }
-    let private = PrivateCache::new(shared.client_config(), kind, &selection)?;
+    let private = PrivateCache::new(shared.client_config(), kind, &list_options)?;
     let (mut last_seen, mut problem) = (LastSeen::Nothing, None);
     let judged = async {
         let informers = private.reads.informers()?;
         // The selection has at most one namespace, so there is one informer.
-        let Some(mut applied) = informers.first().map(|i| i.mirror().applied()) else {
+        let Some(mut applied) = informers.first().map(|i| i.untyped().applied()) else {
             return std::future::pending().await;
         };
         loop {

@@ -11,9 +11,9 @@ use futures::{FutureExt as _, Stream, StreamExt as _};
 use steersman_api::ClientConfig;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{
-    ByObject, Cache, CacheOptions, Delivery, Reads, Settings, Subscription, InformerFailure,
+    ByObject, Cache, CacheOptions, Delivery, InformerFailure, Reads, Settings, Subscription,
 };
-use steersman_object::{Kind, Object, ResourceVersion, ListOptions};
+use steersman_object::{Kind, ListOptions, Object, ResourceVersion};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
@@ -53,19 +53,19 @@ pub(crate) struct PrivateCache<K> {
 impl<K: Object> PrivateCache<K> {
     /// Makes a cache of the objects of a selection without index terms. Sends no request before `run` is polled.
     pub(crate) fn new(
-        connection: &ClientConfig,
+        client_config: &ClientConfig,
         kind: &Kind,
-        selection: &ListOptions,
+        list_options: &ListOptions,
     ) -> Result<Self, Error> {
         let mut settings = Settings::new();
-        if !selection.selected_labels().is_everything() {
-            settings = settings.labels(selection.selected_labels().to_string());
+        if !list_options.selected_labels().is_everything() {
+            settings = settings.labels(list_options.selected_labels().to_string());
         }
-        if !selection.selected_fields().is_everything() {
-            settings = settings.fields(selection.selected_fields().to_string());
+        if !list_options.selected_fields().is_everything() {
+            settings = settings.fields(list_options.selected_fields().to_string());
         }
         let mut options = ByObject::new().settings(settings);
-        if let (true, Some(namespace)) = (kind.is_namespaced(), selection.selected_namespace()) {
+        if let (true, Some(namespace)) = (kind.is_namespaced(), list_options.selected_namespace()) {
             options = options.namespaces([namespace]);
         }
         // The caller bounds the time.
@@ -73,7 +73,7 @@ impl<K: Object> PrivateCache<K> {
         let cache = Cache::new(all.by_kind(kind, options))?;
         // CLIENT-9: the first list is the newest (RYOW-10), so that an object that was created just before is found.
         cache.note_written(kind.gvk(), &ResourceVersion::unset());
-        let run = cache.run(connection.clone(), CancellationToken::new());
+        let run = cache.run(client_config.clone(), CancellationToken::new());
         Ok(Self {
             reads: cache.of(kind),
             run: run.boxed(),

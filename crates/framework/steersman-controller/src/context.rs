@@ -270,7 +270,9 @@ impl ContextShared {
                 None => client.for_controller(&self.controller),
             };
             ClusterClient {
-                events: self.events.for_client_config(client.client_config().clone()),
+                events: self
+                    .events
+                    .for_client_config(client.client_config().clone()),
                 client: client.counting_apart(),
                 member,
             }
@@ -281,8 +283,8 @@ impl ContextShared {
 
 /// Returns a publisher of events for the server of a client, for a controller without a manager.
 pub(crate) fn default_events(client: &Client, clock: &Clock) -> EventPublisher {
-    let (connection, clock) = (client.client_config().clone(), Arc::clone(clock));
-    EventPublisher::with(connection, move || clock(), None)
+    let (client_config, clock) = (client.client_config().clone(), Arc::clone(clock));
+    EventPublisher::with(client_config, move || clock(), None)
 }
 
 impl fmt::Debug for Context {

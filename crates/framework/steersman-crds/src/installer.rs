@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use crate::definition::{Crd, stored_kind};
+use crate::crd::{Crd, stored_kind};
 use crate::error::Error;
 use crate::migration::Migration;
 use crate::plan::{Plan, plan};
@@ -47,14 +47,14 @@ impl<'a> Installer<'a> {
     pub(crate) fn new(
         definition: &'a Crd,
         report: CrdReport<'a>,
-        connection: &ClientConfig,
+        client_config: &ClientConfig,
         client: kube_client::Client,
     ) -> Self {
         Self {
             definition,
             report,
-            requests: CrdRequests::new(definition.name(), connection, client),
-            mapper: Mapper::new(connection.clone()),
+            requests: CrdRequests::new(definition.name(), client_config, client),
+            mapper: Mapper::new(client_config.clone()),
             authorities: None,
             settle: Duration::ZERO,
             is_migrated: definition.is_migrated,
@@ -91,7 +91,7 @@ impl<'a> Installer<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`Definition::check`], [`Error::Narrowed`], [`Error::NotServed`] after the limit, [`Error::Request`].
+    /// Those of [`Crd::check`], [`Error::Narrowed`], [`Error::NotServed`] after the limit, [`Error::Request`].
     pub(crate) async fn install(&self, limit: Duration) -> Result<(), Error> {
         self.check()?;
         let mut attempt = 1;

@@ -4,17 +4,17 @@
 //! use std::time::Duration;
 //!
 //! use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-//! use steersman_api::Connection;
-//! use steersman_crds::{Definitions, Error};
+//! use steersman_api::ClientConfig;
+//! use steersman_crds::{Crds, Error};
 //!
 //! // `website` is `Website::crd()` of a type with `#[derive(CustomResource)]`.
-//! async fn install(connection: &Connection, website: CustomResourceDefinition) -> Result<(), Error> {
-//!     let definitions = Definitions::new().with(website);
+//! async fn install(connection: &ClientConfig, website: CustomResourceDefinition) -> Result<(), Error> {
+//!     let definitions = Crds::new().with(website);
 //!     definitions.install(connection, Duration::from_secs(30)).await
 //! }
 //! ```
 //!
-//! [`Definitions`] are installed by the leader of an operator. A definition that accepts less than the one on the
+//! [`Crds`] are installed by the leader of an operator. A definition that accepts less than the one on the
 //! server is refused, a definition of a later release is kept, and stored objects are migrated to the version that the
 //! definition stores, so that a later release can remove the former versions.
 //!
@@ -26,7 +26,7 @@
 //! - `number_formats` replaces formats that API servers do not know.
 //! - `schema_narrowing` compares two schemas.
 //! - [`check_versions`] compares the versions of one definition.
-//! - [`definition`] has [`Definition`].
+//! - [`crd`] has [`Crd`].
 //! - `normal_form` writes definitions in one notation, and `release_history` remembers which ones were installed.
 //! - `progress` reads and writes how far a migration is.
 //! - `narrowing` compares two definitions, and `plan` decides what is written.
@@ -36,7 +36,7 @@
 //! - `server_migration` lets the server migrate objects.
 //! - `migration` stores the objects of one definition anew.
 //! - `installer` reads, writes and awaits one definition, and lets its objects be migrated.
-//! - [`definitions`] has [`Definitions`].
+//! - [`crds`] has [`Crds`].
 
 pub mod error;
 pub mod status;
@@ -44,7 +44,7 @@ pub mod metrics;
 mod number_formats;
 mod schema_narrowing;
 mod version_difference;
-pub mod definition;
+pub mod crd;
 mod normal_form;
 mod release_history;
 mod progress;
@@ -56,10 +56,10 @@ mod requests;
 mod server_migration;
 mod migration;
 mod installer;
-pub mod definitions;
+pub mod crds;
 
-pub use definition::{Crd, INJECT_CA_FROM};
-pub use definitions::Crds;
+pub use crd::{Crd, INJECT_CA_FROM};
+pub use crds::Crds;
 pub use difference::CrdDifference;
 pub use error::Error;
 pub use metrics::CrdMetrics;

@@ -7,7 +7,7 @@ use futures::stream;
 use kube_core::{DynamicObject, PartialObjectMeta};
 use serde_json::json;
 use steersman_api::{Api, Decoded, Error as RequestError, Paging, Patch};
-use steersman_object::{Kind, ObjectKey, ListOptions};
+use steersman_object::{Kind, ListOptions, ObjectKey};
 use tokio::time::Instant;
 use tracing::{info, warn};
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::definition::priority;
+use crate::crd::priority;
 use crate::progress::StoredObjects;
 use crate::schema_narrowing::{Narrowing, compare, names};
 use crate::version_difference::{name, schema, versions};

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::definition::{INJECT_CA_FROM, MANAGER_SUFFIX};
+use crate::crd::{INJECT_CA_FROM, MANAGER_SUFFIX};
 use crate::narrowing::compare_definitions;
 use crate::normal_form::normalized;
 use crate::release_history::ReleaseHistory;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use steersman_api::{Api, ClientConfig, Error, Patch, WriteOptions, kube_client};
 use steersman_object::{Kind, ObjectKey};
 
-use crate::definition::MANAGER_SUFFIX;
+use crate::crd::MANAGER_SUFFIX;
 use crate::progress::ANNOTATION;
 
 /// The definition of one name on the server.
@@ -23,13 +23,17 @@ pub(crate) struct CrdRequests {
 pub(crate) const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
 impl CrdRequests {
-    pub(crate) fn new(name: &str, connection: &ClientConfig, client: kube_client::Client) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        client_config: &ClientConfig,
+        client: kube_client::Client,
+    ) -> Self {
         let kind = Kind::of::<CustomResourceDefinition>();
         Self {
             key: ObjectKey::cluster(name),
             definitions: Api::new(client.clone(), kind).request_timeout(REQUEST_LIMIT),
             client,
-            field_manager: format!("{}{MANAGER_SUFFIX}", connection.program()),
+            field_manager: format!("{}{MANAGER_SUFFIX}", client_config.program()),
         }
     }
 

@@ -232,7 +232,7 @@ fn functions(module: &Declaration) -> TokenStream {
         );
         quote! {
             #[doc = #text]
-            #visibility fn definition() -> #definition {
+            #visibility fn crd() -> #definition {
                 #merged
             }
         }
@@ -243,7 +243,7 @@ fn functions(module: &Declaration) -> TokenStream {
         );
         quote! {
             #[doc = #text]
-            #visibility fn definitions() -> ::std::vec::Vec<#definition> {
+            #visibility fn crds() -> ::std::vec::Vec<#definition> {
                 ::std::vec![#(#merged),*]
             }
         }
@@ -268,8 +268,8 @@ fn tests(module: &Declaration) -> Option<TokenStream> {
     let count = module.kinds().count();
     let definitions = match count {
         0 => return None,
-        1 => quote!([super::definition()]),
-        _ => quote!(super::definitions()),
+        1 => quote!([super::crd()]),
+        _ => quote!(super::crds()),
     };
     Some(quote! {
         #[cfg(test)]

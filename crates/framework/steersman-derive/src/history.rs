@@ -262,7 +262,11 @@ impl History {
     }
 }
 
-fn entries(input: ParseStream<'_>, subject: HistoryOwner, arguments: &Arguments) -> Result<Vec<Entry>> {
+fn entries(
+    input: ParseStream<'_>,
+    subject: HistoryOwner,
+    arguments: &Arguments,
+) -> Result<Vec<Entry>> {
     let mut found = Vec::new();
     while !input.is_empty() {
         let keyword = input.call(Ident::parse_any)?;
@@ -389,7 +393,12 @@ fn entry(
     })
 }
 
-fn part(kind: &str, subject: HistoryOwner, content: ParseStream<'_>, parts: &mut Parts) -> Result<()> {
+fn part(
+    kind: &str,
+    subject: HistoryOwner,
+    content: ParseStream<'_>,
+    parts: &mut Parts,
+) -> Result<()> {
     let name = content.call(Ident::parse_any)?;
     content.parse::<Token![=]>()?;
     let is_variant = subject == HistoryOwner::Variant;

@@ -23,7 +23,7 @@
 //! });
 //! let new = website::conversions().convert(&old, "web.example.com/v1").unwrap();
 //! assert_eq!(new["spec"]["replicas"], 2);
-//! assert_eq!(website::definition().spec.versions.len(), 2);
+//! assert_eq!(website::crd().spec.versions.len(), 2);
 //! # }
 //! ```
 //!
@@ -121,7 +121,7 @@ use proc_macro::TokenStream;
 /// assert_eq!(new["spec"]["replicas"], 2);
 /// assert_eq!(new["spec"]["timeoutSeconds"], 30);
 ///
-/// let definition = website::definition();
+/// let definition = website::crd();
 /// assert!(definition.spec.versions[0].storage);
 /// assert_eq!(definition.spec.versions[0].name, "v1");
 ///
@@ -140,7 +140,7 @@ use proc_macro::TokenStream;
 ///   between. An error names the field, such as `spec.tls.hosts[2]`.
 /// - `fn conversions() -> Conversions` with all kinds of the module; `Conversions::merge` joins those of several
 ///   modules.
-/// - `fn definition() -> CustomResourceDefinition` with all versions, or `definitions()` for several kinds.
+/// - `fn crd() -> CustomResourceDefinition` with all versions, or `crds()` for several kinds.
 /// - The arguments of kube that differ per version or name crates: `version` and `crates`.
 ///
 /// Other items of the module, such as functions and imports, stay where they are, and the submodules see them.

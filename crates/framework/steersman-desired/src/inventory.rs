@@ -45,7 +45,7 @@ async fn list<K: Object>(
     owner: &SetOwner,
     client: &Client,
 ) -> Result<Members, ClientError> {
-    let found = client.of::<K>(kind).list(&owner.selection(kind)).await?;
+    let found = client.of::<K>(kind).list(&owner.list_options(kind)).await?;
     // SET-1: a label can be copied, and an owner can be created again.
     let own = found.into_iter().filter(|object| owner.owns(&**object));
     let leftovers = own.map(|object| Member::leftover(kind.clone(), object));

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Map, Value};
 use steersman_client::Error as ClientError;
 use steersman_object::owner::{OwnerError, controller_of, is_controlled_by, set_controller};
-use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ListOptions};
+use steersman_object::{Kind, LabelSelector, ListOptions, Object, ObjectKey};
 
 /// The owner of a set, and the label of its children.
 #[derive(Clone, Debug)]
@@ -51,12 +51,12 @@ impl SetOwner {
 
     /// Returns the selection of the children of a kind: the objects with the label of the set in the owner's
     /// namespace.
-    pub(crate) fn selection(&self, kind: &Kind) -> ListOptions {
+    pub(crate) fn list_options(&self, kind: &Kind) -> ListOptions {
         let label = LabelSelector::label(&self.label, self.meta.uid_str());
-        let selection = ListOptions::new().labels(label);
+        let list_options = ListOptions::new().labels(label);
         match self.key().namespace() {
-            Some(namespace) if kind.is_namespaced() => selection.namespace(namespace),
-            _ => selection,
+            Some(namespace) if kind.is_namespaced() => list_options.namespace(namespace),
+            _ => list_options,
         }
     }
 

@@ -16,7 +16,7 @@ use crate::event_type::EventType;
 use crate::names::{NOTE_LIMIT, cut, event_name};
 use crate::new_event::NewEvent;
 use crate::object_events::ObjectEvents;
-use crate::series::{EventBody, EventWrite, Series, SeriesStage, Similarity, EventSubject};
+use crate::series::{EventBody, EventSubject, EventWrite, Series, SeriesStage, Similarity};
 
 /// The most writes that wait (`maxQueuedEvents` of client-go).
 pub(crate) const QUEUE_LIMIT: usize = 1000;

@@ -7,14 +7,14 @@
 //! use std::time::Duration;
 //!
 //! use k8s_openapi::api::core::v1::ConfigMap;
-//! use steersman_api::Connection;
+//! use steersman_api::ClientConfig;
 //! use steersman_apiserver::ApiServer;
 //! use steersman_events::EventPublisher;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
 //! # let server = ApiServer::new();
-//! let publisher = EventPublisher::new(Connection::in_process(server.service(), "default"));
+//! let publisher = EventPublisher::new(ClientConfig::in_process(server.service(), "default"));
 //! let recorder = publisher.recorder("website");
 //! # let mut site = ConfigMap::default();
 //! # site.metadata.namespace = Some("default".into());

@@ -39,29 +39,29 @@ struct PublisherGuard {
 
 impl EventPublisher {
     /// Makes a publisher for the server of `connection`. It does no I/O.
-    pub fn new(connection: ClientConfig) -> Self {
-        Self::with(connection, Timestamp::now, None)
+    pub fn new(client_config: ClientConfig) -> Self {
+        Self::with(client_config, Timestamp::now, None)
     }
 
     /// Makes a publisher with another wall clock, which provides the times of events, and metrics. A
     /// manager passes its own.
     pub fn with(
-        connection: ClientConfig,
+        client_config: ClientConfig,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
         metrics: Option<EventMetrics>,
     ) -> Self {
-        Self::with_limits(connection, clock, metrics, EventLimits::new())
+        Self::with_limits(client_config, clock, metrics, EventLimits::new())
     }
 
     /// Makes a publisher like [`with`](Self::with), with other limits than the default ones.
     pub fn with_limits(
-        connection: ClientConfig,
+        client_config: ClientConfig,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
         metrics: Option<EventMetrics>,
         limits: EventLimits,
     ) -> Self {
         let seed = RandomState::new().hash_one(0);
-        let shared = Shared::new(connection, Arc::new(clock), metrics, seed, limits);
+        let shared = Shared::new(client_config, Arc::new(clock), metrics, seed, limits);
         Self {
             guard: Arc::new(PublisherGuard { shared }),
         }
@@ -69,11 +69,11 @@ impl EventPublisher {
 
     /// Makes a publisher for another server, with the clock, the metrics and the limits of this one. It stops with
     /// this one at the latest.
-    pub fn for_client_config(&self, connection: ClientConfig) -> Self {
+    pub fn for_client_config(&self, client_config: ClientConfig) -> Self {
         let own = &self.guard.shared;
         let seed = RandomState::new().hash_one(0);
         let shared = Shared::new(
-            connection,
+            client_config,
             Arc::clone(&own.clock),
             own.metrics.clone(),
             seed,
@@ -165,7 +165,7 @@ impl Drop for PublisherGuard {
 impl fmt::Debug for EventPublisher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventPublisher")
-            .field("endpoint", &self.guard.shared.connection.endpoint())
+            .field("endpoint", &self.guard.shared.client_config.endpoint())
             .finish_non_exhaustive()
     }
 }

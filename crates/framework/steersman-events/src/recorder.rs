@@ -10,7 +10,7 @@ use crate::names::{reporting_controller, reporting_instance};
 use crate::new_event::NewEvent;
 use crate::object_ref::Regarding;
 use crate::publisher::EventPublisher;
-use crate::series::{Reporter, EventSubject};
+use crate::series::{EventSubject, Reporter};
 
 /// Records events under one name. Cheap to clone.
 ///
@@ -91,9 +91,9 @@ impl EventRecorder {
     }
 
     /// Returns a recorder of the same name for another server; see [`EventPublisher::for_connection`].
-    pub fn for_client_config(&self, connection: ClientConfig) -> Self {
+    pub fn for_client_config(&self, client_config: ClientConfig) -> Self {
         Self {
-            publisher: self.publisher.for_client_config(connection),
+            publisher: self.publisher.for_client_config(client_config),
             reporter: Arc::clone(&self.reporter),
         }
     }

@@ -55,7 +55,7 @@ async fn send(
 ) -> (EventWrite, Result<(), Error>) {
     let sent = async {
         let connect = || async {
-            let client = shared.connection.connect().await?;
+            let client = shared.client_config.connect().await?;
             Ok::<_, Error>(Api::typed(client).request_timeout(REQUEST_TIMEOUT))
         };
         let api = api.get_or_try_init(connect).await?;

@@ -16,7 +16,7 @@ use crate::metrics::EventMetrics;
 
 /// What the publisher and its task share.
 pub(crate) struct Shared {
-    pub(crate) connection: ClientConfig,
+    pub(crate) client_config: ClientConfig,
     pub(crate) wake: Notify,
     pub(crate) state: Mutex<State>,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
@@ -36,7 +36,7 @@ pub(crate) struct State {
 impl Shared {
     /// Makes what a publisher shares with its task; `seed` and `limits` are those of its correlator.
     pub(crate) fn new(
-        connection: ClientConfig,
+        client_config: ClientConfig,
         clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
         metrics: Option<EventMetrics>,
         seed: u64,
@@ -49,7 +49,7 @@ impl Shared {
             others: Vec::new(),
         };
         Arc::new(Self {
-            connection,
+            client_config,
             wake: Notify::new(),
             state: Mutex::new(state),
             clock,

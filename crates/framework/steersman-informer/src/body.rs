@@ -41,7 +41,7 @@ pub(crate) struct Body {
 
 struct BodyState {
     packed: Packed,
-    extent: Projection,
+    projection: Projection,
     conformity: Conformity,
     forms: Forms,
     /// The bytes that the forms are charged with, and the slot that they are charged to.
@@ -54,7 +54,7 @@ struct BodyState {
 enum Admission {
     /// For a read: other bodies are evicted if need be.
     Evicting,
-    /// For a judgement: only if there is room, as no reader may ever want the form.
+    /// For a report: only if there is room, as no reader may ever want the form.
     IfRoom,
 }
 
@@ -62,12 +62,12 @@ impl Body {
     pub(crate) fn new(
         json: Box<[u8]>,
         conformity: Conformity,
-        extent: Projection,
+        projection: Projection,
         context: &Arc<PackContext>,
     ) -> Self {
         context.add_body();
         let packed = Packed::Fresh(Arc::new(json));
-        let mut body = Self::with(packed, extent, Some(Arc::clone(context)));
+        let mut body = Self::with(packed, projection, Some(Arc::clone(context)));
         body.state.get_mut().conformity = conformity;
         body
     }
@@ -81,11 +81,11 @@ impl Body {
         body
     }
 
-    fn with(packed: Packed, extent: Projection, context: Option<Arc<PackContext>>) -> Self {
+    fn with(packed: Packed, projection: Projection, context: Option<Arc<PackContext>>) -> Self {
         let length = AtomicU32::new(length(&packed));
         let state = BodyState {
             packed,
-            extent,
+            projection,
             conformity: Conformity::Unchecked,
             forms: Forms::Nothing,
             charge: 0,
@@ -109,8 +109,8 @@ impl Body {
     // ----- the JSON: fresh or packed -----
 
     /// Returns whether the body has that much of the object.
-    pub(crate) fn holds(&self, extent: Projection) -> bool {
-        self.state.read().extent >= extent
+    pub(crate) fn holds(&self, projection: Projection) -> bool {
+        self.state.read().projection >= projection
     }
 
     /// Returns whether every built-in type of the object's kind decodes the body (VIEW-8).
@@ -119,30 +119,31 @@ impl Body {
     }
 
     /// Replaces a body by one of the same version that has more. Decoded forms stay valid.
-    pub(crate) fn complete(&self, more: RawObject, extent: Projection) {
+    pub(crate) fn complete(&self, more: RawObject, projection: Projection) {
         let mut state = self.state.write();
-        if state.extent < extent {
+        if state.projection < projection {
             state.conformity = more.conformity();
             self.replace_packed(&mut state, Packed::Fresh(Arc::new(more.into_parts().1)));
-            state.extent = extent;
+            state.projection = projection;
         }
     }
 
     /// As [`complete`](Self::complete), with the JSON of another body of the same version.
     pub(crate) fn complete_as(&self, other: &Self) {
         // `self` and `other` may be the same body, so their locks are never held together.
-        let held = self.state.read().extent;
+        let held = self.state.read().projection;
         if held == Projection::EveryField {
             return;
         }
         let more = {
             let other = other.state.read();
-            (other.extent > held).then(|| (other.packed.clone(), other.extent, other.conformity))
+            (other.projection > held)
+                .then(|| (other.packed.clone(), other.projection, other.conformity))
         };
-        if let Some((packed, extent, conformity)) = more {
+        if let Some((packed, projection, conformity)) = more {
             let mut state = self.state.write();
             self.replace_packed(&mut state, packed);
-            (state.extent, state.conformity) = (extent, conformity);
+            (state.projection, state.conformity) = (projection, conformity);
         }
     }
 
@@ -222,20 +223,20 @@ impl Body {
         self.context.as_ref()?.unpack(&packed, look).ok()
     }
 
-    /// Returns whether the body has this content, if it was asked for with this extent. Bodies of
+    /// Returns whether the body has this content, if it was asked for with this projection. Bodies of
     /// kinds with one form are not compared.
-    pub(crate) fn has_form(&self, json: &[u8], extent: Projection) -> bool {
+    pub(crate) fn has_form(&self, json: &[u8], projection: Projection) -> bool {
         let context = self.context.as_ref();
         let is_comparable = context.is_some_and(|context| context.changes_form())
-            && self.state.read().extent == extent;
+            && self.state.read().projection == projection;
         // A body that cannot be unpacked is replaced.
         !is_comparable || self.with_json(|own| own == json) == Some(true)
     }
 
     /// Returns whether both bodies have the same content, as far as [`has_form`](Self::has_form) compares them.
     pub(crate) fn has_form_of(&self, other: &Self) -> bool {
-        let extent = other.state.read().extent;
-        let is_same = other.with_json(|json| self.has_form(json, extent));
+        let projection = other.state.read().projection;
+        let is_same = other.with_json(|json| self.has_form(json, projection));
         is_same.unwrap_or(true)
     }
 

@@ -7,7 +7,7 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use crate::chunked_vec::ChunkedVec;
 use crate::entry::RawEntry;
-use crate::judgement::DecodeReport;
+use crate::view_results::DecodeReport;
 use steersman_api::Projection;
 
 /// An object of a delta: an entry, or a malformed object.
@@ -17,7 +17,7 @@ pub(crate) type Item = Decoded<RawEntry>;
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
     pub(crate) item: Item,
-    pub(crate) judgement: Option<DecodeReport>,
+    pub(crate) report: Option<DecodeReport>,
 }
 
 /// One input of the store, in the order of the server.
@@ -32,7 +32,7 @@ pub(crate) enum Delta {
         version: ResourceVersion,
         items: ChunkedVec<Arrived>,
         /// How much of each object the list asked for.
-        extent: Projection,
+        projection: Projection,
         /// The number of relists that were requested when the list began.
         relists: u64,
     },
@@ -50,13 +50,10 @@ pub(crate) fn key_of(item: &Item) -> &ObjectKey {
     }
 }
 
-/// An item that no view has judged.
+/// An item that no view has decoded.
 impl From<Item> for Arrived {
     fn from(item: Item) -> Self {
-        Self {
-            item,
-            judgement: None,
-        }
+        Self { item, report: None }
     }
 }
 

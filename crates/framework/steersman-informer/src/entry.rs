@@ -236,14 +236,14 @@ impl RawEntry {
     /// other objects, and the key with the entry stored `before`.
     pub(crate) fn ingest(
         object: RawObject,
-        extent: Projection,
+        projection: Projection,
         context: &Arc<PackContext>,
         before: Option<&Self>,
         interners: &Interners,
     ) -> Self {
         let (conformity, applies) = (object.conformity(), object.applies().to_vec());
         let (head, json) = object.into_parts();
-        let body = Body::new(json, conformity, extent, context);
+        let body = Body::new(json, conformity, projection, context);
         let entry = Self::of_parts(head, body, before, interners);
         entry.note_applies(applies);
         entry

@@ -52,8 +52,8 @@ pub enum Error {
 
 impl Error {
     /// Refuses a selection that only an API server can answer.
-    pub(crate) fn refuse_fields(kind: &Kind, selection: &ListOptions) -> Result<(), Self> {
-        match selection.selected_fields().is_everything() {
+    pub(crate) fn refuse_fields(kind: &Kind, list_options: &ListOptions) -> Result<(), Self> {
+        match list_options.selected_fields().is_everything() {
             true => Ok(()),
             false => Err(Self::FieldsNeedServer {
                 kind: kind.to_string(),

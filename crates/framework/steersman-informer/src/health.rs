@@ -101,7 +101,7 @@ impl ServerHealth {
                 }
                 NextStep::Ask => {
                     let answer = match timeout(WITHIN, list_watch.ready()).await {
-                        Ok(answer) => judge(answer),
+                        Ok(answer) => decoder(answer),
                         Err(_) => Readiness::NoResponse,
                     };
                     asked = true;
@@ -143,7 +143,7 @@ impl fmt::Debug for ServerHealth {
 }
 
 /// Classifies the answer of the readiness check.
-fn judge(answer: Option<Result<(), Error>>) -> Readiness {
+fn decoder(answer: Option<Result<(), Error>>) -> Readiness {
     match answer {
         None => Readiness::Unsupported,
         Some(Ok(())) => Readiness::Ready,

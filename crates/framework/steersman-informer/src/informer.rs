@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 use crate::entry::RawEntry;
 use crate::error::Error;
 use crate::fanout::Subscription;
-use crate::mirror::UntypedInformer;
 use crate::options::InformerOptions;
 use crate::pipeline::Core;
 use crate::state::State;
 use crate::store::{Index, IndexFn, LABELS, Store, label_values};
+use crate::untyped_informer::UntypedInformer;
 use steersman_api::Projection;
 
 /// Mirrors the objects of one kind in memory and delivers their changes to subscribers.
@@ -34,7 +34,7 @@ use steersman_api::Projection;
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Namespace;
-/// use steersman_api::{ApiListWatch, Connection};
+/// use steersman_api::{ApiListWatch, ClientConfig};
 /// use steersman_apiserver::ApiServer;
 /// use steersman_informer::{Delivery, Informer, InformerOptions};
 /// use steersman_object::{Kind, ObjectKey};
@@ -43,7 +43,7 @@ use steersman_api::Projection;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let server = ApiServer::builder().build();
-/// let connection = Connection::in_process(server.service(), "default");
+/// let connection = ClientConfig::in_process(server.service(), "default");
 /// let kind = Kind::of::<Namespace>();
 ///
 /// let namespaces = Informer::<Namespace>::new(kind.clone(), InformerOptions::new());
@@ -59,7 +59,7 @@ use steersman_api::Projection;
 /// # }
 /// ```
 pub struct Informer<K> {
-    mirror: UntypedInformer,
+    untyped: UntypedInformer,
     store: Store<K>,
 }
 
@@ -81,18 +81,18 @@ impl<K: Object> Informer<K> {
     /// nothing.
     #[must_use]
     pub fn view<V: Object>(&self) -> Informer<V> {
-        self.mirror.view()
+        self.untyped.view()
     }
 
     /// Returns the same informer without a type.
-    pub fn mirror(&self) -> &UntypedInformer {
-        &self.mirror
+    pub fn untyped(&self) -> &UntypedInformer {
+        &self.untyped
     }
 
     /// Returns the kind of the objects.
     #[must_use]
     pub fn kind(&self) -> &Kind {
-        self.mirror.kind()
+        self.untyped.kind()
     }
 
     /// Lists and watches the server until `cancel` fires. An informer runs once: a second run ends
@@ -109,7 +109,7 @@ impl<K: Object> Informer<K> {
     where
         L: ListWatch,
     {
-        self.mirror.run(list_watch, cancel)
+        self.untyped.run(list_watch, cancel)
     }
 
     /// Returns the store.
@@ -265,7 +265,7 @@ impl UntypedInformer {
     #[must_use]
     pub fn view<K: Object>(&self) -> Informer<K> {
         Informer {
-            mirror: self.clone(),
+            untyped: self.clone(),
             store: self.core().store(&self.core().view::<K>()),
         }
     }
@@ -277,7 +277,7 @@ impl<K> Informer<K> {
     }
 
     fn core(&self) -> &Core {
-        self.mirror.core()
+        self.untyped.core()
     }
 }
 
@@ -298,7 +298,7 @@ where
 impl<K> Clone for Informer<K> {
     fn clone(&self) -> Self {
         Self {
-            mirror: self.mirror.clone(),
+            untyped: self.untyped.clone(),
             store: self.store.clone(),
         }
     }
@@ -307,7 +307,7 @@ impl<K> Clone for Informer<K> {
 impl<K> fmt::Debug for Informer<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Informer")
-            .field("kind", self.mirror.kind())
+            .field("kind", self.untyped.kind())
             .field("as", &type_name::<K>())
             .field("state", &self.core().state(self.needs()))
             .finish_non_exhaustive()

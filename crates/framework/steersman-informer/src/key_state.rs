@@ -3,7 +3,7 @@
 use steersman_object::ResourceVersion;
 
 /// The state of an informer at one moment, as regards one key: see
-/// [`Mirror::key_state`](crate::Mirror::key_state).
+/// [`UntypedInformer::key_state`](crate::UntypedInformer::key_state).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyState {

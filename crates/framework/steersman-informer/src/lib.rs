@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Namespace;
-//! use steersman_api::{ApiListWatch, Connection};
+//! use steersman_api::{ApiListWatch, ClientConfig};
 //! use steersman_apiserver::ApiServer;
 //! use steersman_informer::{Delivery, Informer, InformerOptions};
 //! use steersman_object::{Kind, ObjectKey};
@@ -11,7 +11,7 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let server = ApiServer::new();
-//! let connection = Connection::in_process(server.service(), "default");
+//! let connection = ClientConfig::in_process(server.service(), "default");
 //! let kind = Kind::of::<Namespace>();
 //!
 //! let namespaces = Informer::<Namespace>::new(kind.clone(), InformerOptions::new());
@@ -53,7 +53,7 @@
 //!   (`FAN-2`).
 //!
 //! `pipeline` is the only module that joins these parts. [`Informer`] is the handle for one type,
-//! [`Mirror`] the handle without a type.
+//! [`UntypedInformer`] the handle without a type.
 //!
 //! Modules, in the order of their dependencies:
 //!
@@ -64,10 +64,10 @@
 //! - `body`: one object, packed and decoded; `intern`: values that many objects share; [`entry`]
 //!   has [`Entry`], an object in the store.
 //! - [`uncached`] has [`UncachedList`], objects that are decoded for the caller alone.
-//! - [`event`] has [`Event`], the change of one object; `judgement` what views find of one, and
+//! - [`event`] has [`Event`], the change of one object; `report` what views find of one, and
 //!   `delta` the reflector's input to the store.
 //! - `reflector`, `queue`, [`store`], [`fanout`]: the parts, in the order of the data.
-//! - `pipeline` joins them; [`mirror`] and [`informer`] have the handles. [`internal`] has the methods that only other
+//! - `pipeline` joins them; [`untyped informer`] and [`informer`] have the handles. [`internal`] has the methods that only other
 //!   crates of this workspace call.
 
 pub mod error;
@@ -83,7 +83,7 @@ pub mod entry;
 pub mod uncached;
 pub mod event;
 pub mod key_state;
-mod judgement;
+mod view_results;
 mod chunked_vec;
 mod delta;
 mod reflector;
@@ -91,7 +91,7 @@ mod queue;
 pub mod store;
 pub mod fanout;
 mod pipeline;
-pub mod mirror;
+pub mod untyped_informer;
 pub mod informer;
 pub mod internal;
 
@@ -103,10 +103,10 @@ pub use health::ServerHealth;
 pub use informer::Informer;
 pub use key_state::{Identity, KeyState};
 pub use metrics::InformerMetrics;
-pub use mirror::UntypedInformer;
 pub use options::{DecodeBatches, Failed, FailureAdvice, FirstVersion, InformerOptions, OnFailure};
 pub use pack::Budget;
 pub use state::{Reason, State};
 pub use store::{EntryList, IndexedValue, LazyList, ObjectList, Store};
 pub use transform::Transform;
 pub use uncached::{UncachedList, UncachedObject};
+pub use untyped_informer::UntypedInformer;

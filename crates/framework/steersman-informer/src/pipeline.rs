@@ -67,9 +67,9 @@ pub(crate) struct Core {
     /// The states as regards metadata and whole objects; see [`extent_index`].
     states: [watch::Sender<State>; 3],
     progress: watch::Sender<SyncProgress>,
-    /// Whether the store has been complete with each extent; checked by every read.
+    /// Whether the store has been complete with each projection; checked by every read.
     synced: [AtomicBool; 3],
-    /// The number of changes so far; see [`Mirror::applied`](crate::Mirror::applied).
+    /// The number of changes so far; see [`UntypedInformer::applied`](crate::UntypedInformer::applied).
     applied: watch::Sender<u64>,
     /// How much of each object the reflector asks for. It never shrinks.
     wanted: watch::Sender<Projection>,
@@ -205,7 +205,7 @@ impl Core {
         stored.is_some_and(|entry| entry.version() == version && entry.is_applied(apply))
     }
 
-    /// Returns whether the store was ever complete with this extent. Every read calls this, so it
+    /// Returns whether the store was ever complete with this projection. Every read calls this, so it
     /// takes no lock (STORE-7).
     pub(crate) fn has_synced(&self, needs: Projection) -> bool {
         self.synced[extent_index(needs)].load(Ordering::Acquire)
@@ -260,7 +260,7 @@ impl Core {
     }
 }
 
-/// Returns the extent of whole objects of a kind. Kinds that are sent as JSON have every field anyway.
+/// Returns the projection of whole objects of a kind. Kinds that are sent as JSON have every field anyway.
 fn whole(kind: &Kind) -> Projection {
     if has_protobuf(kind) {
         Projection::Whole
@@ -269,7 +269,7 @@ fn whole(kind: &Kind) -> Projection {
     }
 }
 
-/// Returns the index of an extent in arrays.
+/// Returns the index of an projection in arrays.
 fn extent_index(needs: Projection) -> usize {
     match needs {
         Projection::Metadata => 0,

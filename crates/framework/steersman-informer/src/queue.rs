@@ -141,7 +141,7 @@ mod tests {
             let replaced = Delta::Replaced {
                 version: ResourceVersion::new("2"),
                 items: std::iter::repeat_n(item, 1000).collect(),
-                extent: steersman_api::Projection::Whole,
+                projection: steersman_api::Projection::Whole,
                 relists: 0,
             };
             Queued::new(replaced, now())

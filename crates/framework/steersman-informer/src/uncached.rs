@@ -10,7 +10,7 @@ use steersman_object::{Object, ObjectKey, ResourceVersion};
 use crate::entry::{Entry, RawEntry};
 
 /// The objects that a query selects, to be read as `K` once each: see
-/// [`Mirror::list_uncached`](crate::Mirror::list_uncached).
+/// [`UntypedInformer::list_uncached`](crate::UntypedInformer::list_uncached).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct UncachedList<K> {

@@ -15,7 +15,7 @@ use tokio::time::{sleep_until, timeout_at};
 use tracing::{debug, error, info, warn};
 
 use crate::abort::abort;
-use crate::machine::{Command, ElectionMachine, LeaseRequest, Reply, CandidateStatus, Step};
+use crate::machine::{CandidateStatus, Command, ElectionMachine, LeaseRequest, Reply, Step};
 use crate::metrics::ElectionMetrics;
 use crate::options::ElectionOptions;
 use crate::record::LeaseRecord;
@@ -283,7 +283,9 @@ impl ElectionDriver {
         }
         let led = matches!(before.standing, CandidateStatus::Leader(_));
         match &after.standing {
-            CandidateStatus::Leader(_) if !led => changes.push(ElectionChange::Elected { identity }),
+            CandidateStatus::Leader(_) if !led => {
+                changes.push(ElectionChange::Elected { identity })
+            }
             CandidateStatus::Lost(Some(reason)) if before.standing != after.standing => {
                 let reason = reason.clone();
                 changes.push(ElectionChange::Lost { identity, reason });

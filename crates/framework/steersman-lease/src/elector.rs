@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 
 use crate::driver::{ElectionDriver, Published, at};
 use crate::error::Error;
-use crate::machine::{Command, CandidateStatus};
+use crate::machine::{CandidateStatus, Command};
 use crate::metrics::ElectionMetrics;
 use crate::options::{ElectionOptions, LeaderElection};
 use crate::requests::LeaseRequests;
@@ -31,7 +31,7 @@ const BETWEEN_WARNINGS: Duration = Duration::from_secs(60);
 #[must_use = "call `start`, and `release` after the work has ended"]
 pub struct Elector {
     options: ElectionOptions,
-    connection: ClientConfig,
+    client_config: ClientConfig,
     metrics: Option<ElectionMetrics>,
     leadership: Leadership,
     commands: mpsc::UnboundedSender<Command>,
@@ -57,8 +57,8 @@ impl Elector {
     /// # Errors
     ///
     /// [`Error::Timing`], [`Error::Name`] or [`Error::NoNamespace`] if the options cannot work.
-    pub fn new(options: LeaderElection, connection: &ClientConfig) -> Result<Self, Error> {
-        let options = options.validate(connection.namespace())?;
+    pub fn new(options: LeaderElection, client_config: &ClientConfig) -> Result<Self, Error> {
+        let options = options.validate(client_config.namespace())?;
         let (publish, published) = watch::channel(Published::initial());
         let (commands, received) = mpsc::unbounded_channel();
         let leadership = Leadership {
@@ -69,7 +69,7 @@ impl Elector {
         };
         Ok(Self {
             options,
-            connection: connection.clone(),
+            client_config: client_config.clone(),
             metrics: None,
             leadership,
             commands,
@@ -108,7 +108,7 @@ impl Elector {
         };
         let timing = self.options.given.timing;
         let driver = ElectionDriver {
-            requests: LeaseRequests::new(&self.connection, self.options.key.clone(), timing),
+            requests: LeaseRequests::new(&self.client_config, self.options.key.clone(), timing),
             options: self.options.clone(),
             metrics: self.metrics.clone(),
             published,
@@ -224,7 +224,10 @@ impl Leadership {
             if changed.is_err() {
                 // The thread of a started elector ends with a standing that says so, unless it panicked.
                 let standing = published.borrow().standing.clone();
-                if matches!(standing, CandidateStatus::Standby | CandidateStatus::Leader(_)) {
+                if matches!(
+                    standing,
+                    CandidateStatus::Standby | CandidateStatus::Leader(_)
+                ) {
                     return LossReason::ElectorEnded;
                 }
                 std::future::pending::<()>().await;
@@ -260,7 +263,8 @@ impl Leadership {
                 .map(|changed| now.saturating_duration_since(changed)),
             lease_duration: self.timing.lease_duration,
             last_error: published.last_error.clone(),
-            is_running: published.is_started && !matches!(published.standing, CandidateStatus::Ended(_)),
+            is_running: published.is_started
+                && !matches!(published.standing, CandidateStatus::Ended(_)),
         }
     }
 }

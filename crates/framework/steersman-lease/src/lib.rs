@@ -2,14 +2,14 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use steersman_api::Connection;
+//! use steersman_api::ClientConfig;
 //! use steersman_apiserver::ApiServer;
 //! use steersman_lease::{Elector, LeaderElection};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), steersman_lease::Error> {
 //! # let server = ApiServer::new();
-//! # let connection = Connection::in_process(server.service(), "default");
+//! # let connection = ClientConfig::in_process(server.service(), "default");
 //! let options = LeaderElection::new("website-operator").timing(
 //!     Duration::from_secs(3),
 //!     Duration::from_secs(2),

@@ -348,8 +348,12 @@ impl ElectionMachine {
 
     pub(crate) fn standing(&self, now: Instant) -> CandidateStatus {
         match &self.stage {
-            Stage::Leading(term) if term.works_from <= now => CandidateStatus::Leader(self.lost_at(*term)),
-            Stage::Standby | Stage::Leading(_) | Stage::Releasing { .. } => CandidateStatus::Standby,
+            Stage::Leading(term) if term.works_from <= now => {
+                CandidateStatus::Leader(self.lost_at(*term))
+            }
+            Stage::Standby | Stage::Leading(_) | Stage::Releasing { .. } => {
+                CandidateStatus::Standby
+            }
             Stage::Stopping { reason, .. } => CandidateStatus::Lost(reason.clone()),
             Stage::Ended(ending) => CandidateStatus::Ended(*ending),
         }

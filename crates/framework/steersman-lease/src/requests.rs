@@ -13,7 +13,7 @@ const AGENT: &str = "leader-election";
 /// Sends requests for one Lease. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct LeaseRequests {
-    connection: ClientConfig,
+    client_config: ClientConfig,
     key: ObjectKey,
     timing: Timing,
 }
@@ -21,14 +21,14 @@ pub(crate) struct LeaseRequests {
 impl LeaseRequests {
     /// Makes the sender. Its client shares no HTTP connection with the clients of the program, and notices a dead
     /// one in time for another renewal (LEASE-6).
-    pub(crate) fn new(connection: &ClientConfig, key: ObjectKey, timing: Timing) -> Self {
-        let connection = connection
+    pub(crate) fn new(client_config: &ClientConfig, key: ObjectKey, timing: Timing) -> Self {
+        let client_config = client_config
             .clone()
             .user_agent_suffix(AGENT)
             .ping_interval(timing.retry_period)
             .ping_timeout(timing.retry_period);
         Self {
-            connection,
+            client_config,
             key,
             timing,
         }
@@ -40,7 +40,7 @@ impl LeaseRequests {
     ///
     /// [`Error::Config`] if the credentials cannot be used now.
     pub(crate) async fn connect(&self) -> Result<Api<Lease>, Error> {
-        let client = self.connection.connect().await?;
+        let client = self.client_config.connect().await?;
         Ok(Api::typed(client).request_timeout(self.timing.request_limit()))
     }
 

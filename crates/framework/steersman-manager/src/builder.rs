@@ -26,7 +26,7 @@ use crate::options::{DEFAULT_GRACE, ManagerOptions};
 #[derive(Debug)]
 #[must_use = "nothing is made before `build`"]
 pub struct ManagerBuilder {
-    connection: ClientConfig,
+    client_config: ClientConfig,
     cache: CacheOptions,
     client: ClientOptions,
     preflight: bool,
@@ -39,7 +39,7 @@ pub struct ManagerBuilder {
 
 impl Manager {
     /// Starts to declare a manager for the API server of `connection`.
-    pub fn builder(connection: ClientConfig) -> ManagerBuilder {
+    pub fn builder(client_config: ClientConfig) -> ManagerBuilder {
         let options = ManagerOptions {
             grace: Some(DEFAULT_GRACE),
             registry: Registry::new(),
@@ -49,7 +49,7 @@ impl Manager {
             controllers: ControllerDefaults::new(),
         };
         ManagerBuilder {
-            connection,
+            client_config,
             cache: CacheOptions::new(),
             client: ClientOptions::new(),
             preflight: false,
@@ -175,7 +175,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Installs definitions, once this replica leads: see [`Definitions`]. None by default.
+    /// Installs definitions, once this replica leads: see [`Crds`]. None by default.
     ///
     /// The controllers of the leader start when the server serves each definition (`DEF-6`). A kind that the webhooks of
     /// this manager convert gets the webhook as its conversion, and the authorities of the built-in authority.
@@ -206,17 +206,17 @@ impl ManagerBuilder {
             self.options.field_manager = Some(name.to_owned());
         }
         if let Some(options) = self.leader_election.clone() {
-            let checked = Elector::new(options, &self.connection);
+            let checked = Elector::new(options, &self.client_config);
             drop(checked.map_err(Error::LeaderElection)?);
         }
         self.options.client = self.client.clone();
         let registry = &self.options.registry;
-        let measured = with_metrics(registry, self.connection, self.cache, self.client);
-        let (connection, cache, client) = measured.map_err(Error::Metrics)?;
+        let measured = with_metrics(registry, self.client_config, self.cache, self.client);
+        let (client_config, cache, client) = measured.map_err(Error::Metrics)?;
         // CONN-6: made with the metrics of the connection, so that its requests are counted.
         let elector = match self.leader_election.take() {
             Some(options) => {
-                let candidate = Elector::new(options, &connection);
+                let candidate = Elector::new(options, &client_config);
                 let candidate = candidate.map_err(Error::LeaderElection)?;
                 let metrics = ElectionMetrics::register(&self.options.registry);
                 Some(candidate.metrics(metrics.map_err(Error::Metrics)?))
@@ -231,8 +231,9 @@ impl ManagerBuilder {
         let metrics = EventMetrics::register(&self.options.registry).map_err(Error::Metrics)?;
         let clock = Arc::clone(&self.options.clock);
         let (clock, limits) = (move || clock(), self.event_limits);
-        let events = EventPublisher::with_limits(connection.clone(), clock, Some(metrics), limits);
-        let cluster = Cluster::with_client_options(connection, cache, client)?;
+        let events =
+            EventPublisher::with_limits(client_config.clone(), clock, Some(metrics), limits);
+        let cluster = Cluster::with_client_options(client_config, cache, client)?;
         let cluster = cluster.measured(&self.options.registry)?;
         let cluster = cluster.preflight(self.preflight);
         let cluster = cluster.installing(definitions.kinds());

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 
 /// Looks at the client certificate of one connection (HEALTH-5).
 pub(crate) struct ClientCertificateCheck {
-    connection: ClientConfig,
+    client_config: ClientConfig,
     metrics: Option<ClientCertificateMetrics>,
     /// The state that was logged last.
     state: CertificateState,
@@ -45,9 +45,12 @@ impl ClientCertificateMetrics {
 // === impl ClientCertificateCheck ===
 
 impl ClientCertificateCheck {
-    pub(crate) fn new(connection: ClientConfig, metrics: Option<ClientCertificateMetrics>) -> Self {
+    pub(crate) fn new(
+        client_config: ClientConfig,
+        metrics: Option<ClientCertificateMetrics>,
+    ) -> Self {
         Self {
-            connection,
+            client_config,
             metrics,
             state: CertificateState::Valid,
         }
@@ -56,9 +59,9 @@ impl ClientCertificateCheck {
     /// Looks again and again, and shows what it finds in the health of the manager.
     pub(crate) async fn run(mut self, shown: &ShownCluster, clock: fn() -> Timestamp) -> ! {
         loop {
-            let connection = self.connection.clone();
+            let client_config = self.client_config.clone();
             // A task that panicked has read nothing.
-            let read = spawn_blocking(move || connection.client_certificate()).await;
+            let read = spawn_blocking(move || client_config.client_certificate()).await;
             match read {
                 Ok(None) => pending::<()>().await,
                 Ok(Some(Ok(certificate))) => {
@@ -75,11 +78,11 @@ impl ClientCertificateCheck {
     fn look(&mut self, certificate: &ClientCertificate, wall: Timestamp) -> Option<String> {
         let times = CertificateTimes::of_pem(&certificate.chain)?;
         if let Some(ClientCertificateMetrics(gauge)) = &self.metrics {
-            let gauge = gauge.with_label_values(&[self.connection.host()]);
+            let gauge = gauge.with_label_values(&[self.client_config.host()]);
             gauge.set(times.not_after.as_second());
         }
         let state = times.state(wall);
-        let (endpoint, place) = (self.connection.endpoint(), &*certificate.place);
+        let (endpoint, place) = (self.client_config.endpoint(), &*certificate.place);
         if state != self.state {
             self.state = state;
             match state {
@@ -128,8 +131,8 @@ mod tests {
         });
         let registry = Registry::new();
         let metrics = ClientCertificateMetrics::register(&registry).unwrap();
-        let connection = ClientConfig::in_process(service, "default");
-        let mut check = ClientCertificateCheck::new(connection, Some(metrics));
+        let client_config = ClientConfig::in_process(service, "default");
+        let mut check = ClientCertificateCheck::new(client_config, Some(metrics));
         let mut look = |wall: &str| check.look(&certificate, wall.parse().unwrap());
         assert_eq!(look("2026-06-01T00:00:00Z"), None);
         for (wall, state) in [

@@ -33,7 +33,7 @@ const LONGEST_HOLD: Duration = Duration::from_secs(8);
 #[derive(Debug)]
 #[must_use]
 pub struct Cluster {
-    connection: ClientConfig,
+    client_config: ClientConfig,
     cache: Cache,
     client: Client,
     preflight: bool,
@@ -49,7 +49,7 @@ pub struct Cluster {
 impl Clone for Cluster {
     fn clone(&self) -> Self {
         Self {
-            connection: self.connection.clone(),
+            client_config: self.client_config.clone(),
             cache: self.cache.clone(),
             client: self.client.clone(),
             preflight: self.preflight,
@@ -67,8 +67,8 @@ impl Cluster {
     /// # Errors
     ///
     /// [`Error::CacheOptions`] if the options contradict each other.
-    pub fn new(connection: ClientConfig, options: CacheOptions) -> Result<Self, Error> {
-        Self::with_client_options(connection, options, ClientOptions::new())
+    pub fn new(client_config: ClientConfig, options: CacheOptions) -> Result<Self, Error> {
+        Self::with_client_options(client_config, options, ClientOptions::new())
     }
 
     /// Declares a cluster with options for its client.
@@ -77,14 +77,14 @@ impl Cluster {
     ///
     /// [`Error::CacheOptions`], like [`new`](Self::new).
     pub fn with_client_options(
-        connection: ClientConfig,
+        client_config: ClientConfig,
         cache: CacheOptions,
         client: ClientOptions,
     ) -> Result<Self, Error> {
         let cache = Cache::new(cache).map_err(Error::CacheOptions)?;
-        let client = Client::with_options(cache.clone(), connection.clone(), client);
+        let client = Client::with_options(cache.clone(), client_config.clone(), client);
         Ok(Self {
-            connection,
+            client_config,
             cache,
             client,
             preflight: false,
@@ -138,7 +138,7 @@ impl Cluster {
     /// Returns the recipe that makes connections to the api-server.
     #[must_use]
     pub fn client_config(&self) -> &ClientConfig {
-        &self.connection
+        &self.client_config
     }
 
     /// Returns the cache.
@@ -168,8 +168,8 @@ fn log_unsettled(cache: &Cache) {
 
 /// Asks the server what the cache may read, and logs the rules that are missing. A kind that is not served yet, because the
 /// leader installs its definition meanwhile, is not missing.
-async fn preflight(cache: &Cache, connection: &ClientConfig, installed: &[Gvk]) {
-    let mut found = cache.preflight(connection).await;
+async fn preflight(cache: &Cache, client_config: &ClientConfig, installed: &[Gvk]) {
+    let mut found = cache.preflight(client_config).await;
     if let Ok(found) = &mut found {
         found
             .not_served
@@ -187,7 +187,7 @@ async fn preflight(cache: &Cache, connection: &ClientConfig, installed: &[Gvk]) 
 
 impl Runnable for Cluster {
     fn name(&self) -> String {
-        format!("cache of {}", self.connection.endpoint())
+        format!("cache of {}", self.client_config.endpoint())
     }
 
     fn group(&self) -> Group {
@@ -207,14 +207,14 @@ impl Runnable for Cluster {
 
     async fn run(self, context: RunContext) -> Result<(), BoxError> {
         let name = self.name.as_ref().map(ToString::to_string);
-        let name = name.unwrap_or_else(|| self.connection.endpoint());
+        let name = name.unwrap_or_else(|| self.client_config.endpoint());
         let shown = context.shows(&name, &self.cache);
         let begun = self.begun.map_or_else(|| self.cache.begin(), Ok)?;
-        let run = begun.run(self.connection.clone(), context.cancellation());
+        let run = begun.run(self.client_config.clone(), context.cancellation());
         let asking = async {
             // The preflight runs in parallel to the start of the cache, which does not wait for it.
             if self.preflight {
-                preflight(&self.cache, &self.connection, &self.installed).await;
+                preflight(&self.cache, &self.client_config, &self.installed).await;
             }
             pending::<Infallible>().await
         };
@@ -228,12 +228,14 @@ impl Runnable for Cluster {
             context.ready();
             pending::<Infallible>().await
         };
-        let check =
-            ClientCertificateCheck::new(self.connection.clone(), self.certificate_metrics.clone());
+        let check = ClientCertificateCheck::new(
+            self.client_config.clone(),
+            self.certificate_metrics.clone(),
+        );
         let checking = check.run(&shown, Timestamp::now);
         tokio::select! {
             ended = run => {
-                context.note_end(&format!("cache of {}", self.connection.endpoint()));
+                context.note_end(&format!("cache of {}", self.client_config.endpoint()));
                 Ok(ended?)
             }
             never = settled => match never {},
@@ -246,14 +248,14 @@ impl Runnable for Cluster {
 /// Registers the metrics of a cluster's requests, cache and client in a registry. What has metrics already keeps them.
 pub(crate) fn with_metrics(
     registry: &Registry,
-    connection: ClientConfig,
+    client_config: ClientConfig,
     cache: CacheOptions,
     client: ClientOptions,
 ) -> prometheus::Result<(ClientConfig, CacheOptions, ClientOptions)> {
-    let connection = if connection.has_metrics() {
-        connection
+    let client_config = if client_config.has_metrics() {
+        client_config
     } else {
-        connection.metrics(ConnectionMetrics::register(registry)?)
+        client_config.metrics(ConnectionMetrics::register(registry)?)
     };
     let cache = if cache.has_metrics() {
         cache
@@ -265,5 +267,5 @@ pub(crate) fn with_metrics(
     } else {
         client.metrics(ClientMetrics::register(registry)?)
     };
-    Ok((connection, cache, client))
+    Ok((client_config, cache, client))
 }

@@ -182,14 +182,14 @@ impl MetricsServer {
     }
 
     /// Returns the control of access by reviews, if the server has one.
-    pub(crate) fn reviewed(&self, connection: &ClientConfig) -> Option<ReviewedAccess> {
+    pub(crate) fn reviewed(&self, client_config: &ClientConfig) -> Option<ReviewedAccess> {
         let Access::Reviewed { audiences } = &self.access else {
             return None;
         };
-        let connection = connection.clone();
+        let client_config = client_config.clone();
         Some(match &**audiences {
-            [] => ReviewedAccess::new(connection),
-            some => ReviewedAccess::with_audiences(connection, some.iter().cloned()),
+            [] => ReviewedAccess::new(client_config),
+            some => ReviewedAccess::with_audiences(client_config, some.iter().cloned()),
         })
     }
 

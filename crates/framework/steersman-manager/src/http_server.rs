@@ -142,7 +142,7 @@ impl HttpServers {
         &self,
         servers: &ServerDeclarations,
         monitor: &Arc<Monitor>,
-        connection: &ClientConfig,
+        client_config: &ClientConfig,
         registry: &Registry,
     ) -> Result<Vec<HttpServer>, Error> {
         let mut declared = Vec::new();
@@ -173,7 +173,7 @@ impl HttpServers {
                 group: Group::HttpServers,
                 address: metrics.address.clone(),
                 options,
-                routes: metrics_routes(metrics, connection, registry, &self.diagnostics)?,
+                routes: metrics_routes(metrics, client_config, registry, &self.diagnostics)?,
                 bound: self.metrics_bound.clone(),
             });
         }
@@ -219,11 +219,11 @@ impl Runnable for HttpServer {
 /// Returns the routes of the metrics server.
 pub(crate) fn metrics_routes(
     options: &MetricsServer,
-    connection: &ClientConfig,
+    client_config: &ClientConfig,
     registry: &Registry,
     diagnostics: &Diagnostics,
 ) -> Result<Routes, ServeError> {
-    let reviewed = options.reviewed(connection);
+    let reviewed = options.reviewed(client_config);
     let mut routes = Routes::new();
     let mut add = |route: Route| routes.add(options.protect(route, reviewed.as_ref()));
     add(Route::get(METRICS, MetricsPage::new(registry.clone())))?;

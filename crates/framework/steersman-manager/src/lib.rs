@@ -2,12 +2,12 @@
 //!
 //! ```no_run
 //! use k8s_openapi::api::apps::v1::Deployment;
-//! use steersman_api::Connection;
+//! use steersman_api::ClientConfig;
 //! use steersman_controller::{Controller, Reconciler};
 //! use steersman_manager::{Manager, shutdown_signal};
 //!
 //! async fn run(scaler: impl Reconciler) -> Result<(), Box<dyn std::error::Error>> {
-//!     let manager = Manager::builder(Connection::infer().await?).build()?;
+//!     let manager = Manager::builder(ClientConfig::infer().await?).build()?;
 //!     manager.add_controller(Controller::builder::<Deployment>().build(scaler)?)?;
 //!     manager.start(shutdown_signal()).await?;
 //!     Ok(())

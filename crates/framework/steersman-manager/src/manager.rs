@@ -51,7 +51,7 @@ pub(crate) use life_of_definitions::{
 /// # use k8s_openapi::api::apps::v1::Deployment;
 /// # use steersman_controller::Controller;
 /// # use steersman_manager::{Error, Manager, shutdown_signal};
-/// # async fn f(connection: steersman_api::Connection, scaler: impl steersman_controller::Reconciler) -> Result<(), Error> {
+/// # async fn f(connection: steersman_api::ClientConfig, scaler: impl steersman_controller::Reconciler) -> Result<(), Error> {
 /// let manager = Manager::builder(connection).build()?;
 /// manager.add_controller(Controller::builder::<Deployment>().build(scaler)?)?;
 /// manager.start(shutdown_signal()).await

@@ -3,7 +3,7 @@
 //!
 //! ```
 //! use k8s_openapi::api::apps::v1::Deployment;
-//! use steersman_object::{Kind, LabelSelector, Object as _, ObjectKey, Selection};
+//! use steersman_object::{Kind, LabelSelector, Object as _, ObjectKey, ListOptions};
 //!
 //! let kind = Kind::of::<Deployment>();
 //! assert_eq!(kind.to_string(), "Deployment.v1.apps");
@@ -13,7 +13,7 @@
 //! assert_eq!(front.key(), key);
 //! assert_eq!(key.to_string(), "shop/front");
 //!
-//! let web = Selection::new().namespace("shop").labels(LabelSelector::label("app", "web"));
+//! let web = ListOptions::new().namespace("shop").labels(LabelSelector::label("app", "web"));
 //! assert_eq!(web.selected_namespace(), Some("shop"));
 //! ```
 //!
@@ -32,7 +32,7 @@
 //! - [`labels`] contains [`Labels`], the compact form of labels in caches.
 //! - [`selector`] contains [`LabelSelector`], parsed from the syntax of kubectl.
 //! - [`field_selector`] contains [`FieldSelector`], in the syntax of the API server.
-//! - [`selection`] contains [`Selection`], the objects that a list selects.
+//! - [`list_options`] contains [`ListOptions`], the objects that a list selects.
 //! - [`status_conditions`] sets and finds the conditions of a status.
 //! - [`owner`] finds and builds owner references.
 //! - [`OwnedKinds`] is implemented by what declares the kinds of children.
@@ -52,7 +52,7 @@ mod built_in;
 pub mod labels;
 pub mod selector;
 pub mod field_selector;
-pub mod selection;
+pub mod list_options;
 pub mod owner;
 pub mod owned_kinds;
 pub mod policy_rule;
@@ -71,12 +71,12 @@ pub use json::{decode_json, decode_value, json_error_position};
 pub use key::ObjectKey;
 pub use kind::{Gvk, Gvr, Kind, Scope};
 pub use labels::Labels;
+pub use list_options::{CONTROLLER_UID, IndexKey, ListOptions, OWNER_UID};
 pub use object::{Object, TypeInfo, TypedObject};
 pub use owned_kinds::OwnedKinds;
 pub use panics::{panic_text, task_panic_text};
 pub use policy_rule::PolicyRule;
 pub use report::{Report, report};
-pub use selection::{CONTROLLER_UID, IndexKey, OWNER_UID, ListOptions};
 pub use selector::{LabelSelector, Required};
 pub use uid::Uid;
 pub use version::ResourceVersion;

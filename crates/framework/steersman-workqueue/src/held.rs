@@ -22,7 +22,7 @@ pub(crate) struct HeldKey {
 #[derive(Clone, Copy)]
 pub(crate) struct Rerun {
     pub(crate) priority: Priority,
-    pub(crate) patience: AddDelay,
+    pub(crate) add_delay: AddDelay,
     pub(crate) causes: Causes,
 }
 
@@ -41,7 +41,7 @@ impl HeldKey {
     pub(crate) fn mark(&mut self, add: Rerun) {
         let again = self.again.get_or_insert(add);
         again.priority = again.priority.max(add.priority);
-        again.patience = again.patience.min(add.patience);
+        again.add_delay = again.add_delay.min(add.add_delay);
         again.causes |= add.causes;
     }
 }

@@ -12,7 +12,7 @@ use crate::limiter::{LONGEST_DELAY, RateLimiter};
 use crate::metrics::{Metrics, Snapshot};
 use crate::options::{Priority, QueueOptions};
 use crate::ready::{ReadyKeys, Slot};
-use crate::table::{Retry, KeyStatus, Table};
+use crate::table::{KeyStatus, Retry, Table};
 
 mod arrivals;
 mod verdicts;
@@ -138,13 +138,13 @@ impl<T: Key> Machine<T> {
         let entry = self.table.get_mut(slot)?;
         let KeyStatus::Ready {
             priority, causes, ..
-        } = entry.standing
+        } = entry.status
         else {
             return None;
         };
         let key = entry.share()?;
         // WQ-1: a held key is in no ready line, so it cannot be taken again before it is released.
-        entry.standing = KeyStatus::Held {
+        entry.status = KeyStatus::Held {
             priority,
             position: self.held.len() as u32,
         };
@@ -170,10 +170,10 @@ impl<T: Key> Machine<T> {
         let Some(entry) = self.table.get_mut(slot) else {
             return Released::default();
         };
-        let KeyStatus::Held { priority, position } = entry.standing else {
+        let KeyStatus::Held { priority, position } = entry.status else {
             return Released::default();
         };
-        entry.standing = KeyStatus::Neither;
+        entry.status = KeyStatus::Neither;
         let kept = entry.take_retry();
         let again = self.stop_holding(position, now);
         let asked = self.judge(slot, end.verdict, kept, now);
@@ -326,7 +326,7 @@ impl<T: Key> Machine<T> {
             _ => {
                 let add = Rerun {
                     priority: options.priority,
-                    patience: options.patience,
+                    add_delay: options.add_delay,
                     causes,
                 };
                 self.arrive(slot, add, now)
@@ -338,7 +338,7 @@ impl<T: Key> Machine<T> {
         let held = self.held.swap_remove(at as usize);
         if let Some(moved) = self.held.get(at as usize)
             && let Some(moved) = self.table.get_mut(moved.slot)
-            && let KeyStatus::Held { position, .. } = &mut moved.standing
+            && let KeyStatus::Held { position, .. } = &mut moved.status
         {
             *position = at;
         }
@@ -354,11 +354,11 @@ impl<T: Key> Machine<T> {
         let Some(entry) = self.table.get_mut(slot) else {
             return;
         };
-        let is_ready = matches!(entry.standing, KeyStatus::Ready { .. });
+        let is_ready = matches!(entry.status, KeyStatus::Ready { .. });
         // A retry that is only kept is no run of its own.
         let is_due = entry.due.take().is_some_and(|due| due.at.is_some());
         if is_ready {
-            entry.standing = KeyStatus::Neither;
+            entry.status = KeyStatus::Neither;
         }
         self.dropped += usize::from(is_ready || is_due || marked);
         self.table.free_unless_used(slot);

@@ -21,11 +21,11 @@ pub struct AddOptions {
     pub(crate) priority: Priority,
     pub(crate) after: Option<Duration>,
     pub(crate) rate_limited: bool,
-    pub(crate) patience: AddDelay,
+    pub(crate) add_delay: AddDelay,
     pub(crate) causes: Causes,
 }
 
-/// What an immediate add does while its key waits for a retry. The greatest patience is the last.
+/// What an immediate add does while its key waits for a retry. The greatest add_delay is the last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AddDelay {
     /// The key runs now.
@@ -115,7 +115,7 @@ impl AddOptions {
     /// backoff: the retry sees the cause of this add. For every other key this is an ordinary add.
     /// It is meant for events that the failing run has caused itself.
     pub fn keep_backoff(mut self) -> Self {
-        self.patience = AddDelay::Backoff;
+        self.add_delay = AddDelay::Backoff;
         self
     }
 
@@ -125,13 +125,13 @@ impl AddOptions {
     /// For every other key this is an ordinary add. It is meant for events that the failing run may have
     /// caused itself, such as a change of only the object's status.
     pub fn space_in_backoff(mut self) -> Self {
-        self.patience = AddDelay::Spaced;
+        self.add_delay = AddDelay::Spaced;
         self
     }
 
     /// Returns whether the queue needs the time of an immediate add.
     pub(crate) fn uses_time(&self) -> bool {
-        self.patience == AddDelay::Spaced
+        self.add_delay == AddDelay::Spaced
     }
 
     /// Names the causes of the add, which [`Ticket::causes`](crate::Ticket::causes) returns. The default is

@@ -50,7 +50,7 @@ struct Page<T> {
 pub(crate) struct Entry<T> {
     key: Stored<T>,
     hash: Hash,
-    pub(crate) standing: KeyStatus,
+    pub(crate) status: KeyStatus,
     // Boxed, because few keys have a deadline.
     pub(crate) due: Option<Box<Due>>,
     // When the key last became ready, or was added while held; recorded only with metrics.
@@ -160,8 +160,8 @@ impl<T: Key> Table<T> {
 
     /// Returns whether the key in `slot` has been ready since `turn`.
     pub(crate) fn is_ready(&self, turn: Turn, slot: Slot) -> bool {
-        let standing = self.get(slot).map(|entry| entry.standing);
-        matches!(standing, Some(KeyStatus::Ready { turn: since, .. }) if since == turn)
+        let status = self.get(slot).map(|entry| entry.status);
+        matches!(status, Some(KeyStatus::Ready { turn: since, .. }) if since == turn)
     }
 
     /// Prepares `slot_of` for keys with these hashes.
@@ -189,7 +189,7 @@ impl<T: Key> Table<T> {
         let slot = self.put(Entry {
             key: Stored::Own(key),
             hash,
-            standing: KeyStatus::Neither,
+            status: KeyStatus::Neither,
             due: None,
             added: Stamp::default(),
         });
@@ -245,7 +245,7 @@ impl<T: Key> Table<T> {
         let Some(page) = self.pages.get_mut(number) else {
             return;
         };
-        let is_used = |entry: &Entry<T>| entry.standing != KeyStatus::Neither || entry.due.is_some();
+        let is_used = |entry: &Entry<T>| entry.status != KeyStatus::Neither || entry.due.is_some();
         match page.entries.get_mut(position) {
             Some(entry) if entry.as_ref().is_some_and(|entry| !is_used(entry)) => *entry = None,
             _ => return,

@@ -15,7 +15,7 @@
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //! use steersman::{
-//!     Action, Connection, Context, Controller, CustomResource, Error, Manager, Reconciler, Request, predicate,
+//!     Action, ClientConfig, Context, Controller, CustomResource, Error, Manager, Reconciler, Request, predicate,
 //!     shutdown_signal,
 //! };
 //!
@@ -58,7 +58,7 @@
 //!
 //! #[tokio::main]
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     let manager = Manager::builder(Connection::infer().await?).build()?;
+//!     let manager = Manager::builder(ClientConfig::infer().await?).build()?;
 //!     let publisher = Controller::builder::<Greeting>()
 //!         .for_filter(predicate::generation_changed())
 //!         .owns::<ConfigMap>()
@@ -89,7 +89,7 @@ pub use steersman_cache as cache;
 pub use steersman_cli as cli;
 pub use steersman_client as client;
 pub use steersman_controller as controller;
-pub use steersman_crds as definitions;
+pub use steersman_crds as crds;
 pub use steersman_desired as desired;
 pub use steersman_events as events;
 pub use steersman_informer as informer;
@@ -108,7 +108,7 @@ pub use steersman_controller::{
 };
 pub use steersman_manager::{Manager, shutdown_signal};
 pub use steersman_object::{
-    Kind, LabelSelector, ObjectKey, OwnedKinds, ListOptions, report, status_conditions,
+    Kind, LabelSelector, ListOptions, ObjectKey, OwnedKinds, report, status_conditions,
 };
 
 /// Makes a custom resource of a struct that is its spec; see [custom resources](crate#custom-resources).

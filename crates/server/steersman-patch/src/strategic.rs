@@ -14,7 +14,7 @@ pub use print::go as print_as_go;
 
 use serde_json::{Map, Value};
 
-use steersman_apimachinery::status::{FieldError, Status, GroupResource};
+use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_schema::types::{ListPatch, TypeRef};
 
 use directives::{Directive, drop_nulls, without_directives};

@@ -242,14 +242,14 @@ pub(crate) fn inserted(source: &str, at: usize, text: &str) -> String {
 mod tests {
     use super::*;
 
-    const API: &str = "//! Kinds.\n\n// One. ä\npub mod a; // Its comment.\n\npub fn definitions() -> D {\n    \
+    const API: &str = "//! Kinds.\n\n// One. ä\npub mod a; // Its comment.\n\npub fn crds() -> D {\n    \
                        // Here.\n    D::new().with(a::A::crd())\n}\n";
 
     #[test]
     fn a_module_and_a_definition_are_added_once_and_all_else_stays() {
         let once = with_module(API, "b", "pub ").unwrap();
         let link = ".with(b::B::crd())";
-        let once = with_link(&once, "definitions", link).unwrap();
+        let once = with_link(&once, "crds", link).unwrap();
         let expected = API
             .replace(
                 "pub mod a; // Its comment.",
@@ -258,16 +258,13 @@ mod tests {
             .replace("A::crd())", "A::crd()).with(b::B::crd())");
         assert_eq!(once, expected);
         let twice = with_module(&once, "b", "pub ").unwrap();
-        assert_eq!(with_link(&twice, "definitions", link).unwrap(), once);
+        assert_eq!(with_link(&twice, "crds", link).unwrap(), once);
         // With other white space than that of rustfmt.
         let once = once.replace("b::B::crd()", "b::B\n::crd( )");
-        let change = ("b::B::crd()", "b::definition()");
-        let instead = with_argument_instead(&once, "definitions", "with", change).unwrap();
-        assert!(
-            instead.contains("A::crd()).with(b::definition())\n"),
-            "{instead}"
-        );
-        let twice = with_argument_instead(&instead, "definitions", "with", change).unwrap();
+        let change = ("b::B::crd()", "b::crd()");
+        let instead = with_argument_instead(&once, "crds", "with", change).unwrap();
+        assert!(instead.contains("A::crd()).with(b::crd())\n"), "{instead}");
+        let twice = with_argument_instead(&instead, "crds", "with", change).unwrap();
         assert_eq!(twice, instead);
     }
 
@@ -317,11 +314,11 @@ mod tests {
         for (edited, expected) in [
             (with_module("fn f() {", "b", ""), "line 1 cannot be parsed"),
             (
-                with_link("fn f() {}", "definitions", ".b()"),
+                with_link("fn f() {}", "crds", ".b()"),
                 "has no function `definitions`",
             ),
             (
-                with_link("fn definitions() {}", "definitions", ".b()"),
+                with_link("fn crds() {}", "crds", ".b()"),
                 "does not end with a value",
             ),
             (

@@ -1,6 +1,6 @@
 //! Driver: finds the cluster of the kubeconfig.
 
-use steersman_api::{ConfigChoice, ClientConfig, Error};
+use steersman_api::{ClientConfig, ConfigChoice, Error};
 
 /// The name under which this program asks API servers, and the field manager of what it applies.
 pub(crate) const AGENT: &str = "cargo-steersman";
@@ -12,6 +12,6 @@ pub(crate) async fn find(context: Option<&str>) -> Result<ClientConfig, Error> {
         Some(context) => choice.context(context),
         None => choice,
     };
-    let connection = ClientConfig::infer_with(&choice).await?;
-    Ok(connection.user_agent(AGENT, env!("CARGO_PKG_VERSION")))
+    let client_config = ClientConfig::infer_with(&choice).await?;
+    Ok(client_config.user_agent(AGENT, env!("CARGO_PKG_VERSION")))
 }

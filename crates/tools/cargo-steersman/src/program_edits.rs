@@ -33,7 +33,7 @@ pub(crate) fn with_webhooks(source: &str, library: &str) -> Edited {
             )),
         };
     }
-    let at = link("definitions").map_or(made, |(_, end, _)| *end);
+    let at = link("crds").map_or(made, |(_, end, _)| *end);
     let import = group_end(&file.items, library);
     let path = match import {
         Some(_) => "webhooks".to_owned(),
@@ -104,13 +104,13 @@ mod tests {
     #[test]
     fn webhooks_are_registered_once() {
         let source = "use a::{api, controllers};\nfn main() {\n    // Here.\n    Program::new(N, V)\n        \
-                      .definitions(api::definitions())\n        .run()\n}\n";
+                      .crds(api::crds())\n        .run()\n}\n";
         let once = with_webhooks(source, "a").unwrap();
         let expected = source
             .replace("controllers}", "controllers, webhooks}")
             .replace(
-                "definitions())",
-                "definitions())\n        .webhooks(|server, _| webhooks::add_all(server))",
+                "crds())",
+                "crds())\n        .webhooks(|server, _| webhooks::add_all(server))",
             );
         assert_eq!(once, expected);
         assert_eq!(with_webhooks(&once, "a").unwrap(), once);

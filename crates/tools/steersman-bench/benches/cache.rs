@@ -6,7 +6,7 @@ use criterion::{Bencher, Criterion, criterion_group, criterion_main};
 use k8s_openapi::api::core::v1::Pod;
 use steersman_bench::micro::{Served, TOGETHER, batch};
 use steersman_client::RequestId;
-use steersman_object::{ObjectKey, ListOptions};
+use steersman_object::{ListOptions, ObjectKey};
 use tokio::time::Instant;
 
 const OBJECTS: u64 = 10_000;

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use steersman_bench::micro::{FedInformer, SHARED, TOGETHER, batch};
-use steersman_object::{LabelSelector, ObjectKey, ListOptions};
+use steersman_object::{LabelSelector, ListOptions, ObjectKey};
 
 const OBJECTS: u64 = 10_000;
 const CHANGES: u64 = 1_000;

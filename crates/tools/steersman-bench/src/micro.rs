@@ -184,7 +184,7 @@ impl Served {
     pub fn with(objects: u64) -> Outcome<Self> {
         let server = ApiServer::new();
         fill(&server, Sample::Pod, 0..objects)?;
-        let connection = ClientConfig::in_process(server.service(), NAMESPACE);
+        let client_config = ClientConfig::in_process(server.service(), NAMESPACE);
         let cache = Cache::new(CacheOptions::new().decoded_budget(None))?;
         let informers = cache.informers_of::<Pod>(&Kind::of::<Pod>())?;
         let informer = informers.into_iter().next().ok_or("no informer")?;
@@ -192,14 +192,14 @@ impl Served {
             .enable_all()
             .build()?;
         let cancel = CancellationToken::new();
-        runtime.spawn(cache.run(connection.clone(), cancel.clone()));
+        runtime.spawn(cache.run(client_config.clone(), cancel.clone()));
         runtime.block_on(cache.wait_for_sync())?;
         // All objects are decoded from now on.
         for pod in informer.store().entries(None) {
             drop(pod.object());
         }
         Ok(Self {
-            client: Client::new(cache.clone(), connection),
+            client: Client::new(cache.clone(), client_config),
             runtime,
             cache,
             informer,

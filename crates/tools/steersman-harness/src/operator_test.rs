@@ -210,8 +210,8 @@ impl OperatorTest {
         if let Some(server) = env.server() {
             called_webhooks::warn_of_unconverted(server);
         }
-        let connection = connect(&env);
-        let client = client(&connection)?;
+        let client_config = connect(&env);
+        let client = client(&client_config)?;
         let namespace = Box::pin(create_namespace(&client)).await?;
         let prepared = Prepared { client, namespace };
         for prepare in self.before_start {
@@ -224,7 +224,7 @@ impl OperatorTest {
         };
         RunningOperator::launch(Surroundings {
             env,
-            connection,
+            client_config,
             prepared,
             declare: self.declare,
             cache,
@@ -259,8 +259,8 @@ fn connect(env: &TestEnv) -> ClientConfig {
 }
 
 /// Returns the client of the test, with an agent of its own.
-fn client(connection: &ClientConfig) -> Result<Client, HarnessError> {
-    let connection = connection
+fn client(client_config: &ClientConfig) -> Result<Client, HarnessError> {
+    let client_config = client_config
         .clone()
         .user_agent(AGENT, env!("CARGO_PKG_VERSION"));
     // The cache never runs: the client reads live.
@@ -268,7 +268,7 @@ fn client(connection: &ClientConfig) -> Result<Client, HarnessError> {
         doing: "make a client".to_owned(),
         source: Box::new(error.into()),
     })?;
-    Ok(Client::new(cache, connection))
+    Ok(Client::new(cache, client_config))
 }
 
 async fn create_namespace(client: &Client) -> Result<String, HarnessError> {

@@ -32,7 +32,7 @@ pub(crate) type Declare = Arc<dyn Fn(&Manager) -> Result<(), BoxError> + Send + 
 /// The surroundings of an operator, which outlive its restarts.
 pub(crate) struct Surroundings {
     pub(crate) env: TestEnv,
-    pub(crate) connection: ClientConfig,
+    pub(crate) client_config: ClientConfig,
     pub(crate) prepared: Prepared,
     pub(crate) declare: Declare,
     pub(crate) cache: CacheOptions,
@@ -390,7 +390,7 @@ impl OperatorProcess {
 }
 
 fn builder(around: &Surroundings) -> ManagerBuilder {
-    let builder = Manager::builder(around.connection.clone()).cache(around.cache.clone());
+    let builder = Manager::builder(around.client_config.clone()).cache(around.cache.clone());
     match around.env.server().cloned() {
         // The server and the operator share one wall clock, which a paused clock advances.
         Some(server) => builder.clock(move || server.now()),

@@ -48,7 +48,9 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
         .as_ref()
         .and_then(|set| set["metadata"]["uid"].as_str());
     let on_node = ListOptions::new().by(&NODE, "node-7");
-    let front = ListOptions::new().by(&NODE, "node-9").index("tier", "front");
+    let front = ListOptions::new()
+        .by(&NODE, "node-9")
+        .index("tier", "front");
     let owned = ListOptions::new().controlled_by(uid.unwrap_or_default());
     let first = ListOptions::new().by(&NODE, "node-7").limit(1);
     let nodes = reads.index_values(NODE.name()).await?;

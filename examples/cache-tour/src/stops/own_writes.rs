@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use steersman::client::{Client, ReadConsistency, RequestId};
 use steersman::object::Object as _;
-use steersman::{ByObject, CacheOptions, ClientConfig, ObjectKey, ListOptions};
+use steersman::{ByObject, CacheOptions, ClientConfig, ListOptions, ObjectKey};
 use tokio::time::{Instant, sleep};
 
 use crate::BoxError;
@@ -29,8 +29,8 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let options = CacheOptions::new().by_object::<ConfigMap>(ByObject::new().namespaces(["shop"]));
     let opened = cluster.open(options, |cache| cache.informers::<ConfigMap>().map(drop));
     let opened = opened.await?;
-    let connection = ClientConfig::in_process(cluster.server().service(), "shop");
-    let client = Client::new(opened.cache.clone(), connection);
+    let client_config = ClientConfig::in_process(cluster.server().service(), "shop");
+    let client = Client::new(opened.cache.clone(), client_config);
     let writer = client.for_request(RequestId::new(
         "shops",
         ObjectKey::namespaced("shop", "one"),

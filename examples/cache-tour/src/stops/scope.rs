@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Pod;
 use steersman::cache::Settings;
-use steersman::{ByObject, CacheOptions, ObjectKey, ListOptions};
+use steersman::{ByObject, CacheOptions, ListOptions, ObjectKey};
 
 use crate::BoxError;
 use crate::cluster::Cluster;

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use steersman::kube_core::{DynamicObject, object::NotUsed};
-use steersman::{CacheOptions, ObjectKey, ListOptions};
+use steersman::{CacheOptions, ListOptions, ObjectKey};
 
 use crate::BoxError;
 use crate::cluster::{Cluster, pods};

@@ -21,14 +21,14 @@ async fn every_step_of_the_demo_has_its_effect() -> Result<(), BoxError> {
 #[tokio::test(start_paused = true)]
 async fn binary_data_is_copied_with_the_texts() -> Result<(), BoxError> {
     let (hub, west) = (ApiServer::new(), ApiServer::new());
-    let connection = |server: &ApiServer| ClientConfig::in_process(server.service(), "default");
-    let manager = Manager::builder(connection(&hub))
+    let client_config = |server: &ApiServer| ClientConfig::in_process(server.service(), "default");
+    let manager = Manager::builder(client_config(&hub))
         .cache(copier::cache())
         .build()?;
     copier::add(&manager)?;
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.start(Shutdown::from(stop.clone())));
-    manager.add_cluster("west", connection(&west), copier::cache())?;
+    manager.add_cluster("west", client_config(&west), copier::cache())?;
     let original = json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": "logo", "namespace": "default", "labels": {"copy": "yes"}},

@@ -331,7 +331,7 @@ async fn an_operator_takes_over_the_websites_of_its_first_release() {
     let (env, home) = configured().await;
     let server = env.server().unwrap();
     // The first release had one version, and no webhook.
-    let mut first = serde_json::to_value(website_operator::website::definition()).unwrap();
+    let mut first = serde_json::to_value(website_operator::website::crd()).unwrap();
     let versions = first["spec"]["versions"].as_array_mut().unwrap();
     versions.retain(|version| version["name"] == "v1alpha1");
     versions[0]["storage"] = json!(true);

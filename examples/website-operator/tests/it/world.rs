@@ -53,13 +53,13 @@ impl World {
         options: CacheOptions,
         also: impl FnOnce(&Manager),
     ) -> Self {
-        let connection = match env.config() {
+        let client_config = match env.config() {
             Some(config) => ClientConfig::from_config(config.clone()),
             None => ClientConfig::in_process(env.server().unwrap().service(), "default"),
         };
         // The cache of this client never runs; the client is used for live reads and writes.
         let idle = Cache::new(CacheOptions::new()).unwrap();
-        let client = Client::new(idle, connection.clone());
+        let client = Client::new(idle, client_config.clone());
         setup::install(&client, None).await.unwrap();
         let namespace = Namespace {
             metadata: ObjectMeta {
@@ -76,7 +76,7 @@ impl World {
             .name
             .unwrap();
 
-        let mut builder = Manager::builder(connection).cache(options);
+        let mut builder = Manager::builder(client_config).cache(options);
         if let Some(server) = env.server().cloned() {
             // The server and the operator share one wall clock, which the paused clock advances.
             builder = builder.clock(move || server.now());

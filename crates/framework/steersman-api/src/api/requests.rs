@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use steersman_object::{Kind, Object, ObjectKey, ListOptions, json_error_position};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey, json_error_position};
 
 use super::Api;
 use crate::decode::Decoder;
 use crate::decode::raw;
 use crate::error::{Error, parse_status};
 use crate::event::Decoded;
-use crate::options::{DeleteOptions, Projection, PageRequest, Paging, Patch, WriteOptions};
+use crate::options::{DeleteOptions, PageRequest, Paging, Patch, Projection, WriteOptions};
 use crate::request::Request;
 use crate::request::transport::{Accept, Call};
 use crate::request::url::Url;
@@ -126,15 +126,15 @@ impl<K: Object> Api<K> {
     /// deletes in one namespace at a time.
     pub fn delete_all_request(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<Request<Vec<ObjectKey>>, Error> {
-        let (info, url) = self.selected("deletecollection", selection)?;
-        if self.kind.is_namespaced() && selection.selected_namespace().is_none() {
+        let (info, url) = self.selected("deletecollection", list_options)?;
+        if self.kind.is_namespaced() && list_options.selected_namespace().is_none() {
             let problem = "collections are deleted in one namespace at a time, and none is named";
             return Err(Error::invalid_request(info, problem));
         }
-        let url = url.list(&PageRequest::of(selection, &Paging::new()));
+        let url = url.list(&PageRequest::of(list_options, &Paging::new()));
         let call = call(
             Method::DELETE,
             info,
@@ -218,8 +218,8 @@ impl<K: Object> Api<K> {
     /// Returns a request that is answered with an object of the kind.
     fn whole(&self, mut call: Call) -> Request<K> {
         // Writes are answered with the whole object.
-        let extent = Projection::of::<K>().max(Projection::Whole);
-        call.accept = Accept::of_object(extent).of(&self.kind);
+        let projection = Projection::of::<K>().max(Projection::Whole);
+        call.accept = Accept::of_object(projection).of(&self.kind);
         let decoder = self.decoder.clone();
         let read = move |info: &RequestInfo, body: &Bytes| -> Result<K, Error> {
             read_object(&decoder, info, body)

@@ -12,7 +12,7 @@ use tokio::sync::OnceCell;
 
 use super::document::{self, Group, Index, Served, Version};
 use super::table::KindTable;
-use crate::connection::ClientConfig;
+use crate::client_config::ClientConfig;
 use crate::error::{Error, Status};
 use crate::request::transport::{Accept, Call};
 use crate::request::url::Url;
@@ -37,14 +37,14 @@ const AT_ONCE: usize = 8;
 /// Cheap to clone; clones share the documents.
 ///
 /// ```
-/// use steersman_api::{Connection, Mapper};
+/// use steersman_api::{ClientConfig, Mapper};
 /// use steersman_apiserver::ApiServer;
 /// use steersman_object::Gvk;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), steersman_api::Error> {
 /// # let server = ApiServer::new();
-/// let mapper = Mapper::new(Connection::in_process(server.service(), "default"));
+/// let mapper = Mapper::new(ClientConfig::in_process(server.service(), "default"));
 /// let ingresses = mapper.kind(&Gvk::new("networking.k8s.io", "v1", "Ingress")).await?;
 /// assert_eq!((ingresses.plural(), ingresses.is_namespaced()), ("ingresses", true));
 /// # Ok(())
@@ -358,7 +358,7 @@ impl Mapper {
 impl fmt::Debug for Mapper {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mapper")
-            .field("connection", &self.inner.connection)
+            .field("client_config", &self.inner.connection)
             .finish_non_exhaustive()
     }
 }

@@ -25,7 +25,7 @@ use super::dial::{Dial, Dialed, Io};
 use super::form::{origin_form, refusal};
 use super::handshake::{Http2, greet};
 use super::options::ConnectionOptions;
-use super::table::{Choice, IDLE, ConnectionId, ConnectionTable, Protocol};
+use super::table::{Choice, ConnectionId, ConnectionTable, IDLE, Protocol};
 use crate::error::chain;
 
 /// The largest number of times that one request is sent while the server does not process it.

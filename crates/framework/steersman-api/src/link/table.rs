@@ -220,7 +220,10 @@ mod tests {
     /// CONN-1
     #[test]
     fn a_second_link_is_opened_only_when_the_first_is_full() {
-        let (mut table, now) = (ConnectionTable::default(), tokio::time::Instant::now().into_std());
+        let (mut table, now) = (
+            ConnectionTable::default(),
+            tokio::time::Instant::now().into_std(),
+        );
         let limit = |_| 2;
         assert_eq!(table.choose(limit), Choice::Dial);
         assert_eq!(table.choose(limit), Choice::Wait);
@@ -240,7 +243,10 @@ mod tests {
 
     #[test]
     fn a_server_of_http_1_gets_a_link_per_request_and_idle_ones_are_used_again() {
-        let (mut table, now) = (ConnectionTable::default(), tokio::time::Instant::now().into_std());
+        let (mut table, now) = (
+            ConnectionTable::default(),
+            tokio::time::Instant::now().into_std(),
+        );
         assert_eq!(table.choose(|_| 0), Choice::Dial);
         table.dialed();
         table.opened(ONE, Protocol::Http1, 0, now);
@@ -257,7 +263,10 @@ mod tests {
     /// CONN-4
     #[test]
     fn links_of_older_credentials_end_with_their_last_request() {
-        let (mut table, now) = (ConnectionTable::default(), tokio::time::Instant::now().into_std());
+        let (mut table, now) = (
+            ConnectionTable::default(),
+            tokio::time::Instant::now().into_std(),
+        );
         table.opened(ONE, Protocol::Http2, 0, now);
         assert_eq!(table.choose(|_| 9), Choice::Stream(ONE));
         assert!(table.renewed(1).is_empty());
@@ -275,7 +284,10 @@ mod tests {
 
     #[test]
     fn a_link_expires_after_90_s_without_a_request_and_not_with_one() {
-        let (mut table, now) = (ConnectionTable::default(), tokio::time::Instant::now().into_std());
+        let (mut table, now) = (
+            ConnectionTable::default(),
+            tokio::time::Instant::now().into_std(),
+        );
         table.opened(ONE, Protocol::Http2, 0, now);
         table.choose(|_| 9);
         assert!(!table.expired(ONE, now + IDLE));

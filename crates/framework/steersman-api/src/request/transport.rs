@@ -71,8 +71,8 @@ impl Accept {
     };
 
     /// The form of one object.
-    pub(crate) fn of_object(extent: Projection) -> Self {
-        match extent {
+    pub(crate) fn of_object(projection: Projection) -> Self {
+        match projection {
             Projection::Metadata => Self::METADATA,
             Projection::Whole => Self::WHOLE,
             Projection::EveryField => Self::JSON,
@@ -80,8 +80,8 @@ impl Accept {
     }
 
     /// The form of a list.
-    pub(crate) fn of_list(extent: Projection) -> Self {
-        match extent {
+    pub(crate) fn of_list(projection: Projection) -> Self {
+        match projection {
             Projection::Metadata => Self::METADATA_LIST,
             Projection::Whole => Self::WHOLE,
             Projection::EveryField => Self::JSON,
@@ -89,8 +89,8 @@ impl Accept {
     }
 
     /// The form of a watch.
-    pub(crate) fn of_watch(extent: Projection) -> Self {
-        match extent {
+    pub(crate) fn of_watch(projection: Projection) -> Self {
+        match projection {
             Projection::Metadata => Self::METADATA_WATCH,
             Projection::Whole => Self::WATCH,
             Projection::EveryField => Self::JSON,

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use steersman_api::{Api, ClientConfig, Paging, kube_client};
 use steersman_apiserver::ApiServer;
-use steersman_object::{ObjectKey, ListOptions};
+use steersman_object::{ListOptions, ObjectKey};
 
 #[tokio::test]
 async fn a_kubeconfig_leads_to_the_server_over_https() {
@@ -14,9 +14,9 @@ async fn a_kubeconfig_leads_to_the_server_over_https() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("config");
     serving.write_kubeconfig(&path).unwrap();
-    let connection = ClientConfig::from_kubeconfig(&path).await.unwrap();
-    assert_eq!(connection.endpoint(), serving.url());
-    let api: Api<Namespace> = Api::typed(connection.client().unwrap());
+    let client_config = ClientConfig::from_kubeconfig(&path).await.unwrap();
+    assert_eq!(client_config.endpoint(), serving.url());
+    let api: Api<Namespace> = Api::typed(client_config.client().unwrap());
     let key = ObjectKey::cluster("default");
     assert_eq!(
         api.get(&key).await.unwrap().metadata.name.as_deref(),
@@ -39,8 +39,8 @@ async fn an_unreachable_server_is_named_in_the_error() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let uri: http::Uri = format!("http://{address}").parse().unwrap();
-    let connection = ClientConfig::from_config(kube_client::Config::new(uri));
-    let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+    let client_config = ClientConfig::from_config(kube_client::Config::new(uri));
+    let api: Api<ConfigMap> = Api::typed(client_config.client().unwrap());
     let error = api
         .list(&ListOptions::new(), &Paging::new())
         .await
@@ -64,9 +64,9 @@ async fn a_server_of_another_authority_is_refused_with_the_reason() {
     let mixed = one.kubeconfig().replace(&one.url(), &two.url());
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(mixed.as_bytes()).unwrap();
-    let connection = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
-    assert_eq!(connection.context(), Some("steersman"));
-    let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+    let client_config = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
+    assert_eq!(client_config.context(), Some("steersman"));
+    let api: Api<ConfigMap> = Api::typed(client_config.client().unwrap());
     let error = api
         .list(&ListOptions::new(), &Paging::new())
         .await
@@ -85,12 +85,12 @@ fn outside_a_runtime_a_client_is_an_error_and_not_a_panic() {
         .build();
     let runtime = runtime.unwrap();
     let server = runtime.block_on(async { server.seed(1).build() });
-    let connection = ClientConfig::in_process(server.service(), "web");
-    assert_eq!(connection.default_namespace(), "web");
-    assert_eq!(connection.namespace(), Some("web"));
-    assert_eq!(connection.context(), None);
-    let error = connection.client().err().unwrap();
+    let client_config = ClientConfig::in_process(server.service(), "web");
+    assert_eq!(client_config.default_namespace(), "web");
+    assert_eq!(client_config.namespace(), Some("web"));
+    assert_eq!(client_config.context(), None);
+    let error = client_config.client().err().unwrap();
     assert!(error.is_config(), "{error}");
     let _guard = runtime.enter();
-    assert!(connection.client().is_ok());
+    assert!(client_config.client().is_ok());
 }

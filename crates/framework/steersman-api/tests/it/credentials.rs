@@ -268,9 +268,13 @@ async fn unchecked_certificates_are_warned_of_once_per_connection_handle() {
     let serving = serve(&server).await;
     let mut config = kube_client::Config::new(serving.url().parse().unwrap());
     config.accept_invalid_certs = true;
-    let connection = ClientConfig::from_config(config);
+    let client_config = ClientConfig::from_config(config);
     for http1_only in [false, true, true] {
-        let client = connection.clone().http1_only(http1_only).client().unwrap();
+        let client = client_config
+            .clone()
+            .http1_only(http1_only)
+            .client()
+            .unwrap();
         assert!(list(&client).await.unwrap() > 0);
     }
     assert_eq!(serving.accepted(), 3);

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use steersman_api::wire::Wire;
 use steersman_api::{
-    Api, ApiListWatch, ClientConfig, Encoding, Projection, ListWatch as _, PageRequest, Patch,
+    Api, ApiListWatch, ClientConfig, Encoding, ListWatch as _, PageRequest, Patch, Projection,
     WatchEvent, WatchOptions, WriteOptions,
 };
 use steersman_apiserver::ApiServer;
@@ -33,7 +33,7 @@ type Instead = Arc<dyn Fn(&HeaderMap) -> Option<Response<Full<Bytes>>> + Send + 
 fn recorded(server: &ApiServer, instead: Option<Instead>) -> (ClientConfig, Sent) {
     let sent = Sent::default();
     let record = Arc::clone(&sent);
-    let connection = ClientConfig::in_process(server.service(), "default")
+    let client_config = ClientConfig::in_process(server.service(), "default")
         .encoding(Encoding::Protobuf)
         .layer(layer_fn(move |wire: Wire| {
             let wire = Arc::new(tokio::sync::Mutex::new(wire));
@@ -56,7 +56,7 @@ fn recorded(server: &ApiServer, instead: Option<Instead>) -> (ClientConfig, Sent
                 }
             })
         }));
-    (connection, sent)
+    (client_config, sent)
 }
 
 /// Calls a service that is ready.
@@ -104,8 +104,8 @@ fn key(name: &str) -> ObjectKey {
 #[tokio::test]
 async fn kinds_of_kubernetes_are_sent_and_asked_for_in_protobuf() {
     let server = ApiServer::new();
-    let (connection, sent) = recorded(&server, None);
-    let maps = Api::<ConfigMap>::typed(connection.client().unwrap());
+    let (client_config, sent) = recorded(&server, None);
+    let maps = Api::<ConfigMap>::typed(client_config.client().unwrap());
     let made = maps.create(&map("a"), &WriteOptions::new()).await.unwrap();
     assert_eq!(made.data, map("a").data);
     maps.update(&made, &WriteOptions::new()).await.unwrap();
@@ -139,8 +139,8 @@ async fn kinds_of_kubernetes_are_sent_and_asked_for_in_protobuf() {
 #[tokio::test]
 async fn lists_and_watches_say_which_form_they_take() {
     let server = ApiServer::new();
-    let (connection, sent) = recorded(&server, None);
-    let client = connection.client().unwrap();
+    let (client_config, sent) = recorded(&server, None);
+    let client = client_config.client().unwrap();
     let maps = ApiListWatch::new(client.clone(), Kind::of::<ConfigMap>(), None);
     let _list = maps.list(&PageRequest::default()).await.unwrap();
     let _watch = maps.watch(&WatchOptions::default()).await.unwrap();
@@ -162,13 +162,13 @@ async fn lists_and_watches_say_which_form_they_take() {
 #[tokio::test]
 async fn json_is_asked_for_where_protobuf_does_not_exist_or_is_turned_off() {
     let server = ApiServer::new();
-    let (connection, sent) = recorded(&server, None);
+    let (client_config, sent) = recorded(&server, None);
     let gvk = steersman_object::Gvk::new("apps.example.com", "v1", "Deployment");
     let kind = Kind::new(gvk, "deployments", steersman_object::Scope::Namespaced);
-    let custom = Api::<DynamicObject>::new(connection.client().unwrap(), kind);
+    let custom = Api::<DynamicObject>::new(client_config.client().unwrap(), kind);
     let _ = custom.get_opt(&key("a")).await;
     assert_eq!(accept(&sent, 0), "application/json");
-    let off = connection.encoding(Encoding::Json);
+    let off = client_config.encoding(Encoding::Json);
     let maps = Api::<ConfigMap>::typed(off.client().unwrap());
     maps.create(&map("a"), &WriteOptions::new()).await.unwrap();
     assert_eq!(accept(&sent, 1), "application/json");
@@ -178,8 +178,8 @@ async fn json_is_asked_for_where_protobuf_does_not_exist_or_is_turned_off() {
 #[tokio::test]
 async fn a_dynamic_type_uses_json_so_that_it_keeps_every_field() {
     let server = ApiServer::new();
-    let (connection, sent) = recorded(&server, None);
-    let maps = Api::<DynamicObject>::new(connection.client().unwrap(), Kind::of::<ConfigMap>());
+    let (client_config, sent) = recorded(&server, None);
+    let maps = Api::<DynamicObject>::new(client_config.client().unwrap(), Kind::of::<ConfigMap>());
     let object: DynamicObject = serde_json::from_value(json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": { "name": "newer", "namespace": "default" }, "fieldOfTomorrow": 7,
@@ -217,14 +217,14 @@ async fn conn_7_a_server_that_refuses_protobuf_gets_the_same_request_as_json_onc
         let refuse = move |headers: &HeaderMap| {
             is_protobuf(headers).then(|| answer(status, "text/plain", b"no"))
         };
-        let (connection, sent) = recorded(&server, Some(Arc::new(refuse)));
-        let maps = Api::<ConfigMap>::typed(connection.client().unwrap());
+        let (client_config, sent) = recorded(&server, Some(Arc::new(refuse)));
+        let maps = Api::<ConfigMap>::typed(client_config.client().unwrap());
         let name = format!("m{}", status.as_u16());
         maps.create(&map(&name), &WriteOptions::new())
             .await
             .unwrap();
         // Other clients of the connection know it, too.
-        let maps = Api::<ConfigMap>::typed(connection.client().unwrap());
+        let maps = Api::<ConfigMap>::typed(client_config.client().unwrap());
         maps.get(&key(&name)).await.unwrap();
         let protobuf: Vec<bool> = sent
             .lock()
@@ -247,8 +247,8 @@ async fn conn_7_a_refused_patch_is_sent_once() {
             .contains("patch");
         patch.then(|| answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, "text/plain", b"no"))
     };
-    let (connection, sent) = recorded(&server, Some(Arc::new(refuse)));
-    let spaces = Api::<Namespace>::typed(connection.client().unwrap());
+    let (client_config, sent) = recorded(&server, Some(Arc::new(refuse)));
+    let spaces = Api::<Namespace>::typed(client_config.client().unwrap());
     let patch = Patch::Merge(json!({ "metadata": { "labels": { "a": "b" } } }));
     let default = ObjectKey::cluster("default");
     let error = spaces
@@ -268,8 +268,8 @@ async fn conn_7_bytes_that_are_no_protobuf_fail_once() {
     let damage = |headers: &HeaderMap| {
         is_protobuf(headers).then(|| answer(StatusCode::OK, MEDIA_TYPE, b"k8s\0\x0a\x7fgarbage"))
     };
-    let (connection, sent) = recorded(&server, Some(Arc::new(damage)));
-    let spaces = Api::<Namespace>::typed(connection.client().unwrap());
+    let (client_config, sent) = recorded(&server, Some(Arc::new(damage)));
+    let spaces = Api::<Namespace>::typed(client_config.client().unwrap());
     let default = ObjectKey::cluster("default");
     let error = spaces.get(&default).await.unwrap_err();
     assert!(error.is_decode(), "{error}");
@@ -278,22 +278,26 @@ async fn conn_7_bytes_that_are_no_protobuf_fail_once() {
 }
 
 /// Returns the objects of a list, of a watch and of a get, as JSON.
-async fn seen(connection: ClientConfig) -> Vec<serde_json::Value> {
-    let client = connection.client().unwrap();
+async fn seen(client_config: ClientConfig) -> Vec<serde_json::Value> {
+    let client = client_config.client().unwrap();
     let (kind, mut seen) = (Kind::of::<Pod>(), Vec::new());
     let value = |json: &[u8]| serde_json::from_slice::<serde_json::Value>(json).unwrap();
     for keep in [true, false] {
         let pods = ApiListWatch::new(client.clone(), kind.clone(), None).keep_managed_fields(keep);
-        for extent in [Projection::Metadata, Projection::Whole, Projection::EveryField] {
+        for projection in [
+            Projection::Metadata,
+            Projection::Whole,
+            Projection::EveryField,
+        ] {
             let mut request = PageRequest::default();
-            request.extent = extent;
+            request.projection = projection;
             let list = pods.list_all(request).await.unwrap();
             seen.push(json!(list.version.as_str()));
             for pod in list.into_good() {
                 seen.extend([value(pod.json()), json!(format!("{:?}", pod.head()))]);
             }
             let mut options = WatchOptions::default();
-            (options.extent, options.initial_events) = (extent, true);
+            (options.projection, options.initial_events) = (projection, true);
             let mut events = pods.watch(&options).await.unwrap();
             loop {
                 match events.next().await.unwrap().unwrap() {
@@ -340,12 +344,12 @@ async fn objects_are_the_same_in_both_encodings_in_process_and_over_https() {
     let (protobuf, json) = (Encoding::Protobuf, Encoding::Json);
     let wanted = seen(in_process.clone().encoding(json)).await;
     assert!(wanted.len() > 20);
-    for connection in [
+    for client_config in [
         in_process.encoding(protobuf),
         over_https.clone().encoding(protobuf),
         over_https.encoding(json),
     ] {
-        let found = seen(connection).await;
+        let found = seen(client_config).await;
         for (found, wanted) in found.iter().zip(&wanted) {
             assert_eq!(found, wanted);
         }

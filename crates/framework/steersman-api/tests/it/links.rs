@@ -13,7 +13,7 @@ use steersman_api::{
     kube_client,
 };
 use steersman_apiserver::{ApiServer, Serving};
-use steersman_object::{Kind, ResourceVersion, ListOptions};
+use steersman_object::{Kind, ListOptions, ResourceVersion};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -66,19 +66,19 @@ async fn event(watch: &mut WatchStream) -> Result<WatchEvent, steersman_api::Err
 
 async fn served(server: ApiServer) -> (ApiServer, Serving, ClientConfig) {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
-    let connection = connect(&serving.kubeconfig()).await;
-    (server, serving, connection)
+    let client_config = connect(&serving.kubeconfig()).await;
+    (server, serving, client_config)
 }
 
 /// CONN-1
 #[tokio::test]
 async fn all_clients_of_a_connection_share_one_http_2_connection() {
-    let (server, serving, connection) = served(ApiServer::builder().seed(1).build()).await;
+    let (server, serving, client_config) = served(ApiServer::builder().seed(1).build()).await;
     let mut watches = Vec::new();
     for _ in 0..4 {
         // A cache, a client and a preflight make one client each, two of them at the same time.
-        let client = connection.client().unwrap();
-        let other = connection
+        let client = client_config.client().unwrap();
+        let other = client_config
             .clone()
             .user_agent("other", "1")
             .client()
@@ -98,9 +98,9 @@ async fn all_clients_of_a_connection_share_one_http_2_connection() {
 /// CONN-1
 #[tokio::test]
 async fn watches_beyond_the_streams_that_a_server_allows_get_more_connections() {
-    let (server, serving, connection) =
+    let (server, serving, client_config) =
         served(ApiServer::builder().seed(1).http2_streams(100).build()).await;
-    let client = connection.client().unwrap();
+    let client = client_config.client().unwrap();
     let mut watches = Vec::new();
     for _ in 0..300 {
         watches.push(open_watch(client.clone(), &server).await);
@@ -119,9 +119,9 @@ async fn watches_beyond_the_streams_that_a_server_allows_get_more_connections() 
 /// CONN-1: no stream is opened before the server has sent the number of streams that it allows.
 #[tokio::test]
 async fn concurrent_requests_succeed_if_the_server_allows_few_streams() {
-    let (server, serving, connection) =
+    let (server, serving, client_config) =
         served(ApiServer::builder().seed(1).http2_streams(2).build()).await;
-    let client = connection.client().unwrap();
+    let client = client_config.client().unwrap();
     let lists = (0..40).map(|_| list(client.clone()));
     for listed in futures::future::join_all(lists).await {
         assert_eq!(listed.unwrap(), 0);
@@ -135,8 +135,8 @@ async fn concurrent_requests_succeed_if_the_server_allows_few_streams() {
 
 #[tokio::test]
 async fn http_1_is_spoken_where_http_2_is_not_offered_and_connections_are_used_again() {
-    let (server, serving, connection) = served(ApiServer::builder().seed(1).build()).await;
-    let client = connection.http1_only(true).client().unwrap();
+    let (server, serving, client_config) = served(ApiServer::builder().seed(1).build()).await;
+    let client = client_config.http1_only(true).client().unwrap();
     let mut watches = Vec::new();
     for _ in 0..3 {
         watches.push(open_watch(client.clone(), &server).await);
@@ -220,11 +220,11 @@ async fn a_silent_link_is_closed_and_the_next_request_opens_another() {
     let kubeconfig = serving
         .kubeconfig()
         .replace(&serving.url(), &format!("https://{}", cable.address));
-    let connection = connect(&kubeconfig)
+    let client_config = connect(&kubeconfig)
         .await
         .ping_interval(Duration::from_millis(500))
         .ping_timeout(Duration::from_secs(2));
-    let client = connection.client().unwrap();
+    let client = client_config.client().unwrap();
     let mut watches = Vec::new();
     for _ in 0..3 {
         watches.push(open_watch(client.clone(), &server).await);
@@ -245,8 +245,8 @@ async fn a_silent_link_is_closed_and_the_next_request_opens_another() {
 /// CONN-5
 #[tokio::test]
 async fn a_goaway_loses_no_request() {
-    let (server, serving, connection) = served(ApiServer::builder().seed(1).build()).await;
-    let client = connection.client().unwrap();
+    let (server, serving, client_config) = served(ApiServer::builder().seed(1).build()).await;
+    let client = client_config.client().unwrap();
     for round in 0..20 {
         let asking = (0..8).map(|_| list(client.clone()));
         let asking = futures::future::join_all(asking);

@@ -16,7 +16,7 @@ use steersman_api::{
 };
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Effect, FaultSpec, Verb};
-use steersman_object::{Kind, ObjectKey, ResourceVersion, ListOptions};
+use steersman_object::{Kind, ListOptions, ObjectKey, ResourceVersion};
 use steersman_protobuf::encode_object;
 use tokio::time::timeout;
 use tower::layer::layer_fn;
@@ -44,16 +44,16 @@ fn map(name: &str) -> ConfigMap {
     map
 }
 
-fn metered(connection: ClientConfig) -> (Registry, ClientConfig) {
+fn metered(client_config: ClientConfig) -> (Registry, ClientConfig) {
     let registry = Registry::new();
     let metrics = ConnectionMetrics::register(&registry).unwrap();
-    (registry, connection.metrics(metrics))
+    (registry, client_config.metrics(metrics))
 }
 
 fn world() -> (ApiServer, Registry, Api<ConfigMap>) {
     let server = ApiServer::builder().seed(1).build();
-    let (registry, connection) = metered(ClientConfig::in_process(server.service(), "default"));
-    let api = Api::typed(connection.client().unwrap());
+    let (registry, client_config) = metered(ClientConfig::in_process(server.service(), "default"));
+    let api = Api::typed(client_config.client().unwrap());
     (server, registry, api)
 }
 
@@ -157,8 +157,8 @@ async fn conn_6_a_request_that_a_layer_refuses_counts_as_an_error() {
         refused.boxed()
     });
     // A layer that is added later is inside of the metrics, too.
-    let (registry, connection) = metered(ClientConfig::in_process(server.service(), "default"));
-    let api: Api<ConfigMap> = Api::typed(connection.layer(refusing).client().unwrap());
+    let (registry, client_config) = metered(ClientConfig::in_process(server.service(), "default"));
+    let api: Api<ConfigMap> = Api::typed(client_config.layer(refusing).client().unwrap());
     for name in ["a", "panic"] {
         assert!(api.get(&key(name)).await.unwrap_err().is_transport());
     }
@@ -210,8 +210,8 @@ async fn a_duration_ends_with_the_body_and_sizes_are_those_of_the_bodies() {
 #[tokio::test(start_paused = true)]
 async fn conn_6_a_watch_counts_once_when_it_is_answered() {
     let server = ApiServer::builder().seed(1).build();
-    let (registry, connection) = metered(ClientConfig::in_process(server.service(), "default"));
-    let client = connection.client().unwrap();
+    let (registry, client_config) = metered(ClientConfig::in_process(server.service(), "default"));
+    let client = client_config.client().unwrap();
     let list_watch = ApiListWatch::new(client, Kind::of::<ConfigMap>(), None);
     let now = ResourceVersion::new(server.revision().to_string());
     let options = WatchOptions::after(now);
@@ -246,11 +246,11 @@ async fn conn_6_over_https_the_host_is_that_of_the_configuration() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), serving.kubeconfig()).unwrap();
-    let connection = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
-    let (registry, connection) = metered(connection);
-    let host = connection.host().to_owned();
+    let client_config = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
+    let (registry, client_config) = metered(client_config);
+    let host = client_config.host().to_owned();
     assert!(host.starts_with("127.0.0.1:"), "{host}");
-    let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+    let api: Api<ConfigMap> = Api::typed(client_config.client().unwrap());
     api.create(&map("a"), &WriteOptions::new()).await.unwrap();
     api.get(&key("a")).await.unwrap();
     assert!(api.get_opt(&key("b")).await.unwrap().is_none());
@@ -281,8 +281,8 @@ fn connections_with_metrics_of_two_registries_count_apart() {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
     runtime.block_on(async {
-        for connection in [&one, &two, &two] {
-            let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+        for client_config in [&one, &two, &two] {
+            let api: Api<ConfigMap> = Api::typed(client_config.client().unwrap());
             assert!(api.get_opt(&key("a")).await.unwrap().is_none());
         }
     });

@@ -10,12 +10,12 @@ use steersman_api::{
 };
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_object::{FieldSelector, Gvk, Kind, ObjectKey, ResourceVersion, Scope, ListOptions};
+use steersman_object::{FieldSelector, Gvk, Kind, ListOptions, ObjectKey, ResourceVersion, Scope};
 
 fn server() -> (ApiServer, Api<ConfigMap>) {
     let server = ApiServer::builder().seed(1).build();
-    let connection = ClientConfig::in_process(server.service(), "default");
-    let api = Api::typed(connection.client().unwrap());
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    let api = Api::typed(client_config.client().unwrap());
     (server, api)
 }
 
@@ -87,8 +87,8 @@ async fn a_metadata_type_requests_metadata_only() {
     api.create(&map("a", "1"), &WriteOptions::new())
         .await
         .unwrap();
-    let connection = ClientConfig::in_process(server.service(), "default");
-    let metadata: Api<PartialObjectMeta<ConfigMap>> = Api::typed(connection.client().unwrap());
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    let metadata: Api<PartialObjectMeta<ConfigMap>> = Api::typed(client_config.client().unwrap());
     let one = metadata.get(&key("a")).await.unwrap();
     assert_eq!(one.metadata.name.as_deref(), Some("a"));
     // Of its own kind, whatever the server names it.
@@ -129,8 +129,8 @@ async fn each_refusal_is_an_error_of_its_own() {
 
     let gvk = Gvk::new("nowhere.example.com", "v1", "Thing");
     let things = Kind::new(gvk, "things", Scope::Namespaced);
-    let connection = ClientConfig::in_process(server.service(), "default");
-    let things: Api<DynamicObject> = Api::new(connection.client().unwrap(), things);
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    let things: Api<DynamicObject> = Api::new(client_config.client().unwrap(), things);
     for error in [
         things.get(&key("x")).await.unwrap_err(),
         things
@@ -258,9 +258,9 @@ async fn a_list_with_an_expired_version_starts_again_at_the_newest() {
 #[tokio::test(start_paused = true)]
 async fn dynamic_objects_have_the_same_verbs() {
     let (server, _) = server();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let kind = Kind::of::<ConfigMap>();
-    let api: Api<DynamicObject> = Api::new(connection.client().unwrap(), kind);
+    let api: Api<DynamicObject> = Api::new(client_config.client().unwrap(), kind);
     let mut object: DynamicObject = serde_json::from_value(json!({
         "metadata": {"name": "d", "namespace": "default"}, "data": {"v": "1"},
     }))
@@ -282,8 +282,8 @@ async fn dynamic_objects_have_the_same_verbs() {
 #[tokio::test(start_paused = true)]
 async fn the_status_is_written_through_its_subresource() {
     let (server, _) = server();
-    let connection = ClientConfig::in_process(server.service(), "default");
-    let api: Api<k8s_openapi::api::core::v1::Pod> = Api::typed(connection.client().unwrap());
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    let api: Api<k8s_openapi::api::core::v1::Pod> = Api::typed(client_config.client().unwrap());
     let pod = serde_json::from_value(json!({
         "metadata": {"name": "p", "namespace": "default"},
         "spec": {"containers": [{"name": "c", "image": "i"}]},

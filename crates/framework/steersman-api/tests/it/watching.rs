@@ -13,8 +13,8 @@ use steersman_apiserver::ApiServer;
 use steersman_object::{Kind, ResourceVersion};
 
 fn list_watch(server: &ApiServer) -> ApiListWatch {
-    let connection = ClientConfig::in_process(server.service(), "default");
-    let client = connection.client().unwrap();
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    let client = client_config.client().unwrap();
     let namespace = Some("default".to_owned());
     ApiListWatch::new(client, Kind::of::<ConfigMap>(), namespace)
 }
@@ -114,8 +114,8 @@ async fn a_broken_connection_is_a_transport_error() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     serving.write_kubeconfig(file.path()).unwrap();
-    let connection = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
-    let client = connection.client().unwrap();
+    let client_config = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
+    let client = client_config.client().unwrap();
     let list_watch: ApiListWatch = ApiListWatch::new(client, Kind::of::<ConfigMap>(), None);
     let options = WatchOptions::streaming_list(ResourceVersion::unset());
     let mut stream = list_watch.watch(&options).await.unwrap();

@@ -12,7 +12,7 @@ use serde_json::json;
 use steersman_api::wire::Wire;
 use steersman_api::{Api, ClientConfig, FieldValidation, Paging, WriteOptions};
 use steersman_apiserver::ApiServer;
-use steersman_object::{Kind, ObjectKey, ListOptions};
+use steersman_object::{Kind, ListOptions, ObjectKey};
 use tower::layer::layer_fn;
 use tower::{BoxError, ServiceBuilder, ServiceExt as _};
 
@@ -40,11 +40,11 @@ fn noting(
 async fn every_request_passes_the_layers_the_last_added_first() {
     let server = ApiServer::builder().seed(1).build();
     let seen = Arc::default();
-    let connection = ClientConfig::in_process(server.service(), "default")
+    let client_config = ClientConfig::in_process(server.service(), "default")
         .layer(noting("inner", &seen))
         .layer(noting("outer", &seen));
     for _ in 0..2 {
-        let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+        let api: Api<ConfigMap> = Api::typed(client_config.client().unwrap());
         api.list(&ListOptions::new().namespace("default"), &Paging::new())
             .await
             .unwrap();
@@ -78,8 +78,8 @@ async fn a_layer_that_answers_or_panics_affects_only_that_request() {
             }
         })
     });
-    let connection = ClientConfig::in_process(server.service(), "default").layer(layer);
-    let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+    let client_config = ClientConfig::in_process(server.service(), "default").layer(layer);
+    let api: Api<ConfigMap> = Api::typed(client_config.client().unwrap());
     assert_eq!(api.get(&key("here")).await.unwrap_err().code(), Some(503));
     let error = api.get(&key("panic")).await.unwrap_err();
     assert!(error.is_transport(), "{error}");
@@ -100,8 +100,8 @@ async fn a_stack_of_tower_layers_is_accepted() {
         })
         .map_err(|error: BoxError| error)
         .into_inner();
-    let connection = ClientConfig::in_process(server.service(), "default").layer(stack);
-    let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+    let client_config = ClientConfig::in_process(server.service(), "default").layer(stack);
+    let api: Api<ConfigMap> = Api::typed(client_config.client().unwrap());
     assert!(api.get_opt(&key("a")).await.unwrap().is_none());
     assert_eq!(server.requests().all()[0].user_agent, "named/by-a-layer");
 }
@@ -109,13 +109,15 @@ async fn a_stack_of_tower_layers_is_accepted() {
 #[tokio::test(start_paused = true)]
 async fn the_user_agent_names_the_program() {
     let server = ApiServer::builder().seed(1).build();
-    let connection = ClientConfig::in_process(server.service(), "default");
-    let named = connection.clone().user_agent("website-operator", "1.4.2");
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    let named = client_config
+        .clone()
+        .user_agent("website-operator", "1.4.2");
     assert_eq!(named.program(), "website-operator");
     let part = named.clone().user_agent_suffix("leader-election");
     assert_eq!(part.program(), "website-operator");
-    for connection in [&connection, &named, &part] {
-        let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+    for client_config in [&client_config, &named, &part] {
+        let api: Api<ConfigMap> = Api::typed(client_config.client().unwrap());
         assert!(api.get_opt(&key("a")).await.unwrap().is_none());
     }
     let all = server.requests().all();
@@ -148,12 +150,13 @@ async fn a_warning_calls_the_hook_each_time_and_is_logged_once() {
     let server = ApiServer::builder().seed(1).build();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hook = Arc::clone(&heard);
-    let connection =
+    let client_config =
         ClientConfig::in_process(server.service(), "default").on_warning(move |warning| {
             hook.lock()
                 .push(format!("{}: {}", warning.request, warning.text));
         });
-    let api: Api<DynamicObject> = Api::new(connection.client().unwrap(), Kind::of::<ConfigMap>());
+    let api: Api<DynamicObject> =
+        Api::new(client_config.client().unwrap(), Kind::of::<ConfigMap>());
     let odd = |name: &str| -> DynamicObject {
         serde_json::from_value(json!({"metadata": key(name).to_meta(), "dta": {"k": "v"}})).unwrap()
     };
@@ -185,10 +188,11 @@ async fn a_panic_of_a_hook_or_layer_affects_only_its_request() {
     let server = ApiServer::builder().seed(1).build();
     let heard = Arc::new(Mutex::new(0));
     let hook = Arc::clone(&heard);
-    let connection = ClientConfig::in_process(server.service(), "default")
+    let client_config = ClientConfig::in_process(server.service(), "default")
         .on_warning(|warning| panic!("cannot hear {}", warning.text))
         .on_warning(move |_| *hook.lock() += 1);
-    let api: Api<DynamicObject> = Api::new(connection.client().unwrap(), Kind::of::<ConfigMap>());
+    let api: Api<DynamicObject> =
+        Api::new(client_config.client().unwrap(), Kind::of::<ConfigMap>());
     let odd: DynamicObject =
         serde_json::from_value(json!({"metadata": key("a").to_meta(), "dta": {"k": "v"}})).unwrap();
     api.create(&odd, &WriteOptions::new()).await.unwrap();
@@ -202,8 +206,8 @@ async fn a_panic_of_a_hook_or_layer_affects_only_its_request() {
         });
         Wire::new(fragile)
     });
-    let connection = connection.layer(fragile);
-    let api: Api<ConfigMap> = Api::typed(connection.client().unwrap());
+    let client_config = client_config.layer(fragile);
+    let api: Api<ConfigMap> = Api::typed(client_config.client().unwrap());
     let error = api.get_opt(&key("gone")).await.unwrap_err();
     assert!(
         error

@@ -89,7 +89,7 @@ impl Cache {
         self.register(FieldIndex::new(key.name(), texts))
     }
 
-    /// Indexes the owners of each object, for [`Selection::owned_by`](crate::Selection::owned_by).
+    /// Indexes the owners of each object, for [`ListOptions::owned_by`](crate::ListOptions::owned_by).
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl Cache {
     }
 
     /// Indexes the controlling owner of each object, for
-    /// [`Selection::controlled_by`](crate::Selection::controlled_by).
+    /// [`ListOptions::controlled_by`](crate::ListOptions::controlled_by).
     ///
     /// # Errors
     ///

@@ -9,7 +9,7 @@ use super::namespaced_informer::NamespacedInformer;
 use super::{Purpose, Shared};
 use crate::error::Error;
 use crate::informer_entry::{HoldGuard, InformerEntry};
-use crate::registry::InformerKey;
+use crate::informer_map::InformerKey;
 
 /// The informers of a kind, which count as declared until this value is dropped; see
 /// [`CacheInternals::hold`](crate::internal::CacheInternals::hold).

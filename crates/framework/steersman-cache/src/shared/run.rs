@@ -16,7 +16,7 @@ use super::Shared;
 use crate::error::Error;
 use crate::idle_informers::IdleInformers;
 use crate::informer_entry::InformerEntry;
-use crate::registry::Phase;
+use crate::informer_map::Phase;
 
 /// The interval at which views without a read since the last sweep are dropped: an unused view
 /// lives between one and two intervals.
@@ -110,16 +110,16 @@ impl CacheRun {
     /// Runs informers until `cancel` fires and all of them have stopped.
     pub(crate) async fn until(
         self,
-        connection: ClientConfig,
+        client_config: ClientConfig,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         // CLIENT-12
-        self.shared.field_managers.note(&connection.program());
-        if let Some(credentials) = connection.credentials() {
+        self.shared.field_managers.note(&client_config.program());
+        if let Some(credentials) = client_config.credentials() {
             // A cache runs once, so this is the first value.
             let _first = self.shared.credentials.set(credentials.to_owned());
         }
-        let client = connection.client().map_err(Error::Connection)?;
+        let client = client_config.client().map_err(Error::Connection)?;
         self.shared.supervise(&client, cancel).await
     }
 }
@@ -136,7 +136,7 @@ impl Drop for CacheRun {
         // Running informers end by themselves; those that never started must be ended here, outside
         // the lock that every read takes.
         for entry in declared {
-            entry.mirror().end_unstarted();
+            entry.untyped().end_unstarted();
         }
         self.shared.phase.send_replace(Phase::Stopped);
     }

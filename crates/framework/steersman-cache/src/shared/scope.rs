@@ -170,13 +170,13 @@ impl Shared {
         let mut kinds: BTreeMap<Kind, bool> = BTreeMap::new();
         for entry in entries.iter().filter(|entry| entry.is_permanent()) {
             let is_whole = kinds.entry(entry.kind().clone()).or_default();
-            *is_whole |= !entry.mirror().is_metadata_only();
+            *is_whole |= !entry.untyped().is_metadata_only();
         }
         for (kind, is_whole) in kinds {
             // Before the informer starts, so that it does not ask for metadata first.
             let need = |entry: &InformerEntry| {
                 if is_whole {
-                    entry.mirror().need::<DynamicObject>();
+                    entry.untyped().need::<DynamicObject>();
                 }
             };
             for place in self.coverage(&kind).informers() {

@@ -10,7 +10,7 @@ use serde_json::json;
 use steersman_api::{ClientConfig, kube_client};
 use steersman_apiserver::faults::Answer;
 use steersman_cache::internal::CacheInternals as _;
-use steersman_cache::{ByObject, Cache, CacheOptions, Error, Reason, ListOptions, Unsynced};
+use steersman_cache::{ByObject, Cache, CacheOptions, Error, ListOptions, Reason, Unsynced};
 use tokio::time::Instant;
 
 use crate::world::{Website, World, key, soon};
@@ -151,10 +151,10 @@ async fn a_read_waits_for_a_hanging_list_until_the_sync_timeout() {
 async fn a_server_that_cannot_be_reached_is_named() {
     // No process listens on port 1: the connection is refused.
     let uri = "http://127.0.0.1:1".parse().unwrap();
-    let connection = ClientConfig::from_config(kube_client::Config::new(uri));
+    let client_config = ClientConfig::from_config(kube_client::Config::new(uri));
     let cache = Cache::new(CacheOptions::new()).unwrap();
     let cancel = tokio_util::sync::CancellationToken::new();
-    let run = tokio::spawn(cache.run(connection, cancel.clone()));
+    let run = tokio::spawn(cache.run(client_config, cancel.clone()));
     cache.informer::<ConfigMap>().unwrap();
     cache.settled().await;
     let error = cache.get::<ConfigMap>(&key("a", "c")).await.unwrap_err();
@@ -182,8 +182,8 @@ async fn an_address_of_another_kind_of_server_is_reported() {
     });
     let cache = Cache::new(CacheOptions::new()).unwrap();
     let cancel = tokio_util::sync::CancellationToken::new();
-    let connection = ClientConfig::in_process(nginx, "default");
-    let run = tokio::spawn(cache.run(connection, cancel.clone()));
+    let client_config = ClientConfig::in_process(nginx, "default");
+    let run = tokio::spawn(cache.run(client_config, cancel.clone()));
     cache.informer::<Website>().unwrap();
     cache.settled().await;
     let error = cache.get::<Website>(&key("a", "home")).await.unwrap_err();

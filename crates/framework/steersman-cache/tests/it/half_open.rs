@@ -70,7 +70,7 @@ async fn a_dead_link_degrades_its_kinds_and_costs_no_event() {
         .kubeconfig()
         .replace(&serving.url(), &format!("https://{address}"));
     file.write_all(kubeconfig.as_bytes()).unwrap();
-    let connection = ClientConfig::from_kubeconfig(file.path())
+    let client_config = ClientConfig::from_kubeconfig(file.path())
         .await
         .unwrap()
         .ping_interval(Duration::from_millis(500))
@@ -82,7 +82,7 @@ async fn a_dead_link_degrades_its_kinds_and_costs_no_event() {
     let informer = cache.informer::<ConfigMap>().unwrap();
     let mut events = informer.subscribe();
     let stop = CancellationToken::new();
-    let running = tokio::spawn(cache.run(connection, stop.clone()));
+    let running = tokio::spawn(cache.run(client_config, stop.clone()));
     timeout(LONG, cache.wait_for_sync()).await.unwrap().unwrap();
     let mut state = informer.state_changes();
     let synced = state.wait_for(|state| *state == State::Synced);

@@ -34,8 +34,8 @@ async fn world() -> World {
     world
 }
 
-async fn names(cache: &Cache, selection: &ListOptions) -> Result<Vec<String>, Error> {
-    let listed = soon(cache.list::<ConfigMap>(selection)).await?;
+async fn names(cache: &Cache, list_options: &ListOptions) -> Result<Vec<String>, Error> {
+    let listed = soon(cache.list::<ConfigMap>(list_options)).await?;
     let names = listed
         .iter()
         .filter_map(|config| config.metadata.name.clone());

@@ -190,8 +190,8 @@ async fn a_hook_that_panics_ends_the_cache_with_an_error_that_names_the_kind() {
     let maps = world.cache.informer::<ConfigMap>().unwrap();
     let mut subscription = maps.subscribe();
     world.cache.informer::<Service>().unwrap();
-    let connection = steersman_api::ClientConfig::in_process(world.server.service(), "default");
-    let run = tokio::spawn(world.cache.run(connection, Default::default()));
+    let client_config = steersman_api::ClientConfig::in_process(world.server.service(), "default");
+    let run = tokio::spawn(world.cache.run(client_config, Default::default()));
     let reader = world.cache.clone();
     let read = tokio::spawn(async move { reader.get::<Service>(&key("a", "s")).await });
     let error = soon(run).await.unwrap().unwrap_err();

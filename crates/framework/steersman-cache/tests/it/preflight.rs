@@ -15,14 +15,14 @@ fn world() -> (ApiServer, ClientConfig, Cache) {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
         .build();
-    let connection = ClientConfig::in_process(server.service_as(User::new("op")), "default");
+    let client_config = ClientConfig::in_process(server.service_as(User::new("op")), "default");
     let options = CacheOptions::new()
         .by_object::<Secret>(ByObject::new().namespaces(["a", "b"]))
         .by_object::<Service>(ByObject::new().uncached());
     let cache = Cache::new(options).unwrap();
     cache.informer::<ConfigMap>().unwrap();
     cache.informer::<Deployment>().unwrap();
-    (server, connection, cache)
+    (server, client_config, cache)
 }
 
 /// Grants a role to the operator.
@@ -47,7 +47,7 @@ fn grant(server: &ApiServer, kind: &str, namespace: Option<&str>, rules: &serde_
 
 #[tokio::test(start_paused = true)]
 async fn preflight_reports_exactly_the_missing_verbs_of_each_informer() {
-    let (server, connection, cache) = world();
+    let (server, client_config, cache) = world();
     let all = ["get", "list", "watch"];
     grant(
         &server,
@@ -64,7 +64,7 @@ async fn preflight_reports_exactly_the_missing_verbs_of_each_informer() {
         .unwrap();
     grant(&server, "Role", Some("a"), &in_a);
 
-    let found = cache.preflight(&connection).await.unwrap();
+    let found = cache.preflight(&client_config).await.unwrap();
     let missing: Vec<String> = found.missing.iter().map(ToString::to_string).collect();
     assert_eq!(
         missing,
@@ -105,7 +105,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
         let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
         server.create(map).unwrap();
     }
-    let connection = ClientConfig::in_process(server.service_as(User::new("op")), "default");
+    let client_config = ClientConfig::in_process(server.service_as(User::new("op")), "default");
     let cache = || {
         let one = ByObject::new().namespaces(["default"]);
         let one = one.fields("metadata.name=settings");
@@ -113,7 +113,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
         let options = CacheOptions::new().by_object::<ConfigMap>(one);
         Cache::new(options.by_object::<Node>(node)).unwrap()
     };
-    let found = cache().preflight(&connection).await.unwrap();
+    let found = cache().preflight(&client_config).await.unwrap();
     let missing: Vec<String> = found.missing.iter().map(ToString::to_string).collect();
     assert_eq!(
         missing,
@@ -134,7 +134,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
     // Without the rule, the informer reports the same remedy.
     let refused = cache();
     let stop = CancellationToken::new();
-    let run = tokio::spawn(refused.run(connection.clone(), stop.clone()));
+    let run = tokio::spawn(refused.run(client_config.clone(), stop.clone()));
     let key = ObjectKey::namespaced("default", "settings");
     let error = refused.get::<ConfigMap>(&key).await.unwrap_err();
     assert!(
@@ -153,10 +153,10 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
     grant(&server, "Role", Some("default"), &maps);
     grant(&server, "ClusterRole", None, &rule("nodes", "node-1"));
     let granted = cache();
-    let found = granted.preflight(&connection).await.unwrap();
+    let found = granted.preflight(&client_config).await.unwrap();
     assert!(found.is_ready() && found.advice.len() == 1, "{found}");
     let stop = CancellationToken::new();
-    let run = tokio::spawn(granted.run(connection.clone(), stop.clone()));
+    let run = tokio::spawn(granted.run(client_config.clone(), stop.clone()));
     granted.get::<ConfigMap>(&key).await.unwrap();
     assert!(
         granted
@@ -171,7 +171,7 @@ async fn cache_14_a_cache_of_one_object_needs_a_rule_for_that_object_alone() {
     // For a cache of the whole kind, a rule for one object does not suffice.
     let all = Cache::new(CacheOptions::new().default_namespaces(["default"])).unwrap();
     all.informer::<ConfigMap>().unwrap();
-    let found = all.preflight(&connection).await.unwrap();
+    let found = all.preflight(&client_config).await.unwrap();
     assert_eq!(found.missing.len(), 1, "{found}");
     assert_eq!(found.missing[0].name, None);
     assert_eq!(found.advice.len(), 1, "{found}");

@@ -215,8 +215,8 @@ async fn a_seed_decides_how_long_watches_last() {
         let cache = steersman_cache::Cache::new(options.seed(seed)).unwrap();
         let server = steersman_apiserver::ApiServer::new();
         cache.informers::<ConfigMap>().unwrap();
-        let connection = ClientConfig::in_process(server.service(), "default");
-        let running = tokio::spawn(cache.run(connection, Default::default()));
+        let client_config = ClientConfig::in_process(server.service(), "default");
+        let running = tokio::spawn(cache.run(client_config, Default::default()));
         soon(cache.wait_for_sync()).await.unwrap();
         running.abort();
         let asked = server.requests().matching(|r| r.is_for("configmaps"));
@@ -380,8 +380,8 @@ async fn a_live_read_of_one_object_returns_no_other_object() {
         *request.uri_mut() = http::Uri::try_from(request.uri().path()).unwrap();
         request
     });
-    let connection = ClientConfig::in_process(world.server.service(), "default").layer(ignores);
-    let client = connection.client().unwrap();
+    let client_config = ClientConfig::in_process(world.server.service(), "default").layer(ignores);
+    let client = client_config.client().unwrap();
     let kind = Kind::of::<ConfigMap>();
     let reads = world.cache.live_reads(kind.gvk(), Some("a")).unwrap();
     for (name, found) in [("b", true), ("c", false)] {

@@ -5,7 +5,9 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use kube_core::DynamicObject;
 use serde_json::json;
-use steersman_cache::{ByObject, CacheOptions, Error, ListOptions, Settings, Transform, Undeclared};
+use steersman_cache::{
+    ByObject, CacheOptions, Error, ListOptions, Settings, Transform, Undeclared,
+};
 use steersman_informer::{Delivery, Origin, Subscription};
 use steersman_object::{FieldSelector, Kind, LabelSelector};
 

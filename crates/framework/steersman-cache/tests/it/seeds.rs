@@ -81,9 +81,9 @@ impl Sim {
         let linger = plan.linger.map(Duration::from_secs);
         let cache = Cache::new(options(plan, linger)).unwrap();
         let cancel = CancellationToken::new();
-        let connection = ClientConfig::in_process(server.service(), "default")
+        let client_config = ClientConfig::in_process(server.service(), "default")
             .encoding(Encoding::ALL[plan.seed as usize % 2]);
-        let running = tokio::spawn(cache.run(connection, cancel.clone()));
+        let running = tokio::spawn(cache.run(client_config, cancel.clone()));
         let [maps, websites, accounts, roles] = &plan.declared;
         let default = &plan.by_default;
         let scope = |own: &'_ Option<_>| (own.as_ref().unwrap_or(default).clone(), own.is_some());

@@ -221,8 +221,11 @@ async fn a_cache_runs_once_and_stops() {
     let (cache, server) = (world.cache.clone(), world.server.clone());
     world.stop().await.unwrap();
     assert_eq!(informer.state(), steersman_informer::State::Stopped);
-    let connection = steersman_api::ClientConfig::in_process(server.service(), "default");
-    let again = cache.run(connection, Default::default()).await.unwrap_err();
+    let client_config = steersman_api::ClientConfig::in_process(server.service(), "default");
+    let again = cache
+        .run(client_config, Default::default())
+        .await
+        .unwrap_err();
     assert!(matches!(again, Error::AlreadyRan), "{again}");
     let error = cache.get::<Service>(&key("a", "s")).await.unwrap_err();
     assert!(matches!(error, Error::Stopped { .. }), "{error}");

@@ -111,8 +111,8 @@ async fn informers_that_never_started_end_when_the_run_is_dropped() {
     let (world, last) = crowded(CacheOptions::new());
     let long = Duration::from_secs(3600);
     let _slow = world.server.faults().delay(None, "configmaps", long);
-    let connection = ClientConfig::in_process(world.server.service(), "default");
-    let run = world.cache.run(connection, CancellationToken::new());
+    let client_config = ClientConfig::in_process(world.server.service(), "default");
+    let run = world.cache.run(client_config, CancellationToken::new());
     let dropped = async {
         let run = tokio::time::timeout(Duration::from_secs(5), run);
         assert!(run.await.is_err());
@@ -134,8 +134,8 @@ async fn informers_that_never_started_end_when_another_one_panics() {
     let _slow = world.server.faults().delay(None, "secrets", long);
     let refused = Answer::code(403);
     let _refused = world.server.faults().answer(None, "configmaps", refused);
-    let connection = ClientConfig::in_process(world.server.service(), "default");
-    let run = world.cache.run(connection, CancellationToken::new());
+    let client_config = ClientConfig::in_process(world.server.service(), "default");
+    let run = world.cache.run(client_config, CancellationToken::new());
     let panicked = async { assert!(soon(run).await.is_err()) };
     is_released_by(last, panicked).await;
     assert_eq!(world.server.requests().count(|r| r.is_for("services")), 0);
@@ -146,9 +146,9 @@ async fn informers_that_never_started_end_when_another_one_panics() {
 async fn informers_declared_after_the_cancellation_end() {
     for _either_is_heard_first in 0..16 {
         let world = World::new(CacheOptions::new());
-        let connection = ClientConfig::in_process(world.server.service(), "default");
+        let client_config = ClientConfig::in_process(world.server.service(), "default");
         let cancel = CancellationToken::new();
-        let run = tokio::spawn(world.cache.run(connection, cancel.clone()));
+        let run = tokio::spawn(world.cache.run(client_config, cancel.clone()));
         tokio::task::yield_now().await;
         cancel.cancel();
         let last = world.cache.informer::<Service>().unwrap();

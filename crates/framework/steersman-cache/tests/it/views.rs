@@ -276,7 +276,10 @@ async fn owners_are_found_by_their_uid() {
         names(ListOptions::new().owned_by(&first)).await,
         ["one", "two"]
     );
-    assert_eq!(names(ListOptions::new().controlled_by(&first)).await, ["one"]);
+    assert_eq!(
+        names(ListOptions::new().controlled_by(&first)).await,
+        ["one"]
+    );
     world.stop().await.unwrap();
 }
 

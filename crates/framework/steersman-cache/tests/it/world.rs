@@ -71,8 +71,8 @@ impl World {
     }
 
     pub(crate) fn start(&mut self) {
-        let connection = ClientConfig::in_process(self.server.service(), "default");
-        let run = self.cache.run(connection, self.cancel.clone());
+        let client_config = ClientConfig::in_process(self.server.service(), "default");
+        let run = self.cache.run(client_config, self.cancel.clone());
         self.running = Some(tokio::spawn(run));
     }
 

@@ -301,11 +301,7 @@ async fn a_program_without_its_conversion_webhook_does_not_install_versions_that
     let definitions = || two_versions("example.com", "Site", "sites");
     let other = || Program::new("sites", "1").crds(definitions());
     let error = run(other(), "--install").await.unwrap_err();
-    assert!(
-        report(&error)
-            .to_string()
-            .contains("Definition::converted_by")
-    );
+    assert!(report(&error).to_string().contains("Crd::converted_by"));
     assert!(other().describe().is_err());
     let is_write =
         |record: &RequestRecord| record.is_for("customresourcedefinitions.apiextensions.k8s.io");

@@ -34,14 +34,14 @@ async fn get(address: SocketAddr, path: &str) -> (String, String) {
 #[tokio::test]
 async fn flags_set_up_probes_and_metrics() {
     let server = ApiServer::new();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let flags = [
         "--health-probe-bind-address=127.0.0.1:0",
         "--metrics-bind-address=127.0.0.1:0",
         "--metrics-secure=false",
     ];
     let manager = config(&flags)
-        .manager_over(connection, "program")
+        .manager_over(client_config, "program")
         .build()
         .unwrap();
     let (tell, started) = oneshot::channel();
@@ -92,8 +92,8 @@ async fn a_flag_elects_a_leader_on_the_lease_of_the_program() {
         "--leader-election-namespace=default",
     ];
     let manager_of = |flags: &[&str]| {
-        let connection = ClientConfig::in_process(server.service(), "default");
-        config(flags).manager_over(connection, "program").build()
+        let client_config = ClientConfig::in_process(server.service(), "default");
+        config(flags).manager_over(client_config, "program").build()
     };
     let manager = manager_of(&flags).unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -122,7 +122,7 @@ async fn a_flag_elects_a_leader_on_the_lease_of_the_program() {
 #[tokio::test]
 async fn a_missing_certificate_ends_the_start_with_the_file() {
     let server = ApiServer::new();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let flags = [
         "--health-probe-bind-address=0",
         "--metrics-bind-address=127.0.0.1:0",
@@ -130,7 +130,7 @@ async fn a_missing_certificate_ends_the_start_with_the_file() {
         "--metrics-cert-name=chain.pem",
     ];
     let manager = config(&flags)
-        .manager_over(connection, "program")
+        .manager_over(client_config, "program")
         .build()
         .unwrap();
     let failed = manager.start(Shutdown::never()).await.unwrap_err();
@@ -148,7 +148,7 @@ fn an_address_without_a_port_is_refused() {
 #[tokio::test]
 async fn the_certificate_of_webhooks_comes_from_their_flags() {
     let server = ApiServer::new();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let flags = [
         "--health-probe-bind-address=0",
         "--webhook-cert-path=/nowhere",
@@ -157,7 +157,7 @@ async fn the_certificate_of_webhooks_comes_from_their_flags() {
     ];
     let config = config(&flags);
     let manager = config
-        .manager_over(connection, "program")
+        .manager_over(client_config, "program")
         .webhooks(config.webhook_server("127.0.0.1:0"))
         .build()
         .unwrap();

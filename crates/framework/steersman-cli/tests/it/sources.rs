@@ -204,9 +204,14 @@ async fn empty_names_and_paths_count_as_not_given() {
         "--context=",
     ];
     let server = ApiServer::new();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let config = Sources::new().read(&flags).unwrap();
-    assert!(config.manager_over(connection, "program").build().is_ok());
+    assert!(
+        config
+            .manager_over(client_config, "program")
+            .build()
+            .is_ok()
+    );
 }
 
 #[test]
@@ -425,9 +430,9 @@ async fn settings_of_controllers_reach_the_manager() {
         "{text}"
     );
     let server = ApiServer::new();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let manager = config
-        .manager_over(connection, "website-operator")
+        .manager_over(client_config, "website-operator")
         .build()
         .unwrap();
     assert_eq!(manager.client_config().program(), "website-operator");
@@ -461,11 +466,11 @@ async fn a_kubeconfig_and_a_context_are_chosen() {
         "--context=two".to_owned(),
     ];
     let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
-    let connection = sources.read(&flags).unwrap().connect().await.unwrap();
-    assert_eq!(connection.default_namespace(), "shop");
+    let client_config = sources.read(&flags).unwrap().connect().await.unwrap();
+    assert_eq!(client_config.default_namespace(), "shop");
     let in_file = sources.file(&format!("kubeconfig: {}\ncontext: one\n", path.display()));
-    let connection = in_file.read(&[]).unwrap().connect().await.unwrap();
-    assert_eq!(connection.default_namespace(), "web");
+    let client_config = in_file.read(&[]).unwrap().connect().await.unwrap();
+    assert_eq!(client_config.default_namespace(), "web");
     let unknown = in_file.read(&["--context=three"]).unwrap().connect().await;
     let error = std::error::Error::source(&unknown.unwrap_err())
         .unwrap()

@@ -28,12 +28,12 @@ fn key(name: &str) -> ObjectKey {
 #[tokio::test(start_paused = true)]
 async fn reads_take_no_lock_for_unrelated_notes_and_one_for_related_ones() {
     let server = ApiServer::new();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let cache = Cache::new(CacheOptions::new().seed(7)).unwrap();
     let cancel = CancellationToken::new();
     let _running = cancel.clone().drop_guard();
-    tokio::spawn(cache.run(connection.clone(), cancel));
-    let client = Client::new(cache.clone(), connection);
+    tokio::spawn(cache.run(client_config.clone(), cancel));
+    let client = Client::new(cache.clone(), client_config);
     client.create(&config("there")).await.unwrap();
     cache.informer::<ConfigMap>().unwrap();
     cache.wait_for_sync().await.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 use steersman_crds::{Crd, CrdDifference, Error as DefinitionError};
-use steersman_object::{Gvk, Object, ObjectKey, ListOptions};
+use steersman_object::{Gvk, ListOptions, Object, ObjectKey};
 use tokio::time::{Instant, sleep};
 
 use super::Client;
@@ -29,7 +29,7 @@ impl<S: Clone> Client<S> {
     /// Waits until the object meets a condition, and returns the object in that state; `None` if the condition was met
     /// by its absence.
     ///
-    /// The object need not exist yet. The condition is judged on the newest state at first, and whenever the object
+    /// The object need not exist yet. The condition is decoded on the newest state at first, and whenever the object
     /// changes (`CLIENT-9`); there is no polling. A broken connection, a 410 and a server that is away prolong the wait
     /// only. A state that lasts shorter than a reconnect may be missed. Zero and `Duration::MAX` mean no limit.
     ///
@@ -111,11 +111,11 @@ impl<S: Clone> Client<S> {
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
-    /// # use steersman_object::Selection;
+    /// # use steersman_object::ListOptions;
     /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
     /// use steersman_cache::Delivery;
     ///
-    /// let mut pods = client.watch::<Pod>(&Selection::new().namespace("default"))?;
+    /// let mut pods = client.watch::<Pod>(&ListOptions::new().namespace("default"))?;
     /// while let Some(delivery) = pods.next().await {
     ///     if let Delivery::Event(event) = delivery? {
     ///         println!("{} {}", event.key(), event.current().is_some());
@@ -123,14 +123,14 @@ impl<S: Clone> Client<S> {
     /// }
     /// # Ok(()) }
     /// ```
-    pub fn watch<K: Object>(&self, selection: &ListOptions) -> Result<ObjectWatch<K>, Error>
+    pub fn watch<K: Object>(&self, list_options: &ListOptions) -> Result<ObjectWatch<K>, Error>
     where
         S: KindSource<K>,
     {
         let kind = self.kinds.kind_of();
-        let selection = self.shared.live_selection(&kind, selection)?;
-        let connection = self.shared.client_config();
-        ObjectWatch::new(PrivateCache::new(connection, &kind, &selection)?)
+        let list_options = self.shared.live_selection(&kind, list_options)?;
+        let client_config = self.shared.client_config();
+        ObjectWatch::new(PrivateCache::new(client_config, &kind, &list_options)?)
     }
 }
 
@@ -138,7 +138,7 @@ impl Client {
     /// Installs the definition of a kind: applies it, and waits until the server serves the kind in each version that
     /// the definition serves. An older definition is updated.
     ///
-    /// It is for tests and demonstrations, and migrates nothing: an operator declares `steersman_crds::Definitions`.
+    /// It is for tests and demonstrations, and migrates nothing: an operator declares `steersman_crds::Crds`.
     /// A definition of a later release stays. A controller waits for a missing kind by itself. Zero and `Duration::MAX`
     /// mean no limit.
     ///

@@ -6,7 +6,7 @@ use kube_core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 use steersman_api::{DeleteOptions, Patch};
-use steersman_object::{Object, ObjectKey, ResourceVersion, ListOptions, WholeObject};
+use steersman_object::{ListOptions, Object, ObjectKey, ResourceVersion, WholeObject};
 
 use super::Client;
 use crate::ensure::Ensured;
@@ -300,9 +300,9 @@ impl<S> Client<S> {
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
     /// # use steersman_api::DeleteOptions;
-    /// # use steersman_object::{FieldSelector, LabelSelector, Selection};
+    /// # use steersman_object::{FieldSelector, LabelSelector, ListOptions};
     /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
-    /// let done = Selection::new()
+    /// let done = ListOptions::new()
     ///     .namespace("shop")
     ///     .labels(LabelSelector::label("job", "import"))
     ///     .fields(FieldSelector::new().equals("status.phase", "Succeeded"));
@@ -311,23 +311,23 @@ impl<S> Client<S> {
     /// ```
     pub async fn delete_all<K: Object>(
         &self,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         options: &DeleteOptions,
     ) -> Result<Vec<ObjectKey>, Error>
     where
         S: KindSource<K>,
     {
         let kind = &*self.kinds.kind_of();
-        let selection = self.shared.live_selection(kind, selection)?;
+        let list_options = self.shared.live_selection(kind, list_options)?;
         let options = self.shared.options().delete(options);
         let api = self.shared.api::<K>(kind).await?;
-        let request = api.delete_all_request(&selection, &options)?;
+        let request = api.delete_all_request(&list_options, &options)?;
         let sender = self.shared.sender().dry(options.dry_run);
         if options.dry_run {
             return Ok(sender.write(kind, request).await?);
         }
         // CLIENT-10: as for the delete of one object; the objects that the server selects are unknown.
-        let namespace = selection.selected_namespace();
+        let namespace = list_options.selected_namespace();
         self.shared.forget_applied_in(kind, namespace);
         let deleted = sender.write(kind, request).await;
         self.shared.forget_applied_in(kind, namespace);

@@ -10,8 +10,8 @@ use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
 use super::unseen_writes::{
-    AnswerBudget, CacheState, Filter, Note, NotedWrite, Question, Read, StoredObject, UncertainObject,
-    UnseenWrites, Writer,
+    AnswerBudget, CacheState, Filter, Note, NotedWrite, Question, Read, StoredObject,
+    UncertainObject, UnseenWrites, Writer,
 };
 use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
@@ -134,7 +134,7 @@ impl WriteTracker {
         questions.retain(|question| {
             match self.cache.live_reads(gvk, question.subject.namespace()) {
                 // CACHE-2: the read itself fails at once if the kind never synced.
-                Some(reads) if is_stuck(reads.mirror()) => return false,
+                Some(reads) if is_stuck(reads.untyped()) => return false,
                 Some(_) if !self.is_passed(gvk, question) => return true,
                 _ => {}
             }
@@ -207,7 +207,7 @@ impl WriteTracker {
         let is_passed = |gvk: &Gvk, question: &Question| self.is_passed(gvk, question);
         let follows = |gvk: &Gvk, question: &Question| {
             let reads = self.cache.live_reads(gvk, question.subject.namespace());
-            reads.is_none_or(|reads| reads.mirror().state().is_synced())
+            reads.is_none_or(|reads| reads.untyped().state().is_synced())
         };
         writes.sweep(now, is_seen, is_passed, follows);
     }
@@ -381,6 +381,6 @@ fn look(has: &KeyState) -> CacheState<'_> {
 }
 
 /// Returns whether an informer is degraded and has not completed its first list.
-fn is_stuck(mirror: &UntypedInformer) -> bool {
-    matches!(mirror.state(), State::Degraded { .. }) && !mirror.has_synced()
+fn is_stuck(untyped: &UntypedInformer) -> bool {
+    matches!(untyped.state(), State::Degraded { .. }) && !untyped.has_synced()
 }

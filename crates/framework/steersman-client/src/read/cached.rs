@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steersman_cache::internal::{CacheInternals as _, LiveList, LiveReads};
-use steersman_object::{Kind, Object, ObjectKey, ListOptions};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey};
 
 use crate::error::Error;
 use crate::own_writes::unseen_writes::{Note, Question, Read, UncertainObject};
@@ -78,14 +78,14 @@ where
 pub(crate) async fn list<K, F>(
     shared: &Shared,
     kind: &Kind,
-    selection: &ListOptions,
+    list_options: &ListOptions,
     cached: impl Fn() -> F,
 ) -> Result<Vec<Arc<K>>, Error>
 where
     K: Object,
     F: Future<Output = Cached<Vec<Arc<K>>>>,
 {
-    let namespace = selection
+    let namespace = list_options
         .selected_namespace()
         .filter(|_| kind.is_namespaced());
     let read = Read::List(namespace);
@@ -144,7 +144,7 @@ async fn get_live<K: Object>(
     questions: &[Question],
     late: &[Note],
 ) -> Result<Arc<K>, Error> {
-    let (kind, own) = (reads.mirror().kind(), &shared.sender().own);
+    let (kind, own) = (reads.untyped().kind(), &shared.sender().own);
     let request = |client| reads.object::<K>(client, key.name());
     let live = shared.read_live(kind, request).await;
     if live.as_ref().err().is_some_and(is_final) {

@@ -1,7 +1,7 @@
 //! Handle: reads that ask the API server.
 
 use steersman_api::{Decoded, Malformed, Paging};
-use steersman_object::{Kind, Object, ObjectKey, ListOptions};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey};
 use tracing::warn;
 
 use crate::error::Error;
@@ -70,18 +70,18 @@ impl<S> Live<S> {
 
     /// Returns the selected objects, of all pages.
     ///
-    /// With [`Selection::skip_malformed`], objects that do not decode as `K` are left out, and the list logs a warning
+    /// With [`ListOptions::skip_malformed`], objects that do not decode as `K` are left out, and the list logs a warning
     /// with their number and the first one's key.
     ///
     /// # Errors
     ///
     /// [`Error::IndexNeedsCache`] if the selection names an index; [`is_malformed`](Error::is_malformed), naming the
     /// first object that does not decode; otherwise the errors of the server.
-    pub async fn list<K: Object>(&self, selection: &ListOptions) -> Result<Vec<K>, Error>
+    pub async fn list<K: Object>(&self, list_options: &ListOptions) -> Result<Vec<K>, Error>
     where
         S: KindSource<K>,
     {
-        list(&self.shared, &self.kinds.kind_of(), selection).await
+        list(&self.shared, &self.kinds.kind_of(), list_options).await
     }
 
     /// Returns the pages of a list, for lists that need not be held as a whole. The first request is sent with the
@@ -92,10 +92,10 @@ impl<S> Live<S> {
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::Pod;
     /// # use steersman_api::Paging;
-    /// # use steersman_object::{FieldSelector, Selection};
+    /// # use steersman_object::{FieldSelector, ListOptions};
     /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
     /// let running = FieldSelector::new().equals("status.phase", "Running");
-    /// let running = Selection::new().fields(running);
+    /// let running = ListOptions::new().fields(running);
     /// let mut pages = client.live().pages::<Pod>(&running, &Paging::new().page_size(100));
     /// let mut objects = 0;
     /// while let Some(page) = pages.next_page().await? {
@@ -103,12 +103,12 @@ impl<S> Live<S> {
     /// }
     /// # let _ = objects; Ok(()) }
     /// ```
-    pub fn pages<K: Object>(&self, selection: &ListOptions, paging: &Paging) -> Pages<K>
+    pub fn pages<K: Object>(&self, list_options: &ListOptions, paging: &Paging) -> Pages<K>
     where
         S: KindSource<K>,
     {
         let kind = self.kinds.kind_of().into_owned();
-        Pages::new(self.shared.clone(), kind, selection, paging)
+        Pages::new(self.shared.clone(), kind, list_options, paging)
     }
 }
 
@@ -127,20 +127,20 @@ pub(crate) async fn get<K: Object>(
 pub(crate) async fn list<K: Object>(
     shared: &Shared,
     kind: &Kind,
-    selection: &ListOptions,
+    list_options: &ListOptions,
 ) -> Result<Vec<K>, Error> {
-    let selection = shared.live_selection(kind, selection)?;
+    let list_options = shared.live_selection(kind, list_options)?;
     // A list with a limit needs no second page.
-    let paging = match selection.selected_limit() {
+    let paging = match list_options.selected_limit() {
         Some(_) => Paging::new(),
         None => Paging::new().page_size(pages::PAGE_SIZE),
     };
     let api = shared.api::<K>(kind).await?;
-    let ask = || api.list_all(&selection, &paging);
+    let ask = || api.list_all(&list_options, &paging);
     let page = shared.sender().read(kind, ask).await?;
     let (good, malformed) = separate(page.items);
     match malformed.first() {
-        Some(first) if !selection.skips_malformed() => Err(pages::malformed(kind, first)),
+        Some(first) if !list_options.skips_malformed() => Err(pages::malformed(kind, first)),
         _ => {
             warn_of(kind, &malformed);
             Ok(good)

@@ -62,8 +62,8 @@ impl Shared {
     /// of the object: no running informer holds the whole objects of the key's namespace.
     pub(crate) fn last_apply(&self, kind: &Kind, apply: &Apply) -> Option<LastApply> {
         let intent = apply.intent?;
-        let mirror = self.cache().mirror_of(kind.gvk(), &apply.key)?;
-        if mirror.is_metadata_only() {
+        let untyped = self.cache().mirror_of(kind.gvk(), &apply.key)?;
+        if untyped.is_metadata_only() {
             return None;
         }
         let applied = self.inner.applied.lock();
@@ -73,9 +73,11 @@ impl Shared {
     /// CLIENT-12: returns whether the server would change nothing for an apply to this version of the object: the field
     /// manager owns exactly the fields of the document, and they have its values.
     pub(crate) fn is_applied(&self, kind: &Kind, apply: &Apply, version: &ResourceVersion) -> bool {
-        let mirror = self.cache().mirror_of(kind.gvk(), &apply.key);
-        let known = mirror.zip(apply.intent);
-        known.is_some_and(|(mirror, intent)| mirror.is_applied(&apply.key, version, &intent.digest))
+        let untyped = self.cache().mirror_of(kind.gvk(), &apply.key);
+        let known = untyped.zip(apply.intent);
+        known.is_some_and(|(untyped, intent)| {
+            untyped.is_applied(&apply.key, version, &intent.digest)
+        })
     }
 
     /// Counts an apply that is not sent.
@@ -212,8 +214,8 @@ fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
             .is_none_or(|after| applied.is_at_least(after))
     };
     match known {
-        Remembered::Applied(key, left) => cache.mirror_of(gvk, key).is_none_or(|mirror| {
-            let state = mirror.key_state(key);
+        Remembered::Applied(key, left) => cache.mirror_of(gvk, key).is_none_or(|untyped| {
+            let state = untyped.key_state(key);
             match (&state.stored, left) {
                 (stored, None) => stored.is_none(),
                 // A later version of the same object is compared with the digest of the apply.
@@ -222,16 +224,16 @@ fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
                 (None, Some(left)) => state.applied.is_at_least(&left.version),
             }
         }),
-        Remembered::Deleted(key, after) => cache.mirror_of(gvk, key).is_none_or(|mirror| {
-            let state = mirror.key_state(key);
+        Remembered::Deleted(key, after) => cache.mirror_of(gvk, key).is_none_or(|untyped| {
+            let state = untyped.key_state(key);
             state.stored.is_none() && has_seen(&state.applied, after)
         }),
         Remembered::DeletedIn(namespace, after) => {
             let anywhere = ObjectKey::namespaced(namespace.unwrap_or_default(), "");
-            cache.mirror_of(gvk, &anywhere).is_none_or(|mirror| {
+            cache.mirror_of(gvk, &anywhere).is_none_or(|untyped| {
                 // In this order: what the informer applies in between is newer than `after`, too.
-                has_seen(&mirror.key_state(&anywhere).applied, after)
-                    && mirror.is_empty_in(namespace)
+                has_seen(&untyped.key_state(&anywhere).applied, after)
+                    && untyped.is_empty_in(namespace)
             })
         }
     }

@@ -25,10 +25,10 @@ async fn an_operator_of_20_kinds_has_one_connection_for_watches_reads_and_writes
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     serving.write_kubeconfig(&path).unwrap();
-    let connection = ClientConfig::from_kubeconfig(&path).await.unwrap();
+    let client_config = ClientConfig::from_kubeconfig(&path).await.unwrap();
     let world = World::over(
         server.clone(),
-        connection.clone(),
+        client_config.clone(),
         CacheOptions::new(),
         ClientOptions::new(),
     );
@@ -81,7 +81,12 @@ async fn an_operator_of_20_kinds_has_one_connection_for_watches_reads_and_writes
         .kind(&steersman_object::Gvk::new("apps", "v1", "Deployment"))
         .await
         .unwrap();
-    world.client.cache().preflight(&connection).await.unwrap();
+    world
+        .client
+        .cache()
+        .preflight(&client_config)
+        .await
+        .unwrap();
     assert_eq!(serving.accepted(), 1);
     drop((ten, others, world));
     serving.stop().await;

@@ -232,10 +232,10 @@ fn deployment() -> Deployment {
 async fn an_object_and_its_status_are_ensured_by_one_closure() {
     // The played controllers would write the status, too.
     let server = ApiServer::builder().play_controllers(false).build();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let world = World::over(
         server,
-        connection,
+        client_config,
         CacheOptions::new(),
         ClientOptions::new(),
     );

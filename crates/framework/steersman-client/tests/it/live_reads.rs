@@ -60,13 +60,13 @@ async fn narrow() -> World {
         }
         grant(&server, namespace);
     }
-    let connection = ClientConfig::in_process(server.service_as(User::new("op")), "default");
+    let client_config = ClientConfig::in_process(server.service_as(User::new("op")), "default");
     let scope = ByObject::new()
         .namespaces(["default", "shop"])
         .labels("app=web")
         .transform(without_data());
     let cache = CacheOptions::new().by_object::<ConfigMap>(scope);
-    let world = World::over(server, connection, cache, ClientOptions::new());
+    let world = World::over(server, client_config, cache, ClientOptions::new());
     world.client.cache().informers::<ConfigMap>().unwrap();
     world.client.cache().wait_for_sync().await.unwrap();
     sleep(Duration::from_secs(1)).await;

@@ -148,8 +148,11 @@ async fn pages_end_at_the_limit_of_the_selection() {
         (3, vec![2, 1]),
         (9, vec![2, 2, 1]),
     ] {
-        let selection = ListOptions::new().limit(limit);
-        let mut pages = world.client.live().pages::<ConfigMap>(&selection, &paging);
+        let list_options = ListOptions::new().limit(limit);
+        let mut pages = world
+            .client
+            .live()
+            .pages::<ConfigMap>(&list_options, &paging);
         let mut sizes = Vec::new();
         while let Some(page) = pages.next_page().await.unwrap() {
             sizes.push(page.items.len());

@@ -75,13 +75,13 @@ impl Sim {
         }
         let cache = Cache::new(options).unwrap();
         let cancel = CancellationToken::new();
-        let connection = || {
+        let client_config = || {
             let encoding = Encoding::ALL[plan.seed as usize % 2];
             ClientConfig::in_process(server.service(), "default").encoding(encoding)
         };
-        let informer = connection().user_agent("informer", "1");
+        let informer = client_config().user_agent("informer", "1");
         tokio::spawn(cache.run(informer, cancel.clone()));
-        let client = Client::with_options(cache.clone(), connection(), ClientOptions::new());
+        let client = Client::with_options(cache.clone(), client_config(), ClientOptions::new());
         let gvk = Gvk::new("sim.example.com", "v1", "Thing");
         let kind = Kind::new(gvk, "things", Scope::Namespaced);
         let of = |number| client.for_request(RequestId::new("sim", number)).of(&kind);

@@ -14,7 +14,7 @@ use steersman_cache::CacheOptions;
 use steersman_client::{
     ClientMetrics, ClientOptions, Outcome, RequestId, Write, WriteObserver, Written,
 };
-use steersman_object::{ResourceVersion, ListOptions};
+use steersman_object::{ListOptions, ResourceVersion};
 use tokio::time::{Instant, timeout};
 
 use crate::world::{World, config, key, set};
@@ -162,7 +162,10 @@ async fn an_observer_gets_no_object_if_the_answer_is_about_none() {
     let (world, ears) = world();
     let client = &world.client;
     // A collection is many objects.
-    let (all, options) = (ListOptions::new().namespace("default"), DeleteOptions::new());
+    let (all, options) = (
+        ListOptions::new().namespace("default"),
+        DeleteOptions::new(),
+    );
     let deleted = client.delete_all::<ConfigMap>(&all, &options);
     deleted.await.unwrap();
     let (write, end) = ears.one();
@@ -403,7 +406,10 @@ async fn repetitions_end_with_the_patience() {
         .keep();
     let start = Instant::now();
     let list = world.client.live();
-    let error = list.list::<ConfigMap>(&ListOptions::new()).await.unwrap_err();
+    let error = list
+        .list::<ConfigMap>(&ListOptions::new())
+        .await
+        .unwrap_err();
     assert!(error.api().unwrap().is_throttled(), "{error}");
     assert_eq!(start.elapsed(), Duration::from_secs(4));
     assert_eq!(world.count(&[Verb::List]), 3);

@@ -61,8 +61,8 @@ async fn a_slow_credential_plugin_blocks_no_other_task() {
         answer: Arc::new(Mutex::new(answer)),
         answered: Arc::clone(&answered),
     };
-    let connection = ClientConfig::in_process(service, "default");
-    let client = Client::new(Cache::new(CacheOptions::new()).unwrap(), connection);
+    let client_config = ClientConfig::in_process(service, "default");
+    let client = Client::new(Cache::new(CacheOptions::new()).unwrap(), client_config);
     let live = client.live();
     let a = key("a");
     let other_task = async {

@@ -11,7 +11,7 @@ use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Effect, FaultSpec, Verb};
 use steersman_cache::{Cache, CacheOptions, Delivery, Event};
 use steersman_client::{Client, Condition, Error, LastSeen, ObjectWatch, conditions};
-use steersman_object::{Gvk, LabelSelector, Object as _, ObjectKey, ListOptions, report};
+use steersman_object::{Gvk, LabelSelector, ListOptions, Object as _, ObjectKey, report};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::world::config;
@@ -20,8 +20,8 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// Returns a client of a cache that does not run.
 fn client_of(server: &ApiServer) -> Client {
-    let connection = ClientConfig::in_process(server.service(), "default");
-    Client::new(Cache::new(CacheOptions::new()).unwrap(), connection)
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    Client::new(Cache::new(CacheOptions::new()).unwrap(), client_config)
 }
 
 fn key(name: &str) -> ObjectKey {

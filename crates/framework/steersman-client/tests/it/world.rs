@@ -26,21 +26,21 @@ impl World {
 
     pub(crate) fn with(cache: CacheOptions, client: ClientOptions) -> Self {
         let server = ApiServer::new();
-        let connection = ClientConfig::in_process(server.service(), "default");
-        Self::over(server, connection, cache, client)
+        let client_config = ClientConfig::in_process(server.service(), "default");
+        Self::over(server, client_config, cache, client)
     }
 
     /// Makes a world of an existing server.
     pub(crate) fn over(
         server: ApiServer,
-        connection: ClientConfig,
+        client_config: ClientConfig,
         cache: CacheOptions,
         client: ClientOptions,
     ) -> Self {
         let cache = Cache::new(cache.seed(7)).unwrap();
         let cancel = CancellationToken::new();
-        tokio::spawn(cache.run(connection.clone(), cancel.clone()));
-        let client = Client::with_options(cache, connection, client);
+        tokio::spawn(cache.run(client_config.clone(), cancel.clone()));
+        let client = Client::with_options(cache, client_config, client);
         Self {
             server,
             client,

@@ -9,7 +9,7 @@ use steersman_api::{DeleteOptions, FieldValidation, Paging, Patch, Propagation};
 use steersman_apiserver::faults::Verb;
 use steersman_client::{Ensured, Error};
 use steersman_object::{
-    FieldSelector, Gvk, Kind, LabelSelector, ObjectKey, ListOptions, WholeObject,
+    FieldSelector, Gvk, Kind, LabelSelector, ListOptions, ObjectKey, WholeObject,
 };
 
 use crate::world::{World, config, key, set};

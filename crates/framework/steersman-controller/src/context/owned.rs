@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use steersman_client::owner::controller_of;
-use steersman_object::{CONTROLLER_UID, Kind, ObjectKey, ListOptions, TypedObject};
+use steersman_object::{CONTROLLER_UID, Kind, ListOptions, ObjectKey, TypedObject};
 
 use super::Context;
 use super::declared::{DeclaredKinds, PrimaryKind};
@@ -51,8 +51,8 @@ impl Context {
                 let _exists = informer.index_controller_uid();
             }
         }
-        let selection = ListOptions::new().controlled_by(uid);
-        Ok(self.client().list::<C>(&selection).await?)
+        let list_options = ListOptions::new().controlled_by(uid);
+        Ok(self.client().list::<C>(&list_options).await?)
     }
 
     /// Returns the object of kind `C` and this name that the object of this request controls, from the

@@ -7,7 +7,7 @@ use futures::future::FutureExt;
 use steersman_cache::Cache;
 use steersman_client::Client;
 use steersman_informer::Event;
-use steersman_object::{Kind, Object, ObjectKey, ListOptions, TypedObject};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey, TypedObject};
 
 use crate::error::Error;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
@@ -62,9 +62,9 @@ impl<K: TypedObject> Indexed<K> {
     /// Returns the selections of the objects that name the object of `key`.
     fn selections(&self, key: &ObjectKey) -> Vec<ListOptions> {
         let naming = |value: String| {
-            let selection = ListOptions::new().index(&*self.index, value);
+            let list_options = ListOptions::new().index(&*self.index, value);
             // An object that does not decode has no values; its correction is an event of its own.
-            selection.skip_malformed()
+            list_options.skip_malformed()
         };
         let name = || naming(key.name().to_owned());
         match key.namespace().filter(|namespace| !namespace.is_empty()) {
@@ -114,8 +114,8 @@ where
         let selections = self.selections(event.key());
         let reads = client.cache().typed::<K>();
         let found = async move {
-            for selection in selections {
-                match reads.keys(&selection).await {
+            for list_options in selections {
+                match reads.keys(&list_options).await {
                     Ok(keys) => keys.into_iter().for_each(|key| requests.add(R::from(key))),
                     // The cache has no objects of the kind in the namespace of the event.
                     Err(error) if error.is_outside_scope() => {}

@@ -53,12 +53,12 @@ pub struct MappedAsync<K, F> {
 /// use k8s_openapi::api::core::v1::ConfigMap;
 /// use steersman_client::Client;
 /// use steersman_controller::{Controller, handler};
-/// use steersman_object::{Object as _, ObjectKey, Selection};
+/// use steersman_object::{Object as _, ObjectKey, ListOptions};
 ///
 /// // Every Deployment of the namespace of a ConfigMap.
 /// let all = handler::mapped_async(|client: Client, config: Arc<ConfigMap>| async move {
 ///     let namespace = config.metadata.namespace.clone().unwrap_or_default();
-///     let here = Selection::new().namespace(namespace);
+///     let here = ListOptions::new().namespace(namespace);
 ///     let deployments = client.list::<Deployment>(&here).await?;
 ///     Ok(deployments.iter().map(|deployment| deployment.key()).collect::<Vec<ObjectKey>>())
 /// });

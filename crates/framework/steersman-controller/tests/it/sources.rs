@@ -18,7 +18,7 @@ use steersman_api::ClientConfig;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::Client;
 use steersman_controller::{Controller, Error, handler, predicate, source};
-use steersman_object::{Object as _, ObjectKey, ListOptions};
+use steersman_object::{ListOptions, Object as _, ObjectKey};
 use steersman_testenv::log::capture;
 
 use crate::world::{World, record};
@@ -218,8 +218,8 @@ async fn an_informer_of_another_cache_causes_requests_and_its_end_is_no_error() 
         "the other cache does not run yet"
     );
     let cancel = tokio_util::sync::CancellationToken::new();
-    let connection = ClientConfig::in_process(world.server.service(), "default");
-    let ran = tokio::spawn(other.run(connection, cancel.clone()));
+    let client_config = ClientConfig::in_process(world.server.service(), "default");
+    let ran = tokio::spawn(other.run(client_config, cancel.clone()));
     assert_eq!(runs.rest().await, ["web"]);
     cancel.cancel();
     ran.await.unwrap().unwrap();

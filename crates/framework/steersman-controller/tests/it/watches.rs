@@ -106,7 +106,7 @@ async fn owners_are_found_by_metadata_alone() {
     world.own("pages", &["web"]);
     assert_eq!(runs.rest().await, ["web"]);
     let informers = world.cache.metadata::<ConfigMap>().informers().unwrap();
-    assert!(informers[0].mirror().is_metadata_only());
+    assert!(informers[0].untyped().is_metadata_only());
 }
 
 // An owned object is deleted while the watch is away.

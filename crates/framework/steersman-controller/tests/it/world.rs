@@ -32,7 +32,7 @@ pub(crate) struct World {
     pub(crate) clock: Option<Clock>,
     /// The defaults of controllers started later.
     pub(crate) defaults: ControllerDefaults,
-    connection: ClientConfig,
+    client_config: ClientConfig,
     cache_runs: bool,
 }
 
@@ -52,23 +52,23 @@ impl World {
     }
 
     pub(crate) fn with_cache(options: CacheOptions) -> Self {
-        Self::of(options, |connection| connection)
+        Self::of(options, |client_config| client_config)
     }
 
     /// Makes a world of an encoding.
     pub(crate) fn encoded(encoding: Encoding) -> Self {
-        Self::of(CacheOptions::new(), |connection| {
-            connection.encoding(encoding)
+        Self::of(CacheOptions::new(), |client_config| {
+            client_config.encoding(encoding)
         })
     }
 
     fn of(options: CacheOptions, change: impl FnOnce(ClientConfig) -> ClientConfig) -> Self {
         // The garbage collector would delete children, because these tests make up the uids of their owners.
         let server = ApiServer::builder().play_controllers(false).build();
-        let connection = change(ClientConfig::in_process(server.service(), "default"));
+        let client_config = change(ClientConfig::in_process(server.service(), "default"));
         let cache = Cache::new(options).unwrap();
         Self {
-            client: Client::new(cache.clone(), connection.clone()),
+            client: Client::new(cache.clone(), client_config.clone()),
             server,
             cache,
             registry: Registry::new(),
@@ -76,7 +76,7 @@ impl World {
             grace: Duration::from_secs(30),
             clock: None,
             defaults: ControllerDefaults::new(),
-            connection,
+            client_config,
             cache_runs: false,
         }
     }
@@ -91,7 +91,7 @@ impl World {
             // The task outlives the controllers and ends with the runtime of the test.
             tokio::spawn(
                 self.cache
-                    .run(self.connection.clone(), CancellationToken::new()),
+                    .run(self.client_config.clone(), CancellationToken::new()),
             );
         }
         let start = StartContext::new(

@@ -83,7 +83,7 @@ async fn an_injection_between_the_read_and_the_write_is_not_undone() {
     first.install(&connect(&server), LIMIT).await.unwrap();
     // The first write of the second release is preceded by an injection.
     let (other, is_first) = (server.clone(), Arc::new(AtomicBool::new(true)));
-    let connection = connect(&server).layer(MapRequestLayer::new(move |request: http::Request<_>| {
+    let client_config = connect(&server).layer(MapRequestLayer::new(move |request: http::Request<_>| {
         if *request.method() == "PATCH" && is_first.swap(false, Ordering::SeqCst) {
             let bundle = json!({"spec": {"conversion": {"webhook": {"clientConfig": {"caBundle": BUNDLE}}}}});
             other.merge_patch(DEFINITIONS, "", NAME, &bundle).unwrap();
@@ -91,7 +91,7 @@ async fn an_injection_between_the_read_and_the_write_is_not_undone() {
         request
     }));
     let second = Crds::new().with(definition(&["host", "title"]));
-    second.install(&connection, LIMIT).await.unwrap();
+    second.install(&client_config, LIMIT).await.unwrap();
     let webhook = &present(&server)["spec"]["conversion"]["webhook"];
     assert_eq!(webhook["clientConfig"]["caBundle"], BUNDLE);
     assert_eq!(writes(&server), 3);
@@ -109,10 +109,10 @@ async fn the_operators_own_webhook_is_the_conversion_with_its_authority() {
     let definitions = Crds::new().with(second_release());
     let definitions = definitions.converted_by(&kinds, &service, receiver);
     assert_eq!(definitions.converted(), [NAME]);
-    let (connection, led) = (connect(&server), definitions.clone());
+    let (client_config, led) = (connect(&server), definitions.clone());
     let stop = CancellationToken::new();
     let stopped = stop.clone();
-    let leader = tokio::spawn(async move { led.lead(&connection, stopped).await });
+    let leader = tokio::spawn(async move { led.lead(&client_config, stopped).await });
     // The definition waits for the authority, so that no conversion fails for its lack.
     server
         .requests()
@@ -139,8 +139,12 @@ async fn a_standby_says_that_its_definition_would_be_refused() {
     install(&server, wide.clone()).await;
     let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
     let standby = Crds::new().with(other);
-    let (connection, followed) = (connect(&server), standby.clone());
-    tokio::spawn(async move { followed.follow(&connection, CancellationToken::new()).await });
+    let (client_config, followed) = (connect(&server), standby.clone());
+    tokio::spawn(async move {
+        followed
+            .follow(&client_config, CancellationToken::new())
+            .await
+    });
     let refused = async {
         while standby.statuses()[0].phase != CrdPhase::Refused {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -164,8 +168,8 @@ async fn a_leader_goes_on_after_failures_and_names_what_it_needs() {
         .faults()
         .answer(Verb::Patch, DEFINITIONS, Answer::code(403).times(2));
     let definitions = Crds::new().with(first_release());
-    let (connection, led) = (connect(&server), definitions.clone());
-    tokio::spawn(async move { led.lead(&connection, CancellationToken::new()).await });
+    let (client_config, led) = (connect(&server), definitions.clone());
+    tokio::spawn(async move { led.lead(&client_config, CancellationToken::new()).await });
     tokio::time::timeout(LIMIT, definitions.installed())
         .await
         .unwrap();
@@ -203,8 +207,12 @@ async fn a_standby_is_no_longer_refused_when_its_definition_can_be_installed() {
     install(&server, wide).await;
     let other = definition(&[version("v1alpha1", true, &["host", "pages"])]);
     let standby = Crds::new().with(other);
-    let (connection, followed) = (connect(&server), standby.clone());
-    tokio::spawn(async move { followed.follow(&connection, CancellationToken::new()).await });
+    let (client_config, followed) = (connect(&server), standby.clone());
+    tokio::spawn(async move {
+        followed
+            .follow(&client_config, CancellationToken::new())
+            .await
+    });
     let until = |phase| {
         let standby = &standby;
         async move {
@@ -247,9 +255,9 @@ async fn versions_that_differ_are_never_installed_without_a_webhook() {
     }
     // The loops of a manager do not write it either.
     let stop = CancellationToken::new();
-    let (connection, led) = (connect(&server), definitions.clone());
+    let (client_config, led) = (connect(&server), definitions.clone());
     let stopped = stop.clone();
-    let leader = tokio::spawn(async move { led.lead(&connection, stopped).await });
+    let leader = tokio::spawn(async move { led.lead(&client_config, stopped).await });
     tokio::time::sleep(Duration::from_secs(120)).await;
     assert_eq!(definitions.statuses()[0].phase, CrdPhase::Refused);
     assert_eq!(writes(&server), 0);

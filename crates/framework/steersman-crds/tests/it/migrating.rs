@@ -43,10 +43,7 @@ async fn every_object_is_stored_in_the_present_version() {
     assert_eq!(stored_versions(&server), json!(["v1"]));
     assert_eq!(progress(&server), Value::Null);
     let status = &definitions.statuses()[0];
-    assert_eq!(
-        (status.phase, status.migrated),
-        (CrdPhase::Installed, 1200)
-    );
+    assert_eq!((status.phase, status.migrated), (CrdPhase::Installed, 1200));
     // Only metadata was read, and each object was written once.
     let lists = server
         .requests()
@@ -87,8 +84,8 @@ async fn a_migration_of_ten_thousand_objects_survives_ten_leaders() {
     let (mut interruptions, mut done) = (0, 0);
     for point in ten_points(SITES_IN_ALL / 10) {
         let stop = CancellationToken::new();
-        let connection = connect_until(&server, point + 20, &stop);
-        next_release().lead(&connection, stop.clone()).await;
+        let client_config = connect_until(&server, point + 20, &stop);
+        next_release().lead(&client_config, stop.clone()).await;
         assert!(
             stop.is_cancelled(),
             "the migration was over before {point} requests"
@@ -124,8 +121,8 @@ async fn a_migration_ends_after_an_interruption_at_any_point() {
             .restore(base.snapshot())
             .build();
         let stop = CancellationToken::new();
-        let connection = connect_until(&server, point, &stop);
-        next_release().lead(&connection, stop).await;
+        let client_config = connect_until(&server, point, &stop);
+        next_release().lead(&client_config, stop).await;
         let done = stored_in(&server, "v1");
         assert!(done < sites, "not interrupted after {point} requests");
         server.requests().clear();
@@ -149,8 +146,8 @@ async fn progress_of_another_definition_does_not_count() {
     let server = server_with(1200).await;
     let stop = CancellationToken::new();
     // After the first page.
-    let connection = connect_until(&server, 800, &stop);
-    next_release().lead(&connection, stop).await;
+    let client_config = connect_until(&server, 800, &stop);
+    next_release().lead(&client_config, stop).await;
     assert!(progress(&server).is_string());
     // The earlier release is installed once more, and writes a migrated object in its version.
     let back = definition(&[
@@ -179,8 +176,8 @@ async fn progress_of_another_definition_does_not_count() {
 async fn a_continue_token_that_expired_goes_on_or_begins_anew() {
     let server = server_with(1200).await;
     let stop = CancellationToken::new();
-    let connection = connect_until(&server, 800, &stop);
-    next_release().lead(&connection, stop).await;
+    let client_config = connect_until(&server, 800, &stop);
+    next_release().lead(&client_config, stop).await;
     server.compact();
     next_release()
         .install(&connect(&server), LIMIT)
@@ -324,8 +321,8 @@ async fn the_operator_migrates_if_the_server_does_not_begin() {
 async fn a_migration_by_the_server_is_found_again_after_an_interruption() {
     let server = migrating_server_with(20).await;
     let stop = CancellationToken::new();
-    let (connection, led, stopped) = (connect(&server), next_release(), stop.clone());
-    let leader = tokio::spawn(async move { led.lead(&connection, stopped).await });
+    let (client_config, led, stopped) = (connect(&server), next_release(), stop.clone());
+    let leader = tokio::spawn(async move { led.lead(&client_config, stopped).await });
     server
         .requests()
         .wait_for(1, |request| {

@@ -36,9 +36,11 @@ impl World {
     pub(crate) async fn with(cache: CacheOptions, client: ClientOptions) -> Self {
         let played = Played::everything().speed(Speed::brisk());
         let server = ApiServer::builder().play(played).build();
-        let connection = ClientConfig::in_process(server.service(), "default");
+        let client_config = ClientConfig::in_process(server.service(), "default");
         let idle = Cache::new(CacheOptions::new()).unwrap();
-        let owner = Client::new(idle, connection).create(&config("owner")).await;
+        let owner = Client::new(idle, client_config)
+            .create(&config("owner"))
+            .await;
         Self::over(server, owner.unwrap(), cache, client).await
     }
 
@@ -49,12 +51,12 @@ impl World {
         cache: CacheOptions,
         client: ClientOptions,
     ) -> Self {
-        let connection = ClientConfig::in_process(server.service(), "default");
+        let client_config = ClientConfig::in_process(server.service(), "default");
         let cache = Cache::new(cache.seed(7)).unwrap();
         let client = client.field_manager("tester");
-        let client = Client::with_options(cache.clone(), connection.clone(), client);
+        let client = Client::with_options(cache.clone(), client_config.clone(), client);
         let cancel = CancellationToken::new();
-        tokio::spawn(cache.run(connection.clone(), cancel.clone()));
+        tokio::spawn(cache.run(client_config.clone(), cancel.clone()));
         cache.informer::<ConfigMap>().unwrap();
         cache.informer::<Service>().unwrap();
         cache.informer::<Deployment>().unwrap();

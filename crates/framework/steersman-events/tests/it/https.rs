@@ -13,8 +13,8 @@ async fn a_series_over_https() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config");
     serving.write_kubeconfig(&path).unwrap();
-    let connection = ClientConfig::from_kubeconfig(&path).await.unwrap();
-    let world = World::over(server.clone(), connection);
+    let client_config = ClientConfig::from_kubeconfig(&path).await.unwrap();
+    let world = World::over(server.clone(), client_config);
     let site = config("site");
     world.recorder.normal(&site, "Published", "Publish", "hi");
     world.until("the Event is there", |e| e.len() == 1).await;

@@ -16,8 +16,8 @@ fn without_permissions() -> World {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
         .build();
-    let connection = ClientConfig::in_process(server.service_as(User::new("op")), "default");
-    World::over(server, connection)
+    let client_config = ClientConfig::in_process(server.service_as(User::new("op")), "default");
+    World::over(server, client_config)
 }
 
 fn grant(server: &ApiServer) {
@@ -162,12 +162,12 @@ async fn a_stop_ends_in_its_bound_and_counts_what_is_left() {
 #[tokio::test(start_paused = true)]
 async fn a_publisher_that_is_dropped_sends_what_waits() {
     let server = ApiServer::new();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let World {
         recorder,
         publisher,
         ..
-    } = World::over(server.clone(), connection);
+    } = World::over(server.clone(), client_config);
     recorder.normal(&config("site"), "A", "B", "hi");
     drop(publisher);
     recorder.normal(&config("site"), "A", "B", "hi");

@@ -21,15 +21,15 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new() -> Self {
         let server = ApiServer::new();
-        let connection = ClientConfig::in_process(server.service(), "default");
-        Self::over(server, connection)
+        let client_config = ClientConfig::in_process(server.service(), "default");
+        Self::over(server, client_config)
     }
 
-    pub(crate) fn over(server: ApiServer, connection: ClientConfig) -> Self {
+    pub(crate) fn over(server: ApiServer, client_config: ClientConfig) -> Self {
         let registry = Registry::new();
         let metrics = EventMetrics::register(&registry).unwrap();
         let clock = server.clone();
-        let publisher = EventPublisher::with(connection, move || clock.now(), Some(metrics));
+        let publisher = EventPublisher::with(client_config, move || clock.now(), Some(metrics));
         Self {
             server,
             recorder: publisher.recorder("website"),
@@ -40,10 +40,10 @@ impl World {
 
     /// Returns the Events of a namespace, in the order of their creation.
     pub(crate) async fn events(&self, namespace: &str) -> Vec<Event> {
-        let connection = ClientConfig::in_process(self.server.service(), "default");
-        let api = Api::<Event>::typed(connection.client().unwrap());
-        let selection = ListOptions::new().namespace(namespace);
-        let page = api.list_all(&selection, &Paging::new()).await.unwrap();
+        let client_config = ClientConfig::in_process(self.server.service(), "default");
+        let api = Api::<Event>::typed(client_config.client().unwrap());
+        let list_options = ListOptions::new().namespace(namespace);
+        let page = api.list_all(&list_options, &Paging::new()).await.unwrap();
         let mut events: Vec<Event> = page.into_good();
         events.sort_by_key(|event| event.event_time.clone().map(|time| time.0));
         events

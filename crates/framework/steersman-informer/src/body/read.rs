@@ -110,7 +110,7 @@ impl Body {
     fn decode<K: Object, R>(&self, also: impl FnOnce(&[u8]) -> R) -> (DecodeResult<K>, Option<R>) {
         let packed = {
             let state = self.state.read();
-            if Projection::of::<K>() > state.extent {
+            if Projection::of::<K>() > state.projection {
                 return (Err("not enough of the object is held".into()), None);
             }
             state.packed.clone()

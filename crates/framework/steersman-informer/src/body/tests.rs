@@ -28,17 +28,17 @@ impl Evictable for Held {
     }
 }
 
-fn fresh(json: &[u8], extent: Projection, context: &Arc<PackContext>) -> Arc<Held> {
+fn fresh(json: &[u8], projection: Projection, context: &Arc<PackContext>) -> Arc<Held> {
     Arc::new(Held(Body::new(
         json.into(),
         Conformity::Unchecked,
-        extent,
+        projection,
         context,
     )))
 }
 
-fn held(json: &[u8], extent: Projection, context: &Arc<PackContext>) -> Arc<Held> {
-    let held = fresh(json, extent, context);
+fn held(json: &[u8], projection: Projection, context: &Arc<PackContext>) -> Arc<Held> {
+    let held = fresh(json, projection, context);
     pack(&held);
     held
 }

@@ -61,7 +61,7 @@ impl<K> Subscription<K> {
     }
 
     /// Waits for the next delivery; `None` after the informer has stopped and everything was taken, or at once
-    /// after the informer was [ended](crate::Mirror::end), which discards the waiting deliveries (`FAN-4`).
+    /// after the informer was [ended](crate::UntypedInformer::end), which discards the waiting deliveries (`FAN-4`).
     ///
     /// # Cancel safety
     ///

@@ -13,9 +13,9 @@ use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Delta};
 use crate::entry::RawEntry;
 use crate::event::Origin;
-use crate::judgement::ViewResults;
 use crate::queue::Queued;
 use crate::store::{Effects, Relist, StoreChange, ViewSnapshot};
+use crate::view_results::ViewResults;
 use steersman_api::Projection;
 
 /// The most changes that become visible together; they take a fraction of a millisecond.
@@ -53,17 +53,17 @@ impl Core {
             return;
         }
         self.drop_unused_views();
-        let mut judges = self.judges();
+        let mut decoders = self.decoders();
         let mut changes = Vec::with_capacity(batch.len());
         for delta in batch {
             match delta {
-                Delta::Put(Arrived { item, judgement }) => {
-                    let findings = judges.findings(&item, judgement, false);
-                    changes.push(StoreChange::Put(item, findings));
+                Delta::Put(Arrived { item, report }) => {
+                    let results = decoders.results(&item, report, false);
+                    changes.push(StoreChange::Put(item, results));
                 }
-                Delta::Removed(Arrived { item, judgement }) => {
-                    let findings = judges.findings(&item, judgement, true);
-                    changes.push(StoreChange::Removed(item, findings));
+                Delta::Removed(Arrived { item, report }) => {
+                    let results = decoders.results(&item, report, true);
+                    changes.push(StoreChange::Removed(item, results));
                 }
                 Delta::Bookmark { version } => changes.push(StoreChange::Advance(version)),
                 Delta::Resync => {
@@ -74,15 +74,15 @@ impl Core {
                 Delta::Replaced {
                     version,
                     items,
-                    extent,
+                    projection,
                     relists,
                 } => {
                     self.change(&mut writer, std::mem::take(&mut changes));
-                    self.replace(&mut writer, items, version, extent);
+                    self.replace(&mut writer, items, version, projection);
                     self.progress
                         .send_modify(|progress| progress.relists = relists);
                     // VIEW-3: the list made views ready, which judge what follows.
-                    judges = self.judges();
+                    decoders = self.decoders();
                 }
             }
         }
@@ -100,8 +100,8 @@ impl Core {
         }
     }
 
-    fn judges(&self) -> Arc<ViewSnapshot> {
-        self.shared.indexer.read().judges()
+    fn decoders(&self) -> Arc<ViewSnapshot> {
+        self.shared.indexer.read().decoders()
     }
 
     /// Notifies tasks that wait for [`Core::key_state`] or the state to change.
@@ -133,7 +133,7 @@ impl Core {
         writer: &mut Writer,
         items: ChunkedVec<Arrived>,
         version: ResourceVersion,
-        extent: Projection,
+        projection: Projection,
     ) {
         let reached = self.reached();
         let origin = if reached.is_some() {
@@ -142,30 +142,30 @@ impl Core {
             Origin::Initial
         };
         let stored = self.shared.indexer.read();
-        let judges = stored.judges();
+        let decoders = stored.decoders();
         let objects = items.len();
-        let items = items.into_items().map(|Arrived { item, judgement }| {
+        let items = items.into_items().map(|Arrived { item, report }| {
             let is_stored = |entry: &RawEntry| {
                 let same = stored.get(entry.key());
                 same.is_some_and(|stored| entry.is_unchanged_from(stored))
             };
-            let findings = match &item {
+            let results = match &item {
                 Decoded::Good(entry) if is_stored(entry) => ViewResults::default(),
-                item => judges.findings(item, judgement, false),
+                item => decoders.results(item, report, false),
             };
-            (item, findings)
+            (item, results)
         });
         let has_subscriber = |view| writer.fanout.has_subscriber(view);
         let relist = Relist {
             objects,
             version,
             origin,
-            extent,
+            projection,
         };
         let (mut next, effects) = stored.replaced(items, relist, has_subscriber);
         drop(stored);
         // The new store is not shared yet, so index functions run without a lock that readers need.
-        let fresh = next.reach(extent);
+        let fresh = next.reach(projection);
         let before = std::mem::replace(&mut *self.shared.indexer.write(), next);
         // Freed after the lock, as it may be many objects.
         drop(before);
@@ -177,19 +177,19 @@ impl Core {
             let present = view.flat_map(|view| indexer.seen(view, None));
             writer.fanout.fill(view_effects.view, present);
         }
-        if reached < Some(extent) {
-            self.reach(writer, extent);
+        if reached < Some(projection) {
+            self.reach(writer, projection);
         }
         self.train.notify_one();
     }
 
-    /// Marks the store as complete for readers that need no more than `extent`.
-    fn reach(&self, writer: &Writer, extent: Projection) {
+    /// Marks the store as complete for readers that need no more than `projection`.
+    fn reach(&self, writer: &Writer, projection: Projection) {
         let before = self.reached();
         {
             let indexer = self.shared.indexer.read();
             for view in indexer.views() {
-                if before < Some(view.needs()) && view.needs() <= extent {
+                if before < Some(view.needs()) && view.needs() <= projection {
                     writer.fanout.mark_synced(view.id());
                 }
             }
@@ -197,11 +197,14 @@ impl Core {
                 tracing::info!(kind = %self.name, objects = indexer.len(), "synced");
             }
         }
-        for needs in Projection::ALL.into_iter().filter(|needs| *needs <= extent) {
+        for needs in Projection::ALL
+            .into_iter()
+            .filter(|needs| *needs <= projection)
+        {
             self.synced[extent_index(needs)].store(true, Ordering::Release);
         }
         self.progress
-            .send_modify(|progress| progress.reached = Some(extent));
+            .send_modify(|progress| progress.reached = Some(projection));
         self.publish(writer);
     }
 

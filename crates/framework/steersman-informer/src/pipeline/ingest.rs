@@ -1,4 +1,4 @@
-//! Driver: makes an entry of each object that arrives: transformed, decoded, judged and packed.
+//! Driver: makes an entry of each object that arrives: transformed, decoded, decoded and packed.
 //!
 //! The reflector gets the finished entry. The JSON comes without `managedFields`: the decoder of
 //! `steersman-api` cut them out.
@@ -11,10 +11,10 @@ use super::Core;
 use super::ingest_plan::{IngestPlan, packs_on_arrival};
 use crate::delta::{Arrived, Item};
 use crate::entry::RawEntry;
-use crate::judgement::DecodeReport;
 use crate::queue::channel::QueueLength;
 use crate::reflector::ingest_stream::{EventType, Ingest, IngestContext};
 use crate::store::ViewSnapshot;
+use crate::view_results::DecodeReport;
 use steersman_api::Projection;
 
 /// Makes entries for one run of an informer.
@@ -32,13 +32,13 @@ impl Ingest for Ingester {
             Decoded::Malformed(malformed) => return Decoded::Malformed(malformed).into(),
         };
         match made {
-            Ok((entry, judgement)) => {
+            Ok((entry, report)) => {
                 if packs_on_arrival(arrived_as.in_list, || self.queued.get()) {
                     self.core.pack_all(std::slice::from_ref(&entry));
                 }
                 Arrived {
                     item: Decoded::Good(entry),
-                    judgement,
+                    report,
                 }
             }
             Err(malformed) => Item::from(malformed).into(),
@@ -47,54 +47,56 @@ impl Ingest for Ingester {
 }
 
 impl Core {
-    /// Makes an entry and judges it, or takes the stored entry of the same version and form, which
-    /// was judged when it arrived. All types that look at the object decode it here, before any lock
+    /// Makes an entry and decodes it, or takes the stored entry of the same version and form, which
+    /// was decoded when it arrived. All types that look at the object decode it here, before any lock
     /// is taken.
     fn made(
         &self,
         object: RawObject,
         arrived_as: IngestContext,
     ) -> Result<(RawEntry, Option<DecodeReport>), Malformed> {
-        let extent = arrived_as.extent;
-        let (stored, judges) = {
+        let projection = arrived_as.projection;
+        let (stored, decoders) = {
             let indexer = self.shared.indexer.read();
-            (indexer.get(&object.head().key).cloned(), indexer.judges())
+            (indexer.get(&object.head().key).cloned(), indexer.decoders())
         };
-        let plan = IngestPlan::of(stored.as_ref(), object.head(), extent);
+        let plan = IngestPlan::of(stored.as_ref(), object.head(), projection);
         let reused = |stored: &RawEntry| {
-            judges.decode_for_waiting_views(stored, extent);
+            decoders.decode_for_waiting_views(stored, projection);
             Ok((stored.clone(), None))
         };
         let object = match stored.as_ref().filter(|_| plan != IngestPlan::Create) {
-            Some(stored) if plan == IngestPlan::Complete && !stored.raw_body().holds(extent) => {
+            Some(stored)
+                if plan == IngestPlan::Complete && !stored.raw_body().holds(projection) =>
+            {
                 let object = self.transformed(object)?;
                 stored.note_applies(object.applies().to_vec());
-                stored.raw_body().complete(object, extent);
+                stored.raw_body().complete(object, projection);
                 return reused(stored);
             }
             Some(stored) if !self.context.changes_form() => return reused(stored),
             Some(stored) => {
                 let object = self.transformed(object)?;
-                if stored.raw_body().has_form(object.json(), extent) {
+                if stored.raw_body().has_form(object.json(), projection) {
                     return reused(stored);
                 }
                 object
             }
             None => self.transformed(object)?,
         };
-        let entry = self.entry_of(object, extent, stored.as_ref());
-        let judgement = judge(&judges, &entry, arrived_as);
-        Ok((entry, judgement))
+        let entry = self.entry_of(object, projection, stored.as_ref());
+        let report = decoder(&decoders, &entry, arrived_as);
+        Ok((entry, report))
     }
 
     /// Makes an entry. `before` is the entry that is stored under its key.
     pub(super) fn entry_of(
         &self,
         object: RawObject,
-        extent: Projection,
+        projection: Projection,
         before: Option<&RawEntry>,
     ) -> RawEntry {
-        RawEntry::ingest(object, extent, &self.context, before, &self.interners)
+        RawEntry::ingest(object, projection, &self.context, before, &self.interners)
     }
 
     /// Applies the informer's transform. An object for which it fails is malformed for every type.
@@ -116,7 +118,11 @@ impl Core {
     }
 }
 
-fn judge(judges: &ViewSnapshot, entry: &RawEntry, arrived_as: IngestContext) -> Option<DecodeReport> {
+fn decoder(
+    decoders: &ViewSnapshot,
+    entry: &RawEntry,
+    arrived_as: IngestContext,
+) -> Option<DecodeReport> {
     let gone = arrived_as.event_type == EventType::Deleted;
-    judges.judge_arrival(entry, arrived_as.extent, gone)
+    decoders.judge_arrival(entry, arrived_as.projection, gone)
 }

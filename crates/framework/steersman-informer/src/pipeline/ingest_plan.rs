@@ -21,11 +21,11 @@ pub(super) enum IngestPlan {
 }
 
 impl IngestPlan {
-    /// Compares the head of an object that arrives with the entry stored under its key. `extent` is
+    /// Compares the head of an object that arrives with the entry stored under its key. `projection` is
     /// how much of the object was asked for.
-    pub(super) fn of(stored: Option<&RawEntry>, head: &Head, extent: Projection) -> Self {
+    pub(super) fn of(stored: Option<&RawEntry>, head: &Head, projection: Projection) -> Self {
         match stored {
-            Some(stored) if stored.is_of(head) => match extent {
+            Some(stored) if stored.is_of(head) => match projection {
                 Projection::Metadata => Self::Reuse,
                 Projection::Whole | Projection::EveryField => Self::Complete,
             },
@@ -62,7 +62,7 @@ mod tests {
     fn store_6_a_stored_version_that_arrives_again_is_not_held_twice() {
         use Projection::{Metadata, Whole};
         let stored: RawEntry = Entry::new(map("a", "u", "5")).cast();
-        for (arrived, extent, expected) in [
+        for (arrived, projection, expected) in [
             (map("a", "u", "5"), Metadata, IngestPlan::Reuse),
             (map("a", "u", "5"), Whole, IngestPlan::Complete),
             (map("a", "u", "6"), Whole, IngestPlan::Create),
@@ -71,8 +71,8 @@ mod tests {
             (map("a", "u", ""), Metadata, IngestPlan::Create),
         ] {
             let head = Head::of_meta(&arrived.metadata);
-            assert_eq!(IngestPlan::of(Some(&stored), &head, extent), expected);
-            assert_eq!(IngestPlan::of(None, &head, extent), IngestPlan::Create);
+            assert_eq!(IngestPlan::of(Some(&stored), &head, projection), expected);
+            assert_eq!(IngestPlan::of(None, &head, projection), IngestPlan::Create);
         }
     }
 

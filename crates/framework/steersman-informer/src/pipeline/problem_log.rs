@@ -74,37 +74,37 @@ mod tests {
     fn an_outage_is_one_line_when_it_begins_and_one_when_it_ends() {
         let start = origin();
         let mut problem_log = ProblemLog::default();
-        let mut judge =
+        let mut decoder =
             |reason, seconds| problem_log.next_line(reason, start + Duration::from_secs(seconds));
-        assert_eq!(judge(Some(Reason::Network), 0), LogLine::Begins);
+        assert_eq!(decoder(Some(Reason::Network), 0), LogLine::Begins);
         for reason in [
             Reason::Network,
             Reason::Server,
             Reason::Starting,
             Reason::Silent,
         ] {
-            assert_eq!(judge(Some(reason), 5), LogLine::None);
+            assert_eq!(decoder(Some(reason), 5), LogLine::None);
         }
-        assert_eq!(judge(None, 10), LogLine::Ends);
-        assert_eq!(judge(None, 11), LogLine::None);
+        assert_eq!(decoder(None, 10), LogLine::Ends);
+        assert_eq!(decoder(None, 11), LogLine::None);
         // The problem comes back soon.
-        assert_eq!(judge(Some(Reason::Starting), 12), LogLine::None);
-        assert_eq!(judge(None, 13), LogLine::None);
+        assert_eq!(decoder(Some(Reason::Starting), 12), LogLine::None);
+        assert_eq!(decoder(None, 13), LogLine::None);
         // The problem persists, so its end must not stay the last line in the log.
-        assert_eq!(judge(Some(Reason::Network), 39), LogLine::None);
-        assert_eq!(judge(Some(Reason::Network), 40), LogLine::Begins);
+        assert_eq!(decoder(Some(Reason::Network), 39), LogLine::None);
+        assert_eq!(decoder(Some(Reason::Network), 40), LogLine::Begins);
     }
 
     #[test]
     fn each_problem_gets_its_own_lines() {
         let start = origin();
         let mut problem_log = ProblemLog::default();
-        let mut judge = |reason| problem_log.next_line(reason, start);
-        assert_eq!(judge(Some(Reason::Unauthorized)), LogLine::Begins);
-        assert_eq!(judge(Some(Reason::Unauthorized)), LogLine::None);
-        assert_eq!(judge(Some(Reason::Server)), LogLine::Begins);
-        assert_eq!(judge(Some(Reason::Forbidden)), LogLine::Begins);
-        assert_eq!(judge(None), LogLine::Ends);
-        assert_eq!(judge(Some(Reason::NotServed)), LogLine::Begins);
+        let mut decoder = |reason| problem_log.next_line(reason, start);
+        assert_eq!(decoder(Some(Reason::Unauthorized)), LogLine::Begins);
+        assert_eq!(decoder(Some(Reason::Unauthorized)), LogLine::None);
+        assert_eq!(decoder(Some(Reason::Server)), LogLine::Begins);
+        assert_eq!(decoder(Some(Reason::Forbidden)), LogLine::Begins);
+        assert_eq!(decoder(None), LogLine::Ends);
+        assert_eq!(decoder(Some(Reason::NotServed)), LogLine::Begins);
     }
 }

@@ -1,4 +1,4 @@
-//! Driver: the reflector's way into the pipeline: the delta queue, the state and the wanted extent.
+//! Driver: the reflector's way into the pipeline: the delta queue, the state and the wanted projection.
 
 use std::sync::Arc;
 use std::time::Instant as StdInstant;
@@ -58,12 +58,12 @@ impl DeltaSink for ReflectorSink {
         *self.core.relists.borrow()
     }
 
-    async fn wants_list(&self, extent: Projection, relists: u64) {
+    async fn wants_list(&self, projection: Projection, relists: u64) {
         let mut wanted = self.core.wanted.subscribe();
         let mut requested = self.core.relists.subscribe();
         // The senders of these channels live in the core, so the waits do not fail.
         tokio::select! {
-            _ = wanted.wait_for(|wanted| *wanted > extent) => {}
+            _ = wanted.wait_for(|wanted| *wanted > projection) => {}
             _ = requested.wait_for(|requested| *requested > relists) => {}
         }
     }

@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::PartialObjectMeta;
 use steersman_api::{Decoded, Malformed, RawObject};
-use steersman_object::{ObjectKey, ResourceVersion, ListOptions};
+use steersman_object::{ListOptions, ObjectKey, ResourceVersion};
 
 use super::*;
 use crate::delta::{Arrived, Item};
@@ -50,7 +50,7 @@ fn replaced(version: u64, numbers: impl Iterator<Item = u64>) -> Delta {
         items: numbers
             .map(|number| entry(number, version).into())
             .collect(),
-        extent: WHOLE,
+        projection: WHOLE,
         relists: 0,
     }
 }
@@ -262,16 +262,18 @@ fn dropping_a_subscription_frees_its_waiting_events() {
 
 type Metadata = PartialObjectMeta<Map>;
 
-/// Returns an object that was requested with this extent.
-fn arrived(extent: Projection) -> Item {
+/// Returns an object that was requested with this projection.
+fn arrived(projection: Projection) -> Item {
     let json = br#"{"metadata":{"name":"m1","uid":"u","resourceVersion":"2"},"data":{"v":"2"}}"#;
     let object = RawObject::from_json(&json[..]).unwrap();
-    ingested(object, extent)
+    ingested(object, projection)
 }
 
-fn ingested(object: RawObject, extent: Projection) -> Item {
+fn ingested(object: RawObject, projection: Projection) -> Item {
     let (context, interners) = (PackContext::alone(Budget::default()), Interners::default());
-    Decoded::Good(RawEntry::ingest(object, extent, &context, None, &interners))
+    Decoded::Good(RawEntry::ingest(
+        object, projection, &context, None, &interners,
+    ))
 }
 
 /// Returns the object as the reflector gets it, of a list or of a live event.
@@ -284,17 +286,17 @@ fn ingested_by(core: &Arc<Core>, object: RawObject, in_list: bool) -> Arrived {
     };
     let arrived_as = IngestContext {
         event_type: EventType::Added,
-        extent: WHOLE,
+        projection: WHOLE,
         in_list,
     };
     ingester.ingest(Decoded::Good(object), arrived_as)
 }
 
-fn listed(items: Vec<Item>, extent: Projection) -> Delta {
+fn listed(items: Vec<Item>, projection: Projection) -> Delta {
     Delta::Replaced {
         version: ResourceVersion::new("2"),
         items: items.into_iter().map(Arrived::from).collect(),
-        extent,
+        projection,
         relists: 0,
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use steersman_api::{Decoded, Malformed, RawObject};
-use steersman_object::{Kind, Object, ObjectKey, ListOptions};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey};
 
 use super::{Core, RunState, Writer};
 use crate::entry::RawEntry;
@@ -99,15 +99,15 @@ impl Core {
     }
 
     /// Asks for this much of each object from now on (VIEW-3).
-    pub(crate) fn want(&self, extent: Projection) {
-        let extent = if extent == Projection::Whole {
+    pub(crate) fn want(&self, projection: Projection) {
+        let projection = if projection == Projection::Whole {
             super::whole(&self.kind)
         } else {
-            extent
+            projection
         };
         self.wanted.send_if_modified(|wanted| {
-            let more = extent > *wanted;
-            *wanted = extent.max(*wanted);
+            let more = projection > *wanted;
+            *wanted = projection.max(*wanted);
             more
         });
     }
@@ -246,10 +246,10 @@ impl NewView {
         for gone in &diff.gone {
             self.view.forget(gone.key());
         }
-        let judge = self.view.decoder();
+        let decoder = self.view.decoder();
         for entry in &diff.new {
-            let finding = judge.decode(entry, false);
-            self.view.replace(entry, &finding, &mut self.view_effects);
+            let result = decoder.decode(entry, false);
+            self.view.replace(entry, &result, &mut self.view_effects);
         }
     }
 }

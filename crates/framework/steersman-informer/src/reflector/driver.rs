@@ -52,7 +52,7 @@ pub(crate) trait DeltaSink: Send + Sync {
     fn relists(&self) -> u64;
 
     /// Waits until more of each object is wanted, or more relists are requested.
-    fn wants_list(&self, extent: Projection, relists: u64) -> impl Future<Output = ()> + Send;
+    fn wants_list(&self, projection: Projection, relists: u64) -> impl Future<Output = ()> + Send;
 }
 
 /// Lists and watches one kind, until it is dropped.
@@ -67,7 +67,7 @@ pub(crate) struct Reflector<L, S> {
     on_failure: OnFailure,
     partial_list: PartialList,
     /// How much of each object the present requests ask for.
-    extent: Projection,
+    projection: Projection,
     /// The number of relists that had been requested when the present list began.
     relists: u64,
     decode_batches: Option<DecodeBatches>,
@@ -104,7 +104,7 @@ where
     ) -> Self {
         Self {
             list_watch,
-            extent: sink.wanted(),
+            projection: sink.wanted(),
             relists: sink.relists(),
             sink,
             machine: ReflectorMachine::new(
@@ -134,8 +134,8 @@ where
     pub(crate) async fn run(mut self) {
         loop {
             let (wanted, relists) = (self.sink.wanted(), self.sink.relists());
-            if (wanted, relists) != (self.extent, self.relists) {
-                (self.extent, self.relists) = (wanted, relists);
+            if (wanted, relists) != (self.projection, self.relists) {
+                (self.projection, self.relists) = (wanted, relists);
                 self.machine.handle_relist(now());
             }
             match self.machine.next(now()) {
@@ -218,7 +218,7 @@ where
         let mut request = PageRequest::new(paging);
         request.labels.clone_from(&self.labels);
         request.fields.clone_from(&self.fields);
-        request.extent = self.extent;
+        request.projection = self.projection;
         let parts = match self.list_watch.list(&request).await {
             Ok(parts) => parts,
             Err(error) => return self.fail(&Failure::of(&error)),
@@ -245,7 +245,7 @@ where
         let mut parts = IngestStream::new(
             parts,
             self.sink.ingest(),
-            self.extent,
+            self.projection,
             true,
             self.decode_batches,
         );
@@ -291,7 +291,7 @@ where
         let mut events = IngestStream::new(
             events,
             self.sink.ingest(),
-            self.extent,
+            self.projection,
             initial,
             self.decode_batches,
         );
@@ -300,7 +300,7 @@ where
             self.sink.expect_activity(deadline);
             let event = tokio::select! {
                 event = tokio::time::timeout_at(deadline.into(), events.next()) => event,
-                () = self.sink.wants_list(self.extent, self.relists) => return,
+                () = self.sink.wants_list(self.projection, self.relists) => return,
             };
             let Ok(event) = event else {
                 match self.is_quiet_watch_kept(&options.resource_version).await {
@@ -361,7 +361,7 @@ where
     fn complete_options(&self, mut options: WatchOptions, timeout: Duration) -> WatchOptions {
         options.labels.clone_from(&self.labels);
         options.fields.clone_from(&self.fields);
-        options.extent = self.extent;
+        options.projection = self.projection;
         options.bookmarks = self.bookmarks;
         options.timeout = Some(timeout);
         options
@@ -429,7 +429,7 @@ where
         let replaced = Delta::Replaced {
             version,
             items,
-            extent: self.extent,
+            projection: self.projection,
             relists: self.relists,
         };
         self.sink.send(replaced).await;

@@ -32,7 +32,7 @@ pub(crate) trait Ingest: Clone + Send + Sync + 'static {
 pub(crate) struct IngestContext {
     pub(crate) event_type: EventType,
     /// How much of the object was asked for.
-    pub(crate) extent: Projection,
+    pub(crate) projection: Projection,
     /// The object is part of a list, ordinary or streaming, and no live event.
     pub(crate) in_list: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) enum EventType {
 pub(crate) struct IngestStream<S, I, T> {
     parts: S,
     ingest: I,
-    extent: Projection,
+    projection: Projection,
     in_list: bool,
     read_ahead: ReadAhead,
     /// The parts that wait to be worked on.
@@ -82,7 +82,7 @@ where
     pub(crate) fn new(
         parts: S,
         ingest: I,
-        extent: Projection,
+        projection: Projection,
         in_list: bool,
         decode_batches: Option<DecodeBatches>,
     ) -> Self {
@@ -94,7 +94,7 @@ where
         Self {
             parts,
             ingest,
-            extent,
+            projection,
             in_list,
             read_ahead: ReadAhead::new(workers, batch),
             waiting: Vec::new(),
@@ -164,13 +164,13 @@ where
     /// Works on the parts that wait, here or in a task of their own.
     fn hand_over(&mut self) {
         let (parts, ingest) = (take(&mut self.waiting), self.ingest.clone());
-        let (extent, in_list) = (self.extent, self.in_list);
+        let (projection, in_list) = (self.projection, self.in_list);
         let work = move || {
             let parts = parts.into_iter().map(|part| match part {
                 StreamPart::Object(event_type, object) => {
                     let arrived_as = IngestContext {
                         event_type,
-                        extent,
+                        projection,
                         in_list,
                     };
                     StreamPart::Object(event_type, ingest.ingest(object, arrived_as))

@@ -6,8 +6,8 @@ use hashbrown::HashMap;
 use steersman_object::ObjectKey;
 
 use crate::entry::RawEntry;
-use crate::judgement::IndexValues;
 use crate::store::table::{Keyed, Ordered, Table};
+use crate::view_results::IndexValues;
 
 /// Returns the values of one object, or an error. It must be pure.
 pub(crate) type IndexFn = Arc<dyn Fn(&RawEntry) -> Result<Vec<String>, Arc<str>> + Send + Sync>;

@@ -12,13 +12,13 @@ use steersman_object::{ObjectKey, ResourceVersion};
 use crate::delta::{Item, key_of};
 use crate::entry::RawEntry;
 use crate::event::{Event, Origin};
-use crate::judgement::{ViewResults, DecodeReport, ViewsVersion};
 use crate::store::index::Index;
 use crate::store::table::{Ordered, Table};
 use crate::store::transition::Transition;
 use crate::store::view::{
-    ChangeCounts, IndexFailure, ViewDecoder, View, ViewEffects, ViewHandle, ViewId,
+    ChangeCounts, IndexFailure, View, ViewDecoder, ViewEffects, ViewHandle, ViewId,
 };
+use crate::view_results::{DecodeReport, ViewResults, ViewsVersion};
 use steersman_api::Projection;
 
 /// A change of the store, with the findings of the views.
@@ -37,7 +37,7 @@ pub(crate) struct Relist {
     pub(crate) version: ResourceVersion,
     pub(crate) origin: Origin,
     /// How much of each object the list asked for.
-    pub(crate) extent: Projection,
+    pub(crate) projection: Projection,
 }
 
 /// The effects of changes.
@@ -51,7 +51,7 @@ pub(crate) struct Effects {
     pub(crate) views: Vec<ViewEffects>,
 }
 
-/// A snapshot of the views of a store, with which objects are judged before any lock is taken.
+/// A snapshot of the views of a store, with which objects are decoded before any lock is taken.
 #[derive(Default)]
 pub(crate) struct ViewSnapshot {
     version: ViewsVersion,
@@ -64,8 +64,8 @@ pub(crate) struct Indexer {
     by_key: Table<RawEntry>,
     ordered: Ordered,
     views: Vec<View>,
-    /// The judges of `views`, made anew whenever a view or an index is added, removed or made ready.
-    judges: Arc<ViewSnapshot>,
+    /// The decodes of `views`, made anew whenever a view or an index is added, removed or made ready.
+    decoders: Arc<ViewSnapshot>,
     malformed: BTreeMap<ObjectKey, Malformed>,
     /// The number of objects that some type cannot decode.
     unreadable: usize,
@@ -129,9 +129,9 @@ impl Indexer {
         self.entries(namespace).filter_map(|entry| view.sees(entry))
     }
 
-    /// Returns the judges of the present views. Cloning the `Arc` is all that happens under the lock.
-    pub(crate) fn judges(&self) -> Arc<ViewSnapshot> {
-        Arc::clone(&self.judges)
+    /// Returns the decodes of the present views. Cloning the `Arc` is all that happens under the lock.
+    pub(crate) fn decoders(&self) -> Arc<ViewSnapshot> {
+        Arc::clone(&self.decoders)
     }
 
     /// Returns the objects that no type can decode.
@@ -156,52 +156,56 @@ impl ViewSnapshot {
     /// Judges an object that arrives, before it is packed: each type decodes it, and its index
     /// functions run (VIEW-6). `gone` says that the object was deleted, so that no index needs it.
     ///
-    /// Returns `None` if some view cannot be judged now, because it needs more than `extent` or is
-    /// about to be removed. [`findings`](Self::findings) judges again then.
+    /// Returns `None` if some view cannot be decoded now, because it needs more than `projection` or is
+    /// about to be removed. [`findings`](Self::findings) decodes again then.
     pub(crate) fn judge_arrival(
         &self,
         entry: &RawEntry,
-        extent: Projection,
+        projection: Projection,
         gone: bool,
     ) -> Option<DecodeReport> {
         let mut is_complete = true;
-        let findings = self.each.iter().map(|judge| {
-            if !judge.can_decode(extent) {
+        let results = self.each.iter().map(|decoder| {
+            if !decoder.can_decode(projection) {
                 is_complete = false;
                 return Ok(Vec::new());
             }
-            judge.decode_if_not_ready(entry);
-            judge.decode(entry, gone)
+            decoder.decode_if_not_ready(entry);
+            decoder.decode(entry, gone)
         });
-        let findings = findings.collect();
+        let results = results.collect();
         is_complete.then_some(DecodeReport {
             version: self.version,
-            findings,
+            results,
         })
     }
 
     /// Decodes a stored object after more of it has arrived, for the views that wait for that
     /// (VIEW-3).
-    pub(crate) fn decode_for_waiting_views(&self, entry: &RawEntry, extent: Projection) {
-        for judge in self.each.iter().filter(|judge| judge.can_decode(extent)) {
-            judge.decode_if_not_ready(entry);
+    pub(crate) fn decode_for_waiting_views(&self, entry: &RawEntry, projection: Projection) {
+        for decoder in self
+            .each
+            .iter()
+            .filter(|decoder| decoder.can_decode(projection))
+        {
+            decoder.decode_if_not_ready(entry);
         }
     }
 
-    /// Returns what was found when the object arrived, or judges it now if the views have changed
+    /// Returns what was found when the object arrived, or decodes it now if the views have changed
     /// since (VIEW-6).
-    pub(crate) fn findings(
+    pub(crate) fn results(
         &self,
         item: &Item,
-        judgement: Option<DecodeReport>,
+        report: Option<DecodeReport>,
         gone: bool,
     ) -> ViewResults {
-        match (item, judgement) {
+        match (item, report) {
             (Decoded::Malformed(_), _) => ViewResults::default(),
-            (_, Some(judgement)) if judgement.version == self.version => judgement.findings,
+            (_, Some(report)) if report.version == self.version => report.results,
             (Decoded::Good(entry), _) => {
                 let each = self.each.iter();
-                each.map(|judge| judge.decode(entry, gone)).collect()
+                each.map(|decoder| decoder.decode(entry, gone)).collect()
             }
         }
     }
@@ -268,20 +272,20 @@ impl Indexer {
 
     fn change(&mut self, change: StoreChange, effects: &mut Effects) {
         match change {
-            StoreChange::Put(Decoded::Good(entry), findings) => {
+            StoreChange::Put(Decoded::Good(entry), results) => {
                 self.advance(entry.version());
-                self.put(entry, &findings, effects);
+                self.put(entry, &results, effects);
             }
             StoreChange::Put(Decoded::Malformed(malformed), _) => {
                 self.advance(&malformed.version);
                 self.put_malformed(*malformed, effects);
             }
-            StoreChange::Removed(Decoded::Good(last), findings) => {
+            StoreChange::Removed(Decoded::Good(last), results) => {
                 self.advance(last.version());
                 self.malformed.remove(last.key());
                 if let Some(stored) = self.take(last.key()) {
                     let last = (stored.uid() == last.uid()).then_some(last);
-                    self.apply_transition(&Transition::Gone { stored, last }, &findings, effects);
+                    self.apply_transition(&Transition::Gone { stored, last }, &results, effects);
                 }
             }
             StoreChange::Removed(Decoded::Malformed(malformed), _) => {
@@ -311,17 +315,17 @@ impl Indexer {
         effects
     }
 
-    /// Makes views ready that need no more than `extent`, and adds the stored objects to them.
+    /// Makes views ready that need no more than `projection`, and adds the stored objects to them.
     /// Returns the effects on each.
-    pub(crate) fn reach(&mut self, extent: Projection) -> Vec<ViewEffects> {
+    pub(crate) fn reach(&mut self, projection: Projection) -> Vec<ViewEffects> {
         let mut ready = Vec::new();
         for view in &mut self.views {
-            if view.needs() <= extent && !view.is_ready() {
+            if view.needs() <= projection && !view.is_ready() {
                 view.set_ready(true);
                 let mut view_effects = ViewEffects::nothing(view.id());
-                let judge = view.decoder();
+                let decoder = view.decoder();
                 for entry in self.ordered.iter() {
-                    view.insert(entry, &judge.decode(entry, false), &mut view_effects);
+                    view.insert(entry, &decoder.decode(entry, false), &mut view_effects);
                 }
                 ready.push(view_effects);
             }
@@ -331,15 +335,15 @@ impl Indexer {
         ready
     }
 
-    /// Makes the judges anew, after a view was added, removed, made ready or given an index.
+    /// Makes the decodes anew, after a view was added, removed, made ready or given an index.
     fn renew_judges(&mut self) {
-        self.judges = Arc::new(ViewSnapshot {
-            version: self.judges.version.next(),
+        self.decoders = Arc::new(ViewSnapshot {
+            version: self.decoders.version.next(),
             each: self.views.iter().map(View::decoder).collect(),
         });
     }
 
-    fn put(&mut self, entry: RawEntry, findings: &ViewResults, effects: &mut Effects) {
+    fn put(&mut self, entry: RawEntry, results: &ViewResults, effects: &mut Effects) {
         // A version that decodes ends the object's time among the malformed ones.
         self.malformed.remove(entry.key());
         let stored = self.get(entry.key());
@@ -347,7 +351,7 @@ impl Indexer {
         if let Some(new) = transition.new_entry() {
             self.insert(new);
         }
-        self.apply_transition(&transition, findings, effects);
+        self.apply_transition(&transition, results, effects);
     }
 
     /// Notes an object that does not decode. The last version of the same object that decoded stays
@@ -369,13 +373,13 @@ impl Indexer {
     fn apply_transition(
         &mut self,
         transition: &Transition,
-        findings: &ViewResults,
+        results: &ViewResults,
         effects: &mut Effects,
     ) {
         effects.counts.count(transition);
         for (number, view) in self.views.iter_mut().enumerate() {
             if let Some(view_effects) = effects.views.get_mut(number) {
-                view.apply(transition, findings.get(number), view_effects);
+                view.apply(transition, results.get(number), view_effects);
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use steersman_api::Malformed;
-use steersman_object::{ObjectKey, Required, ResourceVersion, ListOptions};
+use steersman_object::{ListOptions, ObjectKey, Required, ResourceVersion};
 
 use crate::entry::{Entry, RawEntry};
 use crate::store::index::Index;
@@ -251,9 +251,9 @@ mod tests {
     use steersman_api::Decoded;
 
     use super::*;
-    use crate::judgement::ViewResults;
     use crate::store::indexer::StoreChange;
     use crate::store::view::{ViewEffects, ViewHandle};
+    use crate::view_results::ViewResults;
 
     fn entry(number: u8) -> RawEntry {
         let mut map = ConfigMap::default();
@@ -297,14 +297,14 @@ mod tests {
                 view.add_index(index, Vec::new(), &mut effects);
             }
         }
-        let judge = view.decoder();
+        let decoder = view.decoder();
         indexer.add_view(view);
         for number in 0..40 {
             let entry = entry(number);
-            let finding = judge.decode(&entry, false);
+            let result = decoder.decode(&entry, false);
             let mut effects = indexer.unchanged();
             indexer.apply(
-                StoreChange::Put(Decoded::Good(entry), ViewResults::from_iter([finding])),
+                StoreChange::Put(Decoded::Good(entry), ViewResults::from_iter([result])),
                 &mut effects,
             );
         }

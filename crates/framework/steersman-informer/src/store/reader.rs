@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 use steersman_api::Malformed;
-use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ResourceVersion, ListOptions};
+use steersman_object::{Kind, LabelSelector, ListOptions, Object, ObjectKey, ResourceVersion};
 
 use crate::entry::{Entry, RawEntry};
 use crate::error::Error;

@@ -10,9 +10,9 @@ use steersman_object::{Kind, Object, ObjectKey, decodes_all_protobuf};
 
 use crate::entry::RawEntry;
 use crate::event::{Certainty, Event, Origin, RawEvent};
-use crate::judgement::{ViewResult, IndexValues};
 use crate::store::index::{Index, IndexFn};
 use crate::store::transition::Transition;
+use crate::view_results::{IndexValues, ViewResult};
 use steersman_api::Projection;
 
 /// Identifies a view within its informer.
@@ -32,7 +32,7 @@ pub(crate) type IndexFailure = (RawEntry, Arc<str>);
 /// Returns whether an object decodes as the type of a view.
 type Check = fn(&RawEntry) -> Result<(), Arc<str>>;
 
-/// A snapshot of one view with which objects are judged before any lock is taken.
+/// A snapshot of one view with which objects are decoded before any lock is taken.
 #[derive(Clone)]
 pub(crate) struct ViewDecoder {
     check: Check,
@@ -106,9 +106,9 @@ impl ViewHandle {
 }
 
 impl ViewDecoder {
-    /// Returns whether the view is in use, and `extent` is as much of an object as its type needs.
-    pub(crate) fn can_decode(&self, extent: Projection) -> bool {
-        self.handle.strong_count() > 0 && self.needs <= extent
+    /// Returns whether the view is in use, and `projection` is as much of an object as its type needs.
+    pub(crate) fn can_decode(&self, projection: Projection) -> bool {
+        self.handle.strong_count() > 0 && self.needs <= projection
     }
 
     /// Decodes an object for a view that is not ready yet. The body caches the result, so that
@@ -299,19 +299,24 @@ impl View {
     // ----- changes -----
 
     /// Adds a stored object to a view that is new or just became ready. No event is recorded.
-    pub(crate) fn insert(&mut self, stored: &RawEntry, finding: &ViewResult, effects: &mut ViewEffects) {
-        self.index_or_mark(stored, finding, None, effects);
+    pub(crate) fn insert(
+        &mut self,
+        stored: &RawEntry,
+        result: &ViewResult,
+        effects: &mut ViewEffects,
+    ) {
+        self.index_or_mark(stored, result, None, effects);
     }
 
     /// As [`file`](Self::file), for an object that was added before.
     pub(crate) fn replace(
         &mut self,
         stored: &RawEntry,
-        finding: &ViewResult,
+        result: &ViewResult,
         effects: &mut ViewEffects,
     ) {
         self.forget(stored.key());
-        self.insert(stored, finding, effects);
+        self.insert(stored, result, effects);
     }
 
     /// Adds an index that contains every object the view sees. Objects for which it fails count as
@@ -333,21 +338,21 @@ impl View {
     pub(crate) fn apply(
         &mut self,
         transition: &Transition,
-        finding: Option<&ViewResult>,
+        result: Option<&ViewResult>,
         effects: &mut ViewEffects,
     ) {
         if !self.ready {
             return;
         }
         match transition {
-            Transition::Appeared { new, origin } => self.appear(new, *origin, finding, effects),
-            Transition::Changed { old, new } => self.change(old, new, finding, effects),
+            Transition::Appeared { new, origin } => self.appear(new, *origin, result, effects),
+            Transition::Changed { old, new } => self.change(old, new, result, effects),
             Transition::Recreated { old, new } => {
                 self.remove(old, None, effects);
-                self.appear(new, Origin::Live, finding, effects);
+                self.appear(new, Origin::Live, result, effects);
             }
             Transition::Gone { stored, last } => {
-                let last = last.as_ref().filter(|_| matches!(finding, Some(Ok(_))));
+                let last = last.as_ref().filter(|_| matches!(result, Some(Ok(_))));
                 self.remove(stored, last, effects);
             }
             Transition::Same { .. } | Transition::Kept { .. } | Transition::Nothing => {}
@@ -358,10 +363,10 @@ impl View {
         &mut self,
         new: &RawEntry,
         origin: Origin,
-        finding: Option<&ViewResult>,
+        result: Option<&ViewResult>,
         effects: &mut ViewEffects,
     ) {
-        if self.index_or_mark_if(new, finding, None, effects) {
+        if self.index_or_mark_if(new, result, None, effects) {
             effects.push(Event::created(new.clone(), origin));
         }
     }
@@ -370,11 +375,11 @@ impl View {
         &mut self,
         old: &RawEntry,
         new: &RawEntry,
-        finding: Option<&ViewResult>,
+        result: Option<&ViewResult>,
         effects: &mut ViewEffects,
     ) {
         let before = self.sees(old).cloned();
-        if self.index_or_mark_if(new, finding, before.clone(), effects) {
+        if self.index_or_mark_if(new, result, before.clone(), effects) {
             effects.push(match before {
                 Some(old) => Event::updated(old, new.clone(), Origin::Live),
                 // No earlier version of the object decoded as this type.
@@ -397,22 +402,22 @@ impl View {
     fn index_or_mark_if(
         &mut self,
         new: &RawEntry,
-        finding: Option<&ViewResult>,
+        result: Option<&ViewResult>,
         before: Option<RawEntry>,
         effects: &mut ViewEffects,
     ) -> bool {
-        finding.is_some_and(|finding| self.index_or_mark(new, finding, before, effects))
+        result.is_some_and(|result| self.index_or_mark(new, result, before, effects))
     }
 
     /// Files an object that decodes, or notes its error. Returns whether it decodes.
     fn index_or_mark(
         &mut self,
         new: &RawEntry,
-        finding: &ViewResult,
+        result: &ViewResult,
         before: Option<RawEntry>,
         effects: &mut ViewEffects,
     ) -> bool {
-        match finding {
+        match result {
             Ok(values) => {
                 self.malformed_entries.remove(new.key());
                 let mut values = values.iter();

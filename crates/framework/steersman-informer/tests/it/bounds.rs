@@ -18,7 +18,7 @@ async fn batches(options: InformerOptions) -> u64 {
     let mut seen = running.informer.subscribe();
     assert_eq!(next(&mut seen).await, "synced");
     fake.request(2).await;
-    let applied = running.informer.mirror().applied();
+    let applied = running.informer.untyped().applied();
     let before = *applied.borrow();
     for n in 0..EVENTS {
         let name = format!("m{n}");

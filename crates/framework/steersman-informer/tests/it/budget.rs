@@ -42,8 +42,8 @@ async fn synced_in(encoding: Encoding, options: InformerOptions, maps: usize) ->
     for number in 0..maps {
         put(&server, &format!("m{number}"), &"some text ".repeat(20));
     }
-    let connection = ClientConfig::in_process(server.service(), "default").encoding(encoding);
-    let world = World::over(&connection, &server, Kind::of::<ConfigMap>(), options);
+    let client_config = ClientConfig::in_process(server.service(), "default").encoding(encoding);
+    let world = World::over(&client_config, &server, Kind::of::<ConfigMap>(), options);
     world.informer.wait_for_sync().await.unwrap();
     world
 }
@@ -199,7 +199,7 @@ async fn pack_5_similar_objects_are_packed_with_a_dictionary_including_earlier_o
     let packed = || of(&registry, "packed_bytes");
     let before = packed();
     (2_000..2_100).for_each(put);
-    let mut applied = world.informer.mirror().applied();
+    let mut applied = world.informer.untyped().applied();
     while world.informer.store().len() < 2_100 {
         applied.changed().await.unwrap();
     }

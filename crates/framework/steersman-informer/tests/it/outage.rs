@@ -21,7 +21,7 @@ fn seconds(seconds: u64) -> Duration {
 
 /// Starts several informers of one connection, and waits until each has synced.
 async fn informers(server: &ApiServer, streaming: bool) -> Vec<World<ConfigMap>> {
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let health = ServerHealth::new(3);
     let worlds: Vec<_> = (0..INFORMERS)
         .map(|number| {
@@ -29,7 +29,7 @@ async fn informers(server: &ApiServer, streaming: bool) -> Vec<World<ConfigMap>>
                 .seed(number as u64)
                 .watch_list(streaming)
                 .health(health.clone());
-            World::over(&connection, server, Kind::of::<ConfigMap>(), options)
+            World::over(&client_config, server, Kind::of::<ConfigMap>(), options)
         })
         .collect();
     for world in &worlds {
@@ -132,15 +132,15 @@ async fn refl_9_a_kind_that_fails_alone_neither_hurries_nor_slows_others() {
     for code in [403, 404, 500, 503] {
         let server = server();
         put(&server, "a", "1");
-        let connection = ClientConfig::in_process(server.service(), "default");
+        let client_config = ClientConfig::in_process(server.service(), "default");
         let health = ServerHealth::new(3);
         let options = || InformerOptions::new().seed(7).health(health.clone());
         let fails = server.faults().answer(None, "secrets", Answer::code(code));
         let kind = Kind::of::<k8s_openapi::api::core::v1::Secret>();
         let alone: World<k8s_openapi::api::core::v1::Secret> =
-            World::over(&connection, &server, kind, options());
+            World::over(&client_config, &server, kind, options());
         let maps: World<ConfigMap> =
-            World::over(&connection, &server, Kind::of::<ConfigMap>(), options());
+            World::over(&client_config, &server, Kind::of::<ConfigMap>(), options());
         maps.informer.wait_for_sync().await.unwrap();
         let start = tokio::time::Instant::now();
         for round in 0..200 {
@@ -211,11 +211,11 @@ async fn over_https_a_delete_during_an_outage_is_delivered_after_it() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     serving.write_kubeconfig(file.path()).unwrap();
-    let connection = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
+    let client_config = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
     let health = ServerHealth::new(1);
     let worlds = [1, 2, 3].map(|seed| -> World<ConfigMap> {
         let options = InformerOptions::new().seed(seed).health(health.clone());
-        World::over(&connection, &server, Kind::of::<ConfigMap>(), options)
+        World::over(&client_config, &server, Kind::of::<ConfigMap>(), options)
     });
     let mut seen = worlds.each_ref().map(|world| world.informer.subscribe());
     for seen in &mut seen {

@@ -210,9 +210,9 @@ fn sync(runtime: &Runtime, server: &Arc<Server>) -> (Informer<PlacedPod>, Alloca
             let answer = answer(&server, request.uri().query().unwrap_or_default());
             async move { Ok::<_, Infallible>(answer) }
         });
-        let connection = ClientConfig::in_process(service, "default");
+        let client_config = ClientConfig::in_process(service, "default");
         let kind = Kind::of::<Pod>();
-        let list_watch = ApiListWatch::new(connection.client().unwrap(), kind.clone(), None);
+        let list_watch = ApiListWatch::new(client_config.client().unwrap(), kind.clone(), None);
         let streams = matches!(answers, Answers::Stream);
         let options = InformerOptions::new().watch_list(streams);
         let informer = Informer::<PlacedPod>::new(kind, options);
@@ -278,7 +278,7 @@ fn store_6_a_relist_holds_only_changed_objects_twice() {
         let (some, last) = (at(1), at(PODS));
         let counted = allocation_counter::measure(|| {
             server.expire.notify_one();
-            let mut applied = informer.mirror().applied();
+            let mut applied = informer.untyped().applied();
             let second = ResourceVersion::new((FIRST + 1).to_string());
             let listed = async {
                 while store.version() != second {

@@ -36,7 +36,7 @@ async fn a_requested_relist_is_awaited_although_the_watch_works_and_a_list_fails
     fake.list_refused(503, "ServiceUnavailable");
     fake.page("20", [good("a", 1), good("b", 15)]);
     let _next = fake.watch();
-    running.informer.mirror().relist().await;
+    running.informer.untyped().relist().await;
     assert_eq!(running.stored(), ["ns/a@1", "ns/b@15"]);
     // The version is not older than those that were seen.
     assert_eq!(fake.request(4).await.from(), "10");
@@ -44,13 +44,13 @@ async fn a_requested_relist_is_awaited_although_the_watch_works_and_a_list_fails
     // One list answers all requests that were made before it began.
     fake.page("30", [good("a", 30)]);
     let _last = fake.watch();
-    let mirror = running.informer.mirror().clone();
-    tokio::join!(mirror.relist(), mirror.relist());
+    let untyped = running.informer.untyped().clone();
+    tokio::join!(untyped.relist(), untyped.relist());
     assert_eq!(running.stored(), ["ns/a@30"]);
     assert_eq!(fake.request(7).await.after(), "30");
     // A stopped informer lists nothing.
     drop(running);
-    mirror.relist().await;
+    untyped.relist().await;
 }
 
 // STORE-2

@@ -177,9 +177,9 @@ async fn over_https_broken_watches_and_expired_versions_recover_too() {
     let serving = server.serve("127.0.0.1:0").await.unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     serving.write_kubeconfig(file.path()).unwrap();
-    let connection = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
+    let client_config = ClientConfig::from_kubeconfig(file.path()).await.unwrap();
     let kind = Kind::of::<ConfigMap>();
-    let world: World<ConfigMap> = World::over(&connection, &server, kind, options());
+    let world: World<ConfigMap> = World::over(&client_config, &server, kind, options());
     let mut seen = world.informer.subscribe();
     assert_eq!(take(&mut seen, 3).await, ["+a", "+b", "synced"]);
     server.faults().break_watches();
@@ -341,9 +341,9 @@ async fn refl_12_a_server_restored_from_an_older_snapshot_is_listed_again() {
         let present = Arc::new(Mutex::new(first.clone()));
         let behind = Arc::clone(&present);
         let service = tower::service_fn(move |request| behind.lock().service().oneshot(request));
-        let connection = ClientConfig::in_process(service, "default");
+        let client_config = ClientConfig::in_process(service, "default");
         let world: World<ConfigMap> = World::over(
-            &connection,
+            &client_config,
             &first,
             Kind::of::<ConfigMap>(),
             options().watch_list(watch_list),

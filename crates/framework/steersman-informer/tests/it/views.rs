@@ -192,7 +192,7 @@ async fn view_3_only_metadata_is_requested_until_a_view_needs_whole_objects() {
         let world = World::<Metadata>::start(&server, Kind::of::<ConfigMap>(), options);
         let metadata = world.informer.clone();
         metadata.wait_for_sync().await.unwrap();
-        assert!(metadata.mirror().is_metadata_only());
+        assert!(metadata.untyped().is_metadata_only());
         let mut seen = metadata.subscribe();
         assert_eq!(world::take(&mut seen, 3).await, ["+a", "+b", "synced"]);
         put(&server, "c", "1");
@@ -201,7 +201,7 @@ async fn view_3_only_metadata_is_requested_until_a_view_needs_whole_objects() {
         let before = metadata.store().get(&key).unwrap();
 
         let whole = metadata.view::<ConfigMap>();
-        assert!(!metadata.mirror().is_metadata_only());
+        assert!(!metadata.untyped().is_metadata_only());
         let mut bodies = whole.subscribe();
         // Metadata stays readable and synced; whole objects are not there yet, and not reported as
         // synced.

@@ -23,17 +23,17 @@ pub(crate) fn server() -> ApiServer {
 
 impl<K: Object> World<K> {
     pub(crate) fn start(server: &ApiServer, kind: Kind, options: InformerOptions) -> Self {
-        let connection = ClientConfig::in_process(server.service(), "default");
-        Self::over(&connection, server, kind, options)
+        let client_config = ClientConfig::in_process(server.service(), "default");
+        Self::over(&client_config, server, kind, options)
     }
 
     pub(crate) fn over(
-        connection: &ClientConfig,
+        client_config: &ClientConfig,
         server: &ApiServer,
         kind: Kind,
         options: InformerOptions,
     ) -> Self {
-        let client = connection.client().unwrap();
+        let client = client_config.client().unwrap();
         let informer = Informer::new(kind.clone(), options);
         let cancel = CancellationToken::new();
         let namespace = Some("default".to_owned());

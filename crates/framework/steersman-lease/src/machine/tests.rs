@@ -81,7 +81,10 @@ impl World {
         world.exchange(now, found("", 1, 4));
         let taken = world.write(now);
         assert_eq!((taken.holder.as_str(), taken.transitions), ("me", 5));
-        assert!(matches!(world.machine.standing(now), CandidateStatus::Leader(_)));
+        assert!(matches!(
+            world.machine.standing(now),
+            CandidateStatus::Leader(_)
+        ));
         world
     }
 
@@ -136,7 +139,10 @@ fn the_creator_of_a_lease_waits_before_it_works() {
     assert_eq!(world.machine.works_from(now), Some(now + RETRY * 2));
     world.write(now + RETRY);
     let works = now + RETRY * 2;
-    assert!(matches!(world.machine.standing(works), CandidateStatus::Leader(_)));
+    assert!(matches!(
+        world.machine.standing(works),
+        CandidateStatus::Leader(_)
+    ));
 }
 
 /// LEASE-3: no work has begun, so the candidate stays a standby.
@@ -148,7 +154,10 @@ fn a_creator_that_finds_another_holder_goes_on_as_a_standby() {
     world.write(now);
     world.exchange(now + RETRY, outdated());
     world.exchange(now + RETRY, found("other", 15, 0));
-    assert_eq!(world.machine.standing(now + RETRY), CandidateStatus::Standby);
+    assert_eq!(
+        world.machine.standing(now + RETRY),
+        CandidateStatus::Standby
+    );
     world.waits_until(now + RETRY);
 }
 
@@ -169,7 +178,10 @@ fn a_standby_takes_the_lease_when_it_saw_no_change_for_the_duration() {
     assert_eq!(at, now + LEASE);
     world.exchange(at, found("other", 15, 3));
     assert_eq!(world.write(at).transitions, 4);
-    assert!(matches!(world.machine.standing(at), CandidateStatus::Leader(_)));
+    assert!(matches!(
+        world.machine.standing(at),
+        CandidateStatus::Leader(_)
+    ));
 }
 
 /// LEASE-2
@@ -210,7 +222,10 @@ fn a_lease_that_was_deleted_or_overwritten_is_not_free_before_its_holder_stopped
         world.waits_until(noticed);
         assert_eq!(world.exchange(free, displaced()), LeaseRequest::Read);
         world.write(free);
-        assert!(matches!(world.machine.standing(free), CandidateStatus::Leader(_)));
+        assert!(matches!(
+            world.machine.standing(free),
+            CandidateStatus::Leader(_)
+        ));
     }
 }
 
@@ -243,7 +258,10 @@ fn a_leader_loses_at_the_renew_deadline_after_it_sent_its_last_renewal() {
         Reply::Lease(Box::new(renewal)),
     );
     let lost = renewed + DEADLINE;
-    assert_eq!(world.machine.standing(renewed), CandidateStatus::Leader(lost));
+    assert_eq!(
+        world.machine.standing(renewed),
+        CandidateStatus::Leader(lost)
+    );
     // A request that is in flight at the deadline ends with it.
     let at = lost - seconds(1.0);
     match world.step(at) {
@@ -271,7 +289,10 @@ fn a_failed_fast_renewal_is_followed_by_a_read_at_once() {
         assert_eq!(world.exchange(at, found("me", 15, 5)), LeaseRequest::Read);
         world.write(at);
         assert_eq!(world.machine.slow_paths(), 1);
-        assert_eq!(world.machine.standing(at), CandidateStatus::Leader(at + DEADLINE));
+        assert_eq!(
+            world.machine.standing(at),
+            CandidateStatus::Leader(at + DEADLINE)
+        );
     }
 }
 
@@ -300,7 +321,10 @@ fn a_leader_recreates_a_deleted_lease() {
     world.exchange(at, outdated());
     world.exchange(at, Reply::Absent);
     assert_eq!(world.write(at).holder, "me");
-    assert_eq!(world.machine.standing(at), CandidateStatus::Leader(at + DEADLINE));
+    assert_eq!(
+        world.machine.standing(at),
+        CandidateStatus::Leader(at + DEADLINE)
+    );
 }
 
 /// LEASE-4

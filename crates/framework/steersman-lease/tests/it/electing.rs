@@ -161,8 +161,8 @@ async fn the_metrics_have_the_names_of_client_go() {
 fn options_that_cannot_work_are_refused_with_the_remedy() {
     let server = ApiServer::new();
     let with = |options: LeaderElection, namespace: &str| {
-        let connection = ClientConfig::in_process(server.service(), namespace);
-        Elector::new(options, &connection)
+        let client_config = ClientConfig::in_process(server.service(), namespace);
+        Elector::new(options, &client_config)
             .err()
             .map(|error| error.to_string())
     };

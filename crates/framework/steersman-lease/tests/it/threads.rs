@@ -19,10 +19,10 @@ fn serve() -> (
     let serving = runtime.block_on(server.serve("127.0.0.1:0")).unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     serving.write_kubeconfig(file.path()).unwrap();
-    let connection = runtime
+    let client_config = runtime
         .block_on(ClientConfig::from_kubeconfig(file.path()))
         .unwrap();
-    (runtime, server, connection, serving)
+    (runtime, server, client_config, serving)
 }
 
 fn options() -> LeaderElection {
@@ -36,12 +36,12 @@ fn options() -> LeaderElection {
 /// LEASE-4, LEASE-6: this thread and its runtime, which would run the work, are blocked from the election on.
 #[test]
 fn a_loss_aborts_the_process_although_the_runtime_of_the_work_is_blocked() {
-    let (runtime, server, connection, _serving) = serve();
+    let (runtime, server, client_config, _serving) = serve();
     let (abort, aborted) = mpsc::channel();
     let options = options().abort_with(move |overrun| {
         let _ = abort.send(overrun.clone());
     });
-    let mut elector = Elector::new(options, &connection).unwrap();
+    let mut elector = Elector::new(options, &client_config).unwrap();
     elector.start().unwrap();
     let leadership = elector.leadership();
     runtime.block_on(leadership.elected());
@@ -58,8 +58,8 @@ fn a_loss_aborts_the_process_although_the_runtime_of_the_work_is_blocked() {
 
 #[test]
 fn an_elector_on_its_own_thread_leads_and_releases() {
-    let (runtime, server, connection, _serving) = serve();
-    let mut elector = Elector::new(options(), &connection).unwrap();
+    let (runtime, server, client_config, _serving) = serve();
+    let mut elector = Elector::new(options(), &client_config).unwrap();
     elector.start().unwrap();
     runtime.block_on(elector.leadership().elected());
     let agents = server.requests().all();
@@ -74,7 +74,7 @@ fn an_elector_on_its_own_thread_leads_and_releases() {
 /// LEASE-1, LEASE-5: the hook blocks the thread of the elector from the election on.
 #[test]
 fn a_blocked_elector_delays_neither_the_loss_nor_the_end_of_a_release() {
-    let (runtime, _server, connection, _serving) = serve();
+    let (runtime, _server, client_config, _serving) = serve();
     let (unblock, blocked) = mpsc::channel::<()>();
     let blocked = parking_lot::Mutex::new(blocked);
     let options = options().abort_with(|_| {}).on_change(move |change| {
@@ -82,7 +82,7 @@ fn a_blocked_elector_delays_neither_the_loss_nor_the_end_of_a_release() {
             let _ = blocked.lock().recv();
         }
     });
-    let mut elector = Elector::new(options, &connection).unwrap();
+    let mut elector = Elector::new(options, &client_config).unwrap();
     elector.start().unwrap();
     let leadership = elector.leadership();
     runtime.block_on(leadership.elected());
@@ -99,7 +99,7 @@ fn a_blocked_elector_delays_neither_the_loss_nor_the_end_of_a_release() {
 /// LEASE-4: the hook blocks the thread of the elector, and the work, which this thread does, goes on.
 #[test]
 fn a_blocked_elector_does_not_prevent_the_abort() {
-    let (runtime, _server, connection, _serving) = serve();
+    let (runtime, _server, client_config, _serving) = serve();
     let (unblock, blocked) = mpsc::channel::<()>();
     let blocked = parking_lot::Mutex::new(blocked);
     let (abort, aborted) = mpsc::channel();
@@ -112,7 +112,7 @@ fn a_blocked_elector_does_not_prevent_the_abort() {
         .abort_with(move |overrun| {
             let _ = abort.send(overrun.clone());
         });
-    let mut elector = Elector::new(options, &connection).unwrap();
+    let mut elector = Elector::new(options, &client_config).unwrap();
     elector.start().unwrap();
     runtime.block_on(elector.leadership().elected());
     let overrun = aborted.recv_timeout(Duration::from_secs(60)).unwrap();

@@ -30,11 +30,7 @@ pub(crate) struct LeaderConditions {
 }
 
 impl LeaderConditions {
-    pub(crate) fn new(
-        definitions: Crds,
-        webhooks: Option<&WebhookServer>,
-        cache: Cache,
-    ) -> Self {
+    pub(crate) fn new(definitions: Crds, webhooks: Option<&WebhookServer>, cache: Cache) -> Self {
         let certificates = webhooks.and_then(WebhookServer::built_in_certificates);
         Self {
             definitions,
@@ -79,13 +75,13 @@ impl Manager {
         self.add_loop(
             "definitions",
             Group::Others,
-            |connection, stop| async move {
-                followed.follow(&connection, stop).await;
+            |client_config, stop| async move {
+                followed.follow(&client_config, stop).await;
             },
         )?;
         let (name, group) = ("installation of definitions", Group::LeaderElected);
-        self.add_loop(name, group, |connection, stop| async move {
-            led.lead(&connection, stop).await;
+        self.add_loop(name, group, |client_config, stop| async move {
+            led.lead(&client_config, stop).await;
         })?;
         // DEF-6
         let checked = definitions.clone();

@@ -32,16 +32,16 @@ impl Manager {
     pub fn add_cluster(
         &self,
         name: impl Into<ClusterName>,
-        connection: ClientConfig,
+        client_config: ClientConfig,
         options: CacheOptions,
     ) -> Result<ClusterMember, Error> {
         let (name, added) = (name.into(), &self.shared.clusters);
         let registry = ClusterMetrics::registry_of(&name).map_err(Error::Metrics)?;
         let client_metrics = ClientMetrics::register(&registry).map_err(Error::Metrics)?;
         let client = self.shared.options.client.clone().metrics(client_metrics);
-        let measured = with_metrics(&registry, connection, options, client);
-        let (connection, options, client) = measured.map_err(Error::Metrics)?;
-        let cluster = Cluster::with_client_options(connection, options, client)?
+        let measured = with_metrics(&registry, client_config, options, client);
+        let (client_config, options, client) = measured.map_err(Error::Metrics)?;
+        let cluster = Cluster::with_client_options(client_config, options, client)?
             .measured(&registry)?
             .preflight(self.shared.cluster.has_preflight())
             .counting_within(self.shared.cluster.client())

@@ -93,10 +93,10 @@ impl Manager {
     /// Adds the servers of health probes, metrics and webhooks.
     pub(crate) fn add_servers(&self, servers: &ServerDeclarations) -> Result<(), Error> {
         let shared = &self.shared;
-        let (connection, registry) = (self.client_config(), self.metrics_registry());
+        let (client_config, registry) = (self.client_config(), self.metrics_registry());
         for server in shared
             .http
-            .declared(servers, &shared.monitor, connection, registry)?
+            .declared(servers, &shared.monitor, client_config, registry)?
         {
             self.add(server)?;
         }
@@ -122,15 +122,15 @@ impl Manager {
         self.add_loop(
             "webhook certificate",
             Group::Webhooks,
-            |connection, stop| async move {
-                followed.follow(&connection, stop).await;
+            |client_config, stop| async move {
+                followed.follow(&client_config, stop).await;
             },
         )?;
         self.add_loop(
             "webhook authority",
             Group::LeaderElected,
-            |connection, stop| async move {
-                certificates.lead(&connection, stop).await;
+            |client_config, stop| async move {
+                certificates.lead(&client_config, stop).await;
             },
         )
     }
@@ -141,9 +141,9 @@ impl Manager {
         F: FnOnce(ClientConfig, CancellationToken) -> Fut + Send + 'static,
         Fut: Future<Output = ()> + Send,
     {
-        let connection = self.client_config().clone();
+        let client_config = self.client_config().clone();
         self.add(from_fn(name, group, |context| async move {
-            run(connection, context.cancellation()).await;
+            run(client_config, context.cancellation()).await;
             Ok(())
         }))
     }

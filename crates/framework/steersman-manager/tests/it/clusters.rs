@@ -66,7 +66,7 @@ impl Reconciler<ClusterRequest> for Marker {
     }
 }
 
-pub(crate) fn connection(server: &ApiServer) -> ClientConfig {
+pub(crate) fn client_config(server: &ApiServer) -> ClientConfig {
     ClientConfig::in_process(server.service(), "default")
 }
 
@@ -130,10 +130,10 @@ async fn a_controller_reconciles_objects_of_every_cluster() {
     let (manager, marker) = marking(&own);
     let options = CacheOptions::new;
     manager
-        .add_cluster("west", connection(&west), options())
+        .add_cluster("west", client_config(&west), options())
         .unwrap();
     manager
-        .add_cluster("east", connection(&east), options())
+        .add_cluster("east", client_config(&east), options())
         .unwrap();
     let started = start(&manager);
     marker.notes.reach(3).await;
@@ -157,7 +157,7 @@ async fn a_cluster_comes_and_goes_while_the_manager_runs() {
     let (manager, marker) = marking(&own);
     let started = start(&manager);
     marker.notes.reach(1).await;
-    let added = manager.add_cluster("west", connection(&west), CacheOptions::new());
+    let added = manager.add_cluster("west", client_config(&west), CacheOptions::new());
     assert_eq!(added.unwrap().name().as_str(), "west");
     marker.notes.reach(2).await;
     assert_eq!(marker.notes.all()[1], "west/default/b");
@@ -174,14 +174,14 @@ async fn a_cluster_comes_and_goes_while_the_manager_runs() {
     // The same name for another server.
     let north = server_with(&["d"]);
     manager
-        .add_cluster("west", connection(&north), CacheOptions::new())
+        .add_cluster("west", client_config(&north), CacheOptions::new())
         .unwrap();
     marker.notes.reach(4).await;
     assert_eq!(marker.notes.all()[3], "west/default/d");
     started.stop().await.unwrap();
     assert!(
         manager
-            .add_cluster("late", connection(&west), CacheOptions::new())
+            .add_cluster("late", client_config(&west), CacheOptions::new())
             .is_err()
     );
     assert!(manager.clusters().get(&"late".into()).is_none());
@@ -192,7 +192,7 @@ async fn a_cluster_that_is_removed_before_the_start_is_never_asked() {
     let (own, west) = (server_with(&["a"]), server_with(&["b"]));
     let (manager, marker) = marking(&own);
     manager
-        .add_cluster("west", connection(&west), CacheOptions::new())
+        .add_cluster("west", client_config(&west), CacheOptions::new())
         .unwrap();
     assert!(soon(manager.remove_cluster("west")).await);
     let started = start(&manager);
@@ -238,10 +238,10 @@ async fn an_unreachable_cluster_delays_no_other_one() {
     let refuses = west.faults().answer(None, "configmaps", Answer::code(503));
     let options = CacheOptions::new;
     manager
-        .add_cluster("west", connection(&west), options())
+        .add_cluster("west", client_config(&west), options())
         .unwrap();
     manager
-        .add_cluster("east", connection(&east), options())
+        .add_cluster("east", client_config(&east), options())
         .unwrap();
     let started = start(&manager);
     marker.notes.reach(2).await;
@@ -296,7 +296,7 @@ async fn an_added_cluster_has_the_client_options_of_the_manager() {
     let builder = manager_of(&own).client(ClientOptions::new().dry_run(true));
     let manager = builder.build().unwrap();
     let member = manager
-        .add_cluster("west", connection(&west), CacheOptions::new())
+        .add_cluster("west", client_config(&west), CacheOptions::new())
         .unwrap();
     let started = start(&manager);
     let map = ConfigMap {
@@ -314,7 +314,7 @@ async fn a_cluster_that_the_set_removed_leaves_the_metrics_too() {
     let (own, west) = (server_with(&["a"]), server_with(&["b"]));
     let (manager, marker) = marking(&own);
     manager
-        .add_cluster("west", connection(&west), CacheOptions::new())
+        .add_cluster("west", client_config(&west), CacheOptions::new())
         .unwrap();
     let started = start(&manager);
     marker.notes.reach(2).await;
@@ -332,7 +332,7 @@ async fn health_and_metrics_name_the_cluster_until_it_is_removed() {
     let (own, west) = (server_with(&["a"]), server_with(&["b"]));
     let (manager, marker) = marking(&own);
     manager
-        .add_cluster("west", connection(&west), CacheOptions::new())
+        .add_cluster("west", client_config(&west), CacheOptions::new())
         .unwrap();
     let started = start(&manager);
     marker.notes.reach(2).await;
@@ -389,7 +389,7 @@ async fn requests_of_a_removed_cluster_find_no_client() {
         .unwrap();
     manager.add_controller(controller).unwrap();
     manager
-        .add_cluster("west", connection(&west), CacheOptions::new())
+        .add_cluster("west", client_config(&west), CacheOptions::new())
         .unwrap();
     let started = start(&manager);
     until("the removal", || *gone.lock() == [true]).await;
@@ -401,7 +401,7 @@ async fn a_cluster_is_refused_by_name_or_by_its_cache_options() {
     let own = server_with(&[]);
     let (manager, _) = marking(&own);
     let add = |name: &str, options: CacheOptions| {
-        let added = manager.add_cluster(name, connection(&own), options);
+        let added = manager.add_cluster(name, client_config(&own), options);
         added.map(drop)
     };
     add("west", CacheOptions::new()).unwrap();

@@ -163,9 +163,9 @@ async fn two_programs_with_controllers_of_one_name_keep_each_others_fields() {
     server.create(config_map("a")).unwrap();
     let long = "operator".repeat(30);
     for (program, label) in [("shop", "red"), ("bank", "blue"), (&*long, "green")] {
-        let connection = ClientConfig::in_process(server.service(), "default");
-        let connection = connection.user_agent(program, "1.0");
-        let manager = Manager::builder(connection).build().unwrap();
+        let client_config = ClientConfig::in_process(server.service(), "default");
+        let client_config = client_config.user_agent(program, "1.0");
+        let manager = Manager::builder(client_config).build().unwrap();
         let (told, mut done) = mpsc::unbounded_channel();
         manager
             .add_controller(

@@ -93,10 +93,7 @@ async fn controllers_see_no_object_from_before_the_conversion() {
         .faults()
         .answer(Verb::Patch, DEFINITIONS, Answer::code(503));
     let definitions = Crds::new().with(Crd::new(&both).converted_by(&service));
-    let manager = manager_of(&server)
-        .crds(definitions)
-        .build()
-        .unwrap();
+    let manager = manager_of(&server).crds(definitions).build().unwrap();
     let (told, mut hosts) = mpsc::unbounded_channel();
     add::<Site>(&manager, TellHost(told));
     let started = start(&manager);

@@ -125,8 +125,8 @@ fn declarations_that_cannot_work_are_refused_by_name() {
 #[tokio::test(start_paused = true)]
 async fn cache_13_a_refused_controller_leaves_neither_a_name_nor_kinds() {
     let server = ApiServer::new();
-    let connection = ClientConfig::in_process(server.service(), "default");
-    let manager = Manager::builder(connection).build().unwrap();
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    let manager = Manager::builder(client_config).build().unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();
     manager.start(Shutdown::when(async {})).await.unwrap();
     for _ in 0..2 {

@@ -48,10 +48,7 @@ async fn controllers_start_when_the_definitions_are_installed() {
     assert!(status.problem.is_some());
     drop(fault);
     assert_eq!(soon(reconciled.recv()).await.unwrap(), "default/one");
-    assert_eq!(
-        manager.crds().statuses()[0].phase,
-        CrdPhase::Installed
-    );
+    assert_eq!(manager.crds().statuses()[0].phase, CrdPhase::Installed);
     started.stop().await.unwrap();
 }
 
@@ -109,10 +106,7 @@ async fn a_standby_of_the_next_release_is_ready_before_its_definition_is_install
         }
     });
     ready.await.unwrap();
-    assert_eq!(
-        manager.crds().statuses()[0].phase,
-        CrdPhase::Pending
-    );
+    assert_eq!(manager.crds().statuses()[0].phase, CrdPhase::Pending);
     started.stop().await.unwrap();
 }
 

@@ -29,8 +29,8 @@ fn replica(server: &ApiServer, notes: &Notes) -> ManagerBuilder {
             }
         })
         .on_callers_runtime();
-    let connection = ClientConfig::in_process(server.service(), "default");
-    Manager::builder(connection).leader_election(options)
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    Manager::builder(client_config).leader_election(options)
 }
 
 /// Starts a replica with a runnable of the leader that begins one write, and ends before it.
@@ -85,8 +85,8 @@ async fn the_lease_is_released_after_the_writes_to_a_removed_cluster() {
     let slow = Duration::from_secs(12);
     let _slow = west.faults().delay(Verb::Create, CONFIG_MAPS, slow);
     let manager = replica(&server, &notes).build().unwrap();
-    let connection = ClientConfig::in_process(west.service(), "default");
-    let cluster = manager.add_cluster("west", connection, CacheOptions::new());
+    let client_config = ClientConfig::in_process(west.service(), "default");
+    let cluster = manager.add_cluster("west", client_config, CacheOptions::new());
     let client = cluster.unwrap().client().clone();
     let started = start(&manager);
     soon(manager.elected()).await;

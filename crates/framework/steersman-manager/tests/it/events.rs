@@ -128,9 +128,9 @@ async fn events_about_objects_of_another_cluster_go_to_its_server() {
     let (own, west) = (ApiServer::new(), ApiServer::new());
     west.create(config_map("a")).unwrap();
     let manager = manager_of(&own).build().unwrap();
-    let connection = ClientConfig::in_process(west.service(), "default");
+    let client_config = ClientConfig::in_process(west.service(), "default");
     manager
-        .add_cluster("west", connection, CacheOptions::new())
+        .add_cluster("west", client_config, CacheOptions::new())
         .unwrap();
     let (tell, mut told) = mpsc::unbounded_channel();
     let reconciler = reconcile::from_fn(move |ctx: Context, request: ClusterRequest| {

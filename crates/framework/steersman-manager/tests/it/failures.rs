@@ -124,8 +124,8 @@ async fn a_server_that_cannot_be_reached_ends_the_manager_in_time() {
     let refuse = |_: http::Request<kube_client::client::Body>| async {
         Err::<http::Response<String>, _>(io::Error::from(io::ErrorKind::ConnectionRefused))
     };
-    let connection = ClientConfig::in_process(tower::service_fn(refuse), "default");
-    let manager = Manager::builder(connection).build().unwrap();
+    let client_config = ClientConfig::in_process(tower::service_fn(refuse), "default");
+    let manager = Manager::builder(client_config).build().unwrap();
     let (told, _reconciled) = mpsc::unbounded_channel();
     let limit = Duration::from_secs(30);
     manager

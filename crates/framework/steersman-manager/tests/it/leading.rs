@@ -30,8 +30,8 @@ fn election(name: &str) -> LeaderElection {
 }
 
 fn replica(server: &ApiServer, name: &str) -> ManagerBuilder {
-    let connection = ClientConfig::in_process(server.service(), "default").user_agent(name, "1");
-    Manager::builder(connection).leader_election(election(name))
+    let client_config = ClientConfig::in_process(server.service(), "default").user_agent(name, "1");
+    Manager::builder(client_config).leader_election(election(name))
 }
 
 /// Notes the end of a reconcile, also of one that is dropped.
@@ -134,9 +134,9 @@ async fn a_standby_with_another_clock_does_not_take_a_lease_that_is_renewed() {
     };
     let mut replicas = Vec::new();
     for (name, hours) in [("alpha", 0), ("beta", 24), ("gamma", -24)] {
-        let connection = ClientConfig::in_process(server.service(), "default");
+        let client_config = ClientConfig::in_process(server.service(), "default");
         let options = election(name).clock(skewed(hours));
-        let manager = Manager::builder(connection)
+        let manager = Manager::builder(client_config)
             .leader_election(options)
             .build()
             .unwrap();
@@ -210,8 +210,8 @@ async fn the_lease_is_released_after_everything_has_stopped() {
         ElectionChange::Released { .. } => told.note("released"),
         _ => {}
     });
-    let connection = ClientConfig::in_process(server.service(), "default");
-    let manager = Manager::builder(connection)
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    let manager = Manager::builder(client_config)
         .leader_election(options)
         .build()
         .unwrap();

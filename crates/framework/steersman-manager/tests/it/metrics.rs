@@ -43,10 +43,12 @@ async fn work(manager: &Manager, name: &str) {
 #[tokio::test(start_paused = true)]
 async fn conn_6_two_managers_of_one_connection_count_their_own_requests() {
     let server = ApiServer::builder().seed(1).build();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let build = || {
         let options = CacheOptions::new().by_object::<ConfigMap>(ByObject::new());
-        Manager::builder(connection.clone()).cache(options).build()
+        Manager::builder(client_config.clone())
+            .cache(options)
+            .build()
     };
     let (first, second) = (build().unwrap(), build().unwrap());
     let mut seen = server.requests().all().len();
@@ -64,17 +66,17 @@ fn a_connection_keeps_the_metrics_that_it_has() {
     let server = ApiServer::new();
     let registry = prometheus::Registry::new();
     let metrics = ConnectionMetrics::register(&registry).unwrap();
-    let connection = ClientConfig::in_process(server.service(), "default").metrics(metrics);
+    let client_config = ClientConfig::in_process(server.service(), "default").metrics(metrics);
     // In the same registry the manager would register the names a second time.
-    let manager = Manager::builder(connection).metrics_registry(registry);
+    let manager = Manager::builder(client_config).metrics_registry(registry);
     assert!(manager.build().is_ok());
 }
 
 #[test]
 fn the_build_is_described_by_a_gauge() {
     let server = ApiServer::new();
-    let connection = ClientConfig::in_process(server.service(), "default");
-    let manager = Manager::builder(connection).build().unwrap();
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    let manager = Manager::builder(client_config).build().unwrap();
     let families = manager.metrics_registry().gather();
     let info = families
         .iter()

@@ -100,7 +100,7 @@ fn grant(server: &ApiServer, user: &str, rules: &Value) {
 }
 
 /// Serves an api-server with RBAC over HTTPS, on which `operator` has the rules that the guide lists.
-async fn secured() -> (ApiServer, Serving, TlsConfig) {
+async fn secured() -> (ApiServer, Serving, ClientConfig) {
     let server = ApiServer::builder()
         .authorization(Authorization::Rbac)
         .build();
@@ -116,14 +116,14 @@ async fn secured() -> (ApiServer, Serving, TlsConfig) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("kubeconfig");
     std::fs::write(&file, serving.kubeconfig_for(User::new("operator"))).unwrap();
-    let connection = ClientConfig::from_kubeconfig(&file).await.unwrap();
-    (server, serving, connection)
+    let client_config = ClientConfig::from_kubeconfig(&file).await.unwrap();
+    (server, serving, client_config)
 }
 
 /// SERVE-5
 #[tokio::test]
 async fn a_scrape_needs_a_good_token_and_the_permission() {
-    let (server, serving, connection) = secured().await;
+    let (server, serving, client_config) = secured().await;
     grant(
         &server,
         "prometheus",
@@ -134,7 +134,7 @@ async fn a_scrape_needs_a_good_token_and_the_permission() {
     let options = MetricsServer::secure("127.0.0.1:0").route(Route::get("/extra", |_| async {
         text_response(StatusCode::OK, "extra")
     }));
-    let manager = Manager::builder(connection)
+    let manager = Manager::builder(client_config)
         .metrics(options)
         .build()
         .unwrap();
@@ -168,9 +168,10 @@ async fn a_scrape_needs_a_good_token_and_the_permission() {
 async fn an_operator_without_the_rules_of_the_reviews_answers_500() {
     let (server, serving, _) = secured().await;
     let good = server.add_user(User::new("prometheus"));
-    let connection = ClientConfig::in_process(server.service_as(User::new("stranger")), "default");
+    let client_config =
+        ClientConfig::in_process(server.service_as(User::new("stranger")), "default");
     let options = MetricsServer::secure("127.0.0.1:0");
-    let manager = Manager::builder(connection)
+    let manager = Manager::builder(client_config)
         .metrics(options)
         .build()
         .unwrap();

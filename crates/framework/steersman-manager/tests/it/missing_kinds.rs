@@ -315,8 +315,8 @@ async fn an_unavailable_kind_delays_no_group_and_no_other_cluster() {
     server.create(config_map("a")).unwrap();
     let manager = manager_of(&server).build().unwrap();
     let options = CacheOptions::new().by_object::<Website>(ByObject::new());
-    let connection = steersman_api::ClientConfig::in_process(other.service(), "default");
-    let cluster = Cluster::new(connection, options).unwrap();
+    let client_config = steersman_api::ClientConfig::in_process(other.service(), "default");
+    let cluster = Cluster::new(client_config, options).unwrap();
     cluster.cache().informer::<Website>().unwrap();
     manager.add(cluster.clone()).unwrap();
     let (told, mut reconciled) = mpsc::unbounded_channel();

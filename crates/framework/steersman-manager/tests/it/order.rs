@@ -163,8 +163,8 @@ async fn a_read_right_after_the_start_waits_for_the_first_sync() {
         .add(Notes::default().slow(Group::HttpServers))
         .unwrap();
     let other = CacheOptions::new().by_object::<ConfigMap>(ByObject::new());
-    let connection = manager.client_config().clone();
-    let other = Cluster::new(connection, other).unwrap();
+    let client_config = manager.client_config().clone();
+    let other = Cluster::new(client_config, other).unwrap();
     manager.add(other.clone()).unwrap();
     let key = ObjectKey::namespaced("default", "a");
 

@@ -39,8 +39,8 @@ fn server() -> ApiServer {
 /// Runs a manager until its kinds have settled, and returns its log.
 async fn log_of(server: &ApiServer, asks: bool, services: bool) -> CapturedLog {
     let log = capture();
-    let connection = ClientConfig::in_process(server.service_as(User::new("op")), "default");
-    let manager = Manager::builder(connection).preflight(asks);
+    let client_config = ClientConfig::in_process(server.service_as(User::new("op")), "default");
+    let manager = Manager::builder(client_config).preflight(asks);
     let manager = manager.build().unwrap();
     manager.cache().informer::<ConfigMap>().unwrap();
     if services {

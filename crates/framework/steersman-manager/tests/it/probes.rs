@@ -352,8 +352,8 @@ async fn an_expired_client_certificate_is_named_by_readiness_and_the_metrics() {
     let mut config = Config::new("https://127.0.0.1:1".parse().unwrap());
     config.auth_info.client_certificate = Some(certificate.display().to_string());
     config.auth_info.client_key = Some(key.display().to_string());
-    let connection = ClientConfig::from_config(config);
-    let manager = Manager::builder(connection).health("127.0.0.1:0");
+    let client_config = ClientConfig::from_config(config);
+    let manager = Manager::builder(client_config).health("127.0.0.1:0");
     let manager = manager.build().unwrap();
     let listens = listening(&manager);
     let started = start(&manager);

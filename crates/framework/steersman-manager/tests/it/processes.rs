@@ -54,7 +54,7 @@ fn a_replica_in_a_process_of_its_own() {
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let connection = ClientConfig::infer().await.unwrap();
+        let client_config = ClientConfig::infer().await.unwrap();
         let options = LeaderElection::new("shop")
             .namespace("default")
             .identity(&name)
@@ -63,7 +63,7 @@ fn a_replica_in_a_process_of_its_own() {
                 Duration::from_secs(2),
                 Duration::from_millis(500),
             );
-        let manager = Manager::builder(connection)
+        let manager = Manager::builder(client_config)
             .leader_election(options)
             .build()
             .unwrap();

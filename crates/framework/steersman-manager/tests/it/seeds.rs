@@ -83,10 +83,10 @@ impl Sim {
             .clock(move || Timestamp::now() + skew)
             .abort_on_overrun(false)
             .on_callers_runtime();
-        let connection = ClientConfig::in_process(self.server.service(), "default")
+        let client_config = ClientConfig::in_process(self.server.service(), "default")
             .encoding(Encoding::ALL[self.plan.seed as usize % 2])
             .user_agent(&format!("replica-{slot}"), "1");
-        let manager = Manager::builder(connection)
+        let manager = Manager::builder(client_config)
             .cache(CacheOptions::new().seed(run))
             .leader_election(options)
             .build()

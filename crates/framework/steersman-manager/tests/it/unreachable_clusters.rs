@@ -10,7 +10,7 @@ use steersman_controller::{
 use steersman_object::ObjectKey;
 use steersman_testenv::eventually_within;
 
-use crate::clusters::{connection, server_with, until, unusable};
+use crate::clusters::{client_config, server_with, until, unusable};
 use crate::world::{Notes, config_map, manager_of, start};
 
 /// Reads the object of each request in its cluster, and notes the beginning and the end of each read.
@@ -36,7 +36,7 @@ impl Reconciler<ClusterRequest> for Reader {
 async fn a_read_of_an_unreachable_cluster_delays_no_request_for_another_one() {
     let silent = server_with(&["a"]);
     let _silence = silent.faults().swallow_everything();
-    for unreachable in [unusable(), connection(&silent)] {
+    for unreachable in [unusable(), client_config(&silent)] {
         let (own, notes) = (server_with(&["west"]), Notes::default());
         let manager = manager_of(&own).build().unwrap();
         // The name of an object is the cluster of its request.
@@ -82,7 +82,7 @@ async fn a_cluster_that_answers_at_last_is_read() {
         .build(Reader(notes.clone()))
         .unwrap();
     manager.add_controller(controller).unwrap();
-    let added = manager.add_cluster("west", connection(&silent), CacheOptions::new());
+    let added = manager.add_cluster("west", client_config(&silent), CacheOptions::new());
     let west = added.unwrap().client().clone();
     let started = start(&manager);
     tokio::time::sleep(Duration::from_secs(60)).await;

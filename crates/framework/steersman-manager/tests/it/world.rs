@@ -17,8 +17,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) fn manager_of(server: &ApiServer) -> ManagerBuilder {
-    let connection = ClientConfig::in_process(server.service(), "default");
-    Manager::builder(connection).cache(CacheOptions::new().seed(7))
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    Manager::builder(client_config).cache(CacheOptions::new().seed(7))
 }
 
 /// Adds a controller of the kind `K` with every default.

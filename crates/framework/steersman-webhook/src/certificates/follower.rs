@@ -38,9 +38,9 @@ impl BuiltInCertificates {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn follow(&self, connection: &ClientConfig, stop: CancellationToken) {
+    pub async fn follow(&self, client_config: &ClientConfig, stop: CancellationToken) {
         let work = async {
-            let Some(client) = self.connect(connection, &stop).await else {
+            let Some(client) = self.connect(client_config, &stop).await else {
                 return;
             };
             let mut follower = CertificateFollower {

@@ -52,9 +52,9 @@ impl BuiltInCertificates {
     ///
     /// Cancel safe: each request leaves the Secret and the configurations in a state from which the next leader goes
     /// on (`CERT-2`).
-    pub async fn lead(&self, connection: &ClientConfig, stop: CancellationToken) {
+    pub async fn lead(&self, client_config: &ClientConfig, stop: CancellationToken) {
         let work = async {
-            let Some(client) = self.connect(connection, &stop).await else {
+            let Some(client) = self.connect(client_config, &stop).await else {
                 return;
             };
             let mut leader = CertificateLeader {
@@ -77,13 +77,13 @@ impl BuiltInCertificates {
     /// Makes the client of a loop; returns `None` if the loop is stopped before.
     pub(super) async fn connect(
         &self,
-        connection: &ClientConfig,
+        client_config: &ClientConfig,
         stop: &CancellationToken,
     ) -> Option<kube_client::Client> {
-        let connection = connection.clone().user_agent_suffix(AGENT);
+        let client_config = client_config.clone().user_agent_suffix(AGENT);
         let mut problems = ProblemLog::default();
         while !stop.is_cancelled() {
-            match connection.connect().await {
+            match client_config.connect().await {
                 Ok(client) => return Some(client),
                 Err(error) => {
                     let error = report(&error).to_string();

@@ -51,16 +51,16 @@ pub(crate) fn connect(server: &ApiServer) -> ClientConfig {
 }
 
 pub(crate) fn follow(server: &ApiServer, options: &BuiltInCertificates) -> Loop {
-    let (connection, options) = (connect(server), options.clone());
+    let (client_config, options) = (connect(server), options.clone());
     let stop = CancellationToken::new();
-    let task = tokio::spawn(async move { options.follow(&connection, stop).await });
+    let task = tokio::spawn(async move { options.follow(&client_config, stop).await });
     Loop { task }
 }
 
 pub(crate) fn lead(server: &ApiServer, options: &BuiltInCertificates) -> Loop {
-    let (connection, options) = (connect(server), options.clone());
+    let (client_config, options) = (connect(server), options.clone());
     let stop = CancellationToken::new();
-    let task = tokio::spawn(async move { options.lead(&connection, stop).await });
+    let task = tokio::spawn(async move { options.lead(&client_config, stop).await });
     Loop { task }
 }
 

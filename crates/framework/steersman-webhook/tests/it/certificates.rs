@@ -380,9 +380,9 @@ async fn killed_leaders(seed: u64) {
         assert!(terms < 500, "the phase is still {}", phase(&server));
         let polls = if dice.chance(60) { 20 } else { 500 };
         let replica = dice.pick(&replicas);
-        let connection = connect(&server);
+        let client_config = connect(&server);
         cut(
-            replica.lead(&connection, CancellationToken::new()),
+            replica.lead(&client_config, CancellationToken::new()),
             dice.below(polls),
         )
         .await;

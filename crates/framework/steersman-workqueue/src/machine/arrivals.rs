@@ -8,7 +8,7 @@ use crate::held::{HeldKey, Rerun};
 use crate::key::Key;
 use crate::options::{AddDelay, Priority};
 use crate::ready::Slot;
-use crate::table::{Due, Retry, KeyStatus};
+use crate::table::{Due, KeyStatus, Retry};
 
 impl<T: Key> Machine<T> {
     /// Handles a delay that has passed.
@@ -21,7 +21,7 @@ impl<T: Key> Machine<T> {
         };
         let mut add = Rerun {
             priority: due.priority,
-            patience: AddDelay::Now,
+            add_delay: AddDelay::Now,
             causes: due.causes,
         };
         match due.retry {
@@ -45,12 +45,12 @@ impl<T: Key> Machine<T> {
             && due.at.is_some()
             && let Some(retry) = due.retry
         {
-            let early = match add.patience {
+            let early = match add.add_delay {
                 AddDelay::Now => now,
                 AddDelay::Spaced => retry.earliest_run(now),
                 AddDelay::Backoff => retry.deadline,
             };
-            if add.patience > AddDelay::Now && early >= retry.deadline {
+            if add.add_delay > AddDelay::Now && early >= retry.deadline {
                 due.merge(add);
                 return false;
             }
@@ -64,7 +64,7 @@ impl<T: Key> Machine<T> {
                 return self.wait(slot, delay);
             }
         }
-        if let KeyStatus::Ready { .. } = entry.standing {
+        if let KeyStatus::Ready { .. } = entry.status {
             self.raise(slot, add);
             return false;
         }
@@ -83,7 +83,7 @@ impl<T: Key> Machine<T> {
         }
         // WQ-4: the end of the ticket decides whether an add that is patient in a backoff runs at once.
         // Until then the deadline stays, because the ticket may end in backoff.
-        let absorbs = again.is_none() || add.patience == AddDelay::Now;
+        let absorbs = again.is_none() || add.add_delay == AddDelay::Now;
         let due = absorbs.then(|| self.absorb(slot)).flatten();
         let add = add.with(due);
         if let Some(held) = self.holding(slot) {
@@ -97,7 +97,7 @@ impl<T: Key> Machine<T> {
     pub(super) fn wait(&mut self, slot: Slot, delay: Delay) -> bool {
         let holding = self.holding(slot);
         if let Some(again) = holding.and_then(|held| held.again.as_mut())
-            && again.patience == AddDelay::Now
+            && again.add_delay == AddDelay::Now
         {
             again.priority = again.priority.max(delay.priority);
             again.causes |= delay.causes.without(Causes::DELAY);
@@ -106,11 +106,11 @@ impl<T: Key> Machine<T> {
         let Some(entry) = self.table.get_mut(slot) else {
             return false;
         };
-        if let KeyStatus::Ready { .. } = entry.standing {
+        if let KeyStatus::Ready { .. } = entry.status {
             // A ready key stays ready.
             let add = Rerun {
                 priority: delay.priority,
-                patience: AddDelay::Now,
+                add_delay: AddDelay::Now,
                 causes: delay.causes.without(Causes::DELAY),
             };
             self.raise(slot, add);
@@ -139,7 +139,7 @@ impl<T: Key> Machine<T> {
 
     /// Returns the hold of a key, if a ticket holds it.
     pub(super) fn holding(&mut self, slot: Slot) -> Option<&mut HeldKey> {
-        let KeyStatus::Held { position, .. } = self.table.get(slot)?.standing else {
+        let KeyStatus::Held { position, .. } = self.table.get(slot)?.status else {
             return None;
         };
         self.held.get_mut(position as usize)
@@ -156,14 +156,14 @@ impl<T: Key> Machine<T> {
         if let Some(free) = self.next_free(slot, now) {
             let add = Rerun {
                 priority,
-                patience: AddDelay::Now,
+                add_delay: AddDelay::Now,
                 causes,
             };
             return self.wait(slot, add.delayed_until(free));
         }
         if let Some(entry) = self.table.get_mut(slot) {
             let turn = self.ready.push(slot, priority);
-            entry.standing = KeyStatus::Ready {
+            entry.status = KeyStatus::Ready {
                 priority,
                 turn,
                 causes,
@@ -206,7 +206,7 @@ impl<T: Key> Machine<T> {
             priority,
             turn,
             causes,
-        } = &mut entry.standing
+        } = &mut entry.status
         else {
             return;
         };

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Delay, NextRun, Machine, Stage, back_off, deadline};
+use super::{Delay, Machine, NextRun, Stage, back_off, deadline};
 use crate::causes::Causes;
 use crate::exchange::Verdict;
 use crate::held::Rerun;
@@ -31,7 +31,7 @@ impl<T: Key> Machine<T> {
             _ => Causes::DELAY,
         };
         if let Some(again) = again {
-            if verdict != Verdict::Backoff || again.patience != AddDelay::Backoff {
+            if verdict != Verdict::Backoff || again.add_delay != AddDelay::Backoff {
                 return self.run_again(slot, again, asked, now);
             }
             // The retry, or an earlier deadline, is the one later run that WQ-2 guarantees for the
@@ -53,7 +53,7 @@ impl<T: Key> Machine<T> {
                 };
                 let add = Rerun {
                     priority,
-                    patience: AddDelay::Now,
+                    add_delay: AddDelay::Now,
                     causes,
                 };
                 self.arrive(slot, add, now)
@@ -77,7 +77,7 @@ impl<T: Key> Machine<T> {
             && self.stage == Stage::Open
         {
             let early = retry.earliest_run(now);
-            if again.patience == AddDelay::Spaced && early > now {
+            if again.add_delay == AddDelay::Spaced && early > now {
                 let delay = Delay {
                     deadline: early,
                     priority: again.priority,

@@ -17,7 +17,7 @@ enum Step {
         key: u8,
         priority: i32,
         after: u64,
-        patience: Patience,
+        add_delay: AddDelay,
     },
     Next,
     End {
@@ -31,7 +31,7 @@ enum Step {
 
 /// What an add does while its key is in backoff.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Patience {
+enum AddDelay {
     Now,
     Spaced,
     Backoff,
@@ -65,8 +65,8 @@ struct State {
     // The retry after a failure, also while an earlier run is ready or held.
     retry: Option<Retry>,
     held: Option<i32>,
-    // The rerun that adds asked for: its priority, and the least patience of the adds.
-    again: Option<(i32, Patience)>,
+    // The rerun that adds asked for: its priority, and the least add_delay of the adds.
+    again: Option<(i32, AddDelay)>,
     failures: u32,
 }
 
@@ -76,14 +76,14 @@ impl Naive {
         self.turns += 1;
     }
 
-    fn arrive(&mut self, key: usize, priority: i32, patience: Patience) {
+    fn arrive(&mut self, key: usize, priority: i32, add_delay: AddDelay) {
         let now = self.now;
         let state = &mut self.keys[key];
         if let (Some((.., due)), Some(retry)) = (&mut state.due, state.retry)
-            && patience > Patience::Now
+            && add_delay > AddDelay::Now
         {
-            let early = match patience {
-                Patience::Spaced => earliest(retry, now),
+            let early = match add_delay {
+                AddDelay::Spaced => earliest(retry, now),
                 _ => retry.0,
             };
             if early >= retry.0 {
@@ -101,15 +101,15 @@ impl Naive {
             return;
         }
         // The end of the ticket decides whether a patient add replaces the delay.
-        let due = if state.held.is_some() && patience > Patience::Now {
+        let due = if state.held.is_some() && add_delay > AddDelay::Now {
             None
         } else {
             state.due.take()
         };
         let priority = due.map_or(priority, |(.., due)| due.max(priority));
         if state.held.is_some() {
-            let (again, least) = state.again.unwrap_or((priority, patience));
-            state.again = Some((again.max(priority), least.min(patience)));
+            let (again, least) = state.again.unwrap_or((priority, add_delay));
+            state.again = Some((again.max(priority), least.min(add_delay)));
         } else {
             self.line_up(key, priority);
         }
@@ -119,8 +119,8 @@ impl Naive {
         let at = self.now + after;
         let state = &mut self.keys[key];
         if state.ready.is_some() {
-            self.arrive(key, priority, Patience::Now);
-        } else if let Some((again, Patience::Now)) = &mut state.again {
+            self.arrive(key, priority, AddDelay::Now);
+        } else if let Some((again, AddDelay::Now)) = &mut state.again {
             *again = priority.max(*again);
         } else {
             state.retry = match (retry, state.retry) {
@@ -138,9 +138,9 @@ impl Naive {
         }
     }
 
-    fn add(&mut self, key: usize, after: u64, priority: i32, patience: Patience) {
+    fn add(&mut self, key: usize, after: u64, priority: i32, add_delay: AddDelay) {
         if after == 0 {
-            self.arrive(key, priority, patience);
+            self.arrive(key, priority, add_delay);
         } else {
             self.wait(key, after, priority, None);
         }
@@ -160,7 +160,7 @@ impl Naive {
             let priority = state.due.take().map_or(0, |(.., priority)| priority);
             // A run before the retry keeps the retry.
             state.retry = state.retry.filter(|(deadline, _)| *deadline > self.now);
-            self.arrive(key, priority, Patience::Now);
+            self.arrive(key, priority, AddDelay::Now);
         }
     }
 
@@ -217,10 +217,10 @@ impl Naive {
             }
         };
         match (state.again.take(), delay, retry) {
-            (Some((again, Patience::Backoff)), Some(delay), Some(_)) => {
+            (Some((again, AddDelay::Backoff)), Some(delay), Some(_)) => {
                 self.wait(key, delay, priority.max(again), retry);
             }
-            (Some((again, Patience::Spaced)), _, Some(some)) if earliest(some, now) > now => {
+            (Some((again, AddDelay::Spaced)), _, Some(some)) if earliest(some, now) > now => {
                 self.wait(key, earliest(some, now) - now, again, retry);
             }
             (Some((again, _)), ..) => {
@@ -229,7 +229,7 @@ impl Naive {
                 self.line_up(key, again.max(due));
             }
             (None, Some(delay), Some(_)) => self.wait(key, delay, priority, retry),
-            (None, Some(delay), None) => self.add(key, delay, priority, Patience::Now),
+            (None, Some(delay), None) => self.add(key, delay, priority, AddDelay::Now),
             (None, None, _) => {}
         }
     }
@@ -246,7 +246,7 @@ fn earliest((deadline, early): Retry, now: u64) -> u64 {
 fn step() -> impl Strategy<Value = Step> {
     let priority = prop::sample::select(vec![-100, 0, 0, 100]);
     let delay = prop::sample::select(vec![0_u64, 0, 0, 3, 10, 50]);
-    let patience = prop::sample::select(vec![Patience::Now, Patience::Spaced, Patience::Backoff]);
+    let add_delay = prop::sample::select(vec![AddDelay::Now, AddDelay::Spaced, AddDelay::Backoff]);
     let verdict = prop_oneof![
         Just(End::Forget),
         delay.clone().prop_map(End::After),
@@ -254,8 +254,8 @@ fn step() -> impl Strategy<Value = Step> {
         Just(End::Drop),
     ];
     prop_oneof![
-        4 => (0..KEYS, priority, delay, patience).prop_map(
-            |(key, priority, after, patience)| Step::Add { key, priority, after, patience },
+        4 => (0..KEYS, priority, delay, add_delay).prop_map(
+            |(key, priority, after, add_delay)| Step::Add { key, priority, after, add_delay },
         ),
         4 => Just(Step::Next),
         4 => (0_usize..8, verdict).prop_map(|(which, verdict)| Step::End { which, verdict }),
@@ -271,7 +271,7 @@ async fn agrees(steps: Vec<Step>, crowd: u8) -> Result<(), TestCaseError> {
     };
     for key in KEYS..KEYS + crowd {
         queue.add_with(key, AddOptions::new().priority(Priority::new(-1000)));
-        naive.add(key.into(), 0, -1000, Patience::Now);
+        naive.add(key.into(), 0, -1000, AddDelay::Now);
     }
     let mut held: Vec<Ticket<u8>> = Vec::new();
     for step in steps {
@@ -280,18 +280,18 @@ async fn agrees(steps: Vec<Step>, crowd: u8) -> Result<(), TestCaseError> {
                 key,
                 priority,
                 after,
-                patience,
+                add_delay,
             } => {
                 let mut options = AddOptions::new()
                     .priority(Priority::new(priority))
                     .after(Duration::from_millis(after));
-                options = match patience {
-                    Patience::Now => options,
-                    Patience::Spaced => options.space_in_backoff(),
-                    Patience::Backoff => options.keep_backoff(),
+                options = match add_delay {
+                    AddDelay::Now => options,
+                    AddDelay::Spaced => options.space_in_backoff(),
+                    AddDelay::Backoff => options.keep_backoff(),
                 };
                 queue.add_with(key, options);
-                naive.add(key.into(), after, priority, patience);
+                naive.add(key.into(), after, priority, add_delay);
             }
             Step::Next => {
                 let taken = queue.next().now_or_never().and_then(Result::ok);

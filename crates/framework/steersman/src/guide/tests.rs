@@ -15,8 +15,8 @@ use crate::api::Patch;
 use crate::kube_core::CustomResourceExt as _;
 use crate::manager::{Group, Shutdown, runnable};
 use crate::{
-    Action, ByObject, CacheOptions, Client, ClientConfig, Context, Controller, CustomResource, Error,
-    Manager, ObjectKey, Reconciler, Request, ListOptions, owner,
+    Action, ByObject, CacheOptions, Client, ClientConfig, Context, Controller, CustomResource,
+    Error, ListOptions, Manager, ObjectKey, Reconciler, Request, owner,
 };
 
 const PAGES: [&str; 2] = [
@@ -141,12 +141,12 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::namespaced("default", name)
 }
 
-fn connection(server: &ApiServer) -> ClientConfig {
+fn client_config(server: &ApiServer) -> ClientConfig {
     ClientConfig::in_process(server.service(), "default")
 }
 
 fn manager(server: &ApiServer, options: CacheOptions) -> Manager {
-    Manager::builder(connection(server))
+    Manager::builder(client_config(server))
         .cache(options)
         .build()
         .unwrap()
@@ -202,7 +202,7 @@ fn web_server() -> String {
 
 async fn declaring(said: &mut Said, server: &ApiServer) {
     let wrong = CacheOptions::new().by_object::<Pod>(ByObject::new().labels("a in b"));
-    let built = Manager::builder(connection(server)).cache(wrong).build();
+    let built = Manager::builder(client_config(server)).cache(wrong).build();
     said.note("selector", built.map(drop));
     let manager = manager(server, CacheOptions::new());
     let greetings = || Controller::builder::<Greeting>().build(Nothing).unwrap();
@@ -364,7 +364,7 @@ async fn writing(said: &mut Said, server: &ApiServer) {
 }
 
 async fn stopping(said: &mut Said, server: &ApiServer) {
-    let builder = Manager::builder(connection(server));
+    let builder = Manager::builder(client_config(server));
     let grace = Duration::from_secs(3);
     let manager = builder.graceful_shutdown_timeout(grace).build().unwrap();
     let slow = Controller::builder::<Greeting>().name("slow");

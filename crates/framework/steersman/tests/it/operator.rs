@@ -113,8 +113,8 @@ async fn an_operator_creates_restores_and_deletes_the_child_of_an_object() {
     server
         .install_crd(serde_json::to_value(Greeting::crd()).unwrap())
         .unwrap();
-    let connection = ClientConfig::in_process(server.service(), "default");
-    let manager = Manager::builder(connection).build().unwrap();
+    let client_config = ClientConfig::in_process(server.service(), "default");
+    let manager = Manager::builder(client_config).build().unwrap();
     manager
         .add_controller(
             Controller::builder::<Greeting>()

@@ -29,7 +29,7 @@ async fn a_test_of_an_operator_calls_its_conversions_and_validators() {
     }
 
     let operator = OperatorTest::declared(|_| Ok::<(), BoxError>(()))
-        .crds([serde_json::to_value(note::definition()).unwrap()])
+        .crds([serde_json::to_value(note::crd()).unwrap()])
         .webhooks(|server| {
             server
                 .conversions(note::conversions())

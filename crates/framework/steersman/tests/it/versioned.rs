@@ -279,7 +279,7 @@ fn an_error_names_the_field_as_users_write_it() {
 
 #[test]
 fn a_definition_has_all_versions_with_their_own_columns_and_descriptions() {
-    let definition = shop::definition();
+    let definition = shop::crd();
     let versions = &definition.spec.versions;
     let summary: Vec<(&str, bool)> = versions
         .iter()
@@ -317,12 +317,12 @@ fn a_definition_has_all_versions_with_their_own_columns_and_descriptions() {
     assert_eq!(property(0, "theme"), Value::Null);
     assert_eq!(property(0, "timeoutSeconds")["type"], "integer");
 
-    let stored: Vec<String> = pair::definitions()
+    let stored: Vec<String> = pair::crds()
         .iter()
         .map(|definition| definition.spec.versions[0].name.clone())
         .collect();
     assert_eq!(stored, ["v1alpha1", "v1alpha1"]);
-    assert!(!pair::definitions()[0].spec.versions[0].served);
+    assert!(!pair::crds()[0].spec.versions[0].served);
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn the_conversions_of_several_modules_are_one_set() {
 /// The same kind with a conversion that loses a half, and fails for large numbers.
 #[test]
 fn a_check_of_round_trips_names_the_seed_and_the_field() {
-    let [left, right] = &*pair::definitions() else {
+    let [left, right] = &*pair::crds() else {
         panic!("two kinds");
     };
     let dropping = pair::conversions().without_kept_fields();
@@ -409,12 +409,12 @@ fn a_check_of_round_trips_names_the_seed_and_the_field() {
 
 #[test]
 fn a_check_of_a_definition_has_the_rules_of_all_versions() {
-    let costs = check_definition(&shop::definition()).unwrap();
+    let costs = check_definition(&shop::crd()).unwrap();
     let rules = costs
         .iter()
         .filter(|cost| cost.rule == "self.label != 'forbidden'");
     assert_eq!(rules.count(), 9);
-    let [_, right] = &*pair::definitions() else {
+    let [_, right] = &*pair::crds() else {
         panic!("two kinds");
     };
     let mut wrong = right.clone();

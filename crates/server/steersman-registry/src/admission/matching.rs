@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::selector::LabelSelector;
-use steersman_apimachinery::status::{Status, GroupResource};
+use steersman_apimachinery::status::{GroupResource, Status};
 use steersman_cel::AccessAttributes;
 use steersman_schema::resource::{Resource, StorageKey};
 
@@ -97,7 +97,10 @@ impl Registry {
             .get(&StorageKey::new("", "namespaces"), "", &name)
         {
             Some(found) => Ok(Some((*found.value).clone())),
-            None => Err(Status::not_found(GroupResource::new("", "namespaces"), &name)),
+            None => Err(Status::not_found(
+                GroupResource::new("", "namespaces"),
+                &name,
+            )),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Words: the attributes of a request that permissions are about, and the refusal for them.
 
 use steersman_apimachinery::go;
-use steersman_apimachinery::status::{Details, Status, GroupResource};
+use steersman_apimachinery::status::{Details, GroupResource, Status};
 
 use super::user::User;
 
@@ -88,6 +88,10 @@ impl Attributes {
         let why = format!(
             "User {who} cannot {verb} resource {resource} in API group {group} {scope}{reason}"
         );
-        Status::forbidden(GroupResource::new(&self.group, &self.resource), &self.name, &why)
+        Status::forbidden(
+            GroupResource::new(&self.group, &self.resource),
+            &self.name,
+            &why,
+        )
     }
 }

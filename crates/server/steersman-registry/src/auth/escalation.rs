@@ -1,7 +1,7 @@
 //! Machine: checks that a write of a role or a binding grants no permissions that its author lacks.
 
 use serde_json::Value;
-use steersman_apimachinery::status::{Status, GroupResource};
+use steersman_apimachinery::status::{GroupResource, Status};
 
 use super::attributes::Attributes;
 use super::rbac::{Authorizer, GROUP};

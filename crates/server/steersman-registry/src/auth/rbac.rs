@@ -1,7 +1,7 @@
 //! Machine: authorizes users by the stored roles and bindings.
 
 use serde_json::Value;
-use steersman_apimachinery::status::{Status, GroupResource};
+use steersman_apimachinery::status::{GroupResource, Status};
 use steersman_schema::resource::StorageKey;
 
 use crate::store::{Store, Stored};

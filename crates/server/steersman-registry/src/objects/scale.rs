@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use steersman_apimachinery::status::{FieldError, Status, GroupResource};
+use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_schema::resource::Resource;
 
 use crate::requests::catalogue::Catalogue;

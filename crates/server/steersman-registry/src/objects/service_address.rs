@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
-use steersman_apimachinery::status::{FieldError, Status, GroupResource};
+use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_builtins::service;
 use steersman_schema::resource::StorageKey;
 
@@ -34,8 +34,9 @@ impl Registry {
             restore(spec, before);
         }
         agree(spec, before);
-        let invalid =
-            |errors: Vec<FieldError>| Status::invalid(GroupResource::new("", "Service"), &name, &errors);
+        let invalid = |errors: Vec<FieldError>| {
+            Status::invalid(GroupResource::new("", "Service"), &name, &errors)
+        };
         choose_families(spec, before, &self.service_network).map_err(invalid)?;
         self.give_address(spec, before, &invalid)?;
         self.give_ports(spec, before, &uid).map_err(invalid)

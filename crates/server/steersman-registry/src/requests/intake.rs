@@ -2,7 +2,7 @@
 //! validation.
 
 use serde_json::Value;
-use steersman_apimachinery::status::{FieldError, Status, GroupResource};
+use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_apimachinery::{go, json, order};
 use steersman_builtins as kinds;
 use steersman_builtins::{crd, defaults};

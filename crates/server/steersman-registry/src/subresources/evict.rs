@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::selector::LabelSelector;
-use steersman_apimachinery::status::{Cause, Details, Status, GroupResource};
+use steersman_apimachinery::status::{Cause, Details, GroupResource, Status};
 use steersman_schema::resource::StorageKey;
 
 use crate::objects::scale::selector_text;

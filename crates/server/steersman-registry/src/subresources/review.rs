@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::selector::{FieldSelector, LabelSelector};
-use steersman_apimachinery::status::{FieldError, Status, GroupResource};
+use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_apimachinery::{go, names, order};
 use steersman_schema::resource::Resource;
 
@@ -249,7 +249,11 @@ fn check(kind: &str, review: &Value) -> Result<(), Status> {
         return Ok(());
     }
     // At this point upstream's error has no kind any more.
-    Err(Status::invalid(GroupResource::new(GROUPS[1], ""), "", &errors))
+    Err(Status::invalid(
+        GroupResource::new(GROUPS[1], ""),
+        "",
+        &errors,
+    ))
 }
 
 /// Validates the metadata of a review, which must be empty.

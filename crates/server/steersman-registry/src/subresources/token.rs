@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use steersman_apimachinery::go;
-use steersman_apimachinery::status::{FieldError, Status, GroupResource};
+use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_schema::resource::StorageKey;
 
 use crate::requests::metadata;
@@ -34,7 +34,10 @@ impl Registry {
         }
         let accounts = StorageKey::new("", "serviceaccounts");
         let Some(account) = self.store.get(&accounts, namespace, name).cloned() else {
-            return Err(Status::not_found(GroupResource::new("", "serviceaccounts"), name));
+            return Err(Status::not_found(
+                GroupResource::new("", "serviceaccounts"),
+                name,
+            ));
         };
         let spec = &body["spec"];
         let lasts = spec["expirationSeconds"].as_i64().unwrap_or(3600);

@@ -103,11 +103,7 @@ fn a_long_chain_of_owners_is_collected() {
             .unwrap();
     }
     server.delete("configmaps", "c0").unwrap();
-    assert!(
-        server
-            .names("configmaps", &ListQuery::default())
-            .is_empty()
-    );
+    assert!(server.names("configmaps", &ListQuery::default()).is_empty());
 }
 
 #[test]

@@ -33,11 +33,7 @@ impl Registry {
     ///
     /// # Errors
     /// 400 for a selector that does not parse.
-    pub fn component_statuses(
-        &self,
-        options: &ListQuery,
-        now: Timestamp,
-    ) -> Result<Page, Status> {
+    pub fn component_statuses(&self, options: &ListQuery, now: Timestamp) -> Result<Page, Status> {
         let selection = Selectors::parse(
             options.label_selector.as_deref(),
             options.field_selector.as_deref(),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use steersman_apimachinery::json::{duplicates, unreadable_kind};
-use steersman_apimachinery::status::{FieldError, Status, GroupResource};
+use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_apimachinery::{go, order};
 use steersman_patch::unknown_members;
 use steersman_schema::resource::Resource;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use steersman_apimachinery::status::{Status, GroupResource};
+use steersman_apimachinery::status::{GroupResource, Status};
 use steersman_schema::resource::StorageKey;
 
 use crate::requests::metadata;

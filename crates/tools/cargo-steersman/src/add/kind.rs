@@ -46,7 +46,7 @@ pub(crate) fn kind(args: &AddKindArgs) -> Result<(), Error> {
             return Ok(source);
         }
         let link = format!(".with({module}::{}::crd())", kind.kind);
-        let defined = with_link(&source, "definitions", &link)?;
+        let defined = with_link(&source, "crds", &link)?;
         with_import(&defined, CRD_IMPORT)
     })?;
     changes.edit("src/controllers.rs", |source| {

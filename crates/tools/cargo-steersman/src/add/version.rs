@@ -81,13 +81,13 @@ fn check(kind: &ApiKind, version: &str) -> Result<(), Error> {
 fn converted(source: &str, kind: &ApiKind) -> Edited {
     let (module, name) = (&kind.module, &kind.kind);
     let mut source = source.to_owned();
-    if !calls(&source, "definitions", &format!("{module}::definition"))? {
+    if !calls(&source, "crds", &format!("{module}::crd"))? {
         let (former, new) = (
             format!("{module}::{name}::crd()"),
-            format!("{module}::definition()"),
+            format!("{module}::crd()"),
         );
-        source = with_argument_instead(&source, "definitions", "with", (&former, &new))?;
-        if calls(&source, "definitions", &format!("{module}::{name}::crd"))? {
+        source = with_argument_instead(&source, "crds", "with", (&former, &new))?;
+        if calls(&source, "crds", &format!("{module}::{name}::crd"))? {
             return Err(format!(
                 "its `definitions` uses `{former}` in another call than `.with({former})`: write `{new}` there"
             ));

@@ -157,14 +157,14 @@ impl DevCluster {
 
     /// Applies samples, also over what the operator has changed, and returns how many there are.
     pub(crate) async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
-        let connection = ClientConfig::in_process(self.server.service(), "default")
+        let client_config = ClientConfig::in_process(self.server.service(), "default")
             .user_agent(AGENT, env!("CARGO_PKG_VERSION"));
-        let client = connection.client().map_err(|source| Error::Cluster {
+        let client = client_config.client().map_err(|source| Error::Cluster {
             doing: "the connection to the API server of this program".to_owned(),
             source: Box::new(source),
         })?;
         let options = WriteOptions::new().field_manager(AGENT).force(true);
-        samples.apply(&connection, &client, &options).await
+        samples.apply(&client_config, &client, &options).await
     }
 
     /// Returns the objects of the program's own kinds.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use steersman_api::kube_client::Client;
 use steersman_api::{Api, ClientConfig, Decoded, Paging, WriteOptions};
 use steersman_cli::Description;
-use steersman_object::{Gvk, Kind, Scope, ListOptions};
+use steersman_object::{Gvk, Kind, ListOptions, Scope};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -23,7 +23,7 @@ use crate::kubeconfig::{self, AGENT};
 /// The cluster of a kubeconfig. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct RealCluster {
-    connection: ClientConfig,
+    client_config: ClientConfig,
     client: Client,
 }
 
@@ -56,27 +56,30 @@ impl RealCluster {
     /// Finds the cluster of a context, or of the current one. Changes nothing.
     pub(crate) async fn find(context: Option<&str>) -> Result<Self, Error> {
         let failed = failed("the search for the cluster of the kubeconfig".to_owned());
-        let connection = kubeconfig::find(context).await.map_err(failed)?;
+        let client_config = kubeconfig::find(context).await.map_err(failed)?;
         let failed = self::failed("the connection to the cluster".to_owned());
-        let client = connection.client().map_err(failed)?;
-        Ok(Self { connection, client })
+        let client = client_config.client().map_err(failed)?;
+        Ok(Self {
+            client_config,
+            client,
+        })
     }
 
     /// Returns the URL of the API server.
     pub(crate) fn url(&self) -> String {
-        self.connection.endpoint()
+        self.client_config.endpoint()
     }
 
     /// Returns the context of the kubeconfig; `None` in a Pod.
     pub(crate) fn context(&self) -> Option<&str> {
-        self.connection.context()
+        self.client_config.context()
     }
 
     /// Applies samples, and returns how many there are.
     pub(crate) async fn apply(&self, samples: &Samples) -> Result<usize, Error> {
         let options = WriteOptions::new().field_manager(AGENT);
         samples
-            .apply(&self.connection, &self.client, &options)
+            .apply(&self.client_config, &self.client, &options)
             .await
     }
 

@@ -53,16 +53,16 @@ impl Samples {
     /// does not stop the others.
     pub(crate) async fn apply(
         &self,
-        connection: &ClientConfig,
+        client_config: &ClientConfig,
         client: &Client,
         options: &WriteOptions,
     ) -> Result<usize, Error> {
         let samples = self.read()?;
         // It keeps what it has read, so kinds that were installed in the meantime need another one.
-        let mapper = Mapper::new(connection.clone());
+        let mapper = Mapper::new(client_config.clone());
         let mut problems = Vec::new();
         for sample in &samples {
-            let found = kind_and_key(sample, &mapper, connection.default_namespace()).await;
+            let found = kind_and_key(sample, &mapper, client_config.default_namespace()).await;
             let applied = match found {
                 Ok((kind, key)) => {
                     let api = Api::<DynamicObject>::new(client.clone(), kind);

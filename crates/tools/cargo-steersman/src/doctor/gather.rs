@@ -15,7 +15,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 use steersman_cli::Description;
 use steersman_manifests::{Manifests, RoleGrant};
-use steersman_object::{FieldSelector, Gvk, Kind, ObjectKey, Scope, ListOptions};
+use steersman_object::{FieldSelector, Gvk, Kind, ListOptions, ObjectKey, Scope};
 use steersman_testenv::apiserver::definition_check::ObjectCheck;
 use steersman_webhook::certificates::CertificateReport;
 

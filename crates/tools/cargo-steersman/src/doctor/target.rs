@@ -15,7 +15,7 @@ use steersman_api::{
 };
 use steersman_cli::description::DescribedKind;
 use steersman_manifests::RuleTarget;
-use steersman_object::{Kind, LabelSelector, ObjectKey, ListOptions};
+use steersman_object::{Kind, LabelSelector, ListOptions, ObjectKey};
 use tokio::time::timeout;
 
 use crate::doctor::finding::{Seen, Unseen, UnseenCause};
@@ -27,7 +27,7 @@ use crate::kubeconfig;
 /// The cluster of the kubeconfig.
 #[derive(Clone)]
 pub(crate) struct TargetCluster {
-    connection: ClientConfig,
+    client_config: ClientConfig,
     client: Client,
 }
 
@@ -46,18 +46,21 @@ const PAGE: u32 = 500;
 impl TargetCluster {
     /// Finds the cluster. No request is sent.
     pub(crate) async fn find(context: Option<&str>) -> Result<Self, Error> {
-        let connection = kubeconfig::find(context).await.map_err(Error::Connect)?;
-        let client = connection.connect().await.map_err(Error::Connect)?;
-        Ok(Self { connection, client })
+        let client_config = kubeconfig::find(context).await.map_err(Error::Connect)?;
+        let client = client_config.connect().await.map_err(Error::Connect)?;
+        Ok(Self {
+            client_config,
+            client,
+        })
     }
 
     pub(crate) fn endpoint(&self) -> String {
-        self.connection.endpoint()
+        self.client_config.endpoint()
     }
 
     /// Reads the certificate of the kubeconfig's user.
     pub(crate) fn client_certificate(&self) -> Option<ClientCertificate> {
-        self.connection.client_certificate()?.ok()
+        self.client_config.client_certificate()?.ok()
     }
 
     /// Returns the version of the server.
@@ -78,7 +81,7 @@ impl TargetCluster {
 
     /// Returns all kinds that the server serves.
     pub(crate) async fn kinds(&self) -> Seen<DiscoveredKinds> {
-        let mapper = Mapper::new(self.connection.clone());
+        let mapper = Mapper::new(self.client_config.clone());
         let found = limited("discovery", mapper.everything()).await?;
         let failed = found.failed.into_iter();
         Ok(DiscoveredKinds {
@@ -105,14 +108,14 @@ impl TargetCluster {
     pub(crate) async fn list(
         &self,
         kind: Kind,
-        selection: &ListOptions,
+        list_options: &ListOptions,
         mut each: impl FnMut(ListedObject),
     ) -> Seen<()> {
         let request = format!("list {}", kind.qualified_plural());
         let objects = Api::<DynamicObject>::new(self.client.clone(), kind.clone());
         let mut paging = Paging::new().page_size(PAGE);
         loop {
-            let page = limited(&request, objects.list(selection, &paging)).await?;
+            let page = limited(&request, objects.list(list_options, &paging)).await?;
             for object in page.items {
                 each(match object {
                     Decoded::Good(object) => {
@@ -148,9 +151,9 @@ impl TargetCluster {
             problem: format!("the labels {labels:?} cannot be selected: {problem}"),
             cause: UnseenCause::Other,
         })?;
-        let mut selection = ListOptions::new().labels(selector);
+        let mut list_options = ListOptions::new().labels(selector);
         if let Some(namespace) = namespace {
-            selection = selection.namespace(namespace);
+            list_options = list_options.namespace(namespace);
         }
         let mut found = Vec::new();
         let add = |object| {
@@ -158,7 +161,7 @@ impl TargetCluster {
                 found.push(object);
             }
         };
-        self.list(kind, &selection, add).await?;
+        self.list(kind, &list_options, add).await?;
         Ok(found)
     }
 

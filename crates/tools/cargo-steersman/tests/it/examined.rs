@@ -136,10 +136,10 @@ impl Examined {
             .inject_into_mutating("greeter")
             .inject_into_validating("greeter")
             .inject_into_definition("greetings.example.com");
-        let connection = ClientConfig::in_process(self.server.service(), "default");
+        let client_config = ClientConfig::in_process(self.server.service(), "default");
         let (stop, leads) = (CancellationToken::new(), certificates.clone());
         let stopped = stop.clone();
-        let leader = tokio::spawn(async move { leads.lead(&connection, stopped).await });
+        let leader = tokio::spawn(async move { leads.lead(&client_config, stopped).await });
         eventually("nothing is wrong", || async {
             self.renew(0);
             let (report, is_healthy) = self.doctor(None);

@@ -129,16 +129,16 @@ fn write_kubeconfig(server: &ApiServer, serving: &Serving, path: &Path) {
 
 /// Applies an object with a request, so that the server calls the webhooks.
 async fn apply(server: &ApiServer, object: &Value) -> Result<(), steersman_api::Error> {
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let gvk = Gvk::from_api_version(&text(&object["apiVersion"]), &text(&object["kind"]));
-    let kind = Mapper::new(connection.clone()).kind(&gvk).await?;
+    let kind = Mapper::new(client_config.clone()).kind(&gvk).await?;
     let name = text(&object["metadata"]["name"]);
     let key = match kind.is_namespaced() {
         true => ObjectKey::namespaced("default", &name),
         false => ObjectKey::cluster(&name),
     };
-    let api = Api::<DynamicObject>::new(connection.client()?, kind);
+    let api = Api::<DynamicObject>::new(client_config.client()?, kind);
     let options = WriteOptions::new().field_manager("test");
     api.patch(&key, &Patch::Apply(object.clone()), &options)
         .await?;

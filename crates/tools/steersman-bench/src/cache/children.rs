@@ -166,12 +166,12 @@ async fn start(
     count: Arc<ReconcileCount>,
 ) -> Outcome<Controlling> {
     if by != MeasuredCache::KubeRuntime {
-        let connection = ClientConfig::from_kubeconfig(kubeconfig).await?;
+        let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>()
             .owns::<Secret>()
             .max_concurrent_reconciles(WORKERS.into())
             .build(ChildReconciler(count))?;
-        return Controlling::steersman(controller, connection);
+        return Controlling::steersman(controller, client_config);
     }
     let client = kube_client(kubeconfig).await?;
     let watched = watcher::Config::default().streaming_lists();

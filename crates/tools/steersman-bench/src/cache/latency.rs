@@ -89,9 +89,9 @@ pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> Outcome<Latency
 
 async fn start(by: MeasuredCache, kubeconfig: &Path, entered: Entered) -> Outcome<Controlling> {
     if by != MeasuredCache::KubeRuntime {
-        let connection = ClientConfig::from_kubeconfig(kubeconfig).await?;
+        let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>().build(entered)?;
-        return Controlling::steersman(controller, connection);
+        return Controlling::steersman(controller, client_config);
     }
     let all: Api<ConfigMap> = Api::all(kube_client(kubeconfig).await?);
     let reconciles = KubeController::new(all, watcher::Config::default().streaming_lists());

@@ -137,11 +137,11 @@ pub(super) async fn play(asked: &str) -> Outcome<()> {
     for of in KINDS {
         fill(&server, of, 0..asked.objects)?;
     }
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let count = Arc::new(LoadCount::default());
     match asked.by {
-        MeasuredCache::KubeRuntime => peers(connection.client()?, asked, &count).await,
-        _ => manager(connection, asked, &count).await?,
+        MeasuredCache::KubeRuntime => peers(client_config.client()?, asked, &count).await,
+        _ => manager(client_config, asked, &count).await?,
     }
     let log = server.requests();
     let counted = |requests: usize| requests as u64;
@@ -152,9 +152,13 @@ pub(super) async fn play(asked: &str) -> Outcome<()> {
     })
 }
 
-async fn manager(connection: ClientConfig, asked: LoadTask, count: &Arc<LoadCount>) -> Outcome<()> {
+async fn manager(
+    client_config: ClientConfig,
+    asked: LoadTask,
+    count: &Arc<LoadCount>,
+) -> Outcome<()> {
     let options = CacheOptions::new().watch_list(asked.watch_list);
-    let manager = Manager::builder(connection).cache(options).build()?;
+    let manager = Manager::builder(client_config).cache(options).build()?;
     for number in 0..asked.controllers {
         let controller = steersman_controller::Controller::builder::<ConfigMap>()
             .name(format!("controller-{number}"))

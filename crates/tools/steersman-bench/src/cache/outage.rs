@@ -78,8 +78,8 @@ pub(super) async fn measure(by: MeasuredCache, away: u64) -> Outcome<Returned> {
             tokio::spawn(kube_runtime(kube_client(kubeconfig).await?, sees))
         }
         _ => {
-            let connection = ClientConfig::from_kubeconfig(kubeconfig).await?;
-            tokio::spawn(steersman(connection, cancel.clone(), sees))
+            let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
+            tokio::spawn(steersman(client_config, cancel.clone(), sees))
         }
     };
     // The first message means that all objects are known.
@@ -108,7 +108,11 @@ pub(super) async fn measure(by: MeasuredCache, away: u64) -> Outcome<Returned> {
 }
 
 /// Signals when all objects are known, and when the object is deleted.
-async fn steersman(connection: ClientConfig, cancel: CancellationToken, sees: UnboundedSender<()>) {
+async fn steersman(
+    client_config: ClientConfig,
+    cancel: CancellationToken,
+    sees: UnboundedSender<()>,
+) {
     // These options describe one informer.
     let Ok(cache) = Cache::new(CacheOptions::new()) else {
         return;
@@ -117,7 +121,7 @@ async fn steersman(connection: ClientConfig, cancel: CancellationToken, sees: Un
     let Ok(informers) = reads.informers() else {
         return;
     };
-    let caching = tokio::spawn(cache.run(connection, cancel));
+    let caching = tokio::spawn(cache.run(client_config, cancel));
     for informer in informers {
         let mut subscription = informer.subscribe();
         while let Some(delivery) = subscription.next().await {

@@ -10,7 +10,7 @@ use prometheus::Registry;
 use steersman_api::{ClientConfig, Encoding};
 use steersman_cache::{Cache, CacheMetrics, CacheOptions, Settings};
 use steersman_informer::Informer;
-use steersman_object::{Kind, LabelSelector, Object, ObjectKey, ListOptions, TypedObject};
+use steersman_object::{Kind, LabelSelector, ListOptions, Object, ObjectKey, TypedObject};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -70,11 +70,11 @@ fn options(asked: &SyncTask) -> Outcome<CacheOptions> {
 /// Measures the cache of `K` with a view as `V`.
 pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Outcome<Synced> {
     let began = Instant::now();
-    let connection = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
-    let connection = match asked.by {
-        MeasuredCache::Http1 => connection.http1_only(true),
-        MeasuredCache::Json => connection.encoding(Encoding::Json),
-        _ => connection,
+    let client_config = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
+    let client_config = match asked.by {
+        MeasuredCache::Http1 => client_config.http1_only(true),
+        MeasuredCache::Json => client_config.encoding(Encoding::Json),
+        _ => client_config,
     };
     let cache = Cache::new(options(asked)?)?;
     let informers = cache.informers_of::<V>(&Kind::of::<K>())?;
@@ -83,7 +83,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Ou
         .next()
         .ok_or("the cache has no informer")?;
     let cancel = CancellationToken::new();
-    let running = tokio::spawn(cache.run(connection.clone(), cancel.clone()));
+    let running = tokio::spawn(cache.run(client_config.clone(), cancel.clone()));
     cache.wait_for_sync().await?;
     let mut synced = Synced::now(began)?.and_after().await;
     let store = informer.store();
@@ -105,7 +105,7 @@ pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Ou
             async { read.await.is_ok() }
         };
         synced.cache_ns = rounds.timed_async(some.len(), get).await?;
-        let client = steersman_client::Client::new(cache.clone(), connection);
+        let client = steersman_client::Client::new(cache.clone(), client_config);
         let get = |at: usize| {
             let read = client.get::<K>(some[at]);
             async { read.await.is_ok() }

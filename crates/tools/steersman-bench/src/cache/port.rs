@@ -196,8 +196,8 @@ pub(super) async fn play(kubeconfig: &Path, documents: u64, is_peer: bool) -> Ou
             })
         }
         false => {
-            let connection = ClientConfig::from_kubeconfig(kubeconfig).await?;
-            let manager = after::operator(connection, Arc::clone(&count))?;
+            let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
+            let manager = after::operator(client_config, Arc::clone(&count))?;
             tokio::spawn(manager.start(Shutdown::when(stop.clone().cancelled_owned())))
         }
     };

@@ -51,14 +51,14 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(controller: Controller, connection: ClientConfig) -> Outcome<Self> {
+    pub(super) fn start(controller: Controller, client_config: ClientConfig) -> Outcome<Self> {
         let registry = Registry::new();
         let metrics = CacheMetrics::register(&registry)?;
         let cache = Cache::new(CacheOptions::new().metrics(metrics))?;
-        let client = Client::new(cache.clone(), connection.clone());
+        let client = Client::new(cache.clone(), client_config.clone());
         controller.declare(&cache)?;
         let cancel = CancellationToken::new();
-        let caching = tokio::spawn(cache.run(connection, cancel.clone()));
+        let caching = tokio::spawn(cache.run(client_config, cancel.clone()));
         let start = StartContext::new(cache, client, cancel.clone(), Arc::new(Timestamp::now))
             .registry(registry);
         Ok(Self {
@@ -77,8 +77,8 @@ impl Running {
 }
 
 impl Controlling {
-    pub(super) fn steersman(controller: Controller, connection: ClientConfig) -> Outcome<Self> {
-        Running::start(controller, connection).map(Self::Steersman)
+    pub(super) fn steersman(controller: Controller, client_config: ClientConfig) -> Outcome<Self> {
+        Running::start(controller, client_config).map(Self::Steersman)
     }
 
     pub(super) async fn stop(self) -> Outcome<()> {

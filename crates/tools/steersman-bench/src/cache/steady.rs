@@ -256,8 +256,8 @@ impl Question {
 /// Runs the operator's process.
 pub(super) async fn play(asked: &str) -> Outcome<()> {
     let asked: SteadyTask = serde_json::from_str(asked)?;
-    let connection = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
-    let manager = Manager::builder(connection).build()?;
+    let client_config = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
+    let manager = Manager::builder(client_config).build()?;
     let seen = Arc::new(Seen::default());
     let controller = Controller::builder::<Pod>()
         .max_concurrent_reconciles(WORKERS)

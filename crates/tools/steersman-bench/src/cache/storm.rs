@@ -54,12 +54,12 @@ pub(super) async fn steersman<K: TypedObject>(
 ) -> Outcome<StormFigures> {
     listen();
     let began = Instant::now();
-    let connection = ClientConfig::from_kubeconfig(kubeconfig).await?;
+    let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
     let count = Arc::new(StormCount::to(objects));
     let controller = Controller::builder::<K>()
         .max_concurrent_reconciles(WORKERS.into())
         .build(Arc::clone(&count))?;
-    let running = Running::start(controller, connection)?;
+    let running = Running::start(controller, client_config)?;
     count.done.notified().await;
     running.stop().await?;
     count.stormed(began)

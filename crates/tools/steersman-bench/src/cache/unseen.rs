@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use steersman_client::{Client, RequestId};
-use steersman_object::{ObjectKey, ListOptions};
+use steersman_object::{ListOptions, ObjectKey};
 
 use super::reads::{Rounds, spread};
 use crate::micro::{Served, batch};

@@ -50,8 +50,8 @@ async fn rate(program: &Path, durability: &str, clients: u32, span: Duration) ->
         vec![data, format!("--durability={durability}").into()]
     });
     let server = server.await?;
-    let connection = ClientConfig::from_kubeconfig(server.kubeconfig()).await?;
-    let maps: Api<ConfigMap> = Api::namespaced(connection.client()?, "default");
+    let client_config = ClientConfig::from_kubeconfig(server.kubeconfig()).await?;
+    let maps: Api<ConfigMap> = Api::namespaced(client_config.client()?, "default");
     for client in 0..clients {
         let mut map = ConfigMap::default();
         map.metadata.name = Some(name(client));

@@ -164,9 +164,9 @@ async fn run_under(role: &Value) -> Option<String> {
         .create()
         .await
         .unwrap();
-    let connection = ClientConfig::in_process(user.service().unwrap(), "default");
+    let client_config = ClientConfig::in_process(user.service().unwrap(), "default");
     let clock = server.clone();
-    let manager = Manager::builder(connection)
+    let manager = Manager::builder(client_config)
         .clock(move || clock.now())
         .build()
         .unwrap();
@@ -331,9 +331,9 @@ async fn requests_before_the_start_and_for_another_user_are_left_out() {
         .await
         .unwrap();
     let before = ClientConfig::in_process(server.service(), "default");
-    let read = async |connection: ClientConfig| {
+    let read = async |client_config: ClientConfig| {
         let cache = steersman_cache::Cache::new(steersman_cache::CacheOptions::new()).unwrap();
-        let client = steersman_client::Client::new(cache, connection);
+        let client = steersman_client::Client::new(cache, client_config);
         let key = ObjectKey::namespaced("default", "a");
         let found = client
             .live()

@@ -101,7 +101,7 @@ fn check(place: &str, definition: &Value, is_reversed: bool) {
 
 #[tokio::test]
 async fn the_order_of_printer_columns_is_the_declared_one() {
-    let mut declared = berth::definition();
+    let mut declared = berth::crd();
     let definitions = Crds::new().with(Crd::new(&declared));
     let program = Program::new("harbor", "0.1.0").crds(definitions);
     let rules = RuleList::parse("rbac.observed.yaml", "rules: []").unwrap();
@@ -113,7 +113,7 @@ async fn the_order_of_printer_columns_is_the_declared_one() {
     check("generated", &generated, false);
 
     let server = ApiServer::new();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     for is_reversed in [false, true] {
         if is_reversed {
             // A later release that differs in the order only.
@@ -127,14 +127,14 @@ async fn the_order_of_printer_columns_is_the_declared_one() {
         }
         let definitions = Crds::new().with(Crd::new(&declared));
         let patience = Duration::from_secs(30);
-        definitions.install(&connection, patience).await.unwrap();
+        definitions.install(&client_config, patience).await.unwrap();
         let installed = server.get(DEFINITIONS, "", BERTHS).unwrap();
         check("installed", &installed, is_reversed);
 
         for (version, mut columns) in expected(is_reversed) {
             let path = format!("/apis/harbor.example.com/{version}/berths");
             let request = http::Request::get(path).header("accept", TABLE);
-            let client = connection.client().unwrap();
+            let client = client_config.client().unwrap();
             let request = request.body(Vec::new()).unwrap();
             let table: Value = client.request(request).await.unwrap();
             columns.insert(0, ("Name", 0));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use steersman_cache::{Listed, Reads, ListOptions};
+use steersman_cache::{ListOptions, Listed, Reads};
 use steersman_object::{LabelSelector, Object, ObjectKey, ResourceVersion};
 use steersman_testenv::seeds::Dice;
 use tokio::task::coop::unconstrained;

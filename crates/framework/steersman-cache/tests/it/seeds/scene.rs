@@ -7,7 +7,7 @@ use kube_core::{DynamicObject, PartialObjectMeta};
 use serde_json::Value;
 use steersman_apiserver::ApiServer;
 use steersman_cache::internal::CacheInternals as _;
-use steersman_cache::{Cache, Error, Reads, ListOptions};
+use steersman_cache::{Cache, Error, ListOptions, Reads};
 use steersman_object::{Kind, Object, ObjectKey, ResourceVersion};
 
 use super::plan::{As, Which};

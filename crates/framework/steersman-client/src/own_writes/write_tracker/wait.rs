@@ -143,9 +143,9 @@ impl WriteTracker {
 
     async fn until_over(&self, gvk: &Gvk, note: &Note) {
         // Looked up each time, because a kind may be removed from the cache and started again.
-        while let Some(mirror) = self.cache.mirror_of(gvk, &note.key) {
+        while let Some(untyped) = self.cache.mirror_of(gvk, &note.key) {
             // Subscribed before the check, so that a change between the check and the wait ends the wait.
-            let mut applied = mirror.applied();
+            let mut applied = untyped.applied();
             if !self.is_pending(gvk, note) || applied.changed().await.is_err() {
                 return;
             }
@@ -158,18 +158,18 @@ impl WriteTracker {
 
     /// Returns the progress of the informer that covers a note; drops a note that was seen.
     pub(super) fn progress(&self, gvk: &Gvk, note: &Note) -> Progress {
-        let Some(mirror) = self.cache.mirror_of(gvk, &note.key) else {
+        let Some(untyped) = self.cache.mirror_of(gvk, &note.key) else {
             self.lock().seen(gvk, note);
             return Progress::Over;
         };
-        let key_state = mirror.key_state(&note.key);
+        let key_state = untyped.key_state(&note.key);
         let look = look(&key_state);
         if note.is_seen(look) {
             self.lock().seen(gvk, note);
             return Progress::Over;
         }
         // CACHE-2: the read itself fails at once if the kind never synced.
-        match (note.is_shown(look), is_stuck(&mirror)) {
+        match (note.is_shown(look), is_stuck(&untyped)) {
             (true, _) => Progress::Unstored(key_state.applied),
             (false, true) => Progress::Over,
             (false, false) => Progress::Pending,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use futures::StreamExt as _;
 use futures::stream::{self, BoxStream};
 use steersman_api::{Api, Malformed, Paging};
-use steersman_object::{Kind, Object, ResourceVersion, ListOptions};
+use steersman_object::{Kind, ListOptions, Object, ResourceVersion};
 
 use crate::error::Error;
 use crate::shared::Shared;
@@ -24,7 +24,7 @@ pub(super) const PAGE_SIZE: u32 = 500;
 pub struct Pages<K> {
     shared: Shared,
     kind: Kind,
-    selection: ListOptions,
+    list_options: ListOptions,
     paging: Paging,
     may_be_inconsistent: bool,
     consistent: bool,
@@ -49,17 +49,22 @@ pub struct Page<K> {
 }
 
 impl<K: Object> Pages<K> {
-    pub(super) fn new(shared: Shared, kind: Kind, selection: &ListOptions, paging: &Paging) -> Self {
+    pub(super) fn new(
+        shared: Shared,
+        kind: Kind,
+        list_options: &ListOptions,
+        paging: &Paging,
+    ) -> Self {
         let mut paging = paging.clone();
         paging.page_size = paging.page_size.or(Some(PAGE_SIZE));
         Self {
             shared,
             kind,
-            selection: selection.clone(),
+            list_options: list_options.clone(),
             paging,
             may_be_inconsistent: false,
             consistent: true,
-            ended: selection.selected_limit() == Some(0),
+            ended: list_options.selected_limit() == Some(0),
             api: None,
         }
     }
@@ -116,10 +121,10 @@ impl<K: Object> Pages<K> {
     }
 
     /// Returns the objects as a stream, which ends with the first error. An object that does not decode is an error
-    /// unless [`Selection::skip_malformed`] is set.
+    /// unless [`ListOptions::skip_malformed`] is set.
     #[must_use]
     pub fn into_objects(self) -> BoxStream<'static, Result<K, Error>> {
-        let (kind, skips_malformed) = (self.kind.clone(), self.selection.skips_malformed());
+        let (kind, skips_malformed) = (self.kind.clone(), self.list_options.skips_malformed());
         let objects = self.into_stream().flat_map(move |page| {
             let objects: VecDeque<_> = match page {
                 Ok(page) => page
@@ -152,11 +157,11 @@ impl<K: Object> Pages<K> {
             Some(api) => api,
             None => self.api.insert(self.shared.api::<K>(&self.kind).await?),
         };
-        let selection = self.shared.live_selection(&self.kind, &self.selection)?;
-        let ask = || api.list(&selection, &self.paging);
+        let list_options = self.shared.live_selection(&self.kind, &self.list_options)?;
+        let ask = || api.list(&list_options, &self.paging);
         let page = self.shared.sender().read(&self.kind, ask).await?;
-        self.selection = selection.into_owned().reduce_limit(page.items.len());
-        self.ended = page.continue_token.is_none() || self.selection.selected_limit() == Some(0);
+        self.list_options = list_options.into_owned().reduce_limit(page.items.len());
+        self.ended = page.continue_token.is_none() || self.list_options.selected_limit() == Some(0);
         self.paging.continue_token = page.continue_token;
         let (items, malformed) = super::separate(page.items);
         Ok(Page {

@@ -57,9 +57,9 @@ async fn a_live_list_warns_of_the_objects_that_it_leaves_out() {
     let log = capture();
     let said = || log.text();
     let server = ApiServer::new();
-    let connection = ClientConfig::in_process(server.service(), "default");
+    let client_config = ClientConfig::in_process(server.service(), "default");
     let cache = Cache::new(CacheOptions::new()).unwrap();
-    let live = Client::new(cache, connection).live();
+    let live = Client::new(cache, client_config).live();
     let put = |name: &str, data: &serde_json::Value| {
         let object = json!({
             "apiVersion": "v1", "kind": "ConfigMap",

@@ -8,7 +8,7 @@ use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::{ByObject, CacheOptions};
 use steersman_client::{Client, ClientMetrics, ClientOptions, Ensured};
 use steersman_informer::Subscription;
-use steersman_object::{Object as _, ListOptions};
+use steersman_object::{ListOptions, Object as _};
 
 use crate::own_writes::{hears_after, mine};
 use crate::world::{World, config, key, set, until};
@@ -355,9 +355,9 @@ async fn a_restarted_program_applies_only_what_is_not_as_it_left_it() {
     let server = world.server.clone();
     drop(world);
     let restarted = || async {
-        let connection = ClientConfig::in_process(server.service(), "default");
+        let client_config = ClientConfig::in_process(server.service(), "default");
         let (cache, client) = (CacheOptions::new(), ClientOptions::new());
-        let world = World::over(server.clone(), connection, cache, client);
+        let world = World::over(server.clone(), client_config, cache, client);
         drop(world.cached::<ConfigMap>().await);
         world
     };

@@ -26,7 +26,7 @@ async fn a_kind_by_value_is_owned_by_its_metadata_alone() {
     world.own("pages", &["web", "other"]);
     assert_eq!(runs.rest().await, ["web"]);
     let reads = world.cache.of::<PartialObjectMeta<DynamicObject>>(&kind);
-    assert!(reads.informers().unwrap()[0].mirror().is_metadata_only());
+    assert!(reads.informers().unwrap()[0].untyped().is_metadata_only());
 }
 
 /// The kind comes from the server, and predicates see whole objects. The workers wait for its first sync, as

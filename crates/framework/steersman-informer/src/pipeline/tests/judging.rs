@@ -27,7 +27,7 @@ fn all_of(arrived: Arrived) -> Delta {
     Delta::Replaced {
         version: ResourceVersion::new("9"),
         items: std::iter::once(arrived).collect(),
-        extent: Projection::EveryField,
+        projection: Projection::EveryField,
         relists: 0,
     }
 }

@@ -81,7 +81,7 @@ fn list_of(core: &Arc<Core>, specs: &[bool]) {
     core.apply(vec![Delta::Replaced {
         version: ResourceVersion::new("1"),
         items: items.collect(),
-        extent: Projection::EveryField,
+        projection: Projection::EveryField,
         relists: 0,
     }]);
 }

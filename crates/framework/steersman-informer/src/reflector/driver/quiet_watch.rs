@@ -44,7 +44,7 @@ where
         let mut request = PageRequest::new(paging);
         request.labels.clone_from(&self.labels);
         request.fields.clone_from(&self.fields);
-        request.extent = Projection::Metadata;
+        request.projection = Projection::Metadata;
         match tokio::time::timeout(LONGEST_CHECK, self.list_watch.list(&request)).await {
             Ok(Ok(_)) => self.version_check.note_reached(),
             Ok(Err(error)) if error.is_version_too_large() => return Some(Failure::of(&error)),

@@ -8,10 +8,10 @@ use steersman_object::ResourceVersion;
 use super::{Effects, Indexer, Relist, Version};
 use crate::delta::{Item, key_of};
 use crate::event::Origin;
-use crate::judgement::ViewResults;
 use crate::store::table::{Ordered, Table};
 use crate::store::transition::Transition;
 use crate::store::view::{ViewEffects, ViewId};
+use crate::view_results::ViewResults;
 use steersman_api::Projection;
 
 impl Indexer {
@@ -28,9 +28,9 @@ impl Indexer {
             objects,
             version,
             origin,
-            extent,
+            projection,
         } = relist;
-        let mut next = self.emptied(objects, version, extent);
+        let mut next = self.emptied(objects, version, projection);
         let mut effects = self.unchanged();
         let drop_events = |view_effects: &&mut ViewEffects| !has_subscriber(view_effects.view);
         effects
@@ -43,28 +43,28 @@ impl Indexer {
         let mut changes = Vec::new();
         // A first list deletes nothing, so its events need not wait for deletes.
         let is_first = self.ordered.is_empty();
-        for (item, findings) in items {
+        for (item, results) in items {
             let stored = self.get(key_of(&item));
             let transition = Transition::of(stored, Some(&item), origin);
             match transition {
                 Transition::Appeared { ref new, .. } => {
                     listed.push(new.clone());
                     if is_first {
-                        next.apply_transition(&transition, &findings, &mut effects);
+                        next.apply_transition(&transition, &results, &mut effects);
                     } else {
-                        changes.push((transition, findings));
+                        changes.push((transition, results));
                     }
                 }
                 Transition::Changed { ref new, .. } => {
                     listed.push(new.clone());
-                    changes.push((transition, findings));
+                    changes.push((transition, results));
                 }
                 // STORE-4
                 Transition::Recreated { old, new } => {
                     listed.push(new.clone());
                     gone_first.push(Transition::missed(old));
                     let origin = Origin::Live;
-                    changes.push((Transition::Appeared { new, origin }, findings));
+                    changes.push((Transition::Appeared { new, origin }, results));
                 }
                 Transition::Same { stored, arrived } => {
                     // VIEW-3: the stored entry may hold metadata alone, put by an event that was
@@ -100,20 +100,20 @@ impl Indexer {
         for transition in gone_first {
             next.apply_transition(&transition, &ViewResults::default(), &mut effects);
         }
-        for (transition, findings) in changes {
-            next.apply_transition(&transition, &findings, &mut effects);
+        for (transition, results) in changes {
+            next.apply_transition(&transition, &results, &mut effects);
         }
         next.count();
         (next, effects)
     }
 
     /// Returns an empty store with the same views, for a list of this number of objects.
-    fn emptied(&self, objects: usize, version: ResourceVersion, extent: Projection) -> Self {
+    fn emptied(&self, objects: usize, version: ResourceVersion, projection: Projection) -> Self {
         let mut next = Self {
             by_key: Table::with_capacity(objects),
             ordered: Ordered::default(),
             views: self.views.clone(),
-            judges: self.judges(),
+            decoders: self.decoders(),
             malformed: BTreeMap::new(),
             unreadable: 0,
             bytes: 0,
@@ -123,7 +123,7 @@ impl Indexer {
         // list brings.
         let mut has_waiting = false;
         for view in &mut next.views {
-            if view.is_ready() && view.needs() > extent {
+            if view.is_ready() && view.needs() > projection {
                 view.set_ready(false);
                 has_waiting = true;
             }

@@ -151,8 +151,8 @@ impl Bench {
                 self.world.insert(name, (uid, version));
                 self.bad.remove(&name);
                 let entry = object(name, uid, version);
-                let findings = filed(&entry);
-                StoreChange::Put(Decoded::Good(entry), findings)
+                let results = filed(&entry);
+                StoreChange::Put(Decoded::Good(entry), results)
             }
             Said::Removed(name) => {
                 let uid = self.uid(name, false);
@@ -160,8 +160,8 @@ impl Bench {
                 self.bad.remove(&name);
                 self.known.remove(&name);
                 let entry = object(name, uid, version);
-                let findings = filed(&entry);
-                StoreChange::Removed(Decoded::Good(entry), findings)
+                let results = filed(&entry);
+                StoreChange::Removed(Decoded::Good(entry), results)
             }
             Said::Broken(name) => {
                 let uid = self.uid(name, false);
@@ -213,8 +213,8 @@ impl Bench {
                     let (uid, version) = same.unwrap_or((uid, version));
                     world.insert(name, (uid, version));
                     let entry = object(name, uid, version);
-                    let findings = filed(&entry);
-                    items.push((Decoded::Good(entry), findings));
+                    let results = filed(&entry);
+                    items.push((Decoded::Good(entry), results));
                 }
             }
         }
@@ -232,7 +232,7 @@ fn relist(objects: usize, version: &str) -> Relist {
         objects,
         version: ResourceVersion::new(version),
         origin: Origin::Live,
-        extent: Projection::Whole,
+        projection: Projection::Whole,
     }
 }
 
@@ -429,8 +429,8 @@ fn a_repeated_event_changes_nothing() {
     let mut effects = bench.indexer.unchanged();
     for _ in 0..2 {
         let entry = object(1, 1, 5);
-        let findings = filed(&entry);
-        let change = StoreChange::Put(Decoded::Good(entry), findings);
+        let results = filed(&entry);
+        let change = StoreChange::Put(Decoded::Good(entry), results);
         bench.indexer.apply(change, &mut effects);
     }
     assert_eq!(effects.views[0].events.len(), 1);
@@ -458,8 +458,8 @@ fn store_4_another_uid_is_neither_the_final_state_nor_a_version_of_the_stored_ob
     let mut bench = Bench::new();
     bench.step(Said::Put(1));
     let other = object(1, 99, 50);
-    let findings = filed(&other);
-    let removed = StoreChange::Removed(Decoded::Good(other), findings);
+    let results = filed(&other);
+    let removed = StoreChange::Removed(Decoded::Good(other), results);
     assert_eq!(events_of(&mut bench, removed), ["-1?"]);
 
     bench.step(Said::Put(2));

@@ -72,7 +72,10 @@ impl Cluster {
             cluster.turn(false, now, false);
             now += TICK;
         }
-        assert!(matches!(cluster.leader.standing(now), CandidateStatus::Leader(_)));
+        assert!(matches!(
+            cluster.leader.standing(now),
+            CandidateStatus::Leader(_)
+        ));
         (cluster, now)
     }
 }
@@ -118,7 +121,10 @@ fn a_standby_that_was_cut_off_alone_does_not_take_the_lease() {
             assert_eq!(standing, CandidateStatus::Standby, "seed {seed}");
             now += TICK;
         }
-        assert!(matches!(cluster.leader.standing(now), CandidateStatus::Leader(_)));
+        assert!(matches!(
+            cluster.leader.standing(now),
+            CandidateStatus::Leader(_)
+        ));
     }
 }
 

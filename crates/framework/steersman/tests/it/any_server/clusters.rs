@@ -73,8 +73,8 @@ async fn a_controller_works_in_a_cluster_until_it_is_removed() {
     let user = world.env.user(format!("marker-of-{home}"));
     let user = user.allow_in(home, verbs, ["configmaps"]);
     let user = user.allow_in(&west, verbs, ["configmaps"]).create();
-    let connection = connection_of(&user.await.unwrap());
-    let manager = Manager::builder(connection.clone())
+    let client_config = connection_of(&user.await.unwrap());
+    let manager = Manager::builder(client_config.clone())
         .cache(cache(home))
         .build()
         .unwrap();
@@ -90,7 +90,7 @@ async fn a_controller_works_in_a_cluster_until_it_is_removed() {
     world.marked(home, "one", "local").await;
     assert_eq!(world.mark(&west, "one").await, None);
 
-    let add = || manager.add_cluster("west", connection.clone(), cache(&west));
+    let add = || manager.add_cluster("west", client_config.clone(), cache(&west));
     add().unwrap();
     world.marked(&west, "one", "west").await;
     let metrics = || TextEncoder::new().encode_to_string(&manager.metrics_registry().gather());

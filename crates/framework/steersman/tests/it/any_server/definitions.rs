@@ -5,7 +5,7 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube_core::DynamicObject;
 use serde_json::{Value, json};
-use steersman::definitions::{Crds, Error};
+use steersman::crds::{Crds, Error};
 use steersman::{Kind, ObjectKey};
 
 use super::world::World;
@@ -46,13 +46,13 @@ fn definition(plural: &str, versions: &[(&str, &[&str])]) -> CustomResourceDefin
 #[tokio::test]
 async fn a_definition_is_migrated_to_its_next_version_and_never_narrowed() {
     let world = World::start().await;
-    let connection = world.client.client_config();
+    let client_config = world.client.client_config();
     let install = |versions: &[(&str, &[&str])]| {
         // Several runs may share a server.
         let plural = world.namespace.replace('-', "");
         let definitions = Crds::new().with(definition(&plural, versions));
         let definitions = definitions.settle(Duration::from_secs(1));
-        async move { definitions.install(connection, LIMIT).await }
+        async move { definitions.install(client_config, LIMIT).await }
     };
     let fields: &[&str] = &["host"];
     install(&[("v1alpha1", fields)]).await.unwrap();

@@ -8,7 +8,7 @@ use serde_json::json;
 use steersman::api::Patch;
 use steersman::lease::LeaderElection;
 use steersman::object::FieldSelector;
-use steersman::{Manager, ListOptions};
+use steersman::{ListOptions, Manager};
 use steersman_testenv::eventually;
 
 use super::world::{Running, World, connection_of, soon};

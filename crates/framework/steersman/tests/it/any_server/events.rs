@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Event as CoreEvent;
 use k8s_openapi::api::events::v1::Event;
 use steersman::events::NewEvent;
 use steersman::object::FieldSelector;
-use steersman::{Manager, ListOptions};
+use steersman::{ListOptions, Manager};
 use steersman_testenv::eventually;
 
 use super::world::{Running, World, config_map, connection_of};

@@ -31,8 +31,8 @@ impl World {
     pub(super) async fn start() -> Self {
         let env = TestEnv::start().await.unwrap();
         let namespace = env.namespace("any-server").await.unwrap();
-        let connection = ClientConfig::from_config(env.config().unwrap().clone());
-        let client = Client::new(Cache::new(CacheOptions::new()).unwrap(), connection);
+        let client_config = ClientConfig::from_config(env.config().unwrap().clone());
+        let client = Client::new(Cache::new(CacheOptions::new()).unwrap(), client_config);
         Self {
             env,
             namespace,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use steersman_apimachinery::selector::FieldSelector;
-use steersman_apimachinery::status::{Details, Status, GroupResource};
+use steersman_apimachinery::status::{Details, GroupResource, Status};
 use steersman_protobuf::Message;
 use steersman_registry::{
     DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,

@@ -3,7 +3,7 @@
 use std::num::IntErrorKind;
 
 use steersman_apimachinery::go;
-use steersman_apimachinery::status::{FieldError, Status, GroupResource};
+use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_apimachinery::times;
 use steersman_registry::{DeleteOptions, GetOptions, ListQuery, WatchOptions, WriteOptions};
 

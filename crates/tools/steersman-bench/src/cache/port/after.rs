@@ -21,8 +21,11 @@ struct DocumentReconciler {
 }
 
 /// Declares the operator.
-pub(super) fn operator(connection: ClientConfig, count: Arc<ReconcileCount>) -> Outcome<Manager> {
-    let manager = Manager::builder(connection).build()?;
+pub(super) fn operator(
+    client_config: ClientConfig,
+    count: Arc<ReconcileCount>,
+) -> Outcome<Manager> {
+    let manager = Manager::builder(client_config).build()?;
     let documents = Controller::builder::<Document>()
         .name("documents")
         .for_filter(or(generation_changed(), finalizers_changed()))

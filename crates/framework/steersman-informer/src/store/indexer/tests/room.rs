@@ -6,10 +6,10 @@ use steersman_object::ResourceVersion;
 use crate::body::Body;
 use crate::entry::{Interners, RawEntry};
 use crate::event::Origin;
-use crate::judgement::ViewResults;
 use crate::pack::{Budget, PackContext};
 use crate::store::Relist;
 use crate::store::indexer::{Indexer, StoreChange};
+use crate::view_results::ViewResults;
 use steersman_api::Projection;
 
 /// Returns the JSON of a Pod without a spec. Ten Pods have one ReplicaSet.
@@ -62,7 +62,7 @@ fn store_8_an_object_takes_few_bytes_besides_its_body() {
             objects,
             version: ResourceVersion::new("7"),
             origin: Origin::Initial,
-            extent: Projection::Whole,
+            projection: Projection::Whole,
         };
         *indexer = indexer.replaced(items, relist, |_| true).0;
     });

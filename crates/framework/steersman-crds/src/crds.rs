@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::definition::Crd;
+use crate::crd::Crd;
 use crate::error::Error;
 use crate::installer::{Installer, UNTIL_SERVED};
 use crate::metrics::CrdMetrics;
@@ -33,10 +33,10 @@ use crate::status_board::{CrdReport, StatusBoard};
 ///
 /// ```
 /// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-/// # use steersman_crds::Definitions;
+/// # use steersman_crds::Crds;
 /// # fn f(crd: CustomResourceDefinition) {
 /// // `crd` is `Website::crd()` of a type with `#[derive(CustomResource)]`.
-/// let definitions = Definitions::new().with(crd);
+/// let definitions = Crds::new().with(crd);
 /// # let _ = definitions;
 /// # }
 /// ```
@@ -57,7 +57,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 const AFTER_REFUSAL: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(3600));
 /// The pause between two reads of a replica that waits for its leader.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
-/// The default of [`Definitions::settle`].
+/// The default of [`Crds::settle`].
 const SETTLE: Duration = Duration::from_secs(10);
 /// The last part of the `User-Agent` of the requests.
 const AGENT: &str = "definitions";
@@ -81,7 +81,7 @@ impl Crds {
         }
     }
 
-    /// Adds a definition: a [`Definition`], or a `CustomResourceDefinition` without further options.
+    /// Adds a definition: a [`Crd`], or a `CustomResourceDefinition` without further options.
     pub fn with(mut self, definition: impl Into<Crd>) -> Self {
         self.list.push(definition.into());
         self.board = Arc::new(StatusBoard::new(self.list.iter().map(Crd::name)));
@@ -95,14 +95,14 @@ impl Crds {
         self
     }
 
-    /// Leaves out all versions but the newest one of every definition; see [`Definition::newest_version_only`].
+    /// Leaves out all versions but the newest one of every definition; see [`Crd::newest_version_only`].
     pub fn newest_version_only(mut self) -> Self {
         let definitions = self.list.into_iter();
         self.list = definitions.map(Crd::newest_version_only).collect();
         self
     }
 
-    /// Leaves the stored objects of every definition in their versions; see [`Definition::without_migration`].
+    /// Leaves the stored objects of every definition in their versions; see [`Crd::without_migration`].
     pub fn without_migration(mut self) -> Self {
         self.migrates = false;
         self
@@ -359,7 +359,7 @@ async fn connect(connection: &ClientConfig) -> kube_client::Client {
             Ok(client) => return client,
             Err(error) => {
                 let error = report(&error).to_string();
-                if problems.is_due("connection", &error, Instant::now().into_std()) {
+                if problems.is_due("client_config", &error, Instant::now().into_std()) {
                     warn!(error, "the definitions cannot be read, trying again");
                 }
                 sleep(READ_INTERVAL).await;
@@ -434,7 +434,7 @@ fn note(installer: &Installer<'_>, error: &Error, problems: &mut ProblemLog) {
 
 impl fmt::Debug for Crds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Definitions")
+        f.debug_struct("Crds")
             .field("statuses", &self.statuses())
             .finish_non_exhaustive()
     }

@@ -40,13 +40,13 @@ use crate::wire::{Middleware, Wire};
 /// requests.
 ///
 /// ```
-/// use steersman_api::Connection;
+/// use steersman_api::ClientConfig;
 /// use steersman_apiserver::ApiServer;
 /// use tower::layer::layer_fn;
 /// use tower::util::MapRequest;
 ///
 /// # let server = ApiServer::new();
-/// let connection = Connection::in_process(server.service(), "default")
+/// let connection = ClientConfig::in_process(server.service(), "default")
 ///     .user_agent("website-operator", "1.4.2")
 ///     .on_warning(|warning| println!("{}: {}", warning.request, warning.text))
 ///     .layer(layer_fn(|wire| {
@@ -278,13 +278,13 @@ impl ClientConfig {
     /// Metrics are outside of all layers, so a request that a layer refuses counts as a request without an answer.
     ///
     /// ```
-    /// use steersman_api::{Connection, ConnectionMetrics};
+    /// use steersman_api::{ClientConfig, ConnectionMetrics};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let server = steersman_apiserver::ApiServer::new();
     /// let registry = prometheus::Registry::new();
     /// let metrics = ConnectionMetrics::register(&registry)?;
-    /// let connection = Connection::in_process(server.service(), "default").metrics(metrics);
+    /// let connection = ClientConfig::in_process(server.service(), "default").metrics(metrics);
     /// # let _ = connection; Ok(()) }
     /// ```
     #[must_use]
@@ -373,8 +373,8 @@ impl ClientConfig {
             // `client` returns the error that names the missing runtime.
             return self.client();
         }
-        let connection = self.clone();
-        let made = spawn_blocking(move || connection.client()).await;
+        let client_config = self.clone();
+        let made = spawn_blocking(move || client_config.client()).await;
         made.map_err(|error| Error::Config {
             place: format!("the client for {}", self.endpoint),
             problem: format!("it was not made to the end: {error}"),
@@ -447,20 +447,20 @@ impl ClientConfig {
     /// Checks that the credentials can be read. Credentials from a plugin are left to the first client.
     fn checked(found: Found) -> Result<Self, Error> {
         let runs_a_program = found.config.auth_info.exec.is_some();
-        let mut connection = Self::of_config(found.config);
-        connection.credentials = Some(found.credentials.into());
-        connection.context = found.context.map(Into::into);
-        connection.names_namespace = found.names_namespace;
+        let mut client_config = Self::of_config(found.config);
+        client_config.credentials = Some(found.credentials.into());
+        client_config.context = found.context.map(Into::into);
+        client_config.names_namespace = found.names_namespace;
         if !runs_a_program {
-            connection.client()?;
+            client_config.client()?;
         }
-        Ok(connection)
+        Ok(client_config)
     }
 }
 
 impl fmt::Debug for ClientConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection")
+        f.debug_struct("ClientConfig")
             .field("endpoint", &self.endpoint)
             .field("default_namespace", &self.default_namespace)
             .finish_non_exhaustive()

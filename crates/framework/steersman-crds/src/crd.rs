@@ -17,9 +17,9 @@ use crate::version_difference::{check_versions, is_converted};
 /// ```
 /// # use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 /// # use steersman_object::ObjectKey;
-/// # use steersman_crds::Definition;
+/// # use steersman_crds::Crd;
 /// # fn f(crd: CustomResourceDefinition) {
-/// let definition = Definition::new(&crd)
+/// let definition = Crd::new(&crd)
 ///     .converted_by(&ObjectKey::namespaced("websites-system", "website-operator"))
 ///     .accept_narrowing("v1.spec.size");
 /// # let _ = definition;

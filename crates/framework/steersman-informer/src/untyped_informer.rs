@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use steersman_api::{ApplyDigest, Decoded, ListWatch, Malformed, RawObject};
-use steersman_object::{Kind, Object, ObjectKey, ResourceVersion, ListOptions};
+use steersman_object::{Kind, ListOptions, Object, ObjectKey, ResourceVersion};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -70,7 +70,7 @@ impl UntypedInformer {
         self.core.end_unstarted();
     }
 
-    /// Returns the state of the informer, as regards the extent of the objects that its views need.
+    /// Returns the state of the informer, as regards the projection of the objects that its views need.
     #[must_use]
     pub fn state(&self) -> State {
         self.core.state(self.core.wanted())
@@ -83,7 +83,7 @@ impl UntypedInformer {
         self.core.state_changes(self.core.wanted())
     }
 
-    /// Returns whether the store was ever complete, with the extent of the objects that its views
+    /// Returns whether the store was ever complete, with the projection of the objects that its views
     /// need.
     #[must_use]
     pub fn has_synced(&self) -> bool {
@@ -195,7 +195,7 @@ impl UntypedInformer {
 
 impl fmt::Debug for UntypedInformer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mirror")
+        f.debug_struct("UntypedInformer")
             .field("kind", self.kind())
             .field("state", &self.state())
             .finish_non_exhaustive()

@@ -7,10 +7,10 @@ use std::marker::PhantomData;
 use crate::field_selector::FieldSelector;
 use crate::selector::LabelSelector;
 
-/// The name of the index of owner uids, which [`Selection::owned_by`] reads.
+/// The name of the index of owner uids, which [`ListOptions::owned_by`] reads.
 pub const OWNER_UID: &str = "metadata.ownerReferences.uid";
 
-/// The name of the index of the controlling owner's uid, which [`Selection::controlled_by`] reads.
+/// The name of the index of the controlling owner's uid, which [`ListOptions::controlled_by`] reads.
 pub const CONTROLLER_UID: &str = "metadata.controller.uid";
 
 /// The objects of one kind that a list selects: all of them by default. An object must meet every condition.
@@ -20,9 +20,9 @@ pub const CONTROLLER_UID: &str = "metadata.controller.uid";
 /// returns an error.
 ///
 /// ```
-/// use steersman_object::{LabelSelector, Selection};
+/// use steersman_object::{LabelSelector, ListOptions};
 ///
-/// let web = Selection::new()
+/// let web = ListOptions::new()
 ///     .namespace("shop")
 ///     .labels(LabelSelector::label("app", "web"));
 /// assert_eq!(web.selected_namespace(), Some("shop"));
@@ -52,10 +52,10 @@ struct TypedIndex {
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
-/// use steersman_object::{IndexKey, Selection};
+/// use steersman_object::{IndexKey, ListOptions};
 ///
 /// const NODE: IndexKey<Pod, String> = IndexKey::new("spec.nodeName");
-/// let here = Selection::new().by(&NODE, "node-1");
+/// let here = ListOptions::new().by(&NODE, "node-1");
 /// ```
 pub struct IndexKey<K, V> {
     name: &'static str,
@@ -216,13 +216,13 @@ mod tests {
     #[test]
     fn a_typed_key_fits_only_lists_of_its_own_type() {
         const LENGTH: IndexKey<String, usize> = IndexKey::new("length");
-        let selection = ListOptions::new().index("plain", "x").by(&LENGTH, 3_usize);
-        assert_eq!(selection.index_of_another_type::<String>(), None);
-        let (index, of) = selection.index_of_another_type::<u8>().unwrap();
+        let list_options = ListOptions::new().index("plain", "x").by(&LENGTH, 3_usize);
+        assert_eq!(list_options.index_of_another_type::<String>(), None);
+        let (index, of) = list_options.index_of_another_type::<u8>().unwrap();
         assert_eq!((index, of), ("length", type_name::<String>()));
         let terms = [("plain", "x"), ("length", "3")];
         assert_eq!(
-            selection.selected_indexes(),
+            list_options.selected_indexes(),
             terms.map(|(k, v)| (k.into(), v.into()))
         );
     }

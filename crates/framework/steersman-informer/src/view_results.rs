@@ -28,7 +28,7 @@ pub(crate) struct ViewsVersion(u64);
 #[derive(Clone, Debug)]
 pub(crate) struct DecodeReport {
     pub(crate) version: ViewsVersion,
-    pub(crate) findings: ViewResults,
+    pub(crate) results: ViewResults,
 }
 
 /// The finding of a view without indexes that decodes the object.
@@ -46,18 +46,18 @@ impl ViewResults {
 }
 
 impl FromIterator<ViewResult> for ViewResults {
-    fn from_iter<I: IntoIterator<Item = ViewResult>>(findings: I) -> Self {
+    fn from_iter<I: IntoIterator<Item = ViewResult>>(results: I) -> Self {
         let mut plain = 0;
         let mut each = Vec::new();
-        for finding in findings {
-            if each.is_empty() && matches!(&finding, Ok(values) if values.is_empty()) {
+        for result in results {
+            if each.is_empty() && matches!(&result, Ok(values) if values.is_empty()) {
                 plain += 1;
                 continue;
             }
             if each.is_empty() {
                 each.resize(plain, PLAIN.clone());
             }
-            each.push(finding);
+            each.push(result);
         }
         if each.is_empty() {
             return Self::Plain;
@@ -88,9 +88,9 @@ mod tests {
             vec![plain(), plain(), unreadable()],
             vec![filed(), plain()],
         ] {
-            let findings: ViewResults = each.iter().cloned().collect();
-            for (number, finding) in each.iter().enumerate() {
-                assert_eq!(findings.get(number), Some(finding));
+            let results: ViewResults = each.iter().cloned().collect();
+            for (number, result) in each.iter().enumerate() {
+                assert_eq!(results.get(number), Some(result));
             }
         }
         assert!(ViewResults::default().get(0).is_none());
