@@ -31,6 +31,8 @@ struct Row {
 
 const OBJECT: &str = "steersman-object";
 const WORKQUEUE: &str = "steersman-workqueue";
+const TRANSPORT: &str = "steersman-transport";
+const PACK: &str = "steersman-pack";
 const PROTOBUF: &str = "steersman-protobuf";
 const APIMACHINERY: &str = "steersman-apimachinery";
 const CEL: &str = "steersman-cel";
@@ -80,6 +82,16 @@ const RANKS: &[Row] = &[
         name: WORKQUEUE,
         may: &[],
         never: &["kube-core", "k8s-openapi"],
+    },
+    Row {
+        name: TRANSPORT,
+        may: &[],
+        never: &[],
+    },
+    Row {
+        name: PACK,
+        may: &[],
+        never: &["tokio", "kube-core", "k8s-openapi", "tracing"],
     },
     Row {
         name: DERIVE,
@@ -143,7 +155,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: API,
-        may: &[OBJECT, PROTOBUF],
+        may: &[TRANSPORT, OBJECT, PROTOBUF],
         never: &[],
     },
     Row {
@@ -173,7 +185,7 @@ const RANKS: &[Row] = &[
     },
     Row {
         name: INFORMER,
-        may: &[API, OBJECT],
+        may: &[API, PACK, OBJECT],
         never: &[],
     },
     Row {
@@ -261,7 +273,7 @@ const RANKS: &[Row] = &[
 /// External crates that only the listed packages may depend on.
 const WRAPPED: &[(&str, &[&str])] = &[
     // The benchmarks compare with kube-runtime, which needs a client.
-    ("kube-client", &[API, TESTENV, BENCH]),
+    ("kube-client", &[TRANSPORT, API, TESTENV, BENCH]),
     ("kube-runtime", &[BENCH]),
     ("kube", &[]),
 ];

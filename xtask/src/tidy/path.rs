@@ -1,4 +1,5 @@
-//! The rule `path`: the drawing of the path of an event names files that exist and types that they declare.
+//! The rule `path`: the drawing of the path of an event names files that exist and types that they declare, and enters
+//! each room once.
 
 use super::lexer::{Source, Token, line, tokens};
 use super::tree::{File, Tree, Violation};
@@ -7,7 +8,7 @@ use super::tree::{File, Tree, Violation};
 pub(crate) const RULE: &str = "path";
 
 const PAGE: &str = "docs/architecture.md";
-const HEADING: &str = "## The path of one event, drawn\n";
+const HEADING: &str = "## The path of one event\n";
 /// The largest number of files between the wire and `reconcile`.
 const MOST: usize = 30;
 
@@ -27,12 +28,21 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
     };
     let mut found = Vec::new();
     let mut files = 0;
+    let mut rooms: Vec<&str> = Vec::new();
     let mut at = start;
     for row in drawing.split_inclusive('\n') {
         let mut words = row.split(|char: char| char.is_whitespace() || char == ',');
         if let Some(path) = words.find(|word| word.ends_with(".rs")) {
             files += 1;
             found.extend(check_row(tree, page, at, path, words));
+            let room = room(path);
+            if rooms.last() != Some(&room) {
+                if rooms.contains(&room) {
+                    let problem = format!("draws a path that enters `{room}` a second time");
+                    found.push(complain(page, at, problem, "move the file to its neighbours"));
+                }
+                rooms.push(room);
+            }
         }
         at += row.len();
     }
@@ -51,6 +61,15 @@ fn drawing(text: &str) -> Option<(usize, &str)> {
     let length = text[start..].find("```")?;
     let is_in_section = !text[section..start].contains("\n## ");
     is_in_section.then(|| (start, &text[start..start + length]))
+}
+
+/// Returns the room of a file: its folder, or the file itself without its extension if it lies in `src`. So `fanout.rs` is
+/// in the room of the folder `fanout`.
+fn room(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        Some((folder, _)) if !folder.ends_with("/src") => folder,
+        _ => path.trim_end_matches(".rs"),
+    }
 }
 
 /// Checks a row: a file, and the types in the file that hold an event or pass it on.
@@ -103,6 +122,7 @@ mod tests {
                 "crates/framework/a/src/b.rs",
                 "pub struct Arrow;\nenum Bow<T> { A(T) }",
             ),
+            ("crates/framework/a/src/d/e.rs", ""),
             ("docs/architecture.md", &page),
         ]);
         check(&tree).iter().map(ToString::to_string).collect()
@@ -114,6 +134,7 @@ mod tests {
             "crates/framework/a/src/b.rs  Arrow, Bow",
             "  wire\n    ▼\n  crates/framework/a/src/b.rs  Arrow  reads the JSON",
             "crates/framework/a/src/b.rs",
+            "crates/framework/a/src/d/e.rs\ncrates/framework/a/src/d/e.rs\ncrates/framework/a/src/b.rs",
         ] {
             assert_eq!(messages(rows), Vec::<String>::new(), "{rows}");
         }
@@ -126,6 +147,7 @@ mod tests {
             "crates/framework/a/src/c.rs  Arrow",
             "crates/framework/a/src/b.rs  Arrow, Quiver",
             "no file at all",
+            "crates/framework/a/src/d/e.rs\ncrates/framework/a/src/b.rs\ncrates/framework/a/src/d/e.rs",
             &many,
         ] {
             assert_eq!(messages(rows).len(), 1, "{rows}");
@@ -136,7 +158,7 @@ mod tests {
     fn a_page_without_the_drawing_fails() {
         for page in [
             "# A\n",
-            "## The path of one event, drawn\n\n## B\n```text\na.rs\n```\n",
+            "## The path of one event\n\n## B\n```text\na.rs\n```\n",
         ] {
             let tree = Tree::of(&[("docs/architecture.md", page)]);
             assert_eq!(check(&tree).len(), 1, "{page}");

@@ -19,7 +19,8 @@ use crate::config::proxy::is_local;
 use crate::config::{ConfigChoice, Environment, Found, find};
 use crate::encoding::{Encoding, SharedEncoding};
 use crate::error::Error;
-use crate::link::{ConnectionOptions, Network};
+use crate::network::Network;
+use steersman_transport::ConnectionOptions;
 use crate::metrics::ConnectionMetrics;
 use crate::warning::Warning;
 use crate::wire::{Middleware, Wire};
@@ -28,7 +29,7 @@ use crate::wire::{Middleware, Wire};
 ///
 /// A client belongs to the runtime that it was made in; a connection does not, and making one does no network I/O.
 ///
-/// Over TLS, clients use HTTP/2 if the server offers it, with [pings](Self::ping_interval) that detect dead links.
+/// Over TLS, clients use HTTP/2 if the server offers it, with [pings](Self::ping_interval) that detect dead connections.
 /// Certificates and tokens in files are read again before a connection opens, once per minute, and when the server
 /// refuses them (TLS, 401); a refused request is then sent once more if they have changed (`CONN-4`). Apart from
 /// that, and from requests that the server did not process (`CONN-5`), clients never repeat a request by themselves:
@@ -303,32 +304,32 @@ impl ClientConfig {
     /// default, as in client-go. Over HTTP/1.1, TCP keepalive has the same times.
     ///
     /// A server that does not answer within [`ping_timeout`](Self::ping_timeout) counts as gone: all requests and
-    /// watches on that connection fail, and new ones open another. So a dead link is detected after 45 s at the
+    /// watches on that connection fail, and new ones open another. So a dead connection is detected after 45 s at the
     /// latest. Zero, and more than a year, disable both.
     ///
     /// Existing clients are not affected.
     #[must_use]
     pub fn ping_interval(self, interval: Duration) -> Self {
-        self.with_links(|options| options.ping_interval = interval)
+        self.with_options(|options| options.ping_interval = interval)
     }
 
     /// Sets the time that the server may take to answer a ping; 15 s by default, as in client-go. Zero, and more than
     /// a year, disable pings and TCP keepalive.
     #[must_use]
     pub fn ping_timeout(self, timeout: Duration) -> Self {
-        self.with_links(|options| options.ping_timeout = timeout)
+        self.with_options(|options| options.ping_timeout = timeout)
     }
 
     /// Sets whether clients use HTTP/1.1 only, for proxies that handle HTTP/2 badly; off by default.
     ///
-    /// Each watch then has a connection of its own, and a dead link is detected only by TCP keepalive, which a proxy
+    /// Each watch then has a connection of its own, and a dead connection is detected only by TCP keepalive, which a proxy
     /// in between may answer.
     #[must_use]
     pub fn http1_only(self, http1_only: bool) -> Self {
-        self.with_links(|options| options.http1_only = http1_only)
+        self.with_options(|options| options.http1_only = http1_only)
     }
 
-    fn with_links(mut self, change: impl FnOnce(&mut ConnectionOptions)) -> Self {
+    fn with_options(mut self, change: impl FnOnce(&mut ConnectionOptions)) -> Self {
         if let Destination::Network(network) = &self.destination {
             self.destination = Destination::Network(Arc::new(network.with(change)));
         }

@@ -1,16 +1,16 @@
 //! Driver: finds and reads a kubeconfig, and explains its problems.
 
-pub(crate) mod plugin;
 pub(crate) mod proxy;
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use kube_client::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError, LoadDataError};
+use kube_client::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError};
 
-use crate::error::{Error, chain};
-use plugin::settle;
+use steersman_transport::{chain, explain_kubeconfig, settle_plugin};
+
+use crate::error::Error;
 use proxy::{ProxyVariables, parse_proxy};
 
 /// The places of a configuration. A value, so that tests do not need environment variables.
@@ -210,9 +210,9 @@ pub(crate) async fn read(
     for path in present {
         let next = Kubeconfig::read_from(path).map_err(|error| Error::Config {
             place: format!("kubeconfig {}", path.display()),
-            problem: explain(&error),
+            problem: explain_kubeconfig(&error),
         })?;
-        merged = merged.merge(next).map_err(|e| config_error(explain(&e)))?;
+        merged = merged.merge(next).map_err(|e| config_error(explain_kubeconfig(&e)))?;
     }
     if let Some(context) = context {
         merged.current_context = Some(context.to_owned());
@@ -229,10 +229,10 @@ pub(crate) async fn read(
     let current = KubeConfigOptions::default();
     let mut config = kube_client::Config::from_custom_kubeconfig(merged, &current)
         .await
-        .map_err(|error| config_error(explain(&error)))?;
+        .map_err(|error| config_error(explain_kubeconfig(&error)))?;
     config.root_cert_file = authority;
     if let Some(exec) = &mut config.auth_info.exec {
-        settle(exec, std::io::stdin().is_terminal()).map_err(config_error)?;
+        settle_plugin(exec, std::io::stdin().is_terminal()).map_err(config_error)?;
     }
     config.proxy_url = match proxy {
         Some(proxy) => {
@@ -343,66 +343,6 @@ fn check(config: &Kubeconfig, is_chosen: bool) -> Result<(), String> {
             names(users)
         )),
         _ => Ok(()),
-    }
-}
-
-fn explain(error: &KubeconfigError) -> String {
-    match error {
-        KubeconfigError::ReadConfig(source, _) => format!("the file cannot be read: {source}"),
-        KubeconfigError::Parse(source) => format!(
-            "the file is not a kubeconfig: {}",
-            without_advice(&one_line(&source.to_string()))
-        ),
-        KubeconfigError::LoadCertificateAuthority(source) => {
-            explain_data("the certificate authority", source)
-        }
-        KubeconfigError::LoadClientCertificate(source) => {
-            explain_data("the client certificate", source)
-        }
-        KubeconfigError::LoadClientKey(source) => explain_data("the client key", source),
-        other => one_line(&chain(other)),
-    }
-}
-
-fn explain_data(what: &str, error: &LoadDataError) -> String {
-    match error {
-        LoadDataError::ReadFile(source, path) => {
-            format!("{what} {} cannot be read: {source}", path.display())
-        }
-        LoadDataError::DecodeBase64(source) => format!("{what} is not base64: {source}"),
-        LoadDataError::NoBase64DataOrFile => format!("{what} has neither data nor a file"),
-    }
-}
-
-/// Returns the first line of a YAML error, which names the position; the others draw it.
-fn one_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().trim().to_owned()
-}
-
-/// Removes the parser's advice, which is for authors of Rust types and not of kubeconfigs.
-fn without_advice(text: &str) -> String {
-    text.trim_start_matches("error: ")
-        .replace("; use Option<String>", "")
-        .replace(
-            "cannot deserialize null into string",
-            "there is nothing where a text belongs",
-        )
-}
-
-/// Returns the problem with credentials that are only checked when a client is made.
-pub(crate) fn explain_client(error: &kube_client::Error) -> String {
-    match error {
-        kube_client::Error::InferKubeconfig(error) => explain(error),
-        other => {
-            let text = one_line(&chain(other));
-            match text.contains("UnsupportedCertVersion") {
-                true => format!(
-                    "the client certificate is one of X.509 version 1, and only version 3 can be used: issue it anew with \
-                     an extension, such as extendedKeyUsage=clientAuth ({text})"
-                ),
-                false => text,
-            }
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 pub use kube_core::Status;
+use steersman_transport::chain;
 use thiserror::Error;
 
 use crate::request_info::RequestInfo;
@@ -373,20 +374,6 @@ fn is_foreign(body: &[u8]) -> bool {
 
 fn endpoint_prefix(endpoint: Option<&str>) -> String {
     endpoint.map_or_else(String::new, |e| format!("{e} cannot be reached: "))
-}
-
-/// Returns an error and its sources on one line, without repetitions.
-pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        let part = source.to_string();
-        if !text.contains(&part) {
-            text = format!("{text}: {part}");
-        }
-        next = source.source();
-    }
-    text
 }
 
 #[cfg(test)]

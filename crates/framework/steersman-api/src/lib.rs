@@ -45,11 +45,10 @@
 //! - `pages` joins the pages of a list.
 //! - `problem_log` has [`ProblemLog`], which keeps a lasting problem from filling the log.
 //! - [`list_watch`] has the [`ListWatch`] trait that drives reflectors.
-//! - `config` finds and checks a kubeconfig; `config::plugin` explains the problems of credential plugins, and
-//!   `config::proxy` chooses the proxy of a server.
+//! - `config` finds and checks a kubeconfig; `config::proxy` chooses the proxy of a server.
 //! - [`wire`] has the middleware of a connection.
-//! - `link` has the HTTP connections to a server.
-//! - [`connection`] has [`ClientConfig`], which makes clients.
+//! - `network` makes the clients of a server on the network, over the connections of `steersman-transport`.
+//! - [`client_config`] has [`ClientConfig`], which makes clients.
 //! - [`api`] has [`Api`], the typed verbs.
 //! - [`discovery`] has [`Mapper`], which finds the kinds that a server serves.
 
@@ -73,7 +72,7 @@ pub mod list_watch;
 mod client_certificate;
 mod config;
 pub mod wire;
-mod link;
+mod network;
 pub mod client_config;
 pub mod api;
 pub mod discovery;

@@ -27,7 +27,7 @@ const SIZES: [f64; 11] = [
 /// | `rest_client_response_size_bytes` | `verb`, `host` | histogram |
 /// | `steersman_connection_dropped_fields_total` | `name`, `host` | counter |
 ///
-/// - `code` is the status code of the answer, or `<error>` for a request without an answer: the link broke, a layer
+/// - `code` is the status code of the answer, or `<error>` for a request without an answer: the connection broke, a layer
 ///   refused the request, the time limit passed, or the caller was dropped.
 /// - Each request counts once (`CONN-6`), for each attempt of the client, however often the connection sends it
 ///   (`CONN-4`, `CONN-5`).

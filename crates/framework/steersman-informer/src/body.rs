@@ -1,5 +1,6 @@
 //! Handle: the body of one object: its packed JSON, and the forms that types decoded from it.
 
+mod context;
 mod forms;
 pub(crate) mod peek;
 mod read;
@@ -15,8 +16,9 @@ use steersman_object::Object;
 
 use crate::body::forms::{Form, Forms};
 use crate::metrics::gauges::Gauges;
-use crate::pack::{Budget, Evictable, Evictions, PackContext, Packed, SlotId};
+use steersman_pack::{Budget, Evictable, Evictions, Packed, SlotId};
 
+pub(crate) use crate::body::context::BodyContext;
 pub(crate) use crate::body::forms::DecodeResult;
 
 /// The body of one object. All readers share its decoded forms (STORE-2).
@@ -26,13 +28,13 @@ pub(crate) use crate::body::forms::DecodeResult;
 pub(crate) struct Body {
     /// `None` for a body that was created from an object instead of JSON; such a body is never
     /// packed.
-    context: Option<Arc<PackContext>>,
+    context: Option<Arc<BodyContext>>,
     state: RwLock<BodyState>,
     /// The length of the JSON, in bytes; readable without the lock.
     length: AtomicU32,
     /// Whether the body was read since the budget last asked.
     visited: AtomicBool,
-    /// The eviction time, as [`S3Fifo`](crate::pack) measures it.
+    /// The eviction time, as the budget measures it.
     evicted_at: AtomicU32,
     /// A bit for each of the first eight types of the context that the body has decoded as
     /// (VIEW-1).
@@ -63,9 +65,9 @@ impl Body {
         json: Box<[u8]>,
         conformity: Conformity,
         projection: Projection,
-        context: &Arc<PackContext>,
+        context: &Arc<BodyContext>,
     ) -> Self {
-        context.add_body();
+        context.pack.add_body();
         let packed = Packed::Fresh(Arc::new(json));
         let mut body = Self::with(packed, projection, Some(Arc::clone(context)));
         body.state.get_mut().conformity = conformity;
@@ -81,7 +83,7 @@ impl Body {
         body
     }
 
-    fn with(packed: Packed, projection: Projection, context: Option<Arc<PackContext>>) -> Self {
+    fn with(packed: Packed, projection: Projection, context: Option<Arc<BodyContext>>) -> Self {
         let length = AtomicU32::new(length(&packed));
         let state = BodyState {
             packed,
@@ -157,8 +159,8 @@ impl Body {
             return false;
         };
         // Before packing, so that freed forms leave no hole before the packed bytes in memory.
-        self.settle_fresh_first(context.budget(), &holder);
-        let (packed, due) = context.pack(&json);
+        self.settle_fresh_first(context.pack.budget(), &holder);
+        let (packed, due) = context.pack.pack(&json);
         let (_gone, evictions) = {
             let mut state = self.state.write();
             // Another thread packed the body meanwhile, and charged its forms.
@@ -167,7 +169,7 @@ impl Body {
                 return due;
             }
             self.replace_packed(&mut state, packed);
-            self.settle_fresh(&mut state, context.budget(), &holder)
+            self.settle_fresh(&mut state, context.pack.budget(), &holder)
         };
         evictions.evict_all();
         due
@@ -206,7 +208,7 @@ impl Body {
             return false;
         };
         let packed = self.state.read().packed.clone();
-        let Some(again) = context.repack(&packed) else {
+        let Some(again) = context.pack.repack(&packed) else {
             return false;
         };
         let mut state = self.state.write();
@@ -257,7 +259,7 @@ impl Body {
         if let Some(context) = &self.context {
             let bits = types
                 .iter()
-                .fold(0, |bits, of| bits | context.type_bit(*of));
+                .fold(0, |bits, of| bits | context.pack.type_bit(*of));
             self.reads_as.fetch_and(!bits, Ordering::Relaxed);
         }
         // Large forms are dropped after the lock.
@@ -272,7 +274,7 @@ impl Body {
         let (charge, is_decoded) = (state.charge, state.forms.is_decoded());
         let mut evictions = Evictions::default();
         if let Some(context) = &self.context {
-            let budget = context.budget();
+            let budget = context.pack.budget();
             if !is_decoded {
                 budget.release(std::mem::take(&mut state.slot));
             } else if let Some(others) = budget.charge(state.slot, charge) {
@@ -306,7 +308,7 @@ impl Body {
 
     fn type_bit<K: Object>(&self) -> u8 {
         let context = self.context.as_ref();
-        context.map_or(0, |context| context.type_bit(TypeId::of::<K>()))
+        context.map_or(0, |context| context.pack.type_bit(TypeId::of::<K>()))
     }
 }
 
@@ -335,9 +337,9 @@ impl Drop for Body {
         let Some(context) = &self.context else {
             return;
         };
-        context.remove_body();
+        context.pack.remove_body();
         let state = self.state.get_mut();
-        context.budget().release(state.slot);
+        context.pack.budget().release(state.slot);
         if let Some(gauges) = context.counters().gauges() {
             gauges.pack(state.counted(), 0);
             gauges.decode(state.charge, 0);

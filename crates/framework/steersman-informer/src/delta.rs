@@ -13,11 +13,29 @@ use steersman_api::Projection;
 /// An object of a delta: an entry, or a malformed object.
 pub(crate) type Item = Decoded<RawEntry>;
 
-/// An object that arrived, and the findings of the views at that time, if they were asked.
+/// An object that arrived, and what the views found then, if they were asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
     pub(crate) item: Item,
     pub(crate) report: Option<DecodeReport>,
+}
+
+/// The type of a watch event that carries an object. The objects of a list are `Added`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventType {
+    Added,
+    Modified,
+    Deleted,
+}
+
+/// How an object arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IngestContext {
+    pub(crate) event_type: EventType,
+    /// How much of the object was asked for.
+    pub(crate) projection: Projection,
+    /// The object is part of a list, ordinary or streaming, and no live event.
+    pub(crate) in_list: bool,
 }
 
 /// One input of the store, in the order of the server.

@@ -15,7 +15,7 @@ use steersman_object::{Labels, Object, ObjectKey, ResourceVersion, Uid};
 
 use crate::body::{Body, DecodeResult};
 use crate::intern::Interner;
-use crate::pack::{Evictable, PackContext};
+use steersman_pack::Evictable;
 use steersman_api::Projection;
 
 /// One object in a store and its events, read as a `K`.
@@ -237,7 +237,7 @@ impl RawEntry {
     pub(crate) fn ingest(
         object: RawObject,
         projection: Projection,
-        context: &Arc<PackContext>,
+        context: &Arc<BodyContext>,
         before: Option<&Self>,
         interners: &Interners,
     ) -> Self {

@@ -59,22 +59,21 @@
 //!
 //! - [`error`], [`state`], [`metrics`], [`options`]: the vocabulary of the handles; [`transform`]
 //!   has [`Transform`], a change of each object before it is stored.
-//! - `pack`: packed bodies, and decoded ones within a [`Budget`]; [`health`] has [`ServerHealth`],
+//! - [`health`] has [`ServerHealth`],
 //!   the state of the server that the informers of one connection share.
 //! - `body`: one object, packed and decoded; `intern`: values that many objects share; [`entry`]
 //!   has [`Entry`], an object in the store.
 //! - [`uncached`] has [`UncachedList`], objects that are decoded for the caller alone.
-//! - [`event`] has [`Event`], the change of one object; `report` what views find of one, and
+//! - [`event`] has [`Event`], the change of one object; `view_results` what views find of one, and
 //!   `delta` the reflector's input to the store.
-//! - `reflector`, `queue`, [`store`], [`fanout`]: the parts, in the order of the data.
-//! - `pipeline` joins them; [`untyped informer`] and [`informer`] have the handles. [`internal`] has the methods that only other
+//! - [`store`], `ingest`, `reflector`, `queue`, [`fanout`]: the parts of an informer.
+//! - `pipeline` joins them; [`untyped_informer`] and [`informer`] have the handles. [`internal`] has the methods that only other
 //!   crates of this workspace call.
 
 pub mod error;
 pub mod state;
 pub mod metrics;
 pub mod transform;
-mod pack;
 pub mod health;
 pub mod options;
 mod body;
@@ -86,9 +85,10 @@ pub mod key_state;
 mod view_results;
 mod chunked_vec;
 mod delta;
+pub mod store;
+mod ingest;
 mod reflector;
 mod queue;
-pub mod store;
 pub mod fanout;
 mod pipeline;
 pub mod untyped_informer;
@@ -104,7 +104,7 @@ pub use informer::Informer;
 pub use key_state::{Identity, KeyState};
 pub use metrics::InformerMetrics;
 pub use options::{DecodeBatches, Failed, FailureAdvice, FirstVersion, InformerOptions, OnFailure};
-pub use pack::Budget;
+pub use steersman_pack::Budget;
 pub use state::{Reason, State};
 pub use store::{EntryList, IndexedValue, LazyList, ObjectList, Store};
 pub use transform::Transform;

@@ -9,7 +9,7 @@ use steersman_object::ResourceVersion;
 
 use crate::health::ServerHealth;
 use crate::metrics::InformerMetrics;
-use crate::pack::Budget;
+use steersman_pack::Budget;
 use crate::state::Reason;
 use crate::transform::Transform;
 

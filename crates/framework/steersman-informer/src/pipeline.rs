@@ -9,10 +9,7 @@ mod problem_log;
 mod status;
 mod apply;
 mod views;
-mod ingest_plan;
-mod ingest;
-mod sink;
-mod dictionary;
+mod host;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,19 +19,20 @@ use parking_lot::{Mutex, RwLock};
 use steersman_api::encoding::has_protobuf;
 use steersman_api::{ApplyDigest, ListWatch};
 use steersman_object::{Jitter, Kind, Object, ObjectKey, ResourceVersion};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::delta::Delta;
-use crate::entry::Interners;
+use crate::ingest::dictionary::train_dictionaries;
+use crate::ingest::entry_maker::EntryMaker;
 use crate::error::Error;
 use crate::fanout::Fanout;
 use crate::key_state::{Identity, KeyState};
 use crate::metrics::Counters;
 use crate::options::InformerOptions;
-use crate::pack::PackContext;
+use crate::body::BodyContext;
 use crate::pipeline::problem_log::ProblemLog;
-use crate::pipeline::sink::ReflectorSink;
+use crate::pipeline::host::CoreHost;
 use crate::queue::QueueBounds;
 use crate::queue::channel::channel;
 use crate::reflector::driver::Reflector;
@@ -54,11 +52,8 @@ pub(crate) struct Core {
     name: String,
     options: InformerOptions,
     counters: Counters,
-    interners: Interners,
-    /// The state that the bodies share.
-    context: Arc<PackContext>,
-    /// Wakes the task that trains dictionaries, because a training may be due.
-    train: Notify,
+    /// Makes the entries of the store.
+    entries: Arc<EntryMaker>,
     shared: Arc<StoreState>,
     writer: Mutex<Writer>,
     /// Serialises the creation of views and indexes, which goes on without the writer's lock
@@ -114,17 +109,17 @@ impl Core {
         let counters = Counters::new(options.metrics.as_ref(), kind.to_string());
         // Errors and dictionaries must not contain values of Secrets.
         let secret = kind.gvk().kind() == "Secret";
-        let context = PackContext::new(options.budget.clone(), counters.clone(), secret);
+        let context = BodyContext::new(options.budget.clone(), counters.clone(), secret);
         let context = context.with_form_changes(!has_protobuf(&kind));
+        let shared = Arc::new(StoreState {
+            kind: kind.clone(),
+            indexer,
+        });
+        let entries = EntryMaker::new(options.transform.clone(), context, Arc::clone(&shared));
         Self {
             counters,
-            interners: Interners::default(),
-            context: Arc::new(context),
-            train: Notify::new(),
-            shared: Arc::new(StoreState {
-                kind: kind.clone(),
-                indexer,
-            }),
+            entries: Arc::new(entries),
+            shared,
             writer: Mutex::new(Writer {
                 fanout: Fanout::new(options.mailbox_bound),
                 run: RunState::Declared,
@@ -292,16 +287,17 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
     if cancel.is_cancelled() {
         return;
     }
-    let (sender, receiver) = channel(QueueBounds {
+    let bounds = QueueBounds {
         deltas: core.options.queue_bound,
         bytes: core.options.queue_bytes,
-    });
-    let sink = ReflectorSink {
+    };
+    let (sender, receiver) = channel(bounds, core.counters.clone());
+    let host = CoreHost {
         core: Arc::clone(&core),
-        sender,
+        queued: sender.length(),
     };
     let request_metrics = RequestMetrics::new(core.counters.clone());
-    let driver = Reflector::new(list_watch, sink, &core.options, request_metrics);
+    let driver = Reflector::new(list_watch, sender, host, &core.options, request_metrics);
     let mut applied = Vec::new();
     let apply = async {
         while let Some(batch) = receiver.recv_batch().await {
@@ -311,7 +307,7 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
             } else {
                 // PACK-6: subscribers read the objects before they are packed.
                 tokio::task::yield_now().await;
-                core.pack_all(&applied);
+                core.entries.pack_all(&applied);
                 applied.clear();
             }
         }
@@ -323,10 +319,10 @@ pub(crate) async fn run<L: ListWatch>(core: Arc<Core>, list_watch: L, cancel: Ca
         () = driver.run() => {}
         () = apply => {}
         () = resync(&core) => {}
-        () = dictionary::train_dictionaries(&core) => {}
+        () = train_dictionaries(&core.entries) => {}
     }
     // The entries of a batch that was cancelled before it was packed.
-    core.pack_all(&applied);
+    core.entries.pack_all(&applied);
     drop(running);
 }
 

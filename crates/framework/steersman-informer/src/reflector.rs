@@ -21,7 +21,5 @@ pub(crate) mod pauses;
 pub(crate) mod phase;
 pub(crate) mod machine;
 pub(crate) mod request_metrics;
-pub(crate) mod read_ahead;
-pub(crate) mod ingest_stream;
 pub(crate) mod version_check;
 pub(crate) mod driver;

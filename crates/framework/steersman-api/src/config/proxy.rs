@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use http::Uri;
+use steersman_transport::{NO_PROXY_ADDRESS, check_proxy};
 
 /// The environment variables that choose a proxy (golang.org/x/net/http/httpproxy).
 #[derive(Clone, Default)]
@@ -17,8 +18,6 @@ pub(crate) struct ProxyVariables {
     exceptions: String,
 }
 
-/// The problem with an address. Addresses may hold a password, so it does not repeat them.
-const NO_ADDRESS: &str = "the address of the proxy is no URL such as http://proxy:3128";
 
 impl ProxyVariables {
     /// Reads the variables. Each has a name in upper case, which goes first, and one in lower case.
@@ -86,24 +85,9 @@ pub(crate) fn parse_proxy(text: &str) -> Result<Uri, String> {
         true => text.to_owned(),
         false => format!("http://{text}"),
     };
-    let proxy: Uri = text.parse().map_err(|_| NO_ADDRESS.to_owned())?;
+    let proxy: Uri = text.parse().map_err(|_| NO_PROXY_ADDRESS.to_owned())?;
     check_proxy(&proxy)?;
     Ok(proxy)
-}
-
-/// Checks that connections can go through a proxy.
-///
-/// # Errors
-///
-/// A text with the problem.
-pub(crate) fn check_proxy(proxy: &Uri) -> Result<(), String> {
-    match proxy.scheme_str() {
-        Some("http") if proxy.host().is_some_and(|host| !host.is_empty()) => Ok(()),
-        Some(scheme @ ("https" | "socks5" | "socks5h")) => Err(format!(
-            "connections do not go through proxies with {scheme}: name one with http"
-        )),
-        _ => Err(NO_ADDRESS.to_owned()),
-    }
 }
 
 fn is_https(server: &Uri) -> bool {

@@ -9,7 +9,7 @@ use steersman_object::{Object, decode_json};
 
 use super::{Admission, Body, BodyState};
 use crate::body::forms::{DecodeResult, Form, Forms};
-use crate::pack::{Broken, Evictable, Evictions, Packed};
+use steersman_pack::{Broken, Evictable, Evictions, Packed};
 use steersman_api::Projection;
 
 impl Body {
@@ -78,7 +78,7 @@ impl Body {
     ) -> DecodeResult<K> {
         let charge = |json: &[u8]| {
             let context = self.context.as_ref();
-            context.map_or(0, |context| context.charge::<K>(json))
+            context.map_or(0, |context| context.pack.charge::<K>(json))
         };
         let (decoded, charge) = self.decode::<K, _>(charge);
         let Some(charge) = charge else {
@@ -122,7 +122,7 @@ impl Body {
             (Packed::Fresh(json), _) => Ok(look(json)),
             (packed, Some(context)) => {
                 context.counters().unpack();
-                context.unpack(packed, look)
+                context.pack.unpack(packed, look)
             }
             (_, None) => Err(Broken),
         };
@@ -143,7 +143,7 @@ impl Body {
         // Forms of a fresh body are shared by all views, and charged when the body is packed.
         if let (Some(context), Ok(_), false) = (&self.context, &form.decoded, is_fresh) {
             let charge = state.charge + form.charge;
-            match state.admit(context.budget(), charge, holder, room) {
+            match state.admit(context.pack.budget(), charge, holder, room) {
                 Some(others) => evictions = others,
                 None => return evictions,
             }

@@ -5,7 +5,7 @@ use kube_core::{DynamicObject, PartialObjectMeta};
 
 use super::*;
 use crate::metrics::Counters;
-use crate::pack::Budget;
+use steersman_pack::Budget;
 
 const JSON: &[u8] = br#"{"metadata":{"name":"a"},"data":{"k":"v"}}"#;
 
@@ -28,7 +28,7 @@ impl Evictable for Held {
     }
 }
 
-fn fresh(json: &[u8], projection: Projection, context: &Arc<PackContext>) -> Arc<Held> {
+fn fresh(json: &[u8], projection: Projection, context: &Arc<BodyContext>) -> Arc<Held> {
     Arc::new(Held(Body::new(
         json.into(),
         Conformity::Unchecked,
@@ -37,7 +37,7 @@ fn fresh(json: &[u8], projection: Projection, context: &Arc<PackContext>) -> Arc
     )))
 }
 
-fn held(json: &[u8], projection: Projection, context: &Arc<PackContext>) -> Arc<Held> {
+fn held(json: &[u8], projection: Projection, context: &Arc<BodyContext>) -> Arc<Held> {
     let held = fresh(json, projection, context);
     pack(&held);
     held
@@ -56,7 +56,7 @@ fn body() -> Arc<Held> {
     held(
         JSON,
         Projection::EveryField,
-        &PackContext::alone(Budget::unlimited()),
+        &BodyContext::alone(Budget::unlimited()),
     )
 }
 
@@ -105,7 +105,7 @@ fn view_4_forgetting_one_type_keeps_the_forms_of_others() {
         let body = held(
             JSON,
             Projection::EveryField,
-            &PackContext::alone(budget.clone()),
+            &BodyContext::alone(budget.clone()),
         );
         let first = decoded::<ConfigMap>(&body).unwrap();
         let alone = budget.charged();
@@ -123,7 +123,7 @@ fn view_4_forgetting_one_type_keeps_the_forms_of_others() {
 
 #[test]
 fn completing_a_body_keeps_its_decoded_metadata() {
-    let context = PackContext::alone(Budget::default());
+    let context = BodyContext::alone(Budget::default());
     let json = br#"{"metadata":{"name":"a"}}"#;
     let body = held(json, Projection::Metadata, &context);
     let metadata = decoded::<Metadata>(&body).unwrap();
@@ -140,7 +140,7 @@ fn completing_a_body_keeps_its_decoded_metadata() {
 fn pack_2_a_completed_body_evicts_others_when_the_budget_is_spent() {
     // Returns whether a completed body and another whole one both stay cached, and their charge.
     let fill = |budget: &Budget| {
-        let context = PackContext::alone(budget.clone());
+        let context = BodyContext::alone(budget.clone());
         let json = br#"{"metadata":{"name":"a"}}"#;
         let (grows, other) = (
             held(json, Projection::Metadata, &context),
@@ -168,7 +168,7 @@ fn pack_2_a_completed_body_evicts_others_when_the_budget_is_spent() {
 fn decode_errors_quote_no_value_of_a_secret() {
     let json = br#"{"metadata":{"name":"a"},"data":"hunter2"}"#;
     let error = |secret| {
-        let context = PackContext::new(Budget::default(), Counters::default(), secret);
+        let context = BodyContext::new(Budget::default(), Counters::default(), secret);
         decoded::<ConfigMap>(&held(json, Projection::EveryField, &Arc::new(context))).unwrap_err()
     };
     assert!(
@@ -187,7 +187,7 @@ fn pack_2_a_zero_budget_caches_nothing_and_no_limit_caches_everything() {
         (Budget::default(), true),
         (Budget::unlimited(), true),
     ] {
-        let body = fresh(JSON, Projection::EveryField, &PackContext::alone(budget));
+        let body = fresh(JSON, Projection::EveryField, &BodyContext::alone(budget));
         // All views that judge an arriving object share its decoded form.
         assert!(check(&body).is_ok() && is_cached(&body) && !pack(&body));
         assert_eq!(is_cached(&body), stays);
@@ -204,7 +204,7 @@ fn pack_2_a_zero_budget_caches_nothing_and_no_limit_caches_everything() {
 #[test]
 fn pack_2_an_evicted_body_is_decoded_again_when_read() {
     let budget = Budget::default();
-    let context = PackContext::alone(budget.clone());
+    let context = BodyContext::alone(budget.clone());
     let one = held(JSON, Projection::EveryField, &context);
     decoded::<ConfigMap>(&one).unwrap();
     decoded::<DynamicObject>(&one).unwrap();
@@ -213,7 +213,7 @@ fn pack_2_an_evicted_body_is_decoded_again_when_read() {
     assert_eq!(budget.charged(), 0);
 
     let budget = Budget::bytes(charge * 5 / 2);
-    let context = PackContext::alone(budget.clone());
+    let context = BodyContext::alone(budget.clone());
     let bodies: Vec<_> = (0..10)
         .map(|_| held(JSON, Projection::EveryField, &context))
         .collect();
@@ -235,13 +235,13 @@ fn pack_2_an_evicted_body_is_decoded_again_when_read() {
 #[test]
 fn pack_3_arriving_objects_evict_nothing() {
     let budget = Budget::default();
-    let context = PackContext::alone(budget.clone());
+    let context = BodyContext::alone(budget.clone());
     let one = held(JSON, Projection::EveryField, &context);
     decoded::<ConfigMap>(&one).unwrap();
     let charge = budget.charged();
 
     let budget = Budget::bytes(charge * 3 / 2);
-    let context = PackContext::alone(budget.clone());
+    let context = BodyContext::alone(budget.clone());
     let (one, another) = (
         fresh(JSON, Projection::EveryField, &context),
         fresh(JSON, Projection::EveryField, &context),
@@ -264,7 +264,7 @@ fn pack_3_arriving_objects_evict_nothing() {
 // PACK-3
 #[test]
 fn pack_3_decode_once_caches_and_evicts_nothing() {
-    let context = PackContext::alone(Budget::bytes(1 << 20));
+    let context = BodyContext::alone(Budget::bytes(1 << 20));
     let body = held(JSON, Projection::EveryField, &context);
     body.0.decode_once::<ConfigMap>().unwrap();
     assert!(!is_cached(&body));
@@ -279,7 +279,7 @@ fn pack_3_decode_once_caches_and_evicts_nothing() {
 #[test]
 fn pack_2_concurrent_reads_and_evictions_leave_the_charge_at_zero() {
     let budget = Budget::bytes(20_000);
-    let context = PackContext::alone(budget.clone());
+    let context = BodyContext::alone(budget.clone());
     let bodies: Vec<_> = (0..40)
         .map(|_| held(JSON, Projection::EveryField, &context))
         .collect();

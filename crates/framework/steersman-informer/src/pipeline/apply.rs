@@ -87,10 +87,7 @@ impl Core {
             }
         }
         self.change(&mut writer, changes);
-        self.interners.sweep(self.shared.indexer.read().len());
-        if self.context.is_dictionary_unused() {
-            self.train.notify_one();
-        }
+        self.entries.sweep();
         let mailboxes = writer.fanout.mailboxes();
         drop(writer);
         // RYOW-2: only after the change is in the store, so that a task that wakes up sees it.
@@ -180,7 +177,7 @@ impl Core {
         if reached < Some(projection) {
             self.reach(writer, projection);
         }
-        self.train.notify_one();
+        self.entries.wake_training();
     }
 
     /// Marks the store as complete for readers that need no more than `projection`.

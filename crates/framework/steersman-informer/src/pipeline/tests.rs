@@ -20,8 +20,8 @@ use super::*;
 use crate::delta::{Arrived, Item};
 use crate::entry::{Entry, RawEntry};
 use crate::fanout::{Delivery, Subscription};
-use crate::pack::Budget;
-use crate::reflector::ingest_stream::{EventType, Ingest as _, IngestContext};
+use steersman_pack::Budget;
+use crate::ingest::stream::{EventType, Ingest as _, IngestContext};
 use crate::store::Index;
 
 type Map = ConfigMap;
@@ -270,7 +270,7 @@ fn arrived(projection: Projection) -> Item {
 }
 
 fn ingested(object: RawObject, projection: Projection) -> Item {
-    let (context, interners) = (PackContext::alone(Budget::default()), Interners::default());
+    let (context, interners) = (BodyContext::alone(Budget::default()), Interners::default());
     Decoded::Good(RawEntry::ingest(
         object, projection, &context, None, &interners,
     ))

@@ -119,7 +119,7 @@ impl Core {
             return;
         }
         let left = self.shared.indexer.write().drop_unused_views();
-        for entry in self.entries() {
+        for entry in self.entries.stored() {
             entry.raw_body().forget(&left);
         }
     }
@@ -150,10 +150,10 @@ impl Core {
         arrived: Decoded<RawObject>,
     ) -> Result<Arc<K>, Malformed> {
         let object = match arrived {
-            Decoded::Good(object) => self.transformed(object)?,
+            Decoded::Good(object) => self.entries.transformed(object)?,
             Decoded::Malformed(malformed) => return Err(*malformed),
         };
-        let entry = self.entry_of(object, Projection::EveryField, None);
+        let entry = self.entries.entry_of(object, Projection::EveryField, None);
         UncachedObject::new(&entry).read()
     }
 
@@ -210,10 +210,6 @@ impl Core {
             drop(writer);
             new_index.file(&diff);
         }
-    }
-
-    pub(super) fn entries(&self) -> Vec<RawEntry> {
-        self.shared.indexer.read().entries(None).cloned().collect()
     }
 }
 

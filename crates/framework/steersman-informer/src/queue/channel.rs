@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
+use crate::delta::Delta;
+use crate::metrics::Counters;
 use crate::queue::{DeltaQueue, QueueBounds, Queued};
+use crate::reflector::driver::DeltaSink;
 
 struct Channel {
     queue: Mutex<DeltaQueue>,
@@ -16,6 +20,7 @@ struct Channel {
 /// The reflector's end. Dropping it closes the channel.
 pub(crate) struct Sender {
     channel: Arc<Channel>,
+    counters: Counters,
 }
 
 /// The store's end.
@@ -27,7 +32,7 @@ pub(crate) struct Receiver {
 #[derive(Clone)]
 pub(crate) struct QueueLength(Arc<Channel>);
 
-pub(crate) fn channel(bounds: QueueBounds) -> (Sender, Receiver) {
+pub(crate) fn channel(bounds: QueueBounds, counters: Counters) -> (Sender, Receiver) {
     let channel = Arc::new(Channel {
         queue: Mutex::new(DeltaQueue::new(bounds)),
         filled: Notify::new(),
@@ -35,25 +40,35 @@ pub(crate) fn channel(bounds: QueueBounds) -> (Sender, Receiver) {
     });
     let sender = Sender {
         channel: Arc::clone(&channel),
+        counters,
     };
     (sender, Receiver { channel })
 }
 
-impl Sender {
-    /// Sends a delta, as soon as there is room for it.
-    pub(crate) async fn send(&self, delta: Queued) {
-        let mut delta = delta;
+impl DeltaSink for Sender {
+    async fn send(&self, delta: Delta) {
+        let since = Instant::now().into_std();
+        if let Some(gauges) = self.counters.gauges() {
+            match &delta {
+                Delta::Bookmark { .. } => gauges.note_bookmark(since),
+                _ => gauges.note_event(since),
+            }
+            gauges.enqueue();
+        }
+        let mut queued = Queued::new(delta, since);
         loop {
-            let pushed = self.channel.queue.lock().push(delta);
+            let pushed = self.channel.queue.lock().push(queued);
             match pushed {
                 None => break self.channel.filled.notify_one(),
-                Some(refused) => delta = refused,
+                Some(refused) => queued = refused,
             }
             // `Notify` keeps a permit if room was made meanwhile, so no wake-up is lost.
             self.channel.drained.notified().await;
         }
     }
+}
 
+impl Sender {
     /// Returns a handle that reads the number of waiting deltas.
     pub(crate) fn length(&self) -> QueueLength {
         QueueLength(Arc::clone(&self.channel))

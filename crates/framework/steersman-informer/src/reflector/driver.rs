@@ -14,13 +14,11 @@ use steersman_object::ResourceVersion;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::chunked_vec::ChunkedVec;
-use crate::delta::{Arrived, Delta};
+use crate::delta::{Arrived, Delta, EventType};
 use crate::health::{Pause, ServerHealth};
 use crate::options::{DecodeBatches, Failed, InformerOptions, OnFailure};
+use crate::ingest::stream::{Ingest, IngestStream, StreamPart, listed, watched};
 use crate::reflector::failure::{Failure, is_timeout};
-use crate::reflector::ingest_stream::{
-    EventType, Ingest, IngestStream, StreamPart, listed, watched,
-};
 use crate::reflector::machine::ReflectorMachine;
 use crate::reflector::partial_list::PartialList;
 use crate::reflector::request_metrics::RequestMetrics;
@@ -30,14 +28,17 @@ use steersman_api::Projection;
 
 /// The receiver of a reflector's deltas.
 pub(crate) trait DeltaSink: Send + Sync {
+    /// Sends a delta, as soon as there is room for it.
+    fn send(&self, delta: Delta) -> impl Future<Output = ()> + Send;
+}
+
+/// The informer that a reflector works for: says what to ask for, and is told how that goes.
+pub(crate) trait ReflectorHost: Send + Sync {
     /// Makes entries of objects.
     type Ingest: Ingest;
 
     /// Returns the maker of entries.
     fn ingest(&self) -> Self::Ingest;
-
-    /// Sends a delta, as soon as there is room for it.
-    fn send(&self, delta: Delta) -> impl Future<Output = ()> + Send;
 
     /// Reports why requests fail at the moment, or that they do not.
     fn report(&self, problem: Option<&Problem>);
@@ -56,9 +57,10 @@ pub(crate) trait DeltaSink: Send + Sync {
 }
 
 /// Lists and watches one kind, until it is dropped.
-pub(crate) struct Reflector<L, S> {
+pub(crate) struct Reflector<L, S, H> {
     list_watch: L,
     sink: S,
+    host: H,
     machine: ReflectorMachine,
     labels: Option<String>,
     fields: Option<String>,
@@ -91,22 +93,25 @@ const LONGEST_REQUEST: Duration = Duration::from_secs(180);
 /// The number of objects of a list after which the reflector notes its activity again.
 const NOTED_OBJECTS: usize = 1024;
 
-impl<L, S> Reflector<L, S>
+impl<L, S, H> Reflector<L, S, H>
 where
     L: ListWatch,
     S: DeltaSink,
+    H: ReflectorHost,
 {
     pub(crate) fn new(
         list_watch: L,
         sink: S,
+        host: H,
         options: &InformerOptions,
         request_metrics: RequestMetrics,
     ) -> Self {
         Self {
             list_watch,
-            projection: sink.wanted(),
-            relists: sink.relists(),
+            projection: host.wanted(),
+            relists: host.relists(),
             sink,
+            host,
             machine: ReflectorMachine::new(
                 // A streaming list ends with a bookmark.
                 options.watch_list && options.bookmarks,
@@ -133,7 +138,7 @@ where
     #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
     pub(crate) async fn run(mut self) {
         loop {
-            let (wanted, relists) = (self.sink.wanted(), self.sink.relists());
+            let (wanted, relists) = (self.host.wanted(), self.host.relists());
             if (wanted, relists) != (self.projection, self.relists) {
                 (self.projection, self.relists) = (wanted, relists);
                 self.machine.handle_relist(now());
@@ -167,14 +172,14 @@ where
                     self.sleep(until, away).await;
                 }
             }
-            self.sink.report(self.machine.problem());
+            self.host.report(self.machine.problem());
         }
     }
 
     /// Waits for the end of a pause, or for the server's return if it may be away.
     async fn sleep(&mut self, until: Instant, away: bool) {
         if !away {
-            self.sink.expect_activity(until);
+            self.host.expect_activity(until);
             return tokio::time::sleep_until(until.into()).await;
         }
         let (returns, since) = self.failed;
@@ -184,7 +189,7 @@ where
             until,
             at_last: until.max(since + AT_LAST.mul_f64(1.0 - share / 4.0)),
         };
-        self.sink.expect_activity(pause.at_last);
+        self.host.expect_activity(pause.at_last);
         if self.health.wait(&pause, share, &self.list_watch).await {
             self.machine.handle_return();
         } else {
@@ -194,7 +199,7 @@ where
 
     /// Notes that a request begins, or that data of a list arrived (HEALTH-3).
     fn expect_request(&self) {
-        self.sink.expect_activity(now() + LONGEST_REQUEST);
+        self.host.expect_activity(now() + LONGEST_REQUEST);
     }
 
     /// Waits for a permit for a list after the first: after an outage all informers list at once.
@@ -244,7 +249,7 @@ where
         let parts = parts.map(listed);
         let mut parts = IngestStream::new(
             parts,
-            self.sink.ingest(),
+            self.host.ingest(),
             self.projection,
             true,
             self.decode_batches,
@@ -290,17 +295,17 @@ where
         let mut initial = options.initial_events;
         let mut events = IngestStream::new(
             events,
-            self.sink.ingest(),
+            self.host.ingest(),
             self.projection,
             initial,
             self.decode_batches,
         );
         loop {
             let deadline = self.version_check.or_before(self.machine.deadline(now()));
-            self.sink.expect_activity(deadline);
+            self.host.expect_activity(deadline);
             let event = tokio::select! {
                 event = tokio::time::timeout_at(deadline.into(), events.next()) => event,
-                () = self.sink.wants_list(self.projection, self.relists) => return,
+                () = self.host.wants_list(self.projection, self.relists) => return,
             };
             let Ok(event) = event else {
                 match self.is_quiet_watch_kept(&options.resource_version).await {
@@ -352,7 +357,7 @@ where
                 None => return self.end(WatchEnd::Closed),
             }
             if degraded {
-                self.sink.report(self.machine.problem());
+                self.host.report(self.machine.problem());
             }
         }
     }
@@ -376,7 +381,7 @@ where
             Either::Left((answer, _)) => answer,
             Either::Right(((), asked)) => {
                 self.machine.handle_late(now());
-                self.sink.report(self.machine.problem());
+                self.host.report(self.machine.problem());
                 asked.await
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use steersman_api::{ListWatch, PageRequest, Paging, VersionMatch};
 use steersman_object::ResourceVersion;
 
-use super::{DeltaSink, Reflector, now};
+use super::{DeltaSink, Reflector, ReflectorHost, now};
 use crate::reflector::failure::Failure;
 use crate::reflector::step::WatchEnd;
 use steersman_api::Projection;
@@ -13,10 +13,11 @@ use steersman_api::Projection;
 /// The longest time for which a check of a version delays the events of its watch.
 const LONGEST_CHECK: Duration = Duration::from_secs(5);
 
-impl<L, S> Reflector<L, S>
+impl<L, S, H> Reflector<L, S, H>
 where
     L: ListWatch,
     S: DeltaSink,
+    H: ReflectorHost,
 {
     /// Decides at a deadline without an event whether the watch goes on; one that does not has ended or failed.
     pub(super) async fn is_quiet_watch_kept(&mut self, after: &ResourceVersion) -> bool {
@@ -31,7 +32,7 @@ where
             self.end(WatchEnd::Silent);
             return false;
         }
-        self.sink.report(self.machine.problem());
+        self.host.report(self.machine.problem());
         true
     }
 

@@ -6,7 +6,8 @@ use steersman_object::ResourceVersion;
 use crate::body::Body;
 use crate::entry::{Interners, RawEntry};
 use crate::event::Origin;
-use crate::pack::{Budget, PackContext};
+use steersman_pack::Budget;
+use crate::body::BodyContext;
 use crate::store::Relist;
 use crate::store::indexer::{Indexer, StoreChange};
 use crate::view_results::ViewResults;
@@ -36,7 +37,7 @@ fn bytes_each(put: impl Fn(&mut Indexer, Vec<RawEntry>)) -> usize {
     let pods: Vec<RawObject> = (0..PODS).map(pod).collect();
     let json: usize = pods.iter().map(|pod| pod.json().len()).sum();
     let (mut indexer, interners) = (Indexer::default(), Interners::default());
-    let context = PackContext::alone(Budget::default());
+    let context = BodyContext::alone(Budget::default());
     let counted = allocation_counter::measure(|| {
         let ingest = |pod: &RawObject| {
             RawEntry::ingest(pod.clone(), Projection::Whole, &context, None, &interners)

@@ -1,0 +1,172 @@
+//! Driver: makes an entry of each object that arrives: transformed, decoded for each view, and packed.
+//!
+//! The reflector gets the finished entry. The JSON comes without `managedFields`: the decoder of
+//! `steersman-api` cut them out.
+
+use std::sync::Arc;
+
+use steersman_api::{Decoded, Malformed, Projection, RawObject};
+use tokio::sync::Notify;
+
+use crate::body::BodyContext;
+use crate::delta::{Arrived, EventType, IngestContext, Item};
+use crate::entry::{Interners, RawEntry};
+use crate::ingest::plan::{IngestPlan, packs_on_arrival};
+use crate::store::{StoreState, ViewSnapshot};
+use crate::transform::Transform;
+use crate::view_results::DecodeReport;
+
+/// Makes the entries of one informer.
+pub(crate) struct EntryMaker {
+    transform: Option<Transform>,
+    interners: Interners,
+    /// The state that the bodies share.
+    context: Arc<BodyContext>,
+    store: Arc<StoreState>,
+    /// Wakes the task that trains dictionaries, because a training may be due.
+    train: Notify,
+}
+
+impl EntryMaker {
+    /// Returns the maker of the entries of this store.
+    pub(crate) fn new(
+        transform: Option<Transform>,
+        context: BodyContext,
+        store: Arc<StoreState>,
+    ) -> Self {
+        Self {
+            transform,
+            interners: Interners::default(),
+            context: Arc::new(context),
+            store,
+            train: Notify::new(),
+        }
+    }
+
+    /// Makes an entry of an object that arrived, or returns the stored entry of the same version.
+    /// `queued` returns the number of deltas that wait for the store.
+    pub(crate) fn ingest(
+        &self,
+        decoded: Decoded<RawObject>,
+        arrived_as: IngestContext,
+        queued: impl FnOnce() -> usize,
+    ) -> Arrived {
+        let made = match decoded {
+            Decoded::Good(object) => self.made(object, arrived_as),
+            Decoded::Malformed(malformed) => return Decoded::Malformed(malformed).into(),
+        };
+        match made {
+            Ok((entry, report)) => {
+                if packs_on_arrival(arrived_as.in_list, queued) {
+                    self.pack_all(std::slice::from_ref(&entry));
+                }
+                Arrived {
+                    item: Decoded::Good(entry),
+                    report,
+                }
+            }
+            Err(malformed) => Item::from(malformed).into(),
+        }
+    }
+
+    /// Makes an entry and decodes it, or takes the stored entry of the same version and form, which
+    /// was decoded when it arrived. All types that look at the object decode it here, before any lock
+    /// is taken.
+    fn made(
+        &self,
+        object: RawObject,
+        arrived_as: IngestContext,
+    ) -> Result<(RawEntry, Option<DecodeReport>), Malformed> {
+        let projection = arrived_as.projection;
+        let (stored, decoders) = {
+            let indexer = self.store.indexer.read();
+            (indexer.get(&object.head().key).cloned(), indexer.decoders())
+        };
+        let plan = IngestPlan::of(stored.as_ref(), object.head(), projection);
+        let reused = |stored: &RawEntry| {
+            decoders.decode_for_waiting_views(stored, projection);
+            Ok((stored.clone(), None))
+        };
+        let object = match stored.as_ref().filter(|_| plan != IngestPlan::Create) {
+            Some(stored)
+                if plan == IngestPlan::Complete && !stored.raw_body().holds(projection) =>
+            {
+                let object = self.transformed(object)?;
+                stored.note_applies(object.applies().to_vec());
+                stored.raw_body().complete(object, projection);
+                return reused(stored);
+            }
+            Some(stored) if !self.context.changes_form() => return reused(stored),
+            Some(stored) => {
+                let object = self.transformed(object)?;
+                if stored.raw_body().has_form(object.json(), projection) {
+                    return reused(stored);
+                }
+                object
+            }
+            None => self.transformed(object)?,
+        };
+        let entry = self.entry_of(object, projection, stored.as_ref());
+        let gone = arrived_as.event_type == EventType::Deleted;
+        let report = decoders.judge_arrival(&entry, projection, gone);
+        Ok((entry, report))
+    }
+
+    /// Makes an entry. `before` is the entry that is stored under its key.
+    pub(crate) fn entry_of(
+        &self,
+        object: RawObject,
+        projection: Projection,
+        before: Option<&RawEntry>,
+    ) -> RawEntry {
+        RawEntry::ingest(object, projection, &self.context, before, &self.interners)
+    }
+
+    /// Applies the informer's transform. An object for which it fails is malformed for every type.
+    pub(crate) fn transformed(&self, object: RawObject) -> Result<RawObject, Malformed> {
+        let Some(transform) = &self.transform else {
+            return Ok(object);
+        };
+        let (key, uid) = (object.head().key.clone(), object.head().uid.clone());
+        let version = object.head().version.clone();
+        let transformed = transform.apply(object, self.context.quotes());
+        transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
+    }
+
+    /// Packs the bodies that are not packed yet, and wakes the training if it is due.
+    pub(crate) fn pack_all(&self, entries: &[RawEntry]) {
+        if entries.iter().fold(false, |due, entry| entry.pack() | due) {
+            self.train.notify_one();
+        }
+    }
+
+    // ----- what the stored bodies share -----
+
+    /// Returns the stored entries.
+    pub(crate) fn stored(&self) -> Vec<RawEntry> {
+        self.store.indexer.read().entries(None).cloned().collect()
+    }
+
+    pub(super) fn context(&self) -> &BodyContext {
+        &self.context
+    }
+
+    /// Waits until a training may be due.
+    pub(super) async fn training_due(&self) {
+        self.train.notified().await;
+    }
+
+    /// Wakes the training.
+    pub(crate) fn wake_training(&self) {
+        self.train.notify_one();
+    }
+
+    /// Forgets interned values that no stored object uses, and wakes the training if too few bodies
+    /// are left for the dictionary.
+    pub(crate) fn sweep(&self) {
+        self.interners.sweep(self.store.indexer.read().len());
+        if self.context.pack.is_dictionary_unused() {
+            self.wake_training();
+        }
+    }
+}

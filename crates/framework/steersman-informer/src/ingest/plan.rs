@@ -1,0 +1,92 @@
+//! Machine: what becomes of an object that arrives: a new entry or the stored one, packed now or later.
+
+use steersman_api::Head;
+
+use crate::entry::RawEntry;
+use steersman_api::Projection;
+
+/// The number of live events that may wait for the store without being packed.
+const MOST_UNPACKED: usize = 16;
+
+/// What becomes of an object that arrives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IngestPlan {
+    /// It becomes an entry of its own.
+    Create,
+    /// The store has this version: the stored entry is used again (STORE-6), unless it has another
+    /// form (STORE-10).
+    Reuse,
+    /// As `Reuse`, and the stored entry gets the arrived body if that has more (VIEW-3).
+    Complete,
+}
+
+impl IngestPlan {
+    /// Compares the head of an object that arrives with the entry stored under its key. `projection` is
+    /// how much of the object was asked for.
+    pub(crate) fn of(stored: Option<&RawEntry>, head: &Head, projection: Projection) -> Self {
+        match stored {
+            Some(stored) if stored.is_of(head) => match projection {
+                Projection::Metadata => Self::Reuse,
+                Projection::Whole | Projection::EveryField => Self::Complete,
+            },
+            Some(_) | None => Self::Create,
+        }
+    }
+}
+
+/// Returns whether an entry is packed as it arrives, and not after its event was delivered. `queued`
+/// returns the number of deltas that wait for the store.
+///
+/// PACK-6: subscribers read a live event before it is packed, unless many wait already.
+pub(crate) fn packs_on_arrival(in_list: bool, queued: impl FnOnce() -> usize) -> bool {
+    in_list || queued() >= MOST_UNPACKED
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::entry::Entry;
+
+    fn map(name: &str, uid: &str, version: &str) -> ConfigMap {
+        let mut map = ConfigMap::default();
+        map.metadata.name = Some(name.to_owned());
+        map.metadata.uid = Some(uid.to_owned());
+        map.metadata.resource_version = Some(version.to_owned());
+        map
+    }
+
+    // STORE-6
+    #[test]
+    fn store_6_a_stored_version_that_arrives_again_is_not_held_twice() {
+        use Projection::{Metadata, Whole};
+        let stored: RawEntry = Entry::new(map("a", "u", "5")).cast();
+        for (arrived, projection, expected) in [
+            (map("a", "u", "5"), Metadata, IngestPlan::Reuse),
+            (map("a", "u", "5"), Whole, IngestPlan::Complete),
+            (map("a", "u", "6"), Whole, IngestPlan::Create),
+            (map("a", "v", "5"), Whole, IngestPlan::Create),
+            // Without a version nothing tells that it is the same one.
+            (map("a", "u", ""), Metadata, IngestPlan::Create),
+        ] {
+            let head = Head::of_meta(&arrived.metadata);
+            assert_eq!(IngestPlan::of(Some(&stored), &head, projection), expected);
+            assert_eq!(IngestPlan::of(None, &head, projection), IngestPlan::Create);
+        }
+    }
+
+    // PACK-6
+    #[test]
+    fn pack_6_live_events_are_packed_on_arrival_only_behind_a_long_queue() {
+        for (in_list, queued, expected) in [
+            (true, 0, true),
+            (true, MOST_UNPACKED, true),
+            (false, 0, false),
+            (false, MOST_UNPACKED - 1, false),
+            (false, MOST_UNPACKED, true),
+        ] {
+            assert_eq!(packs_on_arrival(in_list, || queued), expected);
+        }
+    }
+}

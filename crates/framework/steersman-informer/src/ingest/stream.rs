@@ -1,0 +1,216 @@
+//! Driver: a stream of objects from the server that makes entries of them, several at once and in their order.
+
+use std::collections::VecDeque;
+use std::mem::take;
+use std::panic::resume_unwind;
+use std::task::{Context, Poll, ready};
+
+use futures::stream::{Stream, StreamExt as _};
+use futures::{FutureExt as _, future};
+use steersman_api::{Decoded, Error, ListPart, RawObject, WatchEvent};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::task::JoinHandle;
+
+use crate::delta::{Arrived, EventType, IngestContext};
+use crate::options::DecodeBatches;
+use crate::ingest::read_ahead::{ReadAhead, ReadStep, Worker};
+use steersman_api::Projection;
+
+/// The size of a batch, in bytes of JSON: large enough to be worth a task.
+const BATCH: usize = 64 << 10;
+/// The most batches that one informer works on at once.
+const MOST: usize = 4;
+
+/// Makes entries of objects, on any thread.
+pub(crate) trait Ingest: Clone + Send + Sync + 'static {
+    /// Makes an entry of an object that arrived, or returns the stored entry of the same version.
+    fn ingest(&self, decoded: Decoded<RawObject>, arrived_as: IngestContext) -> Arrived;
+}
+
+/// One part of a stream: an object, or anything else.
+#[derive(Debug)]
+pub(crate) enum StreamPart<O, T> {
+    Object(EventType, O),
+    Other(T),
+}
+
+/// A stream that makes entries of its objects, in their order (REFL-7).
+///
+/// Within a list, batches of objects are worked on by several threads while the next objects are
+/// read; [`ReadAhead`] says how many. If the runtime has one thread, and for live events, each object
+/// is worked on as it is read.
+#[derive(Debug)]
+pub(crate) struct IngestStream<S, I, T> {
+    parts: S,
+    ingest: I,
+    projection: Projection,
+    in_list: bool,
+    read_ahead: ReadAhead,
+    /// The parts that wait to be worked on.
+    waiting: Vec<StreamPart<Decoded<RawObject>, T>>,
+    in_flight: VecDeque<JoinHandle<Ready<T>>>,
+    ready: Ready<T>,
+}
+
+type Ready<T> = VecDeque<StreamPart<Arrived, T>>;
+
+impl<S, I, T> IngestStream<S, I, T>
+where
+    S: Stream<Item = StreamPart<Decoded<RawObject>, T>> + Send + Unpin,
+    I: Ingest,
+    T: Send + 'static,
+{
+    /// Returns the stream of a list (`in_list`) or of live events.
+    pub(crate) fn new(
+        parts: S,
+        ingest: I,
+        projection: Projection,
+        in_list: bool,
+        decode_batches: Option<DecodeBatches>,
+    ) -> Self {
+        let (workers, batch) = match decode_batches {
+            _ if !in_list => (0, BATCH),
+            Some(batches) => (batches.batches, batches.bytes.max(1)),
+            None => (threads(), BATCH),
+        };
+        Self {
+            parts,
+            ingest,
+            projection,
+            in_list,
+            read_ahead: ReadAhead::new(workers, batch),
+            waiting: Vec::new(),
+            in_flight: VecDeque::new(),
+            ready: Ready::new(),
+        }
+    }
+
+    /// Marks the list as complete. Live events follow.
+    pub(crate) fn end_list(&mut self) {
+        self.in_list = false;
+        self.read_ahead.stop_reading_ahead();
+    }
+
+    /// Returns the next part, with its object as an entry; `None` at the end of the stream.
+    ///
+    /// # Cancel safety
+    ///
+    /// The stream keeps the batches that are worked on.
+    pub(crate) async fn next(&mut self) -> Option<StreamPart<Arrived, T>> {
+        future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<StreamPart<Arrived, T>>> {
+        let mut is_dry = false;
+        loop {
+            if let Some(part) = self.ready.pop_front() {
+                return Poll::Ready(Some(part));
+            }
+            match self.read_ahead.next(is_dry) {
+                ReadStep::Read => match self.parts.poll_next_unpin(context) {
+                    Poll::Ready(Some(part)) => {
+                        self.read_ahead.handle_part(bytes(&part));
+                        self.waiting.push(part);
+                    }
+                    Poll::Ready(None) => self.read_ahead.handle_end(),
+                    Poll::Pending => is_dry = true,
+                },
+                ReadStep::HandOver => self.hand_over(),
+                ReadStep::AwaitBatch => ready!(self.poll_batch(context)),
+                ReadStep::AwaitStream => return Poll::Pending,
+                ReadStep::End => return Poll::Ready(None),
+            }
+        }
+    }
+
+    /// Waits for the oldest batch.
+    fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(oldest) = self.in_flight.front_mut() else {
+            return Poll::Ready(());
+        };
+        self.ready = match ready!(oldest.poll_unpin(context)) {
+            Ok(ready) => ready,
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                // The runtime shuts down, and drops this task too.
+                Err(_) => return Poll::Pending,
+            },
+        };
+        self.in_flight.pop_front();
+        if self.read_ahead.handle_done() {
+            self.hand_over();
+        }
+        Poll::Ready(())
+    }
+
+    /// Works on the parts that wait, here or in a task of their own.
+    fn hand_over(&mut self) {
+        let (parts, ingest) = (take(&mut self.waiting), self.ingest.clone());
+        let (projection, in_list) = (self.projection, self.in_list);
+        let work = move || {
+            let parts = parts.into_iter().map(|part| match part {
+                StreamPart::Object(event_type, object) => {
+                    let arrived_as = IngestContext {
+                        event_type,
+                        projection,
+                        in_list,
+                    };
+                    StreamPart::Object(event_type, ingest.ingest(object, arrived_as))
+                }
+                StreamPart::Other(other) => StreamPart::Other(other),
+            });
+            parts.collect::<Ready<T>>()
+        };
+        match self.read_ahead.hand_over() {
+            // On the runtime's own threads, as a batch is short: the allocator returns freed memory to the
+            // thread that allocated it, so that memory of other threads would stay unused.
+            Worker::Task => self
+                .in_flight
+                .push_back(tokio::spawn(async move { work() })),
+            Worker::Reader => self.ready.extend(work()),
+        }
+    }
+}
+
+/// Returns the part for an item of a list.
+pub(crate) fn listed(
+    part: Result<ListPart, Error>,
+) -> StreamPart<Decoded<RawObject>, Result<ListPart, Error>> {
+    match part {
+        Ok(ListPart::Object(object)) => StreamPart::Object(EventType::Added, object),
+        other => StreamPart::Other(other),
+    }
+}
+
+/// Returns the part for an event of a watch.
+pub(crate) fn watched(
+    event: Result<WatchEvent, Error>,
+) -> StreamPart<Decoded<RawObject>, Result<WatchEvent, Error>> {
+    match event {
+        Ok(WatchEvent::Added(object)) => StreamPart::Object(EventType::Added, object),
+        Ok(WatchEvent::Modified(object)) => StreamPart::Object(EventType::Modified, object),
+        Ok(WatchEvent::Deleted(object)) => StreamPart::Object(EventType::Deleted, object),
+        other => StreamPart::Other(other),
+    }
+}
+
+fn bytes<T>(part: &StreamPart<Decoded<RawObject>, T>) -> usize {
+    match part {
+        StreamPart::Object(_, Decoded::Good(object)) => object.json().len(),
+        StreamPart::Object(_, Decoded::Malformed(malformed)) => malformed.error.len(),
+        StreamPart::Other(_) => 0,
+    }
+}
+
+/// Returns the number of workers for batches; 0 on a runtime with one thread, such as one with a
+/// paused clock.
+fn threads() -> usize {
+    let runtime = Handle::current();
+    match (runtime.runtime_flavor(), runtime.metrics().num_workers()) {
+        (RuntimeFlavor::MultiThread, workers @ 2..) => workers.min(MOST),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Handle: the memory budget for decoded bodies, shared by many kinds.
+
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+
+use crate::codec::Codec;
+use crate::s3_fifo::{Evictable, Evictions, S3Fifo, SlotId};
+
+
+
+/// The default budget, in bytes.
+const DEFAULT: usize = 64 << 20;
+
+/// A bound on the bytes of decoded objects, shared by all kinds that have a clone of it.
+///
+/// Every object is held packed. Within the budget the objects that are read repeatedly are cached
+/// decoded; a read of any other object decodes it. The size of a decoded object is an estimate.
+#[derive(Clone)]
+pub struct Budget {
+    state: Arc<BudgetState>,
+}
+
+struct BudgetState {
+    limit: Option<usize>,
+    s3_fifo: Mutex<S3Fifo>,
+    codec: Codec,
+}
+
+impl Budget {
+    /// Returns a budget of this many bytes; 0 caches no decoded object.
+    #[must_use]
+    pub fn bytes(bytes: usize) -> Self {
+        Self::new(Some(bytes))
+    }
+
+    /// Returns a budget without a limit: every decoded object stays cached.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self::new(None)
+    }
+
+    /// Returns a budget of this many bytes; `None` for no limit.
+    #[must_use]
+    pub fn new(limit: Option<usize>) -> Self {
+        let state = BudgetState {
+            limit,
+            s3_fifo: Mutex::default(),
+            codec: Codec::default(),
+        };
+        Self {
+            state: Arc::new(state),
+        }
+    }
+
+    /// Returns the limit in bytes; `None` if there is none.
+    #[must_use]
+    pub fn limit(&self) -> Option<usize> {
+        self.state.limit
+    }
+
+    /// Returns the charged bytes; 0 if there is no limit.
+    #[must_use]
+    pub fn charged(&self) -> usize {
+        self.state.s3_fifo.lock().charged()
+    }
+
+    pub fn codec(&self) -> &Codec {
+        &self.state.codec
+    }
+
+    /// Admits a decoded body unless it alone is larger than the limit (PACK-2). The caller may hold
+    /// the body's lock, as evictions are carried out later.
+    pub fn admit(
+        &self,
+        holder: Weak<dyn Evictable>,
+        charge: usize,
+    ) -> Option<(SlotId, Evictions)> {
+        let Some(limit) = self.state.limit else {
+            return Some(Default::default());
+        };
+        let mut s3_fifo = self.state.s3_fifo.lock();
+        (charge <= limit).then(|| s3_fifo.admit(holder, charge, limit))
+    }
+
+    /// As [`admit`](Self::admit), but evicts nothing: no reader has asked for the body yet
+    /// (PACK-3).
+    pub fn admit_if_room(
+        &self,
+        holder: Weak<dyn Evictable>,
+        charge: usize,
+    ) -> Option<SlotId> {
+        let Some(limit) = self.state.limit else {
+            return Some(SlotId::NONE);
+        };
+        self.state
+            .s3_fifo
+            .lock()
+            .admit_if_room(holder, charge, limit)
+    }
+
+    /// Changes the charge of a body. Returns `None` if the body was evicted meanwhile.
+    pub fn charge(&self, slot: SlotId, charge: usize) -> Option<Evictions> {
+        let limit = self.state.limit?;
+        self.state.s3_fifo.lock().charge(slot, charge, limit)
+    }
+
+    /// Frees the slot of a body.
+    pub fn release(&self, slot: SlotId) {
+        if slot != SlotId::NONE {
+            self.state.s3_fifo.lock().release(slot);
+        }
+    }
+}
+
+impl Default for Budget {
+    /// Returns a budget of 64 MiB.
+    fn default() -> Self {
+        Self::bytes(DEFAULT)
+    }
+}
+
+impl fmt::Debug for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Budget")
+            .field("limit", &self.limit())
+            .field("charged", &self.charged())
+            .finish()
+    }
+}

@@ -1,0 +1,436 @@
+//! Machine: decides when a dictionary is trained for a kind, and whether it is used.
+
+use crate::samples::{PackRatio, Samples, TrainedDictionary};
+
+/// With fewer objects than this no dictionary is trained: it would take more than it saves.
+pub(crate) const FEW: usize = 200;
+/// The number of packed objects after which the benefit of a dictionary is decoded.
+const WINDOW: usize = 1024;
+/// After a training without benefit the next one waits for this many times the objects.
+const LATER: usize = 4;
+/// The largest number of bad windows in a row that a new training waits for.
+const PATIENCE: u32 = 64;
+/// After this many good windows in a row the next bad one starts a training at once.
+const SETTLED: u32 = 8;
+
+/// Decides when to train.
+#[derive(Debug)]
+pub(crate) struct TrainingPlan {
+    stage: Stage,
+    window: Window,
+    /// How the present dictionary is expected to pack.
+    expected: Option<PackRatio>,
+    /// The samples were arriving objects only; stored ones were not sampled yet.
+    is_early: bool,
+    /// The expected ratio of a dictionary that stored objects have to confirm.
+    before: Option<PackRatio>,
+    /// The number of bad windows in a row, and the number that starts a training.
+    worse: u32,
+    patience: u32,
+    /// The number of good windows in a row.
+    well: u32,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Wait for this number of objects, or for ever.
+    Waiting(Option<usize>),
+    /// Sample arriving objects.
+    Collecting(Samples),
+    /// Sample arriving objects that the dictionary packs badly, up to half of the samples: stored
+    /// objects may have the old shape.
+    Doubting(Samples),
+    /// Sample arriving objects beyond that half, until the rest is sampled from the store, or until
+    /// they are enough.
+    Mixing(Samples),
+    /// Stored objects are being sampled.
+    Completing,
+    /// The samples are complete.
+    Due(Samples),
+    /// A training runs.
+    Training,
+    /// There is a dictionary.
+    Learned,
+}
+
+#[derive(Debug, Default)]
+struct Window {
+    share: PackRatio,
+    objects: usize,
+}
+
+// ===== impl TrainingPlan =====
+
+impl TrainingPlan {
+    /// Returns a plan. Without `trains` no dictionary is ever trained, as for Secrets (PACK-4).
+    pub(crate) fn new(trains: bool) -> Self {
+        Self {
+            stage: Stage::Waiting(trains.then_some(FEW)),
+            window: Window::default(),
+            expected: None,
+            is_early: false,
+            before: None,
+            worse: 0,
+            patience: 1,
+            well: 0,
+        }
+    }
+
+    /// Notes a packed object; `objects` is their number. Returns whether a training or sampling is
+    /// due.
+    pub(crate) fn note(&mut self, json: &[u8], packed: usize, objects: usize) -> bool {
+        match &mut self.stage {
+            Stage::Waiting(Some(until)) if objects >= *until => {
+                self.stage = Stage::Collecting(Samples::default());
+                true
+            }
+            Stage::Collecting(samples) | Stage::Mixing(samples) => {
+                samples.add(json);
+                if samples.is_enough() {
+                    self.stage = Stage::Due(std::mem::take(samples));
+                    self.is_early = true;
+                    return true;
+                }
+                false
+            }
+            Stage::Doubting(samples) => {
+                samples.add(json);
+                if samples.is_half() {
+                    self.stage = Stage::Mixing(std::mem::take(samples));
+                    return true;
+                }
+                false
+            }
+            Stage::Learned => {
+                let Some(share) = self.window.put(json.len(), packed) else {
+                    return false;
+                };
+                let worse = share.is_worse_than(self.expected.get_or_insert(share));
+                if !worse {
+                    self.worse = 0;
+                    self.well += 1;
+                    if self.well >= SETTLED {
+                        self.patience = 1;
+                    }
+                    return false;
+                }
+                self.worse += 1;
+                self.well = 0;
+                if self.worse >= self.patience {
+                    self.worse = 0;
+                    self.stage = Stage::Doubting(Samples::default());
+                }
+                false
+            }
+            Stage::Waiting(_) | Stage::Completing | Stage::Due(_) | Stage::Training => false,
+        }
+    }
+
+    /// Returns whether samples are being collected.
+    pub(crate) fn is_collecting(&self) -> bool {
+        matches!(
+            self.stage,
+            Stage::Collecting(_) | Stage::Mixing(_) | Stage::Completing
+        )
+    }
+
+    /// Returns whether samples of stored objects are wanted now. The objects that arrived first may
+    /// all be of one namespace and unlike the others (PACK-5).
+    pub(crate) fn wants(&mut self) -> bool {
+        if self.is_early && !matches!(self.stage, Stage::Training) {
+            if matches!(self.stage, Stage::Learned) {
+                self.before = self.expected;
+            }
+            self.stage = Stage::Collecting(Samples::default());
+        }
+        self.is_early = false;
+        self.is_collecting()
+    }
+
+    /// Returns whether [`wants`](Self::wants) may return true.
+    pub(crate) fn may_want(&self) -> bool {
+        self.is_early || self.is_collecting()
+    }
+
+    /// Returns whether stored objects have to confirm the present dictionary.
+    pub(crate) fn doubts(&self) -> bool {
+        self.before.is_some()
+    }
+
+    /// Compares how the dictionary packs stored objects with how it packed its samples. Returns
+    /// whether it is confirmed.
+    pub(crate) fn confirms(&mut self, share: PackRatio) -> bool {
+        let as_before = self
+            .before
+            .is_some_and(|before| !share.is_worse_than(&before));
+        let confirmed = as_before && self.is_collecting();
+        if confirmed {
+            self.before = None;
+            self.expected = Some(share);
+            self.stage = Stage::Learned;
+        }
+        confirmed
+    }
+
+    /// Takes the samples collected so far; the caller completes them.
+    pub(crate) fn collected_samples(&mut self) -> Samples {
+        match &mut self.stage {
+            Stage::Mixing(samples) => {
+                let collected_samples = std::mem::take(samples);
+                self.stage = Stage::Completing;
+                collected_samples
+            }
+            _ => Samples::default(),
+        }
+    }
+
+    /// Takes the samples if a training is due.
+    pub(crate) fn begin(&mut self) -> Option<Samples> {
+        match std::mem::replace(&mut self.stage, Stage::Training) {
+            Stage::Due(samples) => Some(samples),
+            other => {
+                self.stage = other;
+                None
+            }
+        }
+    }
+
+    /// Sets the complete samples; a training is due.
+    pub(crate) fn complete(&mut self, samples: Samples) {
+        self.before = None;
+        if self.is_collecting() {
+            self.is_early = false;
+            self.stage = Stage::Due(samples);
+        }
+    }
+
+    /// Drops the dictionary. Another dictionary is tried when there are this many objects.
+    pub(crate) fn drop_dictionary(&mut self, until: usize) {
+        self.stage = Stage::Waiting(Some(until.max(FEW)));
+        self.window = Window::default();
+        (self.worse, self.well, self.patience) = (0, 0, 1);
+    }
+
+    /// Ends a training. Returns the dictionary if it is used from now on.
+    pub(crate) fn end(
+        &mut self,
+        trained: Option<TrainedDictionary>,
+        objects: usize,
+        has_dictionary: bool,
+    ) -> Option<TrainedDictionary> {
+        self.window = Window::default();
+        let trained = trained.filter(|trained| trained.is_worth_for(objects));
+        self.stage = match (&trained, has_dictionary) {
+            (Some(trained), _) => {
+                self.expected = Some(trained.share);
+                Stage::Learned
+            }
+            // Further bad windows start further trainings, each after more of them.
+            (None, true) => Stage::Learned,
+            (None, false) => Stage::Waiting(Some(objects.max(FEW) * LATER)),
+        };
+        // The samples may have been unlike the stored objects.
+        if has_dictionary {
+            self.patience = PATIENCE.min(2 * self.patience);
+        }
+        trained
+    }
+}
+
+impl Window {
+    /// Adds an object to the window. Returns the ratio of a full window.
+    fn put(&mut self, json: usize, packed: usize) -> Option<PackRatio> {
+        self.share.add(json, packed);
+        self.objects += 1;
+        (self.objects >= WINDOW).then(|| std::mem::take(self).share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::codec::{Codec, Dictionary};
+    use crate::samples::tests::{alike, apart, others, samples, trained};
+    use crate::samples::{ENOUGH, KEPT_BACK};
+
+    /// Notes these objects. Returns whether anything was due.
+    fn note(
+        training_plan: &mut TrainingPlan,
+        objects: std::ops::Range<usize>,
+        packed: usize,
+    ) -> bool {
+        let mut due = false;
+        for number in objects {
+            due |= training_plan.note(&alike(number), packed, number + 1);
+        }
+        due
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_many_similar_objects_get_a_dictionary() {
+        let mut training_plan = TrainingPlan::new(true);
+        assert!(!note(&mut training_plan, 0..FEW - 1, 300));
+        assert!(training_plan.begin().is_none());
+        assert!(note(&mut training_plan, FEW - 1..FEW + ENOUGH, 300));
+        let samples = training_plan.begin().unwrap();
+        assert_eq!(samples.each().count(), ENOUGH);
+        // A training runs.
+        assert!(training_plan.begin().is_none() && !note(&mut training_plan, 600..9_000, 300));
+        let trained = samples.train(&Codec::default(), None).unwrap();
+        assert!(trained.saves > 100, "{trained:?}");
+        let min_bodies = training_plan.end(self::trained(alike, ENOUGH), FEW, false);
+        assert!(min_bodies.is_none(), "it takes more than it saves");
+        assert!(!note(&mut training_plan, FEW..FEW * LATER - 1, 300));
+        assert!(note(&mut training_plan, FEW * LATER..FEW * LATER + 1, 300));
+        assert!(training_plan.end(Some(trained), 50_000, false).is_some());
+        assert!(self::trained(apart, ENOUGH).is_none());
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_a_dictionary_that_stops_helping_is_replaced() {
+        let mut training_plan = TrainingPlan::new(true);
+        let trained = training_plan
+            .end(trained(alike, ENOUGH), 50_000, false)
+            .unwrap();
+        let usual = trained.share.packed / ENOUGH.div_ceil(KEPT_BACK);
+        assert!(!note(&mut training_plan, 0..3 * WINDOW, usual));
+        assert!(!note(&mut training_plan, 0..WINDOW, usual * 5 / 4));
+        assert!(!note(&mut training_plan, 0..WINDOW, 2 * usual));
+        assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
+        assert!(training_plan.is_collecting());
+        training_plan.complete(Samples::default());
+        assert!(training_plan.begin().is_some());
+        // A training without benefit delays the next one.
+        assert!(training_plan.end(None, 50_000, true).is_none());
+        assert!(!note(&mut training_plan, 0..2 * WINDOW, 2 * usual));
+        assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
+        // Without a store the arriving objects are enough.
+        assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
+        assert!(training_plan.begin().is_some() && training_plan.may_want());
+        assert!(training_plan.end(None, 50_000, true).is_none());
+        assert_eq!(training_plan.patience, 4);
+        // After enough good windows the patience is as at first.
+        let settled = usize::try_from(SETTLED).unwrap();
+        assert!(!note(&mut training_plan, 0..settled * WINDOW, usual));
+        assert!(!note(&mut training_plan, 0..WINDOW, 2 * usual));
+        assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_a_new_shape_is_trained_while_most_stored_objects_have_the_old_one() {
+        let codec = Codec::default();
+        let mut training_plan = TrainingPlan::new(true);
+        let old = training_plan
+            .end(trained(alike, ENOUGH), 50_000, false)
+            .unwrap();
+        let old = Arc::new(old.dictionary);
+        let arrive = |training_plan: &mut TrainingPlan, numbers: std::ops::Range<usize>| {
+            let packed = |json: &[u8]| codec.pack(json, Some(&old)).size();
+            numbers.fold(false, |due, number| {
+                let json = others(number);
+                training_plan.note(&json, packed(&json), 50_000) | due
+            })
+        };
+        assert!(!arrive(&mut training_plan, 0..WINDOW));
+        assert!(
+            !training_plan.wants(),
+            "what is stored says nothing of the new ones"
+        );
+        assert!(arrive(&mut training_plan, WINDOW..WINDOW + ENOUGH / 2));
+        assert!(training_plan.wants());
+        let mut mixed = training_plan.collected_samples();
+        (0..ENOUGH).for_each(|number| mixed.add(&alike(number)));
+        training_plan.complete(mixed);
+        let trained = training_plan.begin().unwrap().train(&codec, Some(&old));
+        let new = training_plan.end(trained, 50_000, true).unwrap();
+        let new = Arc::new(new.dictionary);
+        let held = |object: fn(usize) -> Vec<u8>, by: &Arc<Dictionary>| {
+            let each = (9_000..9_050).map(|number| codec.pack(&object(number), Some(by)).size());
+            each.sum::<usize>()
+        };
+        assert!(held(others, &new) * 3 < held(others, &old) * 2);
+        assert!(held(alike, &new) * 4 < held(alike, &old) * 5);
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_useless_dictionaries_are_tried_ever_more_rarely() {
+        let mut training_plan = TrainingPlan::new(true);
+        let plain = alike(1).len();
+        let mut trainings = 0;
+        let mut has_dictionary = false;
+        for _ in 0..1000 {
+            trainings += 1;
+            training_plan.end(trained(alike, ENOUGH), 50_000, has_dictionary);
+            has_dictionary = true;
+            let windows = (1..=200).find(|_| note(&mut training_plan, 0..WINDOW, plain));
+            // The window after them brings the samples.
+            assert_eq!(windows, Some(1 + (1 << (trainings - 1).min(6))));
+            if trainings == 9 {
+                break;
+            }
+        }
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_odd_first_objects_do_not_decide_the_dictionary() {
+        // The first samples were odd, with no dictionary or one that packs nothing else; once
+        // objects are stored, samples are taken of all of them.
+        for odd in [apart as fn(usize) -> Vec<u8>, others] {
+            let mut training_plan = TrainingPlan::new(true);
+            for number in 0..FEW + ENOUGH {
+                training_plan.note(&odd(number), 300, number + 1);
+            }
+            let early = training_plan.begin().unwrap();
+            let early = early.train(&Codec::default(), None);
+            let early = training_plan.end(early, 20_000, false);
+            assert!(!training_plan.is_collecting());
+            assert!(training_plan.wants());
+            let (codec, stored) = (Codec::default(), samples(alike));
+            let present = early.map(|trained| Arc::new(trained.dictionary));
+            let share = present.as_ref().map(|by| stored.packed(&codec, Some(by)));
+            assert!(!share.is_some_and(|share| training_plan.confirms(share)));
+            training_plan.complete(stored);
+            let late = training_plan
+                .begin()
+                .unwrap()
+                .train(&codec, present.as_ref());
+            assert!(training_plan.end(late, 20_000, present.is_some()).is_some());
+            // Sampled once is enough.
+            assert!(!training_plan.wants());
+        }
+    }
+
+    // PACK-5
+    #[test]
+    fn pack_5_typical_first_objects_need_no_second_training() {
+        let mut training_plan = TrainingPlan::new(true);
+        note(&mut training_plan, 0..FEW + ENOUGH, 300);
+        let codec = Codec::default();
+        let early = training_plan.begin().unwrap().train(&codec, None);
+        let early = training_plan.end(early, 20_000, false).unwrap();
+        assert!(training_plan.wants() && training_plan.doubts());
+        let stored = samples(alike);
+        let share = stored.packed(&codec, Some(&Arc::new(early.dictionary)));
+        assert!(training_plan.confirms(share));
+        assert!(training_plan.begin().is_none() && !training_plan.wants());
+        let usual = share.packed / ENOUGH;
+        assert!(!note(&mut training_plan, 0..3 * WINDOW, usual));
+    }
+
+    // PACK-4
+    #[test]
+    fn pack_4_no_dictionary_is_trained_with_secrets() {
+        let mut training_plan = TrainingPlan::new(false);
+        assert!(!note(&mut training_plan, 0..4 * ENOUGH, 300));
+        assert!(!training_plan.wants());
+        training_plan.complete(Samples::default());
+        assert!(training_plan.begin().is_none());
+    }
+}

@@ -1,0 +1,88 @@
+//! Driver: signs requests, and repeats a request that was refused (401) if the credentials have changed since.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use kube_client::client::Body;
+use tower::{BoxError, Service};
+
+use crate::body::PooledBody;
+use crate::credentials::Credentials;
+use crate::pool::ConnectionPool;
+use crate::signing::Signer;
+
+/// The connections to a server and the credentials of its clients, for all clients of a connection in one runtime.
+pub(crate) struct Access {
+    pub(crate) pool: Arc<ConnectionPool>,
+    pub(crate) credentials: Arc<Credentials>,
+    /// Signs requests if the credential is not in a file: a token, a password, a credential plugin.
+    pub(crate) signer: Signer,
+}
+
+impl Access {
+    async fn send(&self, request: Request<Body>) -> Result<Response<PooledBody>, BoxError> {
+        let (parts, body) = request.into_parts();
+        // The body is kept in memory, because the request may be sent again.
+        let body = body.collect().await?.to_bytes();
+        let request = Request::from_parts(parts, body);
+        if self.credentials.keep_fresh().await {
+            self.pool.renewed(self.credentials.generation());
+        }
+        let known = self.credentials.changes();
+        let header = self.header().await?;
+        let answer = self.once(request.clone(), header.clone()).await?;
+        // CONN-4: a server that refuses the credentials has not executed the request.
+        if answer.status() != StatusCode::UNAUTHORIZED
+            || !(self.credentials.renew(known).await || self.signer.renew(header.as_ref()).await)
+        {
+            return Ok(answer);
+        }
+        drop(answer);
+        self.pool.renewed(self.credentials.generation());
+        self.once(request, self.header().await?).await
+    }
+
+    /// Returns the `Authorization` header of requests.
+    async fn header(&self) -> Result<Option<HeaderValue>, BoxError> {
+        match self.credentials.header() {
+            Some(header) => Ok(Some(header)),
+            None => self.signer.header().await,
+        }
+    }
+
+    async fn once(
+        &self,
+        mut request: Request<Bytes>,
+        header: Option<HeaderValue>,
+    ) -> Result<Response<PooledBody>, BoxError> {
+        if let Some(header) = header {
+            request.headers_mut().insert(AUTHORIZATION, header);
+        }
+        self.pool.send(request).await
+    }
+}
+
+/// The service at the end of a client's stack.
+#[derive(Clone)]
+pub struct Sending(pub(crate) Arc<Access>);
+
+impl Service<Request<Body>> for Sending {
+    type Response = Response<PooledBody>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<PooledBody>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let access = Arc::clone(&self.0);
+        async move { access.send(request).await }.boxed()
+    }
+}

@@ -1,0 +1,318 @@
+//! Driver: the credentials of a connection, read again when their files change.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use kube_client::client::ConfigExt as _;
+use kube_client::{Config, Error as KubeError};
+use parking_lot::Mutex;
+use rustls::ClientConfig;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, SignatureScheme};
+use tokio::task::spawn_blocking;
+use tokio::time::Instant;
+use tracing::{debug, warn};
+
+use crate::explain::explain_client;
+use crate::plugin;
+
+/// The time after which the files are read again, as client-go and kube-client do with tokens.
+const READ_AGAIN: Duration = Duration::from_secs(60);
+
+/// The credentials of a connection: the authorities that verify its server, and the certificate or token of the
+/// client.
+///
+/// CONN-4: files are read again before a connection opens, in each minute with requests, and when the server refuses the
+/// credentials. If the files cannot be read or used, the last valid state stays in force.
+pub(crate) struct Credentials {
+    config: Config,
+    endpoint: Arc<str>,
+    files: Vec<PathBuf>,
+    token: Option<PathBuf>,
+    current: Mutex<Current>,
+    /// The lock of the one task that reads the files.
+    reading: tokio::sync::Mutex<()>,
+}
+
+/// The credentials as they were last read. Not `Debug`, because they include keys.
+struct Current {
+    /// The content of `files`, in their order.
+    read: Vec<Option<Vec<u8>>>,
+    /// `None` for a server without TLS.
+    tls: Option<Arc<ClientConfig>>,
+    /// The number of changes of `tls`.
+    generation: u64,
+    /// The `Authorization` header, if the token is in a file.
+    header: Option<HeaderValue>,
+    /// The number of all changes.
+    changes: u64,
+    read_at: Instant,
+}
+
+impl Credentials {
+    /// Reads the credentials of a configuration. Blocks while a credential plugin makes client certificates: `exec` is
+    /// set only if the plugin gave no token.
+    pub(crate) fn new(config: Config, endpoint: Arc<str>) -> Result<Self, String> {
+        if CryptoProvider::get_default().is_none() {
+            // If another thread has chosen a provider first, its choice stands.
+            let _ = ring::default_provider().install_default();
+        }
+        let files = files(&config);
+        let token = token_file(&config);
+        let read: Vec<_> = files.iter().map(|path| std::fs::read(path).ok()).collect();
+        let tls = tls(&config).map_err(|error| explain_client(&error))?;
+        let certificate = tls.as_ref().map(|tls| &tls.client_auth_cert_resolver);
+        if let Some(exec) = &config.auth_info.exec
+            && !certificate.is_some_and(|certificate| certificate.has_certs())
+        {
+            return Err(plugin::gave_nothing(exec));
+        }
+        let header = match &token {
+            Some(path) => Some(read_token(path)?),
+            None => None,
+        };
+        Ok(Self {
+            config,
+            endpoint,
+            files,
+            token,
+            current: Mutex::new(Current {
+                read,
+                tls: tls.map(Arc::new),
+                generation: 0,
+                header,
+                changes: 0,
+                read_at: Instant::now(),
+            }),
+            reading: tokio::sync::Mutex::default(),
+        })
+    }
+
+    /// Returns the TLS configuration of new connections, and its generation.
+    pub(crate) fn tls(&self) -> (Option<Arc<ClientConfig>>, u64) {
+        let current = self.current.lock();
+        (current.tls.clone(), current.generation)
+    }
+
+    /// Returns the generation of the TLS configuration of new connections.
+    pub(crate) fn generation(&self) -> u64 {
+        self.current.lock().generation
+    }
+
+    /// Returns the `Authorization` header of requests if the token is in a file.
+    pub(crate) fn header(&self) -> Option<HeaderValue> {
+        self.current.lock().header.clone()
+    }
+
+    /// Returns the number of changes so far.
+    pub(crate) fn changes(&self) -> u64 {
+        self.current.lock().changes
+    }
+
+    /// Reads the files again if the last reading is a minute ago. Returns whether the credentials have changed.
+    pub(crate) async fn keep_fresh(self: &Arc<Self>) -> bool {
+        let due = {
+            let mut current = self.current.lock();
+            let due = current.read_at.elapsed() >= READ_AGAIN && self.has_files();
+            if due {
+                // Other requests go on with the last credentials in the meantime.
+                current.read_at = Instant::now();
+            }
+            due
+        };
+        due && self.renew(self.changes()).await
+    }
+
+    /// Reads the files again, unless the credentials have changed since change number `known`. Returns whether they
+    /// have.
+    pub(crate) async fn renew(self: &Arc<Self>, known: u64) -> bool {
+        if !self.has_files() {
+            return false;
+        }
+        let _one_reader = self.reading.lock().await;
+        if self.changes() == known {
+            let this = Arc::clone(self);
+            // A task that panicked has changed nothing.
+            let _ = spawn_blocking(move || this.read_again()).await;
+        }
+        self.changes() != known
+    }
+
+    fn has_files(&self) -> bool {
+        self.token.is_some() || !self.files.is_empty()
+    }
+
+    fn read_again(&self) {
+        self.current.lock().read_at = Instant::now();
+        self.read_token_again();
+        self.read_files_again();
+    }
+
+    fn read_token_again(&self) {
+        let Some(path) = &self.token else {
+            return;
+        };
+        match read_token(path) {
+            Ok(header) => {
+                let mut current = self.current.lock();
+                if current.header.as_ref() != Some(&header) {
+                    debug!(endpoint = %self.endpoint, file = %path.display(), "the token has changed");
+                    current.header = Some(header);
+                    current.changes += 1;
+                }
+            }
+            Err(problem) => warn!(
+                endpoint = %self.endpoint,
+                "{problem}; the last token that was read stays in use, mount the file again"
+            ),
+        }
+    }
+
+    fn read_files_again(&self) {
+        let read: Vec<_> = self
+            .files
+            .iter()
+            .map(|path| std::fs::read(path).ok())
+            .collect();
+        if self.current.lock().read == read {
+            return;
+        }
+        match tls(&self.config) {
+            Ok(tls) => {
+                debug!(endpoint = %self.endpoint, "the certificates have changed");
+                let mut current = self.current.lock();
+                current.read = read;
+                current.tls = tls.map(Arc::new);
+                current.generation += 1;
+                current.changes += 1;
+            }
+            // The certificate may have been written before its key, for instance.
+            Err(error) => warn!(
+                endpoint = %self.endpoint,
+                "the certificates have changed and cannot be used: {}; the last good ones stay in \
+                 use, check the files of the kubeconfig or of the service account",
+                explain_client(&error)
+            ),
+        }
+    }
+}
+
+/// Returns the files of the TLS configuration; inline certificates never change.
+fn files(config: &Config) -> Vec<PathBuf> {
+    let user = &config.auth_info;
+    let certificate = user.client_certificate.as_ref();
+    let key = user.client_key.as_ref();
+    [
+        config.root_cert_file.clone(),
+        certificate
+            .filter(|_| user.client_certificate_data.is_none())
+            .map(PathBuf::from),
+        key.filter(|_| user.client_key_data.is_none())
+            .map(PathBuf::from),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Returns the file of the token, unless another credential takes precedence (kube-client, `Auth::try_from`).
+fn token_file(config: &Config) -> Option<PathBuf> {
+    let user = &config.auth_info;
+    let basic = user.username.is_some() && user.password.is_some();
+    let other = basic || user.auth_provider.is_some() || user.token.is_some();
+    user.token_file
+        .as_ref()
+        .filter(|_| !other)
+        .map(PathBuf::from)
+}
+
+/// Returns whether the token of a configuration is in a file.
+pub(crate) fn has_token_file(config: &Config) -> bool {
+    token_file(config).is_some()
+}
+
+fn read_token(path: &PathBuf) -> Result<HeaderValue, String> {
+    let name = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("the token file {name} cannot be read: {error}"))?;
+    let token = text.trim();
+    if token.is_empty() {
+        return Err(format!("the token file {name} is empty"));
+    }
+    let mut header = HeaderValue::from_str(&format!("Bearer {token}"))
+        .map_err(|_| format!("the token file {name} holds what no header can hold"))?;
+    header.set_sensitive(true);
+    Ok(header)
+}
+
+/// Makes the TLS configuration from the files as they are now.
+fn tls(config: &Config) -> Result<Option<ClientConfig>, KubeError> {
+    if config.cluster_url.scheme_str() != Some("https") {
+        return Ok(None);
+    }
+    let mut config = config.clone();
+    if let Some(bundle) = config.root_cert_file.take() {
+        let authorities: Result<Vec<_>, _> =
+            CertificateDer::pem_file_iter(&bundle).and_then(Iterator::collect);
+        let authorities = authorities.map_err(|error| {
+            let name = bundle.display();
+            KubeError::Service(format!("the certificate authority {name}: {error}").into())
+        })?;
+        if authorities.is_empty() {
+            let name = bundle.display();
+            let problem = format!("the certificate authority {name} holds no certificate");
+            return Err(KubeError::Service(problem.into()));
+        }
+        config.root_cert = Some(authorities.iter().map(|one| one.to_vec()).collect());
+    }
+    let mut tls = config.rustls_client_config()?;
+    if config.accept_invalid_certs {
+        tls.dangerous()
+            .set_certificate_verifier(Arc::new(AcceptAll(ring::default_provider())));
+    }
+    Ok(Some(tls))
+}
+
+/// Accepts each certificate: `insecure-skip-tls-verify`. The verifier of kube-client prints a warning per connection.
+#[derive(Debug)]
+struct AcceptAll(CryptoProvider);
+
+impl ServerCertVerifier for AcceptAll {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

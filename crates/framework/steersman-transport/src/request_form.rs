@@ -1,0 +1,40 @@
+//! Machine: converts requests to HTTP/1.1, and tells whether a server processed the request of a failed stream.
+
+use bytes::Bytes;
+use http::header::HOST;
+use http::uri::{Parts, PathAndQuery};
+use http::{HeaderValue, Request, Uri};
+use http_body_util::Full;
+use tower::BoxError;
+
+/// Returns whether the server closed the connection before it processed the request (GOAWAY), and whether it refused the
+/// stream (REFUSED_STREAM): RFC 9113, 6.8 and 8.7.
+pub(crate) fn refusal(error: &hyper::Error) -> (bool, bool) {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            let remote = error.is_remote();
+            return (remote && error.is_go_away(), remote && refused);
+        }
+        source = error.source();
+    }
+    (false, false)
+}
+
+/// Converts a request to the form of HTTP/1.1: the path alone as its target, and the server's name as a header.
+pub(crate) fn origin_form(request: Request<Bytes>) -> Result<Request<Full<Bytes>>, BoxError> {
+    let mut request = request.map(Full::new);
+    if let Some(authority) = request.uri().authority() {
+        let host = HeaderValue::from_str(authority.as_str())?;
+        request.headers_mut().entry(HOST).or_insert(host);
+    }
+    let mut parts = Parts::default();
+    parts.path_and_query = request
+        .uri()
+        .path_and_query()
+        .cloned()
+        .or(Some(PathAndQuery::from_static("/")));
+    *request.uri_mut() = Uri::from_parts(parts)?;
+    Ok(request)
+}

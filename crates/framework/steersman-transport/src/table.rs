@@ -1,0 +1,299 @@
+//! Machine: decides which connection carries a request, and when connections close.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// Time without a request after which a connection is closed, as in client-go.
+pub(crate) const IDLE: Duration = Duration::from_secs(90);
+
+/// Identifies a connection within its pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ConnectionId(pub(crate) u64);
+
+/// The protocol of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// HTTP/1.1: one request at a time.
+    Http1,
+    /// HTTP/2: many requests at a time, each one a stream.
+    Http2,
+}
+
+/// The connection that carries a request, or the step that leads to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// The request is sent on this HTTP/2 connection and is included in the connection's number of streams.
+    Stream(ConnectionId),
+    /// The request is sent on this HTTP/1.1 connection, which is no longer idle.
+    Exclusive(ConnectionId),
+    /// A connection is opened for this request alone: the server speaks HTTP/1.1.
+    DialAlone,
+    /// A connection is opened, and further requests wait for it.
+    Dial,
+    /// The request waits for the connection that is being opened.
+    Wait,
+}
+
+/// The connections of a pool.
+///
+/// CONN-1: only one HTTP/2 connection is opened at a time, and a further one only if each carries as many streams as the
+/// server allows. No request waits for the stream of another request to end.
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionTable {
+    multiplexed: Vec<Multiplexed>,
+    /// The idle HTTP/1.1 connections, the last used one at the end.
+    idle: VecDeque<Idle>,
+    /// The protocol of the newest connection.
+    protocol: Option<Protocol>,
+    dialing: bool,
+    /// The newest generation of credentials that a connection was opened with.
+    generation: u64,
+}
+
+/// An HTTP/2 connection.
+#[derive(Debug)]
+struct Multiplexed {
+    id: ConnectionId,
+    generation: u64,
+    /// The number of requests in flight: their answers have not ended.
+    streams: usize,
+    /// The time at which the last stream ended.
+    since: Instant,
+}
+
+/// An idle HTTP/1.1 connection.
+#[derive(Debug)]
+struct Idle {
+    id: ConnectionId,
+    generation: u64,
+    since: Instant,
+}
+
+impl ConnectionTable {
+    /// Chooses the connection of a request. `limit` returns the number of streams that the server allows on a connection, and
+    /// zero for a closed connection.
+    pub(crate) fn choose(&mut self, limit: impl Fn(ConnectionId) -> usize) -> Choice {
+        let generation = self.generation;
+        let free = self
+            .multiplexed
+            .iter_mut()
+            .find(|connection| connection.generation == generation && connection.streams < limit(connection.id));
+        if let Some(connection) = free {
+            connection.streams += 1;
+            return Choice::Stream(connection.id);
+        }
+        if let Some(connection) = self.idle.pop_back() {
+            return Choice::Exclusive(connection.id);
+        }
+        if self.protocol == Some(Protocol::Http1) {
+            return Choice::DialAlone;
+        }
+        if self.dialing {
+            return Choice::Wait;
+        }
+        self.dialing = true;
+        Choice::Dial
+    }
+
+    /// Records that the current dial has ended.
+    pub(crate) fn dialed(&mut self) {
+        self.dialing = false;
+    }
+
+    /// Adds a connection that was opened with credentials of `generation`. Returns the idle connections with older credentials,
+    /// which the caller closes.
+    ///
+    /// CONN-4: connections with older credentials carry no new requests, and end with their last request.
+    pub(crate) fn opened(
+        &mut self,
+        id: ConnectionId,
+        protocol: Protocol,
+        generation: u64,
+        now: Instant,
+    ) -> Vec<ConnectionId> {
+        self.protocol = Some(protocol);
+        match protocol {
+            Protocol::Http1 => self.idle.push_back(Idle {
+                id,
+                generation,
+                since: now,
+            }),
+            Protocol::Http2 => self.multiplexed.push(Multiplexed {
+                id,
+                generation,
+                streams: 0,
+                since: now,
+            }),
+        }
+        self.renewed(generation)
+    }
+
+    /// Records the generation of the current credentials. Returns the idle connections with older credentials, which the
+    /// caller closes.
+    pub(crate) fn renewed(&mut self, generation: u64) -> Vec<ConnectionId> {
+        self.generation = self.generation.max(generation);
+        let newest = self.generation;
+        let mut closed = Vec::new();
+        self.idle
+            .retain(|connection| kept(connection.generation == newest, connection.id, &mut closed));
+        self.multiplexed.retain(|connection| {
+            let keep = connection.generation == newest || connection.streams > 0;
+            kept(keep, connection.id, &mut closed)
+        });
+        closed
+    }
+
+    /// Records that a stream of an HTTP/2 connection has ended. Returns whether the caller must close the connection.
+    pub(crate) fn released(&mut self, id: ConnectionId, now: Instant) -> bool {
+        let newest = self.generation;
+        let Some(at) = self.multiplexed.iter().position(|connection| connection.id == id) else {
+            return false;
+        };
+        let connection = &mut self.multiplexed[at];
+        connection.streams = connection.streams.saturating_sub(1);
+        connection.since = now;
+        let over = connection.streams == 0 && connection.generation != newest;
+        if over {
+            self.multiplexed.remove(at);
+        }
+        over
+    }
+
+    /// Adds an HTTP/1.1 connection that is ready for another request. Returns whether the connection is kept.
+    pub(crate) fn idle(&mut self, id: ConnectionId, generation: u64, now: Instant) -> bool {
+        let current = generation == self.generation;
+        if current {
+            let since = now;
+            self.idle.push_back(Idle {
+                id,
+                generation,
+                since,
+            });
+        }
+        current
+    }
+
+    /// Removes and returns all idle HTTP/1.1 connections, after the server turned out to have closed one of them: the next
+    /// request opens a new connection instead of trying the old ones.
+    pub(crate) fn distrust_idle(&mut self) -> Vec<ConnectionId> {
+        self.idle.drain(..).map(|connection| connection.id).collect()
+    }
+
+    /// Removes a connection that has closed or accepts no more requests.
+    pub(crate) fn closed(&mut self, id: ConnectionId) {
+        self.multiplexed.retain(|connection| connection.id != id);
+        self.idle.retain(|connection| connection.id != id);
+    }
+
+    /// Removes a connection that has been idle for [`IDLE`]. Returns whether it was removed.
+    pub(crate) fn expired(&mut self, id: ConnectionId, now: Instant) -> bool {
+        let over = |since: Instant| now.saturating_duration_since(since) >= IDLE;
+        let expired = self
+            .multiplexed
+            .iter()
+            .any(|connection| connection.id == id && connection.streams == 0 && over(connection.since))
+            || self
+                .idle
+                .iter()
+                .any(|connection| connection.id == id && over(connection.since));
+        if expired {
+            self.closed(id);
+        }
+        expired
+    }
+}
+
+fn kept(keep: bool, id: ConnectionId, closed: &mut Vec<ConnectionId>) -> bool {
+    if !keep {
+        closed.push(id);
+    }
+    keep
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: ConnectionId = ConnectionId(1);
+    const TWO: ConnectionId = ConnectionId(2);
+
+    /// CONN-1
+    #[test]
+    fn a_second_link_is_opened_only_when_the_first_is_full() {
+        let (mut table, now) = (
+            ConnectionTable::default(),
+            tokio::time::Instant::now().into_std(),
+        );
+        let limit = |_| 2;
+        assert_eq!(table.choose(limit), Choice::Dial);
+        assert_eq!(table.choose(limit), Choice::Wait);
+        table.dialed();
+        assert!(table.opened(ONE, Protocol::Http2, 0, now).is_empty());
+        assert_eq!(table.choose(limit), Choice::Stream(ONE));
+        assert_eq!(table.choose(limit), Choice::Stream(ONE));
+        assert_eq!(table.choose(limit), Choice::Dial);
+        assert_eq!(table.choose(limit), Choice::Wait);
+        table.dialed();
+        table.opened(TWO, Protocol::Http2, 0, now);
+        assert_eq!(table.choose(limit), Choice::Stream(TWO));
+        // The oldest connection first, so that the other one may become idle and end.
+        assert!(!table.released(ONE, now));
+        assert_eq!(table.choose(limit), Choice::Stream(ONE));
+    }
+
+    #[test]
+    fn a_server_of_http_1_gets_a_link_per_request_and_idle_ones_are_used_again() {
+        let (mut table, now) = (
+            ConnectionTable::default(),
+            tokio::time::Instant::now().into_std(),
+        );
+        assert_eq!(table.choose(|_| 0), Choice::Dial);
+        table.dialed();
+        table.opened(ONE, Protocol::Http1, 0, now);
+        assert_eq!(table.choose(|_| 0), Choice::Exclusive(ONE));
+        assert_eq!(table.choose(|_| 0), Choice::DialAlone);
+        assert!(table.idle(ONE, 0, now));
+        assert_eq!(table.choose(|_| 0), Choice::Exclusive(ONE));
+        // After a restart of the server, the idle connections are closed instead of tried one after the other.
+        assert!(table.idle(ONE, 0, now) && table.idle(TWO, 0, now));
+        assert_eq!(table.distrust_idle(), [ONE, TWO]);
+        assert_eq!(table.choose(|_| 0), Choice::DialAlone);
+    }
+
+    /// CONN-4
+    #[test]
+    fn links_of_older_credentials_end_with_their_last_request() {
+        let (mut table, now) = (
+            ConnectionTable::default(),
+            tokio::time::Instant::now().into_std(),
+        );
+        table.opened(ONE, Protocol::Http2, 0, now);
+        assert_eq!(table.choose(|_| 9), Choice::Stream(ONE));
+        assert!(table.renewed(1).is_empty());
+        assert_eq!(table.choose(|_| 9), Choice::Dial);
+        assert!(table.released(ONE, now));
+        table.dialed();
+        table.opened(TWO, Protocol::Http2, 1, now);
+        assert_eq!(table.choose(|_| 9), Choice::Stream(TWO));
+        // An idle connection ends at once.
+        table.released(TWO, now);
+        assert_eq!(table.renewed(2), [TWO]);
+        // An HTTP/1.1 connection with older credentials is not returned to the pool.
+        assert!(!table.idle(ONE, 1, now));
+    }
+
+    #[test]
+    fn a_link_expires_after_90_s_without_a_request_and_not_with_one() {
+        let (mut table, now) = (
+            ConnectionTable::default(),
+            tokio::time::Instant::now().into_std(),
+        );
+        table.opened(ONE, Protocol::Http2, 0, now);
+        table.choose(|_| 9);
+        assert!(!table.expired(ONE, now + IDLE));
+        table.released(ONE, now + IDLE);
+        assert!(!table.expired(ONE, now + IDLE));
+        assert!(table.expired(ONE, now + IDLE + IDLE));
+        assert_eq!(table.choose(|_| 9), Choice::Dial);
+    }
+}

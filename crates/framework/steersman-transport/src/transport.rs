@@ -1,0 +1,127 @@
+//! Handle: a server on the network, with the connections that its clients share.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Once, Weak};
+
+use kube_client::Config;
+use kube_client::config::AuthInfo;
+use parking_lot::Mutex;
+use tokio::runtime::{Handle, Id};
+use tracing::warn;
+
+use crate::access::{Access, Sending};
+use crate::credentials::{Credentials, has_token_file};
+use crate::dial::Dialer;
+use crate::options::ConnectionOptions;
+use crate::pool::ConnectionPool;
+use crate::signing::Signer;
+
+/// A server on the network, with the connections that its clients share.
+///
+/// CONN-1: all clients of one runtime share its connections, which end with the last client.
+pub struct Transport {
+    config: Config,
+    endpoint: Arc<str>,
+    options: ConnectionOptions,
+    shared: Mutex<HashMap<Id, Weak<Access>>>,
+    /// Ensures that the warning about unchecked certificates is logged once.
+    unchecked: Arc<Once>,
+}
+
+impl Transport {
+    /// Makes a transport from the address, the credentials and the proxy of a configuration. `endpoint` is the name of
+    /// the server in logs and errors. Opens no connection.
+    #[must_use]
+    pub fn new(config: Config, endpoint: Arc<str>) -> Self {
+        Self {
+            config,
+            endpoint,
+            options: ConnectionOptions::default(),
+            shared: Mutex::default(),
+            unchecked: Arc::new(Once::new()),
+        }
+    }
+
+    /// Returns a handle to the same server with changed options. Its clients share no connections with those of `self`.
+    #[must_use]
+    pub fn with(&self, change: impl FnOnce(&mut ConnectionOptions)) -> Self {
+        let mut options = self.options.clone();
+        change(&mut options);
+        Self {
+            config: self.config.clone(),
+            endpoint: Arc::clone(&self.endpoint),
+            options,
+            shared: Mutex::default(),
+            unchecked: Arc::clone(&self.unchecked),
+        }
+    }
+
+    /// Returns the configuration.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Returns the service that sends requests, for a client in the current runtime. It takes requests with a path
+    /// and adds the `Authorization` header. Blocks while a credential plugin runs.
+    ///
+    /// # Errors
+    ///
+    /// A text with the problem, if the credentials or the address of the proxy cannot be used.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn service(&self) -> Result<Sending, String> {
+        let runtime = Handle::current();
+        let mut shared = self.shared.lock();
+        if let Some(access) = shared.get(&runtime.id()).and_then(Weak::upgrade) {
+            return Ok(Sending(access));
+        }
+        shared.retain(|_, access| access.strong_count() > 0);
+        let id = runtime.id();
+        let access = Arc::new(self.open(runtime)?);
+        shared.insert(id, Arc::downgrade(&access));
+        Ok(Sending(access))
+    }
+
+    fn open(&self, runtime: Handle) -> Result<Access, String> {
+        let config = &self.config;
+        if config.accept_invalid_certs {
+            self.unchecked.call_once(|| {
+                warn!(
+                    endpoint = %self.endpoint,
+                    "the certificate of the api-server is not checked (insecure-skip-tls-verify): \
+                     name its certificate authority in the kubeconfig"
+                );
+            });
+        }
+        let (mut inline, mut filed) = (config.clone(), config.clone());
+        if has_token_file(config) {
+            // `Credentials` reads it.
+            inline.auth_info = AuthInfo::default();
+        }
+        let signer = Signer::new(inline, Arc::clone(&self.endpoint))?;
+        if signer.signs() {
+            // A plugin that gives a token need not run again for a certificate.
+            filed.auth_info.exec = None;
+        }
+        let credentials = Arc::new(Credentials::new(filed, Arc::clone(&self.endpoint))?);
+        let dialer = Dialer::new(config, Arc::clone(&credentials), &self.options)?;
+        let pool = ConnectionPool::new(dialer.into_dial(), self.options.clone(), runtime);
+        Ok(Access {
+            pool: Arc::new(pool),
+            credentials,
+            signer,
+        })
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport")
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
+    }
+}
