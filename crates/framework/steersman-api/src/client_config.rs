@@ -19,11 +19,11 @@ use crate::config::proxy::is_local;
 use crate::config::{ConfigChoice, Environment, Found, find};
 use crate::encoding::{Encoding, SharedEncoding};
 use crate::error::Error;
-use crate::network::Network;
-use steersman_transport::ConnectionOptions;
 use crate::metrics::ConnectionMetrics;
+use crate::network::Network;
 use crate::warning::Warning;
 use crate::wire::{Middleware, Wire};
+use steersman_transport::ConnectionOptions;
 
 /// Makes clients of one API server. Cheap to clone.
 ///

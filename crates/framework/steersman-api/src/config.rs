@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use kube_client::config::{Cluster, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube_client::config::{Cluster, KubeConfigOptions, Kubeconfig};
 
 use steersman_transport::{chain, explain_kubeconfig, settle_plugin};
 
@@ -212,7 +212,9 @@ pub(crate) async fn read(
             place: format!("kubeconfig {}", path.display()),
             problem: explain_kubeconfig(&error),
         })?;
-        merged = merged.merge(next).map_err(|e| config_error(explain_kubeconfig(&e)))?;
+        merged = merged
+            .merge(next)
+            .map_err(|e| config_error(explain_kubeconfig(&e)))?;
     }
     if let Some(context) = context {
         merged.current_context = Some(context.to_owned());

@@ -222,7 +222,7 @@ impl Body {
     /// Calls `look` with the JSON.
     pub(crate) fn with_json<R>(&self, look: impl FnOnce(&[u8]) -> R) -> Option<R> {
         let packed = self.state.read().packed.clone();
-        self.context.as_ref()?.unpack(&packed, look).ok()
+        self.context.as_ref()?.pack.unpack(&packed, look).ok()
     }
 
     /// Returns whether the body has this content, if it was asked for with this projection. Bodies of

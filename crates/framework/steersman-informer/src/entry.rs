@@ -13,10 +13,10 @@ use parking_lot::Mutex;
 use steersman_api::{ApplyDigest, Head, Malformed, RawObject};
 use steersman_object::{Labels, Object, ObjectKey, ResourceVersion, Uid};
 
-use crate::body::{Body, DecodeResult};
+use crate::body::{Body, BodyContext, DecodeResult};
 use crate::intern::Interner;
-use steersman_pack::Evictable;
 use steersman_api::Projection;
+use steersman_pack::Evictable;
 
 /// One object in a store and its events, read as a `K`.
 ///

@@ -9,9 +9,9 @@ use steersman_object::ResourceVersion;
 
 use crate::health::ServerHealth;
 use crate::metrics::InformerMetrics;
-use steersman_pack::Budget;
 use crate::state::Reason;
 use crate::transform::Transform;
+use steersman_pack::Budget;
 
 /// The options of one informer.
 #[derive(Clone, Debug)]

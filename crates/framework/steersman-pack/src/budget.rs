@@ -8,8 +8,6 @@ use parking_lot::Mutex;
 use crate::codec::Codec;
 use crate::s3_fifo::{Evictable, Evictions, S3Fifo, SlotId};
 
-
-
 /// The default budget, in bytes.
 const DEFAULT: usize = 64 << 20;
 
@@ -66,17 +64,14 @@ impl Budget {
         self.state.s3_fifo.lock().charged()
     }
 
+    /// Returns the codec that packs and unpacks bodies.
     pub fn codec(&self) -> &Codec {
         &self.state.codec
     }
 
     /// Admits a decoded body unless it alone is larger than the limit (PACK-2). The caller may hold
     /// the body's lock, as evictions are carried out later.
-    pub fn admit(
-        &self,
-        holder: Weak<dyn Evictable>,
-        charge: usize,
-    ) -> Option<(SlotId, Evictions)> {
+    pub fn admit(&self, holder: Weak<dyn Evictable>, charge: usize) -> Option<(SlotId, Evictions)> {
         let Some(limit) = self.state.limit else {
             return Some(Default::default());
         };
@@ -86,11 +81,7 @@ impl Budget {
 
     /// As [`admit`](Self::admit), but evicts nothing: no reader has asked for the body yet
     /// (PACK-3).
-    pub fn admit_if_room(
-        &self,
-        holder: Weak<dyn Evictable>,
-        charge: usize,
-    ) -> Option<SlotId> {
+    pub fn admit_if_room(&self, holder: Weak<dyn Evictable>, charge: usize) -> Option<SlotId> {
         let Some(limit) = self.state.limit else {
             return Some(SlotId::NONE);
         };

@@ -23,14 +23,18 @@ pub enum Packed {
     Plain(Arc<[u8]>),
     /// Packed without a dictionary.
     Alone {
+        /// The packed bytes.
         bytes: Arc<[u8]>,
         /// The length of the JSON, in bytes.
         length: u32,
     },
     /// Packed with a dictionary, which lives as long as any body refers to it.
     By {
+        /// The packed bytes.
         bytes: Arc<[u8]>,
+        /// The length of the JSON, in bytes.
         length: u32,
+        /// The dictionary that unpacks the bytes.
         dictionary: Arc<Dictionary>,
     },
 }
@@ -198,11 +202,7 @@ impl Codec {
     }
 
     /// Calls `look` with the JSON.
-    pub fn unpack<R>(
-        &self,
-        packed: &Packed,
-        look: impl FnOnce(&[u8]) -> R,
-    ) -> Result<R, Broken> {
+    pub fn unpack<R>(&self, packed: &Packed, look: impl FnOnce(&[u8]) -> R) -> Result<R, Broken> {
         let (bytes, length, dictionary) = match packed {
             Packed::Fresh(json) => return Ok(look(json)),
             Packed::Plain(json) => return Ok(look(json)),

@@ -23,7 +23,7 @@ const SAMPLED: u32 = 64;
 const REMEMBERED: usize = 4 << 20;
 
 /// The state that the bodies of one kind share.
-pub(crate) struct PackContext {
+pub struct PackContext {
     budget: Budget,
     dictionary: RwLock<Option<Arc<Dictionary>>>,
     training_plan: Mutex<TrainingPlan>,
@@ -99,11 +99,7 @@ impl PackContext {
     }
 
     /// Calls `look` with the JSON.
-    pub fn unpack<R>(
-        &self,
-        packed: &Packed,
-        look: impl FnOnce(&[u8]) -> R,
-    ) -> Result<R, Broken> {
+    pub fn unpack<R>(&self, packed: &Packed, look: impl FnOnce(&[u8]) -> R) -> Result<R, Broken> {
         self.budget.codec().unpack(packed, look)
     }
 

@@ -70,6 +70,7 @@ pub(crate) fn spread(stored: usize) -> impl Iterator<Item = usize> + Clone {
 // ===== impl Samples =====
 
 impl Samples {
+    /// Adds the JSON of an object, unless there are enough samples.
     pub fn add(&mut self, json: &[u8]) {
         if json.is_empty() || self.is_enough() {
             return;
@@ -78,6 +79,7 @@ impl Samples {
         self.sizes.push(json.len());
     }
 
+    /// Returns whether there are as many samples as training takes.
     pub fn is_enough(&self) -> bool {
         self.sizes.len() >= ENOUGH || self.bytes.len() >= ENOUGH_BYTES
     }

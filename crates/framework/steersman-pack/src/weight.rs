@@ -35,9 +35,7 @@ pub(crate) fn weigh<K: DeserializeOwned>(json: &[u8]) -> Option<usize> {
         .is_ok()
     }));
     let bytes = scale.0.into_inner();
-    weighed
-        .unwrap_or(false)
-        .then_some(bytes + bytes / LOST)
+    weighed.unwrap_or(false).then_some(bytes + bytes / LOST)
 }
 
 fn allocated(bytes: usize) -> usize {

@@ -1,5 +1,6 @@
 //! Driver: signs requests, and repeats a request that was refused (401) if the credentials have changed since.
 
+use std::fmt;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -84,5 +85,11 @@ impl Service<Request<Body>> for Sending {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let access = Arc::clone(&self.0);
         async move { access.send(request).await }.boxed()
+    }
+}
+
+impl fmt::Debug for Sending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sending").finish_non_exhaustive()
     }
 }

@@ -1,5 +1,6 @@
 //! Driver: the body of an answer, which holds its stream or connection until the body has ended.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -43,5 +44,11 @@ impl Body for PooledBody {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+impl fmt::Debug for PooledBody {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PooledBody").finish_non_exhaustive()
     }
 }

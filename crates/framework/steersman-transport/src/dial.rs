@@ -20,10 +20,10 @@ use tokio_rustls::client::TlsStream;
 use tower::{BoxError, ServiceExt as _};
 
 use crate::credentials::Credentials;
+use crate::explain::chain;
 use crate::options::ConnectionOptions;
 use crate::table::Protocol;
 use crate::tunnel::Proxy;
-use crate::explain::chain;
 
 /// The number of unanswered probes after which the system gives up a TCP connection.
 const PROBES: u32 = 3;
@@ -287,7 +287,10 @@ mod tests {
         assert!(sockopt::socket_keepalive(&connection).unwrap());
         assert_eq!(sockopt::tcp_keepidle(&connection).unwrap(), interval);
         let probes = sockopt::tcp_keepcnt(&connection).unwrap();
-        assert_eq!(sockopt::tcp_keepintvl(&connection).unwrap() * probes, answer);
+        assert_eq!(
+            sockopt::tcp_keepintvl(&connection).unwrap() * probes,
+            answer
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -22,11 +22,11 @@ use tracing::debug;
 
 use crate::body::PooledBody;
 use crate::dial::{Dial, Dialed, Io};
-use crate::request_form::{origin_form, refusal};
+use crate::explain::chain;
 use crate::handshake::{Http2, greet};
 use crate::options::ConnectionOptions;
+use crate::request_form::{origin_form, refusal};
 use crate::table::{Choice, ConnectionId, ConnectionTable, IDLE, Protocol};
-use crate::explain::chain;
 
 /// The largest number of times that one request is sent while the server does not process it.
 const SENDS: u32 = 5;

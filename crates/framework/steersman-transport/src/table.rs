@@ -74,10 +74,9 @@ impl ConnectionTable {
     /// zero for a closed connection.
     pub(crate) fn choose(&mut self, limit: impl Fn(ConnectionId) -> usize) -> Choice {
         let generation = self.generation;
-        let free = self
-            .multiplexed
-            .iter_mut()
-            .find(|connection| connection.generation == generation && connection.streams < limit(connection.id));
+        let free = self.multiplexed.iter_mut().find(|connection| {
+            connection.generation == generation && connection.streams < limit(connection.id)
+        });
         if let Some(connection) = free {
             connection.streams += 1;
             return Choice::Stream(connection.id);
@@ -146,7 +145,11 @@ impl ConnectionTable {
     /// Records that a stream of an HTTP/2 connection has ended. Returns whether the caller must close the connection.
     pub(crate) fn released(&mut self, id: ConnectionId, now: Instant) -> bool {
         let newest = self.generation;
-        let Some(at) = self.multiplexed.iter().position(|connection| connection.id == id) else {
+        let Some(at) = self
+            .multiplexed
+            .iter()
+            .position(|connection| connection.id == id)
+        else {
             return false;
         };
         let connection = &mut self.multiplexed[at];
@@ -176,7 +179,10 @@ impl ConnectionTable {
     /// Removes and returns all idle HTTP/1.1 connections, after the server turned out to have closed one of them: the next
     /// request opens a new connection instead of trying the old ones.
     pub(crate) fn distrust_idle(&mut self) -> Vec<ConnectionId> {
-        self.idle.drain(..).map(|connection| connection.id).collect()
+        self.idle
+            .drain(..)
+            .map(|connection| connection.id)
+            .collect()
     }
 
     /// Removes a connection that has closed or accepts no more requests.
@@ -188,14 +194,12 @@ impl ConnectionTable {
     /// Removes a connection that has been idle for [`IDLE`]. Returns whether it was removed.
     pub(crate) fn expired(&mut self, id: ConnectionId, now: Instant) -> bool {
         let over = |since: Instant| now.saturating_duration_since(since) >= IDLE;
-        let expired = self
-            .multiplexed
+        let expired = self.multiplexed.iter().any(|connection| {
+            connection.id == id && connection.streams == 0 && over(connection.since)
+        }) || self
+            .idle
             .iter()
-            .any(|connection| connection.id == id && connection.streams == 0 && over(connection.since))
-            || self
-                .idle
-                .iter()
-                .any(|connection| connection.id == id && over(connection.since));
+            .any(|connection| connection.id == id && over(connection.since));
         if expired {
             self.closed(id);
         }

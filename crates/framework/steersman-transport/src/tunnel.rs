@@ -6,7 +6,6 @@ use http::Uri;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tower::BoxError;
 
-
 /// A proxy that opens tunnels.
 pub(crate) struct Proxy {
     address: Uri,

@@ -18,7 +18,6 @@ pub(crate) struct ProxyVariables {
     exceptions: String,
 }
 
-
 impl ProxyVariables {
     /// Reads the variables. Each has a name in upper case, which goes first, and one in lower case.
     pub(crate) fn read(variable: impl Fn(&str) -> Option<String>) -> Self {

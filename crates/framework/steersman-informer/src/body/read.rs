@@ -9,8 +9,8 @@ use steersman_object::{Object, decode_json};
 
 use super::{Admission, Body, BodyState};
 use crate::body::forms::{DecodeResult, Form, Forms};
-use steersman_pack::{Broken, Evictable, Evictions, Packed};
 use steersman_api::Projection;
+use steersman_pack::{Broken, Evictable, Evictions, Packed};
 
 impl Body {
     /// Returns the cached form as a `K`. This counts as a read and keeps the form cached.

@@ -12,7 +12,7 @@ use crate::body::BodyContext;
 use crate::delta::{Arrived, EventType, IngestContext, Item};
 use crate::entry::{Interners, RawEntry};
 use crate::ingest::plan::{IngestPlan, packs_on_arrival};
-use crate::store::{StoreState, ViewSnapshot};
+use crate::store::StoreState;
 use crate::transform::Transform;
 use crate::view_results::DecodeReport;
 

@@ -12,8 +12,8 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 
 use crate::delta::{Arrived, EventType, IngestContext};
-use crate::options::DecodeBatches;
 use crate::ingest::read_ahead::{ReadAhead, ReadStep, Worker};
+use crate::options::DecodeBatches;
 use steersman_api::Projection;
 
 /// The size of a batch, in bytes of JSON: large enough to be worth a task.

@@ -18,11 +18,12 @@ use steersman_object::{ListOptions, ObjectKey, ResourceVersion};
 
 use super::*;
 use crate::delta::{Arrived, Item};
+use crate::delta::{EventType, IngestContext};
+use crate::entry::Interners;
 use crate::entry::{Entry, RawEntry};
 use crate::fanout::{Delivery, Subscription};
-use steersman_pack::Budget;
-use crate::ingest::stream::{EventType, Ingest as _, IngestContext};
 use crate::store::Index;
+use steersman_pack::Budget;
 
 type Map = ConfigMap;
 
@@ -278,18 +279,12 @@ fn ingested(object: RawObject, projection: Projection) -> Item {
 
 /// Returns the object as the reflector gets it, of a list or of a live event.
 fn ingested_by(core: &Arc<Core>, object: RawObject, in_list: bool) -> Arrived {
-    let (deltas, bytes) = (1, usize::MAX);
-    let (sender, _receiver) = channel(QueueBounds { deltas, bytes });
-    let ingester = ingest::Ingester {
-        core: Arc::clone(core),
-        queued: sender.length(),
-    };
     let arrived_as = IngestContext {
         event_type: EventType::Added,
         projection: WHOLE,
         in_list,
     };
-    ingester.ingest(Decoded::Good(object), arrived_as)
+    core.entries.ingest(Decoded::Good(object), arrived_as, || 0)
 }
 
 fn listed(items: Vec<Item>, projection: Projection) -> Delta {

@@ -8,7 +8,6 @@ use steersman_api::{Decoded, Malformed, RawObject};
 use steersman_object::{Kind, ListOptions, Object, ObjectKey};
 
 use super::{Core, RunState, Writer};
-use crate::entry::RawEntry;
 use crate::error::Error;
 use crate::fanout::Subscription;
 use crate::store::{

@@ -4,14 +4,14 @@ use steersman_api::{Decoded, RawObject};
 use steersman_object::ResourceVersion;
 
 use crate::body::Body;
+use crate::body::BodyContext;
 use crate::entry::{Interners, RawEntry};
 use crate::event::Origin;
-use steersman_pack::Budget;
-use crate::body::BodyContext;
 use crate::store::Relist;
 use crate::store::indexer::{Indexer, StoreChange};
 use crate::view_results::ViewResults;
 use steersman_api::Projection;
+use steersman_pack::Budget;
 
 /// Returns the JSON of a Pod without a spec. Ten Pods have one ReplicaSet.
 fn pod(number: usize) -> RawObject {
