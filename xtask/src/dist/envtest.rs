@@ -3,6 +3,8 @@
 //! Kubernetes source: `hack/envtest` and `envtest-releases.yaml` of controller-tools; `setup-envtest` of
 //! controller-runtime (`tools/setup-envtest/store`, `remote` and `versions`) reads both.
 
+use semver::Version;
+
 use super::file::{PackedFile, Packing};
 use super::hash::sha512_hex;
 use super::platform::Platform;
@@ -46,12 +48,11 @@ pub(super) fn index(version: &str, base_url: &str, archives: &[PackedFile]) -> P
 /// # Errors
 /// Says how a version is written.
 pub(super) fn check_version(version: &str) -> Result<(), String> {
-    let is_number = |text: &str| {
-        let is_long = text.len() > 1 && text.starts_with('0');
-        !text.is_empty() && !is_long && text.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let numbers = version.strip_prefix('v').unwrap_or_default().split('.');
-    if numbers.clone().count() == 3 && numbers.clone().all(is_number) {
+    let number = version.strip_prefix('v').map(Version::parse);
+    if let Some(Ok(number)) = number
+        && number.pre.is_empty()
+        && number.build.is_empty()
+    {
         return Ok(());
     }
     Err(format!(
