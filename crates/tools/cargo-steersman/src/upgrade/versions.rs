@@ -1,5 +1,6 @@
 //! Machine: moves the dependencies on this framework to another version, and keeps every other character.
 
+use semver::{Comparator, Op, Version};
 use toml_edit::{DocumentMut, Item, TableLike, Value};
 
 use crate::record::first_line;
@@ -36,7 +37,7 @@ pub(crate) fn move_to(manifest: &str, version: &str) -> Result<MovedManifest, St
 
 /// Returns whether a version is later than another. Of texts that are no versions neither is later.
 pub(crate) fn is_later(version: &str, other: &str) -> bool {
-    matches!((numbers(version), numbers(other)), (Some(a), Some(b)) if a > b)
+    matches!((parse(version), parse(other)), (Some(a), Some(b)) if a > b)
 }
 
 fn move_tables(parent: &mut dyn TableLike, version: &str, notes: &mut Vec<String>) {
@@ -68,7 +69,7 @@ fn move_dependency(name: &str, dependency: &mut Item, version: &str) -> Option<S
     let text = requirement.as_str()?.trim().to_owned();
     let digits = text.trim_start_matches(['=', '^', '~', ' ']);
     let operator = &text[..text.len() - digits.len()];
-    if numbers(digits).is_none() {
+    if parse(digits).is_none() {
         return Some(format!(
             "{name} has the version {text:?}: see whether it includes {version}"
         ));
@@ -81,14 +82,16 @@ fn move_dependency(name: &str, dependency: &mut Item, version: &str) -> Option<S
     None
 }
 
-/// Returns the numbers of a version, of which later ones may be missing.
-fn numbers(version: &str) -> Option<[u64; 3]> {
-    let release = version.split(['-', '+']).next()?;
-    let mut numbers = [0; 3];
-    for (at, part) in release.split('.').enumerate() {
-        *numbers.get_mut(at)? = part.parse().ok()?;
-    }
-    Some(numbers)
+/// Returns a version of which later numbers may be missing; missing numbers are 0.
+fn parse(version: &str) -> Option<Version> {
+    let parsed = Comparator::parse(version).ok();
+    // The operator of a version without one is the caret.
+    let parsed = parsed.filter(|parsed| parsed.op == Op::Caret)?;
+    let [minor, patch] = [parsed.minor, parsed.patch].map(Option::unwrap_or_default);
+    Some(Version {
+        pre: parsed.pre,
+        ..Version::new(parsed.major, minor, patch)
+    })
 }
 
 #[cfg(test)]
@@ -148,6 +151,7 @@ steersman-lease = "~0.1"
     #[test]
     fn versions_are_compared_by_their_numbers() {
         assert!(is_later("0.10.0", "0.9.9") && is_later("1.0.0", "0.1"));
+        assert!(is_later("0.2.0", "0.2.0-rc.1") && !is_later("0.2.0", "1.*"));
         assert!(!is_later("0.1.0", "0.1") && !is_later("x", "0.1.0") && !is_later("0.1.0", "*"));
     }
 }
