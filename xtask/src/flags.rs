@@ -92,13 +92,11 @@ pub(crate) enum Chore {
         #[arg(long, value_name = "SEED", conflicts_with_all = ["count", "from"])]
         only: Option<u64>,
     },
-    /// Searches for input that makes the API server or a webhook panic or misbehave, with libFuzzer.
+    /// Searches for input that makes the API server, the protobuf encoding or a webhook panic or misbehave, with
+    /// libFuzzer.
     Fuzz {
         /// Names of the targets [default: all].
         targets: Vec<String>,
-        /// The package of the targets: `steersman-fuzz`, `steersman-webhook-fuzz` or `steersman-protobuf-fuzz` [default: all].
-        #[arg(long)]
-        package: Option<String>,
         /// The time per target, in seconds.
         #[arg(long, default_value_t = 60)]
         seconds: u64,

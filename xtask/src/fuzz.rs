@@ -1,6 +1,5 @@
-//! Runs the fuzz targets of the packages below with libFuzzer, built by the stable compiler.
+//! Runs the fuzz targets of the package `steersman-fuzz` with libFuzzer, built by the stable compiler.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,12 +7,11 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-/// The packages with targets. The folder `corpus` of a package has one folder per target.
-const PACKAGES: [&str; 3] = [
-    "steersman-fuzz",
-    "steersman-webhook-fuzz",
-    "steersman-protobuf-fuzz",
-];
+/// The package of the targets.
+const PACKAGE: &str = "steersman-fuzz";
+
+/// The folder with one folder of inputs per target.
+const CORPUS: &str = "crates/tools/steersman-fuzz/corpus";
 
 /// Compiler flags for libFuzzer: coverage counters, a table of their positions, and traced comparisons.
 const INSTRUMENTATION: &[&str] = &[
@@ -33,10 +31,8 @@ const TOO_LARGE: u32 = 2048;
 /// Settings of a search.
 #[derive(Debug)]
 pub(crate) struct Fuzz {
-    /// The names of the targets; empty for all of the package, or of all packages.
+    /// The names of the targets; empty for all.
     pub(crate) targets: Vec<String>,
-    /// The package of the targets; `None` for all packages.
-    pub(crate) package: Option<String>,
     /// The time per target, in seconds.
     pub(crate) seconds: u64,
     /// The seed of the search; `None` for a random one.
@@ -98,35 +94,22 @@ pub(crate) fn run(root: &Path, fuzz: &Fuzz) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the packages of the targets to run, by the name of the target.
+/// Returns the names of the targets to run.
 ///
 /// # Errors
-/// Names an unknown package or target, and the known names.
-fn wanted(root: &Path, fuzz: &Fuzz) -> Result<BTreeMap<String, &'static str>, String> {
-    let packages = PACKAGES
-        .into_iter()
-        .filter(|package| fuzz.package.as_deref().is_none_or(|name| name == *package));
-    let mut known = BTreeMap::new();
-    for package in packages {
-        for target in targets(&corpora(root, package))? {
-            known.insert(target, package);
-        }
-    }
-    if known.is_empty() {
-        let packages = PACKAGES.join(", ");
-        return Err(format!("the packages with targets are: {packages}"));
-    }
-    if let Some(unknown) = fuzz.targets.iter().find(|name| !known.contains_key(*name)) {
-        let names: Vec<String> = known.into_keys().collect();
+/// Names an unknown target, and the known ones.
+fn wanted(root: &Path, fuzz: &Fuzz) -> Result<Vec<String>, String> {
+    let known = targets(&root.join(CORPUS))?;
+    if let Some(unknown) = fuzz.targets.iter().find(|name| !known.contains(name)) {
         return Err(format!(
             "there is no target '{unknown}'; the targets are: {}",
-            names.join(", ")
+            known.join(", ")
         ));
     }
-    if !fuzz.targets.is_empty() {
-        known.retain(|name, _| fuzz.targets.contains(name));
+    if fuzz.targets.is_empty() {
+        return Ok(known);
     }
-    Ok(known)
+    Ok(fuzz.targets.clone())
 }
 
 /// Takes the next target. The lock is released before the target runs.
@@ -149,11 +132,6 @@ fn search(root: &Path, target: &BuiltTarget, fuzz: &Fuzz) -> Result<(), String> 
     finish(root, start(root, target, &arguments)?)
 }
 
-/// Returns the folder of a package with one corpus per target.
-fn corpora(root: &Path, package: &str) -> PathBuf {
-    root.join("crates/tools").join(package).join("corpus")
-}
-
 /// Returns the names of the targets, which are the folders in the folder of the corpora.
 fn targets(folder: &Path) -> Result<Vec<String>, String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -166,31 +144,27 @@ fn targets(folder: &Path) -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Builds the binaries of the packages that have these targets. With an explicit target platform the flags do not apply
-/// to build scripts and procedural macros, which could not be linked with them.
-fn build(root: &Path, wanted: BTreeMap<String, &'static str>) -> Result<Vec<BuiltTarget>, String> {
+/// Builds the binary of the targets. With an explicit target platform the flags do not apply to build scripts and
+/// procedural macros, which could not be linked with them.
+fn build(root: &Path, wanted: Vec<String>) -> Result<Vec<BuiltTarget>, String> {
     let host = host()?;
     let target_folder = root.join("target/fuzz");
-    for package in PACKAGES {
-        if !wanted.values().any(|wanted| *wanted == package) {
-            continue;
-        }
-        let status = Command::new("cargo")
-            .current_dir(root)
-            .args(["build", "--locked", "--profile", "fuzz"])
-            .args(["--package", package])
-            .args(["--features", "libfuzzer", "--target", &host])
-            .env("CARGO_TARGET_DIR", &target_folder)
-            .env("CARGO_ENCODED_RUSTFLAGS", INSTRUMENTATION.join("\u{1f}"))
-            .status()
-            .map_err(|error| format!("cargo could not be started: {error}"))?;
-        if !status.success() {
-            return Err(format!("the fuzz targets of {package} could not be built"));
-        }
+    let status = Command::new("cargo")
+        .current_dir(root)
+        .args(["build", "--locked", "--profile", "fuzz"])
+        .args(["--package", PACKAGE])
+        .args(["--features", "libfuzzer", "--target", &host])
+        .env("CARGO_TARGET_DIR", &target_folder)
+        .env("CARGO_ENCODED_RUSTFLAGS", INSTRUMENTATION.join("\u{1f}"))
+        .status()
+        .map_err(|error| format!("cargo could not be started: {error}"))?;
+    if !status.success() {
+        return Err("the fuzz targets could not be built".to_owned());
     }
-    let built = wanted.into_iter().map(|(name, package)| BuiltTarget {
-        corpus: corpora(root, package).join(&name),
-        binary: target_folder.join(&host).join("fuzz").join(package),
+    let binary = target_folder.join(host).join("fuzz").join(PACKAGE);
+    let built = wanted.into_iter().map(|name| BuiltTarget {
+        corpus: root.join(CORPUS).join(&name),
+        binary: binary.clone(),
         name,
     });
     Ok(built.collect())

@@ -77,7 +77,6 @@ fn main() -> ExitCode {
         }
         Chore::Fuzz {
             targets,
-            package,
             seconds,
             seed,
             input,
@@ -86,7 +85,6 @@ fn main() -> ExitCode {
             &root,
             &Fuzz {
                 targets,
-                package,
                 seconds,
                 seed,
                 input,

@@ -1,11 +1,12 @@
-//! Fuzz targets of the embedded API server, with checks of the responses.
+//! Fuzz targets of the embedded API server, the protobuf encoding and the webhooks, with checks of the results.
 //!
-//! Each [`Target`] interprets its input as one kind of client data. For any input, the server
-//! responds, the response matches its content type and status, and a refused request changes
-//! nothing. `cargo xtask fuzz` searches for violations; the tests of this crate run the inputs in
-//! `corpus/`.
+//! Each [`Target`] interprets its input as one kind of data. `cargo xtask fuzz` searches for inputs that violate the
+//! checks; the tests of this crate run the inputs in `corpus/`.
 
-mod world;
+mod input;
+mod server;
+mod protobuf;
+mod webhook;
 mod targets;
 
-pub use targets::Target;
+pub use targets::{TARGETS, Target};

@@ -13,5 +13,5 @@ fuzz_target!(|input: &[u8]| {
         let name = std::env::var("FUZZ_TARGET").unwrap_or_default();
         Target::named(&name).unwrap_or_else(|| panic!("FUZZ_TARGET={name:?} names no target"))
     });
-    target.run(input);
+    (target.run)(input);
 });

@@ -15,7 +15,7 @@ use steersman_webhook::{
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-use crate::kinds::{AlphaShop, BetaShop, Page, Shop, Site};
+use super::kinds::{AlphaShop, BetaShop, Page, Shop, Site};
 
 /// The paths of the admission webhooks.
 pub(crate) const DEFAULTER: &str = "/mutate-example-com-v1-site";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::webhooks::{SiteChange, Webhooks, conversions};
+use super::webhooks::{self, SiteChange, Webhooks};
 
 const PATH: &str = "/convert";
 
@@ -14,8 +14,9 @@ const KEPT_FIELDS: &str = "example.com/fields-of-";
 /// The host that is set in another version.
 const HOST: &str = "changed.example.com";
 
-/// Sends the bytes as a review, or converts them as an object.
-pub(crate) fn run(input: &[u8]) {
+/// Takes a byte that selects the form of the input, a byte that selects the versions, and the body of a conversion
+/// review or an object.
+pub(crate) fn conversions(input: &[u8]) {
     let [form, versions, rest @ ..] = input else {
         return;
     };
@@ -136,7 +137,7 @@ fn review(webhooks: &Webhooks, body: &[u8]) -> Option<Vec<Value>> {
 fn check_same(original: &Value, back: &Value) {
     assert_eq!(back["apiVersion"], original["apiVersion"]);
     assert_eq!(metadata(back), metadata(original));
-    let conversions = conversions();
+    let conversions = webhooks::conversions();
     let bare = |object: &Value| {
         let mut object = object.clone();
         object["metadata"] = json!({});

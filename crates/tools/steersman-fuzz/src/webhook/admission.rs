@@ -5,16 +5,18 @@ use base64::engine::general_purpose::STANDARD;
 use json_patch::Patch;
 use serde_json::{Map, Value, json};
 
-use crate::webhooks::{
+use super::webhooks::{
     CHAIN, DEFAULTER, DYNAMIC_DEFAULTER, INDEX, LABEL, SiteChange, VALIDATOR, Webhooks,
 };
+use crate::input::split;
 
 const PATHS: [&str; 4] = [DEFAULTER, VALIDATOR, DYNAMIC_DEFAULTER, CHAIN];
 
 const OPERATIONS: [&str; 4] = ["CREATE", "UPDATE", "DELETE", "CONNECT"];
 
-/// Sends the bytes as a review, or inside a review.
-pub(crate) fn run(input: &[u8]) {
+/// Takes a byte that selects the webhook and the form of the input, a byte that selects the change of the defaulter, and
+/// the body of an admission review or the objects of one.
+pub(crate) fn reviews(input: &[u8]) {
     let [form, change, rest @ ..] = input else {
         return;
     };
@@ -216,15 +218,4 @@ fn label(object: &mut Value) {
         metadata["labels"] = json!({});
     }
     metadata["labels"][LABEL.0] = json!(LABEL.1);
-}
-
-/// Returns the parts before and after the first separator.
-pub(crate) fn split<'a>(input: &'a [u8], separator: &[u8]) -> (&'a [u8], &'a [u8]) {
-    let at = input
-        .windows(separator.len())
-        .position(|window| window == separator);
-    match at {
-        Some(at) => (&input[..at], &input[at + separator.len()..]),
-        None => (input, b""),
-    }
 }

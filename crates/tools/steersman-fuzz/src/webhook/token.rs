@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::webhooks::{AUTHENTICATE, SiteChange, Webhooks};
+use super::webhooks::{AUTHENTICATE, SiteChange, Webhooks};
 
-/// Sends the bytes as a review, or as the token and the audiences of a review.
-pub(crate) fn run(input: &[u8]) {
+/// Takes a byte that selects the form of the input, and the body of a token review or a token.
+pub(crate) fn token_reviews(input: &[u8]) {
     let [form, rest @ ..] = input else {
         return;
     };
