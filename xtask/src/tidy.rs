@@ -31,7 +31,7 @@ type Rule = fn(&Tree) -> Vec<Violation>;
 
 /// All rules over files, each with the name that its messages carry.
 ///
-/// The rule `layers` is missing here because it reads the output of `cargo metadata`, not files.
+/// The rule `layers` is missing here because it reads the output of `cargo metadata`, too.
 const RULES: &[(&str, Rule)] = &[
     (roles::RULE, roles::check),
     (modules::RULE, modules::check),
@@ -71,7 +71,7 @@ pub(crate) fn run(root: &Path, rules: &[String]) -> Result<(), String> {
     let tree = Tree::read(root)?;
     let mut found = Vec::new();
     if wanted(layers::RULE) {
-        found.extend(layers::check(&layers::packages(root)?));
+        found.extend(layers::check(&tree, &layers::packages(root)?));
     }
     for (name, rule) in RULES {
         if wanted(name) {

@@ -1,13 +1,20 @@
-//! The rule `layers`: a crate depends only on crates of lower rank, and few depend on kube-client.
+//! The rule `layers`: a crate depends only on crates of lower rank and of its building, and few depend on kube-client.
 
 use std::path::Path;
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
-use super::tree::Violation;
+use super::lexer::line;
+use super::tree::{File, Tree, Violation};
 
 /// The name of this rule.
 pub(crate) const RULE: &str = "layers";
+
+/// The page with the table of ranks.
+const PAGE: &str = "docs/architecture.md";
+
+/// The first line of the table of ranks.
+const TABLE: &str = "| rank | crate | may depend on |";
 
 /// A package of the workspace and its dependencies, without dev-dependencies.
 #[derive(Debug, Clone)]
@@ -20,266 +27,68 @@ pub(crate) struct Package {
     pub(crate) dependencies: Vec<String>,
 }
 
-/// A row of the rank table.
+/// A row of the table of ranks.
+#[derive(Debug, Clone)]
 struct Row {
-    name: &'static str,
-    /// Crates of this workspace that it may depend on.
-    may: &'static [&'static str],
-    /// External crates that it must not depend on.
-    never: &'static [&'static str],
+    /// The name of the package.
+    name: String,
+    /// The rank; packages without a rank are above all others.
+    rank: u8,
+    /// The packages of this workspace that it may depend on; `None` stands for all.
+    may: Option<Vec<String>>,
+    /// The line in the page.
+    line: usize,
 }
-
-const OBJECT: &str = "steersman-object";
-const WORKQUEUE: &str = "steersman-workqueue";
-const TRANSPORT: &str = "steersman-transport";
-const PACK: &str = "steersman-pack";
-const PROTOBUF: &str = "steersman-protobuf";
-const APIMACHINERY: &str = "steersman-apimachinery";
-const CEL: &str = "steersman-cel";
-const SCHEMA: &str = "steersman-schema";
-const BUILTINS: &str = "steersman-builtins";
-const PATCH: &str = "steersman-patch";
-const REGISTRY: &str = "steersman-registry";
-const SIMULATOR: &str = "steersman-simulator";
-const APISERVER: &str = "steersman-apiserver";
-const API: &str = "steersman-api";
-const TESTENV: &str = "steersman-testenv";
-const SERVE: &str = "steersman-serve";
-const EVENTS: &str = "steersman-events";
-const LEASE: &str = "steersman-lease";
-const INFORMER: &str = "steersman-informer";
-const CACHE: &str = "steersman-cache";
-const CLIENT: &str = "steersman-client";
-const CRDS: &str = "steersman-crds";
-const DERIVE: &str = "steersman-derive";
-const DESIRED: &str = "steersman-desired";
-const WEBHOOK: &str = "steersman-webhook";
-const CONTROLLER: &str = "steersman-controller";
-const MANAGER: &str = "steersman-manager";
-const CLI: &str = "steersman-cli";
-const MANIFESTS: &str = "steersman-manifests";
-const FACADE: &str = "steersman";
-const CARGO: &str = "cargo-steersman";
-const HARNESS: &str = "steersman-harness";
-const BENCH: &str = "steersman-bench";
-const FUZZ: &str = "steersman-fuzz";
-const WEBHOOK_FUZZ: &str = "steersman-webhook-fuzz";
-const PROTOBUF_FUZZ: &str = "steersman-protobuf-fuzz";
 
 /// External crates that the pure crates and machines of the API server must not depend on: connections
 /// and other definitions of protocol types.
 const WIRE: &[&str] = &["hyper", "kube-core", "k8s-openapi"];
 
-/// The rank table, lowest rank first. A crate on the client side of the wire may list a pure crate of the
-/// API server (text, CEL, message tables), but none that defines protocol types (decision 0024).
-const RANKS: &[Row] = &[
-    Row {
-        name: OBJECT,
-        may: &[],
-        never: &["tokio", "tokio-util", "futures", "tracing"],
-    },
-    Row {
-        name: WORKQUEUE,
-        may: &[],
-        never: &["kube-core", "k8s-openapi"],
-    },
-    Row {
-        name: TRANSPORT,
-        may: &[],
-        never: &[],
-    },
-    Row {
-        name: PACK,
-        may: &[],
-        never: &["tokio", "kube-core", "k8s-openapi", "tracing"],
-    },
-    Row {
-        name: DERIVE,
-        may: &[],
-        never: &["tokio", "kube-core", "k8s-openapi"],
-    },
-    Row {
-        name: PROTOBUF,
-        may: &[],
-        never: WIRE,
-    },
-    Row {
-        name: PROTOBUF_FUZZ,
-        may: &[PROTOBUF],
-        never: &[],
-    },
-    Row {
-        name: APIMACHINERY,
-        may: &[],
-        never: WIRE,
-    },
-    Row {
-        name: CEL,
-        may: &[APIMACHINERY],
-        never: WIRE,
-    },
-    Row {
-        name: SCHEMA,
-        may: &[CEL, PROTOBUF, APIMACHINERY],
-        never: WIRE,
-    },
-    Row {
-        name: BUILTINS,
-        may: &[SCHEMA, CEL, APIMACHINERY],
-        never: WIRE,
-    },
-    Row {
-        name: PATCH,
-        may: &[SCHEMA, APIMACHINERY],
-        never: WIRE,
-    },
-    Row {
-        name: REGISTRY,
-        may: &[BUILTINS, PATCH, SCHEMA, CEL, PROTOBUF, APIMACHINERY],
-        never: WIRE,
-    },
-    Row {
-        name: SIMULATOR,
-        may: &[REGISTRY, SCHEMA, APIMACHINERY],
-        never: WIRE,
-    },
-    Row {
-        name: APISERVER,
-        may: &[SIMULATOR, REGISTRY, SCHEMA, PROTOBUF, APIMACHINERY],
-        never: &[],
-    },
-    Row {
-        name: FUZZ,
-        may: &[APISERVER, PROTOBUF],
-        never: &[],
-    },
-    Row {
-        name: API,
-        may: &[TRANSPORT, OBJECT, PROTOBUF],
-        never: &[],
-    },
-    Row {
-        name: TESTENV,
-        may: &[APISERVER, APIMACHINERY],
-        never: &[],
-    },
-    Row {
-        name: SERVE,
-        may: &[API, OBJECT],
-        never: &[],
-    },
-    Row {
-        name: EVENTS,
-        may: &[API, OBJECT],
-        never: &[],
-    },
-    Row {
-        name: LEASE,
-        may: &[API, OBJECT],
-        never: &[],
-    },
-    Row {
-        name: CRDS,
-        may: &[API, OBJECT],
-        never: &[],
-    },
-    Row {
-        name: INFORMER,
-        may: &[API, PACK, OBJECT],
-        never: &[],
-    },
-    Row {
-        name: CACHE,
-        may: &[INFORMER, API, OBJECT],
-        never: &[],
-    },
-    Row {
-        name: CLIENT,
-        may: &[CACHE, CRDS, API, OBJECT],
-        never: &[],
-    },
-    Row {
-        name: DESIRED,
-        may: &[CLIENT, API, OBJECT],
-        never: &["tokio"],
-    },
-    Row {
-        name: WEBHOOK,
-        may: &[CLIENT, SERVE, API, OBJECT],
-        never: &[],
-    },
-    Row {
-        name: WEBHOOK_FUZZ,
-        may: &[WEBHOOK, OBJECT],
-        never: &[],
-    },
-    Row {
-        name: CONTROLLER,
-        may: &[CLIENT, CACHE, INFORMER, EVENTS, WORKQUEUE, OBJECT],
-        never: &[],
-    },
-    Row {
-        name: MANAGER,
-        may: &[
-            CONTROLLER, WEBHOOK, CLIENT, CACHE, INFORMER, EVENTS, LEASE, CRDS, SERVE, API,
-            WORKQUEUE, OBJECT,
-        ],
-        never: &[],
-    },
-    Row {
-        name: CLI,
-        may: &[
-            MANAGER, CONTROLLER, WEBHOOK, CRDS, CACHE, LEASE, SERVE, API, OBJECT,
-        ],
-        never: &[],
-    },
-    Row {
-        name: MANIFESTS,
-        may: &[CLI, CRDS, OBJECT, APIMACHINERY],
-        never: &["tokio", "hyper", "kube-client"],
-    },
-    Row {
-        name: FACADE,
-        may: &[
-            CLI, MANAGER, CONTROLLER, WEBHOOK, DESIRED, CLIENT, CACHE, INFORMER, EVENTS, LEASE,
-            CRDS, SERVE, API, WORKQUEUE, DERIVE, OBJECT,
-        ],
-        never: &[],
-    },
-    Row {
-        name: HARNESS,
-        may: &[
-            MANAGER, CONTROLLER, WEBHOOK, CLIENT, CACHE, CRDS, TESTENV, API, OBJECT,
-        ],
-        never: &[],
-    },
-    Row {
-        name: CARGO,
-        may: &[
-            MANIFESTS,
-            CLI,
-            WEBHOOK,
-            CRDS,
-            TESTENV,
-            SCHEMA,
-            API,
-            OBJECT,
-            APIMACHINERY,
-        ],
-        never: &[],
-    },
+/// External crates that a package must not depend on.
+const NEVER: &[(&str, &[&str])] = &[
+    (
+        "steersman-object",
+        &["tokio", "tokio-util", "futures", "tracing"],
+    ),
+    ("steersman-workqueue", &["kube-core", "k8s-openapi"]),
+    (
+        "steersman-pack",
+        &["tokio", "tracing", "kube-core", "k8s-openapi"],
+    ),
+    ("steersman-derive", &["tokio", "kube-core", "k8s-openapi"]),
+    ("steersman-desired", &["tokio"]),
+    ("steersman-manifests", &["tokio", "hyper", "kube-client"]),
+    ("steersman-protobuf", WIRE),
+    ("steersman-apimachinery", WIRE),
+    ("steersman-cel", WIRE),
+    ("steersman-schema", WIRE),
+    ("steersman-builtins", WIRE),
+    ("steersman-patch", WIRE),
+    ("steersman-registry", WIRE),
+    ("steersman-simulator", WIRE),
 ];
 
 /// External crates that only the listed packages may depend on.
 const WRAPPED: &[(&str, &[&str])] = &[
     // The benchmarks compare with kube-runtime, which needs a client.
-    ("kube-client", &[TRANSPORT, API, TESTENV, BENCH]),
-    ("kube-runtime", &[BENCH]),
+    (
+        "kube-client",
+        &[
+            "steersman-transport",
+            "steersman-api",
+            "steersman-testenv",
+            "steersman-bench",
+        ],
+    ),
+    ("kube-runtime", &["steersman-bench"]),
     ("kube", &[]),
 ];
 
-/// Crates of this workspace that an example may depend on.
-const EXAMPLES: &[&str] = &[FACADE, HARNESS, TESTENV];
+/// Packages of this workspace that an example may depend on.
+const EXAMPLES: &[&str] = &["steersman", "steersman-harness", "steersman-testenv"];
+
+/// The only crate of the framework that crates of the server may depend on.
+const SHARED: &str = "steersman-protobuf";
 
 /// Reads the packages of the workspace from `cargo metadata`, without a network and without writing
 /// the lock file.
@@ -313,77 +122,160 @@ pub(crate) fn packages(root: &Path) -> Result<Vec<Package>, String> {
     Ok(packages.collect())
 }
 
-/// Checks every package against the rank table.
-pub(crate) fn check(packages: &[Package]) -> Vec<Violation> {
-    let ours = |name: &str| packages.iter().any(|package| package.name == name);
-    let mut found = Vec::new();
+/// Checks the table of ranks, and every package against it.
+pub(crate) fn check(tree: &Tree, packages: &[Package]) -> Vec<Violation> {
+    let Some(page) = tree.get(PAGE) else {
+        return vec![Violation::new(RULE, PAGE, 0, "does not exist", "write it")];
+    };
+    let rows = rows(page);
+    let mut found = check_rows(&rows, packages);
     for package in packages {
-        let allowed = match allowed(package) {
-            Ok(allowed) => allowed,
-            Err(violation) => {
-                found.push(violation);
-                continue;
-            }
+        found.extend(check_package(package, &rows, packages));
+    }
+    found
+}
+
+/// Reads the table of ranks.
+fn rows(page: &File) -> Vec<Row> {
+    let Some(start) = page.text.find(TABLE) else {
+        return Vec::new();
+    };
+    let first = line(&page.text, start);
+    let table = page.text[start..].lines().enumerate();
+    let table = table.take_while(|(_, text)| text.starts_with('|')).skip(2);
+    let row = |(at, text): (usize, &str)| {
+        let mut cells = text.split('|').skip(1).map(str::trim);
+        let (rank, name, may) = (cells.next()?, cells.next()?, cells.next()?);
+        Some(Row {
+            name: name.trim_matches('`').to_owned(),
+            rank: rank.parse().unwrap_or(u8::MAX),
+            may: may_depend_on(may),
+            line: first + at,
+        })
+    };
+    table.filter_map(row).collect()
+}
+
+/// Returns the names of packages in a cell such as "cache, object, and `kube-client`"; those in backticks are no
+/// packages of this workspace.
+fn may_depend_on(cell: &str) -> Option<Vec<String>> {
+    let names = match cell {
+        "all of them" => return None,
+        "no crate of this workspace" => "",
+        names => names,
+    };
+    let names = names.split(", ").filter(|name| !name.is_empty());
+    let ours = names.filter(|name| !name.ends_with('`'));
+    Some(ours.map(|name| format!("steersman-{name}")).collect())
+}
+
+/// Checks that a row names only packages of lower rank on which its package depends.
+fn check_rows(rows: &[Row], packages: &[Package]) -> Vec<Violation> {
+    let mut found = Vec::new();
+    for row in rows {
+        let mut complain = |problem: String, remedy: &str| {
+            let problem = format!("`{}` {problem}", row.name);
+            found.push(Violation::new(RULE, PAGE, row.line, problem, remedy));
         };
-        for dependency in &package.dependencies {
-            let remedy = if ours(dependency) {
-                let known = allowed.is_none_or(|may| may.contains(&dependency.as_str()));
-                (!known).then(|| remedy_of_ours(package, allowed.unwrap_or_default()))
-            } else {
-                remedy_of_external(package, dependency)
-            };
-            found.extend(remedy.map(|remedy| {
-                let problem = format!("`{}` depends on `{dependency}`", package.name);
-                Violation::new(RULE, &package.manifest, 0, problem, remedy)
-            }));
+        let Some(package) = packages.iter().find(|package| package.name == row.name) else {
+            complain("is no package".to_owned(), "remove the row");
+            continue;
+        };
+        if rows.iter().filter(|other| other.name == row.name).count() > 1 {
+            complain("has two ranks".to_owned(), "remove one row");
+        }
+        for name in row.may.iter().flatten() {
+            if !package.dependencies.contains(name) {
+                let problem = format!("may depend on `{name}`, on which it does not depend");
+                complain(problem, "remove the name");
+            }
+            let rank = rows.iter().find(|other| other.name == *name);
+            if rank.is_some_and(|other| other.rank >= row.rank) {
+                let problem = format!("may depend on `{name}`, which has no lower rank");
+                complain(
+                    problem,
+                    "give each crate a rank above those of its dependencies",
+                );
+            }
         }
     }
     found
 }
 
-/// Returns the crates of this workspace that a package may depend on; `None` stands for all.
-fn allowed(package: &Package) -> Result<Option<&'static [&'static str]>, Violation> {
-    if package.name == BENCH {
-        return Ok(None);
-    }
-    if package.manifest.starts_with("examples/") {
-        return Ok(Some(EXAMPLES));
-    }
-    if package.name == "xtask" {
-        return Ok(Some(&[]));
-    }
-    RANKS
-        .iter()
-        .find(|row| row.name == package.name)
-        .map(|row| Some(row.may))
-        .ok_or_else(|| {
-            Violation::new(
-                RULE,
-                &package.manifest,
-                0,
-                format!("`{}` has no rank", package.name),
-                "add a row to RANKS in xtask/src/tidy/layers.rs",
-            )
-        })
+/// Checks the dependencies of a package.
+fn check_package(package: &Package, rows: &[Row], packages: &[Package]) -> Vec<Violation> {
+    let complain = |problem: String, remedy: String| {
+        Violation::new(RULE, &package.manifest, 0, problem, remedy)
+    };
+    let Some(allowed) = allowed(package, rows) else {
+        let problem = format!("`{}` has no rank", package.name);
+        let remedy = format!("add a row to the table of ranks in {PAGE}");
+        return vec![complain(problem, remedy)];
+    };
+    let dependencies = package.dependencies.iter().filter_map(|dependency| {
+        let ours = packages.iter().find(|package| package.name == *dependency);
+        let remedy = match ours {
+            Some(ours) => remedy_of_ours(package, ours, allowed.as_deref()),
+            None => remedy_of_external(package, dependency),
+        };
+        let problem = format!("`{}` depends on `{dependency}`", package.name);
+        Some(complain(problem, remedy?))
+    });
+    dependencies.collect()
 }
 
-fn remedy_of_ours(package: &Package, may: &[&str]) -> String {
+/// Returns the packages of this workspace that a package may depend on, where the inner `None` stands for all; `None` if
+/// the package has no rank.
+fn allowed(package: &Package, rows: &[Row]) -> Option<Option<Vec<String>>> {
+    let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    if package.manifest.starts_with("examples/") {
+        return Some(names(EXAMPLES));
+    }
+    if package.name == "xtask" {
+        return Some(names(&[]));
+    }
+    let row = rows.iter().find(|row| row.name == package.name)?;
+    Some(row.may.clone())
+}
+
+/// Returns the folder below `crates` that holds a package: `framework`, `server` or `tools`.
+fn building(package: &Package) -> Option<&str> {
+    let path = package.manifest.strip_prefix("crates/")?;
+    path.split('/').next()
+}
+
+fn remedy_of_ours(package: &Package, other: &Package, may: Option<&[String]>) -> Option<String> {
+    let is_near = match (building(package), building(other)) {
+        (Some("framework"), building) => building == Some("framework"),
+        (Some("server"), building) => building == Some("server") || other.name == SHARED,
+        _ => true,
+    };
+    if !is_near {
+        return Some(format!(
+            "crates of the framework depend only on each other, crates of the server only on each other and `{SHARED}`: \
+             move the code that it needs"
+        ));
+    }
+    let may = may?;
+    if may.contains(&other.name) {
+        return None;
+    }
     if may.is_empty() {
-        return format!(
+        return Some(format!(
             "`{}` may depend on no crate of this workspace: move the code that it needs into it",
             package.name
-        );
+        ));
     }
-    format!(
+    Some(format!(
         "it may depend only on {}: move the code that needs both to a higher crate, or the type that \
          it needs to a lower crate",
         may.join(", ")
-    )
+    ))
 }
 
 fn remedy_of_external(package: &Package, dependency: &str) -> Option<String> {
-    let row = RANKS.iter().find(|row| row.name == package.name);
-    if row.is_some_and(|row| row.never.contains(&dependency)) {
+    let never = NEVER.iter().find(|(name, _)| *name == package.name);
+    if never.is_some_and(|(_, never)| never.contains(&dependency)) {
         return Some(
             "this crate must not depend on it: move the code that needs it to a higher crate"
                 .to_owned(),
@@ -401,52 +293,89 @@ fn remedy_of_external(package: &Package, dependency: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Package, RANKS, check};
+    use super::{Package, Tree, check};
 
-    fn package(name: &str, dependencies: &[&str]) -> Package {
-        let folder = if name.ends_with("-operator") {
-            "examples"
-        } else {
-            "crates"
+    const PAGE: &str = "\n
+| rank | crate | may depend on | must not know |
+|--:|---|---|---|
+| 0 | `steersman-object` | no crate of this workspace | time |
+| 0 | `steersman-protobuf` | no crate of this workspace | time |
+| 1 | `steersman-api` | object, protobuf, and `kube-client` | stores |
+| 2 | `steersman-cache` | api, object | queues |
+| 0 | `steersman-apimachinery` | no crate of this workspace | time |
+| 1 | `steersman-apiserver` | protobuf, apimachinery | api |
+| 2 | `steersman-testenv` | apiserver | api |
+| 3 | `steersman-harness` | cache, testenv | |
+| - | `steersman-bench` | all of them | |
+";
+
+    /// Returns a package with a name such as `framework/cache` and the dependencies of its row.
+    fn package(path: &str) -> Package {
+        let (folder, name) = path.split_once('/').unwrap();
+        let folder = match folder {
+            "examples" => "examples".to_owned(),
+            folder => format!("crates/{folder}"),
         };
+        let row = PAGE
+            .lines()
+            .find(|row| row.contains(&format!("| `{name}` |")));
+        let may = row.and_then(|row| row.split('|').nth(3)).map(str::trim);
+        let may = may.and_then(super::may_depend_on);
         Package {
             name: name.to_owned(),
             manifest: format!("{folder}/{name}/Cargo.toml"),
-            dependencies: dependencies.iter().map(|name| (*name).to_owned()).collect(),
+            dependencies: may.unwrap_or_default(),
         }
     }
 
-    /// Returns the violations of a complete workspace in which `name` depends on `dependency`.
+    fn workspace() -> Vec<Package> {
+        let paths = [
+            "framework/steersman-object",
+            "framework/steersman-protobuf",
+            "framework/steersman-api",
+            "framework/steersman-cache",
+            "server/steersman-apimachinery",
+            "server/steersman-apiserver",
+            "server/steersman-testenv",
+            "tools/steersman-harness",
+            "tools/steersman-bench",
+            "examples/website-operator",
+        ];
+        paths.map(package).into()
+    }
+
+    fn messages(page: &str, packages: &[Package]) -> Vec<String> {
+        let tree = Tree::of(&[(super::PAGE, page)]);
+        let found = check(&tree, packages);
+        found.iter().map(ToString::to_string).collect()
+    }
+
+    /// Returns the violations of a workspace in which `name` depends on `dependency`, too.
     fn violations(name: &str, dependency: &str) -> Vec<String> {
-        let mut packages: Vec<Package> = RANKS
-            .iter()
-            .filter(|row| row.name != name)
-            .map(|row| package(row.name, &[]))
-            .collect();
-        packages.push(package(name, &[dependency]));
-        check(&packages).iter().map(ToString::to_string).collect()
+        let mut packages = workspace();
+        if !packages.iter().any(|package| package.name == name) {
+            packages.push(package(&format!("tools/{name}")));
+        }
+        let package = packages.iter_mut().find(|package| package.name == name);
+        let dependencies = &mut package.unwrap().dependencies;
+        dependencies.push(dependency.to_owned());
+        messages(PAGE, &packages)
     }
 
     #[test]
-    fn a_dependency_on_a_crate_of_the_same_or_higher_rank_fails() {
+    fn a_dependency_that_is_not_in_the_row_fails() {
         for (name, dependency) in [
-            ("steersman-api", "steersman-informer"),
-            ("steersman-informer", "steersman-controller"),
-            ("steersman-controller", "steersman-api"),
-            ("steersman-apiserver", "steersman-object"),
-            ("steersman-manager", "steersman-testenv"),
-            ("steersman", "steersman-apiserver"),
-            ("steersman", "steersman-harness"),
-            ("steersman-testenv", "steersman-api"),
-            ("xtask", "steersman-object"),
+            ("steersman-api", "steersman-cache"),
+            ("steersman-harness", "steersman-api"),
+            ("steersman-testenv", "steersman-apimachinery"),
             ("website-operator", "steersman-cache"),
+            ("xtask", "steersman-object"),
             ("steersman-cache", "kube-client"),
-            ("steersman", "kube-client"),
             ("website-operator", "kube-client"),
-            ("steersman-informer", "kube-runtime"),
+            ("steersman-cache", "kube-runtime"),
             ("website-operator", "kube"),
             ("steersman-object", "tokio"),
-            ("steersman-workqueue", "k8s-openapi"),
+            ("steersman-apimachinery", "k8s-openapi"),
             ("steersman-unheard-of", "serde"),
         ] {
             let said = violations(name, dependency);
@@ -459,36 +388,69 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_on_a_crate_of_lower_rank_passes() {
+    fn a_dependency_that_is_in_the_row_passes() {
+        assert_eq!(messages(PAGE, &workspace()), Vec::<String>::new());
         for (name, dependency) in [
             ("steersman-api", "kube-client"),
-            ("steersman-testenv", "steersman-apiserver"),
-            ("steersman-manager", "steersman-api"),
             ("website-operator", "steersman-testenv"),
             ("website-operator", "steersman-harness"),
-            ("steersman-harness", "steersman-manager"),
             ("steersman-bench", "kube-runtime"),
-            ("steersman-bench", "steersman-controller"),
+            ("steersman-bench", "steersman-apiserver"),
             ("xtask", "toml"),
         ] {
-            assert_eq!(
-                violations(name, dependency),
-                Vec::<String>::new(),
-                "{name} -> {dependency}"
-            );
+            let said = violations(name, dependency);
+            assert_eq!(said, Vec::<String>::new(), "{name} -> {dependency}");
         }
     }
 
     #[test]
-    fn the_rank_table_is_sorted_by_rank() {
-        for (index, row) in RANKS.iter().enumerate() {
-            for name in row.may {
-                assert!(
-                    RANKS[..index].iter().any(|below| below.name == *name),
-                    "{}",
-                    row.name
-                );
-            }
+    fn a_dependency_on_another_building_fails_even_if_a_row_has_it() {
+        for (row, dependency) in [
+            ("| 2 | `steersman-cache` | api, object", "apimachinery"),
+            ("| 2 | `steersman-testenv` | apiserver", "object"),
+        ] {
+            let page = PAGE.replace(row, &format!("{row}, {dependency}"));
+            let mut packages = workspace();
+            let name = row.split('`').nth(1).unwrap();
+            let package = packages.iter_mut().find(|package| package.name == name);
+            let dependencies = &mut package.unwrap().dependencies;
+            dependencies.push(format!("steersman-{dependency}"));
+            let said = messages(&page, &packages);
+            assert_eq!(said.len(), 1, "{said:?}");
+            assert!(said[0].contains("of the framework depend only"), "{said:?}");
         }
+    }
+
+    #[test]
+    fn a_rank_is_above_those_of_the_dependencies() {
+        for rank in ["1", "0"] {
+            let page = PAGE.replace(
+                "| 2 | `steersman-cache`",
+                &format!("| {rank} | `steersman-cache`"),
+            );
+            let said = messages(&page, &workspace());
+            assert!(said[0].contains("has no lower rank"), "{said:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_names_one_package_and_only_its_dependencies() {
+        for (old, new, problem) in [
+            (
+                "| api, object |",
+                "| api, object, protobuf |",
+                "does not depend",
+            ),
+            ("`steersman-bench`", "`steersman-benches`", "is no package"),
+            (
+                "\n| - |",
+                "\n| 1 | `steersman-api` | object, protobuf |\n| - |",
+                "two ranks",
+            ),
+        ] {
+            let said = messages(&PAGE.replacen(old, new, 1), &workspace());
+            assert!(said.iter().any(|said| said.contains(problem)), "{said:?}");
+        }
+        assert_eq!(check(&Tree::default(), &[]).len(), 1);
     }
 }

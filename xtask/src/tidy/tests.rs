@@ -15,9 +15,11 @@ fn on_this_repository(name: &str) {
 }
 
 #[test]
-fn crates_depend_only_on_crates_of_lower_rank() {
-    let packages = layers::packages(&crate::repository()).expect("cargo metadata runs");
-    if let Err(found) = report(&layers::check(&packages)) {
+fn crates_depend_only_on_crates_of_lower_rank_and_of_their_building() {
+    let root = crate::repository();
+    let tree = Tree::read(&root).expect("the repository can be read");
+    let packages = layers::packages(&root).expect("cargo metadata runs");
+    if let Err(found) = report(&layers::check(&tree, &packages)) {
         panic!("{found}");
     }
 }
