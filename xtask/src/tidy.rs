@@ -19,6 +19,7 @@ mod path;
 mod invariants;
 mod wording;
 mod types;
+mod banners;
 mod labels;
 mod glossary;
 
@@ -46,6 +47,7 @@ const RULES: &[(&str, Rule)] = &[
     (path::RULE, path::check),
     (invariants::RULE, invariants::check),
     (types::RULE, types::check),
+    (banners::RULE, banners::check),
     (labels::RULE, labels::check),
     (wording::RULE, wording::check),
 ];

@@ -95,6 +95,11 @@ fn no_crate_declares_two_types_of_one_name() {
 }
 
 #[test]
+fn every_banner_names_the_item_behind_it() {
+    on_this_repository("banners");
+}
+
+#[test]
 fn finished_crates_hold_no_refused_word() {
     on_this_repository("wording");
 }

@@ -336,7 +336,7 @@ impl Generation {
     }
 }
 
-// ===== impl Ties =====
+// ===== impl OwnersAndFinalizers =====
 
 impl Eq for OwnersAndFinalizers {}
 
@@ -350,7 +350,7 @@ impl Hash for OwnersAndFinalizers {
     }
 }
 
-// ===== impl Pools =====
+// ===== impl Interners =====
 
 impl Interners {
     /// Drops shared values that are unused, for a store of this number of objects.

@@ -134,7 +134,7 @@ impl FromIterator<RawEntry> for Ordered {
     }
 }
 
-// ===== impl Placed =====
+// ===== impl RawEntry =====
 
 impl Keyed for RawEntry {
     fn key(&self) -> &ObjectKey {
