@@ -1,16 +1,57 @@
-//! The rule `glossary`: every word of the glossary is the name of a type, function or module.
+//! The rule `glossary`: every word of the glossary is the name of a type, function or module, and of one type only.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::docs::spans;
 use super::lexer::{Source, line, tokens};
-use super::tree::{File, Tree, Violation};
-use super::types::declarations;
+use super::tree::{File, Tree, Violation, crate_name};
+use super::types::{declarations, is_production};
 
 /// The name of this rule.
 pub(crate) const RULE: &str = "glossary";
 
 const PAGE: &str = "docs/glossary.md";
+
+/// Words that are still the names of types in several crates, with these crates without `steersman-`. The list only
+/// shrinks.
+const SHARED: &[(&str, &str)] = &[
+    ("Action", "cargo-steersman, controller"),
+    ("Attempt", "api, lease, registry"),
+    ("Check", "cel, informer, manager, registry"),
+    (
+        "Entry",
+        "apiserver, cel, derive, informer, patch, workqueue",
+    ),
+    ("Event", "controller, informer, manager, protobuf"),
+    ("Group", "api, apimachinery, apiserver, manager"),
+    (
+        "Kind",
+        "apimachinery, builtins, cel, object, schema, simulator",
+    ),
+    ("Origin", "informer, registry"),
+    ("Progress", "client, crds, harness, object, registry"),
+    ("Readiness", "cargo-steersman, desired, informer, manager"),
+    ("Request", "api, controller, registry"),
+    ("Retry", "client, workqueue"),
+    ("Snapshot", "cargo-steersman, registry, workqueue"),
+    ("Source", "cargo-steersman, apiserver, schema, simulator"),
+    ("Standing", "lease, workqueue"),
+    ("Trouble", "cache, simulator"),
+    ("Verdict", "cel, harness, registry, workqueue"),
+    (
+        "View",
+        "cargo-steersman, apiserver, informer, schema, simulator",
+    ),
+];
+
+/// The names that the crates declare outside tests.
+#[derive(Debug, Default)]
+struct Declared<'a> {
+    /// The crates that declare a type of each name.
+    types: BTreeMap<String, BTreeSet<&'a str>>,
+    /// The names of functions and modules.
+    items: BTreeSet<String>,
+}
 
 /// Checks the entries `- **Word**: …` and the first column of the table against the declarations in
 /// crates. Names in parentheses behind the word replace the word.
@@ -19,40 +60,62 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
         return vec![Violation::new(RULE, PAGE, 0, "does not exist", "write it")];
     };
     let declared = declared(tree);
-    let named = entries(page).chain(columns(page));
-    let missing = named.filter(|(_, names)| names.iter().all(|name| !declared.contains(name)));
-    missing
-        .map(|(at, names)| {
-            let problem = format!(
-                "no type, function or module is named `{}`",
-                names.join("` or `")
-            );
+    let mut found = Vec::new();
+    let mut complain = |at: usize, problem: String, remedy: &str| {
+        let violation = Violation::new(RULE, PAGE, line(&page.text, at), problem, remedy);
+        found.push(violation);
+    };
+    for (at, names) in entries(page).chain(columns(page)) {
+        let is_declared = |name| declared.types.contains_key(name) || declared.items.contains(name);
+        if !names.iter().any(is_declared) {
+            let names = names.join("` or `");
+            let problem = format!("no type, function or module is named `{names}`");
             let remedy = "write the name from the code in parentheses behind the word";
-            Violation::new(RULE, PAGE, line(&page.text, at), problem, remedy)
-        })
-        .collect()
+            complain(at, problem, remedy);
+        }
+    }
+    for (at, names) in entries(page) {
+        for name in names {
+            let crates = declared.types.get(&name).into_iter().flatten();
+            let crates: Vec<&str> = crates.copied().collect();
+            let shared = SHARED.iter().find(|(word, _)| *word == name);
+            let is_known = match shared {
+                Some((_, known)) => crates.join(", ") == *known,
+                None => crates.len() <= 1,
+            };
+            if is_known {
+                continue;
+            }
+            let problem = format!("types named `{name}` are in {}", crates.join(", "));
+            let remedy =
+                "keep the name in one crate, or correct SHARED in xtask/src/tidy/glossary.rs";
+            complain(at, problem, remedy);
+        }
+    }
+    found
 }
 
 /// Returns the names of all types, functions and modules that the crates declare outside tests.
-fn declared(tree: &Tree) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    let sources = tree
-        .rust()
-        .filter(|file| file.path.starts_with("crates/") && !file.is_test());
-    for file in sources {
+fn declared(tree: &Tree) -> Declared<'_> {
+    let mut declared = Declared::default();
+    for file in tree.rust().filter(|file| is_production(file)) {
+        let Some(name) = file.package().and_then(crate_name) else {
+            continue;
+        };
         let code = Source::of(&file.text).production();
         let list = tokens(&code);
-        names.extend(
-            declarations(&list)
-                .iter()
-                .map(|found| found.name.to_owned()),
-        );
+        let name = name.strip_prefix("steersman-").unwrap_or(name);
+        for found in declarations(&list) {
+            let crates = declared.types.entry(found.name.to_owned());
+            crates.or_default().insert(name);
+        }
         let items = list
             .windows(2)
             .filter(|pair| matches!(pair[0].text, "fn" | "mod"));
-        names.extend(items.map(|pair| pair[1].text.to_owned()));
+        let names = items.map(|pair| pair[1].text.to_owned());
+        declared.items.extend(names);
     }
-    names
+    declared
 }
 
 /// Returns the accepted names of each entry, with the offset of the entry.
@@ -115,6 +178,42 @@ mod tests {
             "| ours | theirs |\n|---|---|\n| `ResourceVersion` | `Gone` |\n",
         ] {
             assert_eq!(messages(page), Vec::<String>::new(), "{page}");
+        }
+    }
+
+    #[test]
+    fn a_word_that_names_types_of_two_crates_fails() {
+        let page = ("docs/glossary.md", "\n- **Resource version**: a word.\n");
+        let first = (
+            "crates/framework/steersman-x/src/a.rs",
+            "struct ResourceVersion;",
+        );
+        let re_export = "pub use steersman_x::ResourceVersion;";
+        for (path, text, count) in [
+            (
+                "crates/framework/steersman-x/src/b.rs",
+                "enum ResourceVersion {}",
+                0,
+            ),
+            ("crates/server/steersman-y/src/a.rs", re_export, 0),
+            (
+                "crates/server/steersman-y/tests/it/a.rs",
+                "enum ResourceVersion {}",
+                0,
+            ),
+            (
+                "crates/server/steersman-y/src/a.rs",
+                "enum ResourceVersion {}",
+                1,
+            ),
+            (
+                "crates/server/steersman-y/src/a.rs",
+                "type ResourceVersion = u8;",
+                1,
+            ),
+        ] {
+            let said = check(&Tree::of(&[page, first, (path, text)]));
+            assert_eq!(said.len(), count, "{path}: {text}: {said:?}");
         }
     }
 

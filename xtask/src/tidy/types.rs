@@ -65,7 +65,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
 }
 
 /// Returns whether the file is production code of a package.
-fn is_production(file: &File) -> bool {
+pub(crate) fn is_production(file: &File) -> bool {
     let in_src = file
         .package()
         .is_some_and(|package| file.path[package.len()..].starts_with("/src/"));
