@@ -93,6 +93,7 @@ pub use field_managers::FieldManagers;
 pub use head::{Conformity, Head, RawObject};
 pub use list_watch::{ApiListWatch, ListStream, ListWatch, WatchStream};
 pub use metrics::ConnectionMetrics;
+pub use steersman_transport::AnyCertificate;
 pub use options::{
     DeleteOptions, FieldValidation, PageRequest, Paging, Patch, Projection, Propagation,
     VersionMatch, WatchOptions, WriteOptions,

@@ -9,15 +9,14 @@ use kube_client::client::ConfigExt as _;
 use kube_client::{Config, Error as KubeError};
 use parking_lot::Mutex;
 use rustls::ClientConfig;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, SignatureScheme};
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use crate::any_certificate::AnyCertificate;
 use crate::explain::explain_client;
 use crate::plugin;
 
@@ -273,46 +272,7 @@ fn tls(config: &Config) -> Result<Option<ClientConfig>, KubeError> {
     let mut tls = config.rustls_client_config()?;
     if config.accept_invalid_certs {
         tls.dangerous()
-            .set_certificate_verifier(Arc::new(AcceptAll(ring::default_provider())));
+            .set_certificate_verifier(Arc::new(AnyCertificate::default()));
     }
     Ok(Some(tls))
-}
-
-/// Accepts each certificate: `insecure-skip-tls-verify`. The verifier of kube-client prints a warning per connection.
-#[derive(Debug)]
-struct AcceptAll(CryptoProvider);
-
-impl ServerCertVerifier for AcceptAll {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -34,7 +34,8 @@
 //!
 //! - `options`: [`ConnectionOptions`]; `table` is the machine that decides which connection carries a request, and when
 //!   connections close.
-//! - `credentials` and `signing`: what names the user, from files or from plugins (`plugin`).
+//! - `credentials` and `signing`: what names the user, from files or from plugins (`plugin`); [`AnyCertificate`] is
+//!   the verifier of `insecure-skip-tls-verify`.
 //! - `dial` opens TCP, the `tunnel` of a proxy and TLS; `handshake` sets up HTTP/2.
 //! - `pool` sends each request on the connection that the table chooses, as `request_form` writes it; `body` is the body
 //!   of a response, which holds its stream until it ends.
@@ -42,6 +43,7 @@
 //! - `explain` writes errors as texts of one line.
 
 mod explain;
+mod any_certificate;
 mod options;
 mod table;
 mod request_form;
@@ -57,6 +59,7 @@ mod access;
 mod transport;
 
 pub use access::Sending;
+pub use any_certificate::AnyCertificate;
 pub use body::PooledBody;
 pub use explain::{chain, explain_client, explain_kubeconfig};
 pub use options::ConnectionOptions;

@@ -5,12 +5,9 @@ use std::sync::Arc;
 use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use prometheus::Registry;
-use rustls::ClientConfig as TlsConfig;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, SignatureScheme};
+use rustls::pki_types::ServerName;
 use serde_json::{Value, json};
-use steersman_api::ClientConfig;
+use steersman_api::{AnyCertificate, ClientConfig};
 use steersman_apiserver::auth::{Authorization, User};
 use steersman_apiserver::{ApiServer, Serving};
 use steersman_manager::{Error, Manager, MetricsServer};
@@ -22,58 +19,11 @@ use tokio_rustls::TlsConnector;
 use crate::probes::{ask, get, listening};
 use crate::world::{Tell, add, config_map, manager_of, soon, start};
 
-/// Accepts the certificate that a server signs itself.
-#[derive(Debug)]
-struct AcceptAll;
-
-impl ServerCertVerifier for AcceptAll {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        rustls::crypto::ring::default_provider()
-            .signature_verification_algorithms
-            .supported_schemes()
-    }
-}
-
 /// Sends a GET over HTTPS with a bearer token.
 async fn scrape(manager: &Manager, path: &str, token: Option<&str>) -> (u16, String) {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = TlsConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AcceptAll))
-        .with_no_client_auth();
+    let config = AnyCertificate::client_config().unwrap();
     let stream = TcpStream::connect(manager.metrics_address().unwrap()).await;
-    let connector = TlsConnector::from(Arc::new(config));
+    let connector = TlsConnector::from(Arc::new(config.with_no_client_auth()));
     let name = ServerName::try_from("localhost").unwrap();
     let stream = connector.connect(name, stream.unwrap()).await.unwrap();
     let header = token.map(|token| format!("Authorization: Bearer {token}\r\n"));

@@ -11,10 +11,8 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use k8s_openapi::jiff::Timestamp;
 use prometheus::Registry;
 use rcgen::{CertificateParams, KeyPair};
-use rustls::client::WantsClientCert;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use steersman_api::AnyCertificate;
 use steersman_serve::{
     CertificateMetrics, Error, Limits, ListenAddress, Server, ServerOptions, SharedCertificate,
     TlsOptions, dial_tls,
@@ -26,60 +24,10 @@ use tokio_rustls::client::TlsStream;
 
 use crate::world::{Running, ask, routes, serve, soon, status};
 
-/// Accepts every certificate, to see which one the server sends.
-#[derive(Debug)]
-struct AcceptAll;
-
-impl ServerCertVerifier for AcceptAll {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let provider = rustls::crypto::ring::default_provider();
-        provider
-            .signature_verification_algorithms
-            .supported_schemes()
-    }
-}
-
-/// Returns the settings of a client that accepts each certificate of a server, without its own certificate.
-fn accepting() -> ConfigBuilder<ClientConfig, WantsClientCert> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AcceptAll))
-}
-
 pub(crate) async fn connect(server: &Running, alpn: &[&str]) -> TlsStream<TcpStream> {
-    let mut config = accepting().with_no_client_auth();
+    let mut config = AnyCertificate::client_config()
+        .unwrap()
+        .with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     let name = ServerName::try_from("localhost").unwrap();
     let connector = TlsConnector::from(Arc::new(config));
@@ -286,11 +234,16 @@ impl ClientCertificate {
 /// Returns the status of a GET by a client with or without a certificate; 0 if the server ends the connection.
 async fn asked_by(server: &Running, client: Option<&ClientCertificate>) -> u16 {
     let config = match client {
-        None => accepting().with_no_client_auth(),
+        None => AnyCertificate::client_config()
+            .unwrap()
+            .with_no_client_auth(),
         Some(client) => {
             let key = PrivateKeyDer::try_from(client.key.serialize_der()).unwrap();
             let chain = vec![client.der.clone()];
-            accepting().with_client_auth_cert(chain, key).unwrap()
+            AnyCertificate::client_config()
+                .unwrap()
+                .with_client_auth_cert(chain, key)
+                .unwrap()
         }
     };
     let name = ServerName::try_from("localhost").unwrap();
