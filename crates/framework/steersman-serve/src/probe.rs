@@ -1,6 +1,7 @@
 //! Machine: the responses of health endpoints, as kube-apiserver and controller-runtime give them (HEALTH-1).
 
 use http::StatusCode;
+use percent_encoding::percent_decode_str;
 
 /// What a request to a health endpoint asks for.
 ///
@@ -202,27 +203,9 @@ fn one_line(text: &str) -> String {
 
 /// Decodes a value of a query; bytes that are no UTF-8 are replaced.
 fn decode(value: &str) -> String {
-    let mut bytes = Vec::with_capacity(value.len());
-    let mut rest = value.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let hex = tail.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        let decoded = hex.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match (first, decoded) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = tail.get(2..).unwrap_or_default();
-            }
-            (b'+', _) => {
-                bytes.push(b' ');
-                rest = tail;
-            }
-            _ => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let value = value.replace('+', " ");
+    let decoded = percent_decode_str(&value).decode_utf8_lossy();
+    decoded.into_owned()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Uri;
+use percent_encoding::percent_decode_str;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tower::BoxError;
 
@@ -97,31 +98,10 @@ impl Proxy {
 /// characters.
 fn basic(user: &str) -> String {
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
-    let mut both = decode(name);
+    let mut both: Vec<u8> = percent_decode_str(name).collect();
     both.push(b':');
-    both.extend(decode(password));
+    both.extend(percent_decode_str(password));
     format!("Basic {}", STANDARD.encode(both))
-}
-
-fn decode(text: &str) -> Vec<u8> {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        let hex = text.get(at + 1..at + 3).filter(|_| *byte == b'%');
-        let hex = hex.filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                decoded.push(byte);
-                at += 3;
-            }
-            None => {
-                decoded.push(*byte);
-                at += 1;
-            }
-        }
-    }
-    decoded
 }
 
 /// Reads the head of an answer. Returns it with the number of bytes that were read behind it.

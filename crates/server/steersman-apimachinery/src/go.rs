@@ -1,8 +1,16 @@
-//! Machine: reads texts as Go's `time.ParseDuration` and `strconv.ParseBool` do, and writes them as `%q` does.
+//! Machine: reads texts as Go's `time.ParseDuration` and `strconv.ParseBool` do, and writes them as `%q` does. Percent escapes are those of `net/url`.
 
 use std::fmt::Write as _;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str};
 use serde_json::Value;
+
+/// The bytes that are escaped in a query: all except letters, digits and `-._~`.
+pub const QUERY: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// Nanoseconds per unit of a duration.
 const UNITS: [(&str, u64); 8] = [
@@ -18,6 +26,18 @@ const UNITS: [(&str, u64); 8] = [
 
 /// Go's limit in nanoseconds. This exact number is possible only as a negative duration.
 const MOST: u64 = 1 << 63;
+
+/// Decodes percent escapes as Go's `url.PathUnescape` does. `None` for a broken escape or a result that is not UTF-8.
+pub fn unescape(text: &str) -> Option<String> {
+    let mut escapes = text.split('%').skip(1).map(str::as_bytes);
+    let is_escape =
+        |digits: &[u8]| matches!(digits, [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
+    if !escapes.all(is_escape) {
+        return None;
+    }
+    let decoded = percent_decode_str(text).decode_utf8().ok()?;
+    Some(decoded.into_owned())
+}
 
 /// Parses a boolean as Go's `strconv.ParseBool` does. Returns `None` for any other text.
 pub fn parse_bool(text: &str) -> Option<bool> {

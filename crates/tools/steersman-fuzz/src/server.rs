@@ -7,6 +7,7 @@ mod world;
 
 use std::fmt::Write as _;
 
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 use serde_json::Value;
 
 use self::world::{ServerResponse, World};
@@ -80,7 +81,7 @@ pub(crate) fn selectors(input: &[u8]) {
         .iter()
         .zip(text.lines())
     {
-        let _ = write!(query, "{name}={}&", escape(value.as_bytes()));
+        let _ = write!(query, "{name}={}&", percent_encode(value.as_bytes(), NON_ALPHANUMERIC));
     }
     for collection in [
         COLLECTIONS[0],
@@ -190,9 +191,9 @@ pub(crate) fn protobuf(input: &[u8]) {
 pub(crate) fn tokens(input: &[u8]) {
     let world = &World::new();
     let (token, limit) = split(input, b"\n");
-    let limit = escape(limit);
+    let limit = percent_encode(limit, NON_ALPHANUMERIC);
     for collection in [COLLECTIONS[0], "/api/v1/namespaces", COLLECTIONS[15]] {
-        let uri = format!("{collection}?limit={limit}&continue={}", escape(token));
+        let uri = format!("{collection}?limit={limit}&continue={}", percent_encode(token, NON_ALPHANUMERIC));
         ask(world, "GET", &uri, &[], b"");
     }
 }
@@ -354,17 +355,4 @@ fn ask(
         }
     }
     Some(answer)
-}
-
-/// Escapes bytes for a query.
-fn escape(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in bytes {
-        if byte.is_ascii_alphanumeric() {
-            text.push(char::from(*byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
 }

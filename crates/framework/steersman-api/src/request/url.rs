@@ -1,10 +1,16 @@
 //! Machine: builds the path and the query of a request.
 
-use std::fmt::Write as _;
-
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use steersman_object::{Kind, ObjectKey};
 
 use crate::options::{FieldValidation, PageRequest, VersionMatch, WatchOptions, WriteOptions};
+
+/// The bytes that are escaped: all except the unreserved characters of RFC 3986.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// A path and its query, escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,14 +47,14 @@ impl Url {
         check_segment("name", key.name())?;
         let mut url = Self::collection(kind, key.namespace())?;
         url.text.push('/');
-        escape_into(&mut url.text, key.name());
+        url.text.extend(utf8_percent_encode(key.name(), ESCAPED));
         Ok(url)
     }
 
     /// Adds a subresource to the path.
     pub(crate) fn sub(mut self, subresource: &str) -> Self {
         self.text.push('/');
-        escape_into(&mut self.text, subresource);
+        self.text.extend(utf8_percent_encode(subresource, ESCAPED));
         self
     }
 
@@ -128,7 +134,7 @@ impl Url {
         self.queried = true;
         self.text.push_str(name);
         self.text.push('=');
-        escape_into(&mut self.text, value);
+        self.text.extend(utf8_percent_encode(value, ESCAPED));
     }
 
     pub(crate) fn into_string(self) -> String {
@@ -146,18 +152,6 @@ fn check_segment(what: &str, text: &str) -> Result<(), String> {
             Err(format!("a {what} cannot contain '/' or '%' ({text:?})"))
         }
         _ => Ok(()),
-    }
-}
-
-/// Percent-encodes every character except the unreserved characters of RFC 3986.
-fn escape_into(out: &mut String, text: &str) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
     }
 }
 

@@ -42,7 +42,8 @@ pub fn wanted(headers: &HeaderMap) -> Result<Option<User>, Status> {
             continue;
         };
         has_extra = true;
-        let key = percent_decode(key);
+        // A key with broken escapes stays as it is.
+        let key = go::unescape(key).unwrap_or_else(|| key.to_owned());
         user.extra.entry(key).or_default().push(text(value));
     }
     if !user.name.is_empty() {
@@ -55,25 +56,6 @@ pub fn wanted(headers: &HeaderMap) -> Result<Option<User>, Status> {
         "requested {} without impersonating a user name",
         as_go_writes(&user)
     )))
-}
-
-/// Decodes an extra key, which is percent-encoded in a header's name. A key with broken escapes
-/// stays as it is.
-fn percent_decode(key: &str) -> String {
-    let mut out = Vec::with_capacity(key.len());
-    let mut rest = key.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let mut digit = || char::from(rest.next()?).to_digit(16);
-        let (Some(high), Some(low)) = (digit(), digit()) else {
-            return key.to_owned();
-        };
-        out.extend(u8::try_from(high * 16 + low));
-    }
-    String::from_utf8(out).unwrap_or_else(|_| key.to_owned())
 }
 
 /// Prints a user as Go's `%#v` prints a `user.DefaultInfo`.

@@ -1,12 +1,25 @@
 //! Words: a call of a webhook before it is sent, and its answer.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use percent_encoding::{AsciiSet, percent_decode_str, percent_encode};
 use serde_json::Value;
+use steersman_apimachinery::go;
+
+/// The bytes that Go's `URL.EscapedPath` escapes in a path.
+const ESCAPED: &AsciiSet = &go::QUERY
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@');
 
 /// The address of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,7 +121,10 @@ impl Endpoint {
                 path.as_str(),
             ),
         };
-        let path = escape(&clean(&unescape(path)));
+        // A percent sign without two digits, which no stored URL has, stays as it is.
+        let path: Vec<u8> = percent_decode_str(path).collect();
+        let path = clean(&path);
+        let path = percent_encode(&path, ESCAPED);
         format!("{host}{path}?timeout={}s", timeout.as_secs())
     }
 }
@@ -125,40 +141,6 @@ fn clean(path: &[u8]) -> Vec<u8> {
         }
     }
     [b"/", segments.join(&b'/').as_slice()].concat()
-}
-
-/// Decodes `%XX`. A percent sign without two digits, which no stored URL has, stays as it is.
-fn unescape(path: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        let digits = digits.filter(|two| two.bytes().all(|digit| digit.is_ascii_hexdigit()));
-        match digits.and_then(|two| u8::from_str_radix(two, 16).ok()) {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    bytes
-}
-
-/// Encodes a path as Go's `URL.EscapedPath`.
-fn escape(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len());
-    for byte in path {
-        if byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(byte) {
-            text.push(char::from(*byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
 }
 
 #[cfg(test)]

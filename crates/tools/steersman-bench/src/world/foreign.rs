@@ -9,6 +9,7 @@ use futures::{TryStreamExt, stream};
 use http::{Method, Request};
 use kube_client::config::{KubeConfigOptions, Kubeconfig};
 use kube_client::{Client, Config};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -300,23 +301,10 @@ async fn clear(client: &Client, path: &str) -> Outcome<()> {
             // with another object, unless no object was deleted.
             "" if count == PAGE && first != before => String::new(),
             "" => return Ok(()),
-            token => format!("&continue={}", escaped(token)),
+            token => format!("&continue={}", utf8_percent_encode(token, NON_ALPHANUMERIC)),
         };
         before = first;
     }
-}
-
-/// Escapes a token for a query.
-fn escaped(token: &str) -> String {
-    let mut out = String::new();
-    for byte in token.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
 
 /// Deletes an object; succeeds if it does not exist or is terminating.

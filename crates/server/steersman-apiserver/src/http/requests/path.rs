@@ -168,34 +168,9 @@ impl Route {
 
 /// Splits a path. Go decodes the path as a whole first, so an escaped slash separates too.
 fn decode_segments(path: &str) -> Option<Vec<String>> {
-    let path = percent_decode(path, false)?;
+    let path = go::unescape(path)?;
     let parts = path.strip_prefix('/')?.split('/');
     Some(parts.map(str::to_owned).collect())
-}
-
-/// Decodes percent escapes, and in queries `+` as a space. `None` for a broken escape or a result
-/// that is not UTF-8.
-pub(crate) fn percent_decode(text: &str, plus_is_space: bool) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'%' => {
-                let high = hex_digit(bytes.next()?)?;
-                let low = hex_digit(bytes.next()?)?;
-                out.push(high * 16 + low);
-            }
-            b'+' if plus_is_space => out.push(b' '),
-            other => out.push(other),
-        }
-    }
-    String::from_utf8(out).ok()
-}
-
-fn hex_digit(byte: u8) -> Option<u8> {
-    char::from(byte)
-        .to_digit(16)
-        .and_then(|digit| u8::try_from(digit).ok())
 }
 
 #[cfg(test)]

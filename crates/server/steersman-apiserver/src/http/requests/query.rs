@@ -7,8 +7,6 @@ use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_apimachinery::times;
 use steersman_registry::{DeleteOptions, GetOptions, ListQuery, WatchOptions, WriteOptions};
 
-use crate::http::requests::path::percent_decode;
-
 /// The parameters of one request, decoded and in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query {
@@ -37,7 +35,8 @@ impl Query {
             .filter(|pair| !pair.is_empty())
             .filter_map(|pair| {
                 let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                Some((percent_decode(name, true)?, percent_decode(value, true)?))
+                let unescape = |text: &str| go::unescape(&text.replace('+', " "));
+                Some((unescape(name)?, unescape(value)?))
             })
             .collect();
         Self { pairs }

@@ -1,16 +1,16 @@
 //! Machine: derives the attributes that authorization checks from a request's method, path and
 //! query.
 
+use steersman_apimachinery::go;
 use steersman_apimachinery::selector::FieldSelector;
 use steersman_registry::auth::Attributes;
 
-use crate::http::requests::path::percent_decode;
 use crate::http::requests::query::Query;
 
 /// Derives the attributes as `RequestInfoFactory.NewRequestInfo` does, whether or not the path is
 /// served.
 pub(crate) fn attributes(method: &str, path: &str, query: &Query) -> Attributes {
-    let path = percent_decode(path, false).unwrap_or_else(|| path.to_owned());
+    let path = go::unescape(path).unwrap_or_else(|| path.to_owned());
     let trimmed = path.trim_matches('/');
     let parts: Vec<&str> = trimmed.split('/').collect();
     let (group, rest) = match parts.as_slice() {

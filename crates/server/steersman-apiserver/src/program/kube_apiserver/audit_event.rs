@@ -1,7 +1,9 @@
 //! Machine: a request of the log as an audit event.
 
 use jiff::Timestamp;
+use percent_encoding::utf8_percent_encode;
 use serde_json::{Map, Value, json};
+use steersman_apimachinery::go;
 use steersman_apiserver::faults::{RequestRecord, Verb};
 
 /// Returns the `audit.k8s.io/v1` Event of a request, at level `Metadata`. `run` distinguishes the
@@ -71,23 +73,11 @@ fn uri(record: &RequestRecord) -> String {
     let mut uri = record.path.clone();
     for (index, (name, value)) in record.parameters.iter().enumerate() {
         uri.push(if index == 0 { '?' } else { '&' });
-        escape(&mut uri, name);
+        uri.extend(utf8_percent_encode(name, go::QUERY));
         uri.push('=');
-        escape(&mut uri, value);
+        uri.extend(utf8_percent_encode(value, go::QUERY));
     }
     uri
-}
-
-/// Appends a part of a query, percent-encoded.
-fn escape(uri: &mut String, text: &str) {
-    for byte in text.bytes() {
-        match byte {
-            b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'.' | b'_' | b'~' => {
-                uri.push(char::from(byte));
-            }
-            byte => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
 }
 
 fn micros(time: Timestamp) -> String {
