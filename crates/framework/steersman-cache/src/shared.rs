@@ -8,9 +8,11 @@ mod scope;
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
+use std::hash::Hasher as _;
 use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 
+use fnv::FnvHasher;
 use parking_lot::{Mutex, RwLock};
 use steersman_api::FieldManagers;
 use steersman_informer::{
@@ -467,11 +469,10 @@ impl Shared {
 /// Hashes an informer key, with the same result in every run.
 fn fingerprint(informer_key: &InformerKey) -> u64 {
     let namespace = informer_key.namespace.as_deref().unwrap_or_default();
-    let text = format!("{}/{namespace}", informer_key.gvk);
-    // FNV-1a, because the hash must not change between releases of the standard library.
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    // The hash must not change between releases of the standard library.
+    let mut hasher = FnvHasher::default();
+    hasher.write(format!("{}/{namespace}", informer_key.gvk).as_bytes());
+    hasher.finish()
 }
 
 fn scope_text(coverage: &Coverage) -> String {

@@ -1,5 +1,8 @@
 //! Machine: the definitions that releases of the operator have installed, in their order.
 
+use std::hash::Hasher as _;
+
+use fnv::FnvHasher;
 use serde_json::Value;
 
 use crate::normal_form::normalized;
@@ -45,7 +48,7 @@ impl ReleaseHistory {
 /// Returns a number of the versions of a definition, the same in each build: FNV-1a of their normal form.
 fn fingerprint(definition: &Value) -> String {
     let versions = normalized(&definition["spec"]["versions"]).to_string();
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    let hash = versions.bytes().fold(0xcbf2_9ce4_8422_2325, step);
-    format!("{hash:016x}")
+    let mut hasher = FnvHasher::default();
+    hasher.write(versions.as_bytes());
+    format!("{:016x}", hasher.finish())
 }

@@ -4,6 +4,10 @@
 mod lexer;
 mod syntax;
 
+use std::hash::Hasher as _;
+
+use fnv::FnvHasher;
+
 use crate::go;
 use crate::status::Status;
 
@@ -104,9 +108,9 @@ impl HashedField {
 
 /// Returns the 64-bit FNV-1a hash.
 fn fnv1a(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    let mut hasher = FnvHasher::default();
+    hasher.write(text.as_bytes());
+    hasher.finish()
 }
 
 fn read(text: &str) -> Result<ShardSelector, String> {

@@ -1,9 +1,10 @@
 //! Words: the facts that the simulator remembers of an object, and functions that read objects.
 
-use std::hash::Hasher;
+use std::hash::Hasher as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fnv::FnvHasher;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use steersman_registry::store::Stored;
@@ -295,7 +296,7 @@ pub(crate) fn scaled_value(value: &Value, total: i64, up: bool) -> i64 {
 
 /// Derives a pseudo-random number from texts (FNV-1a with a final mix).
 pub(crate) fn pseudo_random(texts: &[&str]) -> u64 {
-    let mut hasher = Fnv(0xcbf2_9ce4_8422_2325);
+    let mut hasher = FnvHasher::default();
     for text in texts {
         hasher.write(text.as_bytes());
         hasher.write_u8(0);
@@ -314,18 +315,4 @@ pub(crate) fn template_hash(template: &Value, collisions: i64) -> String {
     let digits = number.to_string();
     let letter = |digit: u8| char::from(LETTERS[usize::from(digit) % LETTERS.len()]);
     digits.bytes().map(letter).collect()
-}
-
-struct Fnv(u64);
-
-impl Hasher for Fnv {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
 }

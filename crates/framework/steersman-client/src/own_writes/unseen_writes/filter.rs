@@ -1,6 +1,9 @@
 //! Machine: tells most reads without a lock that no note is about them.
 
+use std::hash::Hasher as _;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use fnv::FnvHasher;
 
 use super::Writer;
 
@@ -96,9 +99,9 @@ fn is_set(counters: &[AtomicU32], hash: u64) -> bool {
 /// Returns the hash of an object's name.
 pub(super) fn hash(name: &str) -> u64 {
     // FNV-1a: names are short, and a collision only costs a check under the lock.
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    let mut hasher = FnvHasher::default();
+    hasher.write(name.as_bytes());
+    hasher.finish()
 }
 
 fn slot(hash: u64) -> usize {
