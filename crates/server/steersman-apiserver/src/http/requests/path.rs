@@ -1,5 +1,7 @@
 //! Machine: parses a URL path into a route.
 
+use steersman_apimachinery::go;
+
 /// The route that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Route {
