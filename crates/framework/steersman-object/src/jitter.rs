@@ -2,29 +2,20 @@
 
 use std::time::Duration;
 
-/// A small random number generator (SplitMix64), which returns the same numbers for the same seed.
+/// A generator of random fractions, which returns the same fractions for the same seed.
 #[derive(Debug)]
-pub struct Jitter {
-    state: u64,
-}
+pub struct Jitter(fastrand::Rng);
 
 impl Jitter {
     /// Starts the sequence of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { state: seed }
+        Self(fastrand::Rng::with_seed(seed))
     }
 
     /// Returns the next number in `[0, 1)`.
     pub fn fraction(&mut self) -> f64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^= z >> 31;
-        // 32 bits fit a float exactly.
-        let high = u32::try_from(z >> 32).unwrap_or(0);
-        f64::from(high) / (f64::from(u32::MAX) + 1.0)
+        self.0.f64()
     }
 
     /// Returns a pause of nine to eleven tenths of `pause`, so that pauses that began together end apart.

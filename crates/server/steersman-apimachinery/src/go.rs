@@ -30,8 +30,7 @@ const MOST: u64 = 1 << 63;
 /// Decodes percent escapes as Go's `url.PathUnescape` does. `None` for a broken escape or a result that is not UTF-8.
 pub fn unescape(text: &str) -> Option<String> {
     let mut escapes = text.split('%').skip(1).map(str::as_bytes);
-    let is_escape =
-        |digits: &[u8]| matches!(digits, [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
+    let is_escape = |digits: &[u8]| matches!(digits, [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
     if !escapes.all(is_escape) {
         return None;
     }

@@ -14,7 +14,7 @@
 //! test. [`eventually`], [`consistently`] and [`never()`] wait on either clock, and
 //! [`TestEnv::expect`] adds a report of the last requests, objects and reconciles. [`log::capture`]
 //! captures the log of a test, and [`json_lines()`] reads the log of a process. [`seeds::live`] runs seeded simulations with the random numbers of
-//! [`seeds::Dice`]. [`TestEnv::rbac_needed`] is the least role for the requests of a test, for a
+//! [`seeds::SeededRng`]. [`TestEnv::rbac_needed`] is the least role for the requests of a test, for a
 //! comparison with the role of the operator. [`apiserver`] is the embedded server, with its request log and its faults.
 
 pub mod error;

@@ -1,6 +1,6 @@
 //! Driver: runs seeded simulations on every core, and names the seed that failed.
 
-mod dice;
+mod seeded_rng;
 mod disruption;
 
 use std::env;
@@ -9,8 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-pub use dice::Dice;
 pub use disruption::Disruption;
+pub use seeded_rng::SeededRng;
 
 /// The variable that overrides the seeds of [`live`]: `0..10000`, or `17..18` for a single seed.
 pub const SEEDS: &str = "STEERSMAN_SEEDS";

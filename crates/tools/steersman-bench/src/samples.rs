@@ -1,6 +1,6 @@
 //! Words: the measured objects. The same number yields the same object.
 
-mod dice;
+mod random_text;
 pub(crate) mod definitions;
 pub(crate) mod document;
 mod others;

@@ -1,7 +1,7 @@
 //! Machine: random objects that a schema of a definition accepts.
 
 use serde_json::{Map, Number, Value, json};
-use steersman_testenv::seeds::Dice;
+use steersman_testenv::seeds::SeededRng;
 
 use crate::random_text;
 
@@ -17,16 +17,16 @@ const ELEMENTS: u64 = 2;
 /// Returns a random object of a version of a definition.
 ///
 /// The object has the types, bounds, formats, patterns and defaults of the schema. Rules in CEL are not regarded.
-pub(crate) fn object(definition: &Value, version: &Value, dice: &mut Dice) -> Value {
+pub(crate) fn object(definition: &Value, version: &Value, rng: &mut SeededRng) -> Value {
     let spec = &definition["spec"];
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut metadata = json!({"name": random_text::name(dice)});
+    let mut metadata = json!({"name": random_text::name(rng)});
     if spec["scope"] == "Namespaced" {
         metadata["namespace"] = json!("default");
     }
     for field in ["labels", "annotations"] {
-        if dice.chance(30) {
-            metadata[field] = json!({(random_text::name(dice)): random_text::name(dice)});
+        if rng.chance(30) {
+            metadata[field] = json!({(random_text::name(rng)): random_text::name(rng)});
         }
     }
     let schema = &version["schema"]["openAPIV3Schema"];
@@ -35,7 +35,7 @@ pub(crate) fn object(definition: &Value, version: &Value, dice: &mut Dice) -> Va
     made.insert("apiVersion".to_owned(), Value::from(api_version));
     made.insert("kind".to_owned(), spec["names"]["kind"].clone());
     made.insert("metadata".to_owned(), metadata);
-    if let Value::Object(members) = members(schema, dice, 0) {
+    if let Value::Object(members) = members(schema, rng, 0) {
         let own = members
             .into_iter()
             .filter(|(name, _)| !HEAD.contains(&name.as_str()));
@@ -45,56 +45,56 @@ pub(crate) fn object(definition: &Value, version: &Value, dice: &mut Dice) -> Va
 }
 
 /// Returns a value that a schema accepts.
-fn value(schema: &Value, dice: &mut Dice, depth: usize) -> Value {
+fn value(schema: &Value, rng: &mut SeededRng, depth: usize) -> Value {
     let is_set = |name: &str| schema[name] == true;
     let is_mixed = is_set("x-kubernetes-int-or-string");
     // kube-core marks each optional number or text as nullable, even if its Rust type has no null.
-    if is_set("nullable") && !is_mixed && dice.chance(10) {
+    if is_set("nullable") && !is_mixed && rng.chance(10) {
         return Value::Null;
     }
-    if !schema["default"].is_null() && dice.chance(10) {
+    if !schema["default"].is_null() && rng.chance(10) {
         return schema["default"].clone();
     }
     if let Some(listed) = schema["enum"]
         .as_array()
         .filter(|listed| !listed.is_empty())
     {
-        return dice.pick(listed);
+        return rng.pick(listed);
     }
     if is_mixed {
-        return if dice.chance(40) {
-            integer(schema, dice)
+        return if rng.chance(40) {
+            integer(schema, rng)
         } else {
-            text(schema, dice).unwrap_or_else(|| Value::from(random_text::quantity(dice)))
+            text(schema, rng).unwrap_or_else(|| Value::from(random_text::quantity(rng)))
         };
     }
     if is_set("x-kubernetes-embedded-resource") {
-        let name = random_text::name(dice);
+        let name = random_text::name(rng);
         return json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
     }
     match schema["type"].as_str() {
-        Some("boolean") => Value::Bool(dice.chance(50)),
-        Some("integer") => integer(schema, dice),
-        Some("number") => number(schema, dice),
-        Some("string") => text(schema, dice).unwrap_or_else(|| {
+        Some("boolean") => Value::Bool(rng.chance(50)),
+        Some("integer") => integer(schema, rng),
+        Some("number") => number(schema, rng),
+        Some("string") => text(schema, rng).unwrap_or_else(|| {
             let bound = |name: &str, default| schema[name].as_u64().unwrap_or(default);
             let (least, most) = (bound("minLength", 0), bound("maxLength", u64::MAX));
-            Value::from(random_text::plain(least, most, dice))
+            Value::from(random_text::plain(least, most, rng))
         }),
-        Some("array") => array(schema, dice, depth),
-        Some("object") => members(schema, dice, depth),
-        _ if schema["properties"].is_object() => members(schema, dice, depth),
+        Some("array") => array(schema, rng, depth),
+        Some("object") => members(schema, rng, depth),
+        _ if schema["properties"].is_object() => members(schema, rng, depth),
         _ => match schema["anyOf"].as_array().or(schema["oneOf"].as_array()) {
             Some(branches) if !branches.is_empty() => {
-                value(&branches[dice.index(branches.len())], dice, depth + 1)
+                value(&branches[rng.index(branches.len())], rng, depth + 1)
             }
-            _ => anything(dice, depth),
+            _ => anything(rng, depth),
         },
     }
 }
 
 /// Returns an object with the members that a schema describes.
-fn members(schema: &Value, dice: &mut Dice, depth: usize) -> Value {
+fn members(schema: &Value, rng: &mut SeededRng, depth: usize) -> Value {
     let names = |value: &Value| -> Vec<String> {
         let listed = value["required"].as_array().into_iter().flatten();
         listed
@@ -112,7 +112,7 @@ fn members(schema: &Value, dice: &mut Dice, depth: usize) -> Value {
         if branches.is_empty() {
             continue;
         }
-        let chosen = names(&branches[dice.index(branches.len())]);
+        let chosen = names(&branches[rng.index(branches.len())]);
         if is_exclusive {
             let others = branches.iter().flat_map(names);
             excluded.extend(others.filter(|name| !chosen.contains(name)));
@@ -124,8 +124,8 @@ fn members(schema: &Value, dice: &mut Dice, depth: usize) -> Value {
         if excluded.contains(name) {
             continue;
         }
-        if required.contains(name) || depth < DEPTH && dice.chance(65) {
-            made.insert(name.clone(), value(property, dice, depth + 1));
+        if required.contains(name) || depth < DEPTH && rng.chance(65) {
+            made.insert(name.clone(), value(property, rng, depth + 1));
         } else if let Some(default) = property.get("default") {
             // The API server fills in defaults before it stores or converts an object.
             made.insert(name.clone(), default.clone());
@@ -133,24 +133,24 @@ fn members(schema: &Value, dice: &mut Dice, depth: usize) -> Value {
     }
     let additional = &schema["additionalProperties"];
     if additional.is_object() || *additional == true {
-        let count = count(schema, "minProperties", "maxProperties", dice);
+        let count = count(schema, "minProperties", "maxProperties", rng);
         for _ in 0..count {
             let member = match additional {
-                Value::Object(_) => value(additional, dice, depth + 1),
-                _ => anything(dice, depth + 1),
+                Value::Object(_) => value(additional, rng, depth + 1),
+                _ => anything(rng, depth + 1),
             };
-            made.insert(random_text::name(dice), member);
+            made.insert(random_text::name(rng), member);
         }
-    } else if schema["x-kubernetes-preserve-unknown-fields"] == true && dice.chance(50) {
-        let name = format!("unknown{}", random_text::name(dice));
-        made.insert(name, anything(dice, depth + 1));
+    } else if schema["x-kubernetes-preserve-unknown-fields"] == true && rng.chance(50) {
+        let name = format!("unknown{}", random_text::name(rng));
+        made.insert(name, anything(rng, depth + 1));
     }
     Value::Object(made)
 }
 
-fn array(schema: &Value, dice: &mut Dice, depth: usize) -> Value {
+fn array(schema: &Value, rng: &mut SeededRng, depth: usize) -> Value {
     let count = if depth < DEPTH {
-        count(schema, "minItems", "maxItems", dice)
+        count(schema, "minItems", "maxItems", rng)
     } else {
         schema["minItems"].as_u64().unwrap_or_default()
     };
@@ -167,7 +167,7 @@ fn array(schema: &Value, dice: &mut Dice, depth: usize) -> Value {
     };
     let is_set = schema["x-kubernetes-list-type"] == "set";
     for _ in 0..count {
-        let element = value(&schema["items"], dice, depth + 1);
+        let element = value(&schema["items"], rng, depth + 1);
         let is_same = |known: &Value| {
             is_set && *known == element
                 || !keys.is_empty() && keys.iter().all(|key| known[*key] == element[*key])
@@ -180,14 +180,14 @@ fn array(schema: &Value, dice: &mut Dice, depth: usize) -> Value {
 }
 
 /// Returns a number of elements between two bounds of a schema.
-fn count(schema: &Value, least: &str, most: &str, dice: &mut Dice) -> u64 {
+fn count(schema: &Value, least: &str, most: &str, rng: &mut SeededRng) -> u64 {
     let least = schema[least].as_u64().unwrap_or_default();
     let most = schema[most].as_u64().unwrap_or(u64::MAX);
     let most = most.min(least.saturating_add(ELEMENTS)).max(least);
-    least + dice.below(most - least + 1)
+    least + rng.below(most - least + 1)
 }
 
-fn integer(schema: &Value, dice: &mut Dice) -> Value {
+fn integer(schema: &Value, rng: &mut SeededRng) -> Value {
     let (low, high) = match schema["format"].as_str() {
         Some("int32") => (i64::from(i32::MIN), i64::from(i32::MAX)),
         Some("int8") => (i64::from(i8::MIN), i64::from(i8::MAX)),
@@ -206,8 +206,8 @@ fn integer(schema: &Value, dice: &mut Dice) -> Value {
     let high = bound("maximum").map_or(high, |most| {
         high.min(most.saturating_sub(exclusive("exclusiveMaximum")))
     });
-    let drawn = if dice.chance(20) {
-        dice.pick(&[low, high])
+    let drawn = if rng.chance(20) {
+        rng.pick(&[low, high])
     } else {
         // Around the number that is closest to zero.
         let middle = 0_i64.clamp(low, high.max(low));
@@ -215,7 +215,7 @@ fn integer(schema: &Value, dice: &mut Dice) -> Value {
             middle.saturating_sub(1000).max(low),
             middle.saturating_add(1000).min(high.max(low)),
         );
-        let near = dice.below(most.abs_diff(least) + 1);
+        let near = rng.below(most.abs_diff(least) + 1);
         least.saturating_add_unsigned(near)
     };
     let step = bound("multipleOf").filter(|step| *step > 0).unwrap_or(1);
@@ -228,24 +228,24 @@ fn integer(schema: &Value, dice: &mut Dice) -> Value {
     Value::from(multiple)
 }
 
-fn number(schema: &Value, dice: &mut Dice) -> Value {
+fn number(schema: &Value, rng: &mut SeededRng) -> Value {
     let bound = |name: &str| schema[name].as_f64();
     let low = bound("minimum").unwrap_or(-1000.0);
     let high = bound("maximum").unwrap_or(low + 2000.0).max(low);
     // Multiples of 1/64 are the same in every notation of floating-point numbers.
     let steps = ((high - low) * 64.0).clamp(0.0, 1_000_000.0) as u64;
-    let drawn = low + dice.below(steps + 1) as f64 / 64.0;
+    let drawn = low + rng.below(steps + 1) as f64 / 64.0;
     Number::from_f64(drawn).map_or(Value::from(0), Value::Number)
 }
 
 /// Returns a text by the pattern or format of a schema.
-fn text(schema: &Value, dice: &mut Dice) -> Option<Value> {
+fn text(schema: &Value, rng: &mut SeededRng) -> Option<Value> {
     if let Some(pattern) = schema["pattern"].as_str() {
         let bound = |name: &str, default| schema[name].as_u64().unwrap_or(default);
         let (least, most) = (bound("minLength", 0), bound("maxLength", u64::MAX));
         let mut made = None;
         for _ in 0..100 {
-            let text = random_text::matching(pattern, dice)?;
+            let text = random_text::matching(pattern, rng)?;
             let length = text.chars().count() as u64;
             made = Some(Value::from(text));
             if (least..=most).contains(&length) {
@@ -255,17 +255,17 @@ fn text(schema: &Value, dice: &mut Dice) -> Option<Value> {
         return made;
     }
     let format = schema["format"].as_str()?;
-    random_text::of_format(format, dice).map(Value::from)
+    random_text::of_format(format, rng).map(Value::from)
 }
 
 /// Returns a value without a schema.
-fn anything(dice: &mut Dice, depth: usize) -> Value {
-    match dice.below(if depth < DEPTH { 5 } else { 3 }) {
-        0 => Value::Bool(dice.chance(50)),
-        1 => Value::from(dice.below(1000)),
-        2 => Value::from(random_text::name(dice)),
-        3 => json!([dice.below(10), random_text::name(dice)]),
-        _ => json!({(random_text::name(dice)): anything(dice, depth + 1)}),
+fn anything(rng: &mut SeededRng, depth: usize) -> Value {
+    match rng.below(if depth < DEPTH { 5 } else { 3 }) {
+        0 => Value::Bool(rng.chance(50)),
+        1 => Value::from(rng.below(1000)),
+        2 => Value::from(random_text::name(rng)),
+        3 => json!([rng.below(10), random_text::name(rng)]),
+        _ => json!({(random_text::name(rng)): anything(rng, depth + 1)}),
     }
 }
 
@@ -280,7 +280,7 @@ mod tests {
         }});
         let mut seen = std::collections::BTreeSet::new();
         for seed in 0..300 {
-            let made = value(&schema, &mut Dice::new(seed), 0);
+            let made = value(&schema, &mut SeededRng::new(seed), 0);
             let made = made.as_array().unwrap();
             assert!((1..=2).contains(&made.len()), "{made:?}");
             seen.extend(made.iter().map(|number| number.as_i64().unwrap()));
@@ -299,7 +299,7 @@ mod tests {
             },
         });
         for seed in 0..300 {
-            let made = value(&schema, &mut Dice::new(seed), 0);
+            let made = value(&schema, &mut SeededRng::new(seed), 0);
             assert!(made["always"].is_boolean(), "{made}");
             assert_ne!(made.get("a").is_some(), made.get("b").is_some(), "{made}");
             assert_eq!(made["filled"], "x");
@@ -316,7 +316,7 @@ mod tests {
             }},
         });
         for seed in 0..300 {
-            let made = value(&schema, &mut Dice::new(seed), 0);
+            let made = value(&schema, &mut SeededRng::new(seed), 0);
             let made = made.as_array().unwrap();
             assert!(made.len() < 3, "{made:?}");
             assert!(

@@ -1,7 +1,7 @@
 //! Machine: random texts that match a pattern or a format of OpenAPI.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
-use steersman_testenv::seeds::Dice;
+use steersman_testenv::seeds::SeededRng;
 
 /// The largest number of repetitions beyond the least one.
 const REPETITIONS: u64 = 4;
@@ -12,36 +12,36 @@ const RARE: &[&str] = &["é", "✓", "\"", "\\", " ", "\n", "🦀"];
 const ALPHABET: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 
 /// Returns a text that matches a pattern; `None` if the pattern is not a regular expression.
-pub(crate) fn matching(pattern: &str, dice: &mut Dice) -> Option<String> {
+pub(crate) fn matching(pattern: &str, rng: &mut SeededRng) -> Option<String> {
     let hir = regex_syntax::parse(pattern).ok()?;
     let mut text = String::new();
-    write(&hir, dice, &mut text);
+    write(&hir, rng, &mut text);
     Some(text)
 }
 
 /// Returns a text with a length between `least` and `most` characters.
-pub(crate) fn plain(least: u64, most: u64, dice: &mut Dice) -> String {
+pub(crate) fn plain(least: u64, most: u64, rng: &mut SeededRng) -> String {
     let most = most.min(least.saturating_add(8)).max(least);
-    let length = least + dice.below(most - least + 1);
-    let char = |dice: &mut Dice| {
-        if dice.chance(3) {
-            dice.pick(RARE).to_owned()
+    let length = least + rng.below(most - least + 1);
+    let char = |rng: &mut SeededRng| {
+        if rng.chance(3) {
+            rng.pick(RARE).to_owned()
         } else {
-            char::from(dice.pick(ALPHABET)).to_string()
+            char::from(rng.pick(ALPHABET)).to_string()
         }
     };
-    (0..length).map(|_| char(dice)).collect()
+    (0..length).map(|_| char(rng)).collect()
 }
 
 /// Returns a name of letters and digits.
-pub(crate) fn name(dice: &mut Dice) -> String {
-    let letters = (0..1 + dice.below(6)).map(|_| char::from(dice.pick(&ALPHABET[..26])));
+pub(crate) fn name(rng: &mut SeededRng) -> String {
+    let letters = (0..1 + rng.below(6)).map(|_| char::from(rng.pick(&ALPHABET[..26])));
     letters.collect()
 }
 
 /// Returns a text of a format; `None` for a format without a notation of its own.
-pub(crate) fn of_format(format: &str, dice: &mut Dice) -> Option<String> {
-    let mut below = |end: u64| dice.below(end);
+pub(crate) fn of_format(format: &str, rng: &mut SeededRng) -> Option<String> {
+    let mut below = |end: u64| rng.below(end);
     Some(match format {
         "date-time" => format!(
             "20{:02}-{:02}-{:02}T{:02}:{:02}:{:02}Z",
@@ -61,7 +61,7 @@ pub(crate) fn of_format(format: &str, dice: &mut Dice) -> Option<String> {
         "duration" => format!("{}h{}m{}s", below(24), below(60), below(60)),
         "byte" => {
             let word = ["", "YQ==", "YWI=", "YWJj", "c2VjcmV0"];
-            word[dice.index(word.len())].to_owned()
+            word[rng.index(word.len())].to_owned()
         }
         "ipv4" | "ip" => format!("10.{}.{}.{}", below(256), below(256), below(256)),
         "ipv6" => format!("fd00::{:x}", 1 + below(0xffff)),
@@ -80,33 +80,33 @@ pub(crate) fn of_format(format: &str, dice: &mut Dice) -> Option<String> {
 }
 
 /// Returns a quantity such as `250m` or `4Gi`.
-pub(crate) fn quantity(dice: &mut Dice) -> String {
-    let unit = dice.pick(&["", "m", "k", "Ki", "Mi", "Gi", "%"]);
-    format!("{}{unit}", dice.below(1000))
+pub(crate) fn quantity(rng: &mut SeededRng) -> String {
+    let unit = rng.pick(&["", "m", "k", "Ki", "Mi", "Gi", "%"]);
+    format!("{}{unit}", rng.below(1000))
 }
 
-fn write(hir: &Hir, dice: &mut Dice, text: &mut String) {
+fn write(hir: &Hir, rng: &mut SeededRng, text: &mut String) {
     match hir.kind() {
         // A text that matches as a whole satisfies the anchors of the pattern, too.
         HirKind::Empty | HirKind::Look(_) => {}
         HirKind::Literal(literal) => text.push_str(&String::from_utf8_lossy(&literal.0)),
-        HirKind::Class(class) => text.extend(one_of(class, dice)),
+        HirKind::Class(class) => text.extend(one_of(class, rng)),
         HirKind::Repetition(repetition) => {
             let least = u64::from(repetition.min);
             let most = repetition.max.map_or(u64::MAX, u64::from);
             let most = most.min(least + REPETITIONS);
-            for _ in 0..least + dice.below(most - least + 1) {
-                write(&repetition.sub, dice, text);
+            for _ in 0..least + rng.below(most - least + 1) {
+                write(&repetition.sub, rng, text);
             }
         }
-        HirKind::Capture(capture) => write(&capture.sub, dice, text),
-        HirKind::Concat(parts) => parts.iter().for_each(|part| write(part, dice, text)),
-        HirKind::Alternation(branches) => write(&branches[dice.index(branches.len())], dice, text),
+        HirKind::Capture(capture) => write(&capture.sub, rng, text),
+        HirKind::Concat(parts) => parts.iter().for_each(|part| write(part, rng, text)),
+        HirKind::Alternation(branches) => write(&branches[rng.index(branches.len())], rng, text),
     }
 }
 
 /// Returns a character of a class, printable ASCII if the class has such a character.
-fn one_of(class: &Class, dice: &mut Dice) -> Option<char> {
+fn one_of(class: &Class, rng: &mut SeededRng) -> Option<char> {
     let ranges: Vec<(u32, u32)> = match class {
         Class::Unicode(class) => {
             let ranges = class.ranges().iter();
@@ -134,8 +134,8 @@ fn one_of(class: &Class, dice: &mut Dice) -> Option<char> {
     if ranges.is_empty() {
         return None;
     }
-    let (start, end) = dice.pick(&ranges);
-    let drawn = u64::from(start) + dice.below(u64::from(end - start) + 1);
+    let (start, end) = rng.pick(&ranges);
+    let drawn = u64::from(start) + rng.below(u64::from(end - start) + 1);
     // A class without printable characters may contain the gap of the surrogates.
     char::from_u32(u32::try_from(drawn).ok()?).or_else(|| char::from_u32(start))
 }
@@ -155,27 +155,27 @@ mod tests {
             ("a?b+", "ab"),
         ] {
             for seed in 0..200 {
-                let text = matching(pattern, &mut Dice::new(seed)).unwrap();
+                let text = matching(pattern, &mut SeededRng::new(seed)).unwrap();
                 assert!(
                     text.chars().all(|char| chars.contains(char)),
                     "{pattern}: {text}"
                 );
             }
         }
-        let number = matching(r"^\d{2,3}s$", &mut Dice::new(1)).unwrap();
+        let number = matching(r"^\d{2,3}s$", &mut SeededRng::new(1)).unwrap();
         assert!(
             number.ends_with('s') && (3..=4).contains(&number.len()),
             "{number}"
         );
-        assert_eq!(matching("(", &mut Dice::new(1)), None);
+        assert_eq!(matching("(", &mut SeededRng::new(1)), None);
     }
 
     #[test]
     fn a_plain_text_keeps_its_bounds() {
         for seed in 0..500 {
-            let text = plain(2, 5, &mut Dice::new(seed));
+            let text = plain(2, 5, &mut SeededRng::new(seed));
             assert!((2..=5).contains(&text.chars().count()), "{text}");
         }
-        assert_eq!(plain(3, 1, &mut Dice::new(1)).chars().count(), 3);
+        assert_eq!(plain(3, 1, &mut SeededRng::new(1)).chars().count(), 3);
     }
 }

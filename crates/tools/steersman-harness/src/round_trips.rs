@@ -6,7 +6,7 @@ use std::thread;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::Value;
-use steersman_testenv::seeds::Dice;
+use steersman_testenv::seeds::SeededRng;
 use steersman_webhook::{ConversionError, Conversions};
 use thiserror::Error;
 
@@ -190,9 +190,9 @@ impl RoundTrips {
 
     /// Converts the object of one seed.
     fn check_object(&self, seed: u64, versions: &[&Value]) -> Result<(), RoundTripError> {
-        let mut dice = Dice::new(seed);
-        let home = versions[dice.index(versions.len())];
-        let mut object = random_object::object(&self.definition, home, &mut dice);
+        let mut rng = SeededRng::new(seed);
+        let home = versions[rng.index(versions.len())];
+        let mut object = random_object::object(&self.definition, home, &mut rng);
         if let Some(adjust) = &self.adjust {
             adjust(&mut object);
         }
@@ -200,12 +200,12 @@ impl RoundTrips {
         for other in others {
             self.check_way(seed, &object, &[home, other, home])?;
         }
-        if !dice.chance(10) {
+        if !rng.chance(10) {
             return Ok(());
         }
         let mut way = vec![home];
-        for _ in 0..2 + dice.below(3) {
-            way.push(versions[dice.index(versions.len())]);
+        for _ in 0..2 + rng.below(3) {
+            way.push(versions[rng.index(versions.len())]);
         }
         way.push(home);
         self.check_way(seed, &object, &way)

@@ -1,8 +1,9 @@
 //! Tests with random objects of every kind, and with damaged bytes of them.
 
+use fastrand::Rng;
 use serde_json::{Map, Value};
 
-use crate::random::{Dice, damage, object};
+use crate::random::{damage, object};
 use crate::{Keep, Message, Unknown, append_object, encode_text, tree};
 
 /// Returns the number of rounds that a variable names, for a longer run.
@@ -13,13 +14,13 @@ fn rounds(variable: &str, usual: u64) -> u64 {
 /// Calls `each` with random objects of all kinds, `rounds` in all.
 fn of_every_kind(
     rounds: u64,
-    mut each: impl FnMut(&'static Message, Map<String, Value>, &mut Dice),
+    mut each: impl FnMut(&'static Message, Map<String, Value>, &mut Rng),
 ) {
     let kinds: Vec<_> = Message::kinds().map(|(_, message)| message).collect();
     for (round, message) in (1..=rounds).zip(kinds.iter().cycle()) {
-        let mut dice = Dice::of_round(round);
-        let object = object(message, &mut dice);
-        each(message, object, &mut dice);
+        let mut rng = Rng::with_seed(round);
+        let object = object(message, &mut rng);
+        each(message, object, &mut rng);
     }
 }
 
@@ -54,12 +55,12 @@ fn random_objects_survive_both_directions() {
 fn damaged_objects_are_refused_or_become_json() {
     let rounds = rounds("STEERSMAN_PROTOBUF_DAMAGES", 200_000);
     let mut accepted = 0;
-    of_every_kind(rounds, |message, object, dice| {
+    of_every_kind(rounds, |message, object, rng| {
         let mut raw = encode_text(message, Value::Object(object).to_string().as_bytes())
             .unwrap()
             .raw;
-        for _ in 0..=dice.below(4) {
-            damage(&mut raw, dice);
+        for _ in 0..=rng.u64(..4) {
+            damage(&mut raw, rng);
         }
         let mut text = Vec::new();
         let transcoded = append_object(("v", "K"), message, &raw, Keep::WHOLE, &mut text);

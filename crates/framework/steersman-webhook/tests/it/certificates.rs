@@ -19,7 +19,7 @@ use steersman_apiserver::faults::{Answer, Verb};
 use steersman_object::ObjectKey;
 use steersman_serve::TlsOptions;
 use steersman_testenv::log::capture;
-use steersman_testenv::seeds::{self, Dice};
+use steersman_testenv::seeds::{self, SeededRng};
 use steersman_webhook::{
     AdmissionContext, AuthorityMetrics, BuiltInCertificates, Refusal, Validator, WebhookServer,
 };
@@ -373,21 +373,21 @@ async fn killed_leaders(seed: u64) {
     drop(leading);
     let first = text(&server, "ca.crt");
     damage(&server, &json!({"ca.key": null}));
-    let mut dice = Dice::new(seed);
+    let mut rng = SeededRng::new(seed);
     let mut terms = 0;
     while settled(&server).is_err() || text(&server, "ca.crt") == first {
         terms += 1;
         assert!(terms < 500, "the phase is still {}", phase(&server));
-        let polls = if dice.chance(60) { 20 } else { 500 };
-        let replica = dice.pick(&replicas);
+        let polls = if rng.chance(60) { 20 } else { 500 };
+        let replica = rng.pick(&replicas);
         let client_config = connect(&server);
         cut(
             replica.lead(&client_config, CancellationToken::new()),
-            dice.below(polls),
+            rng.below(polls),
         )
         .await;
         trusted(&server).unwrap();
-        tokio::time::sleep(Duration::from_secs(dice.below(30))).await;
+        tokio::time::sleep(Duration::from_secs(rng.below(30))).await;
     }
     assert!(
         replicas

@@ -5,7 +5,7 @@ use std::time::Duration;
 use steersman_apiserver::faults::{Effect, FaultSpec, Restart};
 use steersman_apiserver::{ApiServer, History};
 
-use super::dice::Dice;
+use super::seeded_rng::SeededRng;
 
 /// A failure of an embedded server, or of the connections to it.
 #[derive(Clone, Debug)]
@@ -58,13 +58,13 @@ impl Disruption {
     /// Draws a restart: with or without its history, at once or slowly. Its three phases take at
     /// most 20, 5 and 5 seconds.
     #[must_use]
-    pub fn restart(dice: &mut Dice) -> Self {
+    pub fn restart(rng: &mut SeededRng) -> Self {
         let mut phase = |most: u64| {
-            let millis = dice.maybe(60, |dice| dice.below(most));
+            let millis = rng.maybe(60, |rng| rng.below(most));
             Duration::from_millis(millis.unwrap_or(0))
         };
         let (away, installing, initializing) = (phase(20_000), phase(5_000), phase(5_000));
-        let history = dice.pick(&[History::Kept, History::Lost]);
+        let history = rng.pick(&[History::Kept, History::Lost]);
         let restart = Restart::new(history).away(away).installing(installing);
         Self::Restart(restart.initializing(initializing))
     }

@@ -1,11 +1,12 @@
 //! Words: objects other than Pods, from similar ones to random ones.
 
+use fastrand::Rng;
 use kube_client::core::CustomResourceExt as _;
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::dice::Dice;
+use super::random_text::{hex, noise, pick};
 use super::{NUMBER, SampleObject};
 
 /// The prefix of the names of ConfigMaps.
@@ -61,18 +62,21 @@ fn metadata(kind: &str, number: u64, app: &str) -> Value {
 
 /// Returns the settings of a program, with different values per line, and a certificate.
 pub(super) fn config_map(number: u64) -> SampleObject {
-    let mut dice = Dice(number);
-    let app = format!("svc-{:03}", dice.roll(400));
+    let mut rng = Rng::with_seed(number);
+    let app = format!("svc-{:03}", rng.u64(..400));
     let mut settings = String::new();
     for line in 0..40 {
-        let key = dice.pick(&["timeout", "endpoint", "token", "pool", "region", "limit"]);
-        settings.push_str(&format!("{app}.{key}.{line} = {}\n", dice.hex(32)));
+        let key = pick(
+            &mut rng,
+            &["timeout", "endpoint", "token", "pool", "region", "limit"],
+        );
+        settings.push_str(&format!("{app}.{key}.{line} = {}\n", hex(&mut rng, 32)));
     }
     let object = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(SETTINGS, number, &app),
-        "data": {"application.properties": settings, "ca.pem": dice.noise(1600)},
+        "data": {"application.properties": settings, "ca.pem": noise(&mut rng, 1600)},
     });
     SampleObject {
         object,
@@ -82,14 +86,14 @@ pub(super) fn config_map(number: u64) -> SampleObject {
 
 /// Returns a key and a certificate.
 pub(super) fn secret(number: u64) -> SampleObject {
-    let mut dice = Dice(number);
-    let app = format!("svc-{:03}", dice.roll(400));
+    let mut rng = Rng::with_seed(number);
+    let app = format!("svc-{:03}", rng.u64(..400));
     let object = json!({
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata("tls", number, &app),
         "type": "Opaque",
-        "data": {"key": dice.noise(1700), "certificate": dice.noise(1500), "password": dice.noise(32)},
+        "data": {"key": noise(&mut rng, 1700), "certificate": noise(&mut rng, 1500), "password": noise(&mut rng, 32)},
     });
     SampleObject {
         object,
@@ -99,10 +103,15 @@ pub(super) fn secret(number: u64) -> SampleObject {
 
 /// Returns an event of a scheduler or a kubelet about a Pod.
 pub(super) fn event(number: u64, namespace: &str) -> SampleObject {
-    let mut dice = Dice(number);
-    let pod = format!("svc-{:03}-{}-{}", dice.roll(400), dice.hex(10), dice.hex(5));
-    let node = format!("node-{:04}", dice.roll(1000));
-    let (reason, message) = match dice.roll(3) {
+    let mut rng = Rng::with_seed(number);
+    let pod = format!(
+        "svc-{:03}-{}-{}",
+        rng.u64(..400),
+        hex(&mut rng, 10),
+        hex(&mut rng, 5)
+    );
+    let node = format!("node-{:04}", rng.u64(..1000));
+    let (reason, message) = match rng.u64(..3) {
         0 => (
             "Scheduled",
             format!("Successfully assigned {namespace}/{pod} to {node}"),
@@ -115,7 +124,7 @@ pub(super) fn event(number: u64, namespace: &str) -> SampleObject {
             "Unhealthy",
             format!(
                 "Readiness probe failed: HTTP probe failed with statuscode: {}",
-                500 + dice.roll(4)
+                500 + rng.u64(..4)
             ),
         ),
     };
@@ -132,8 +141,8 @@ pub(super) fn event(number: u64, namespace: &str) -> SampleObject {
             "kind": "Pod",
             "namespace": namespace,
             "name": pod,
-            "uid": format!("{}-{}-{}", dice.hex(8), dice.hex(4), dice.hex(12)),
-            "resourceVersion": dice.roll(1_000_000).to_string(),
+            "uid": format!("{}-{}-{}", hex(&mut rng, 8), hex(&mut rng, 4), hex(&mut rng, 12)),
+            "resourceVersion": rng.u64(..1_000_000).to_string(),
         },
         "reason": reason,
         "message": message,
@@ -141,7 +150,7 @@ pub(super) fn event(number: u64, namespace: &str) -> SampleObject {
         "source": {"component": "kubelet", "host": node},
         "firstTimestamp": time,
         "lastTimestamp": time,
-        "count": 1 + dice.roll(50),
+        "count": 1 + rng.u64(..50),
     });
     SampleObject {
         object,
@@ -151,26 +160,26 @@ pub(super) fn event(number: u64, namespace: &str) -> SampleObject {
 
 /// Returns a custom resource with the fields of its author and its operator.
 pub(super) fn widget(number: u64) -> SampleObject {
-    let mut dice = Dice(number);
-    let app = format!("svc-{:03}", dice.roll(400));
+    let mut rng = Rng::with_seed(number);
+    let app = format!("svc-{:03}", rng.u64(..400));
     let parts: Vec<Value> = (0..6)
         .map(|part| {
             json!({
                 "name": format!("part-{part}"),
-                "image": format!("registry.example.com/parts/{}:v{}", dice.hex(6), dice.roll(40)),
-                "weight": dice.roll(100_000),
+                "image": format!("registry.example.com/parts/{}:v{}", hex(&mut rng, 6), rng.u64(..40)),
+                "weight": rng.u64(..100_000),
             })
         })
         .collect();
-    let colour = dice.pick(&["red", "green", "blue", "white"]).to_owned();
+    let colour = pick(&mut rng, &["red", "green", "blue", "white"]).to_owned();
     let object = json!({
         "apiVersion": "bench.example.com/v1",
         "kind": "Widget",
         "metadata": metadata("widget", number, &app),
         "spec": {
             "colour": colour,
-            "replicas": dice.roll(9),
-            "description": format!("A {colour} widget of {app}, made to the order {}.", dice.hex(16)),
+            "replicas": rng.u64(..9),
+            "description": format!("A {colour} widget of {app}, made to the order {}.", hex(&mut rng, 16)),
             "parts": parts,
         },
     });

@@ -1,27 +1,28 @@
 //! Words: different Pods in the form that a Deployment, a scheduler and a kubelet produce.
 
+use fastrand::Rng;
 use serde_json::{Value, json};
 
-use super::dice::Dice;
+use super::random_text::hex;
 use super::{NUMBER, SHARED, SampleObject, TOGETHER};
 
 const TIME: &str = "2026-11-01T10:20:30Z";
 
 /// Returns the Pod of a number without status, and the status that a kubelet would report.
 pub(super) fn pod(number: u64) -> SampleObject {
-    let mut dice = Dice(number);
-    let app = format!("svc-{:03}", dice.roll(400));
-    let team = format!("team-{:02}", dice.roll(50));
-    let set = format!("{app}-{}", dice.hex(10));
+    let mut rng = Rng::with_seed(number);
+    let app = format!("svc-{:03}", rng.u64(..400));
+    let team = format!("team-{:02}", rng.u64(..50));
+    let set = format!("{app}-{}", hex(&mut rng, 10));
     let image = format!(
         "registry.example.com/platform/{app}:v1.{}.{}",
-        dice.roll(40),
-        dice.roll(9)
+        rng.u64(..40),
+        rng.u64(..9)
     );
     let proxy = "registry.example.com/mesh/proxy:1.22.3".to_owned();
     let mut env: Vec<Value> = (0..8)
         .map(|index| {
-            let value = format!("value-{}", dice.roll(1_000_000));
+            let value = format!("value-{}", rng.u64(..1_000_000));
             json!({"name": format!("APP_SETTING_{index}"), "value": value})
         })
         .collect();
@@ -30,7 +31,7 @@ pub(super) fn pod(number: u64) -> SampleObject {
     let key = json!({"secretKeyRef": {"name": format!("{app}-db"), "key": "password"}});
     env.push(json!({"name": "DB_PASSWORD", "valueFrom": key}));
     let name = format!("{set}-{number:06}");
-    let tier = match dice.roll(3) {
+    let tier = match rng.u64(..3) {
         0 => "frontend",
         1 => "backend",
         _ => "data",
@@ -45,7 +46,7 @@ pub(super) fn pod(number: u64) -> SampleObject {
             "labels": {
                 "app.kubernetes.io/name": app,
                 "app.kubernetes.io/instance": app,
-                "pod-template-hash": dice.hex(10),
+                "pod-template-hash": hex(&mut rng, 10),
                 "team": team,
                 "tier": tier,
                 SHARED: format!("{}", number / TOGETHER),
@@ -53,7 +54,7 @@ pub(super) fn pod(number: u64) -> SampleObject {
             "annotations": {
                 "prometheus.io/scrape": "true",
                 "prometheus.io/port": "9090",
-                "checksum/config": dice.hex(64),
+                "checksum/config": hex(&mut rng, 64),
                 NUMBER: number.to_string(),
             },
         },
@@ -70,12 +71,12 @@ pub(super) fn pod(number: u64) -> SampleObject {
                 ]}},
             ],
             "serviceAccountName": app,
-            "nodeName": format!("node-{:04}", dice.roll(1000)),
+            "nodeName": format!("node-{:04}", rng.u64(..1000)),
             "securityContext": {"fsGroup": 2000, "runAsUser": 1000},
             "tolerations": [toleration("not-ready"), toleration("unreachable")],
         },
     });
-    let status = status(&mut dice, &[("app", &image), ("proxy", &proxy)]);
+    let status = status(&mut rng, &[("app", &image), ("proxy", &proxy)]);
     SampleObject {
         object: pod,
         status: Some(status),
@@ -124,12 +125,12 @@ fn container(name: &str, image: &str, env: &[Value]) -> Value {
     })
 }
 
-fn status(dice: &mut Dice, containers: &[(&str, &str)]) -> Value {
+fn status(rng: &mut Rng, containers: &[(&str, &str)]) -> Value {
     let address = format!(
         "10.{}.{}.{}",
-        dice.roll(255),
-        dice.roll(255),
-        dice.roll(255)
+        rng.u64(..255),
+        rng.u64(..255),
+        rng.u64(..255)
     );
     let kinds = [
         "PodReadyToStartContainers",
@@ -148,8 +149,8 @@ fn status(dice: &mut Dice, containers: &[(&str, &str)]) -> Value {
             json!({
                 "name": name,
                 "image": image,
-                "imageID": format!("{image}@sha256:{}", dice.hex(64)),
-                "containerID": format!("containerd://{}", dice.hex(64)),
+                "imageID": format!("{image}@sha256:{}", hex(rng, 64)),
+                "containerID": format!("containerd://{}", hex(rng, 64)),
                 "ready": true,
                 "started": true,
                 "restartCount": 0,

@@ -1,7 +1,7 @@
 //! The plan of one simulation, derived from its seed.
 
 use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
-use steersman_testenv::seeds::{Dice, Disruption};
+use steersman_testenv::seeds::{Disruption, SeededRng};
 
 use super::query::Query;
 use super::scope::Scope;
@@ -89,87 +89,87 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn of(seed: u64) -> Self {
-        let dice = &mut Dice::new(seed ^ 0x5eed_0fca_c4e5);
+        let rng = &mut SeededRng::new(seed ^ 0x5eed_0fca_c4e5);
         let declared = KINDS.map(|of| {
             // An undeclared read never caches all ConfigMaps.
             let percent = if of == Of::Maps { 100 } else { 40 };
-            dice.maybe(percent, |dice| Scope::of(dice, of != Of::Roles))
+            rng.maybe(percent, |rng| Scope::of(rng, of != Of::Roles))
         });
-        let count = 1 + dice.index(60);
+        let count = 1 + rng.index(60);
         Self {
             seed,
-            server_streams: dice.chance(60),
-            retained: 4 + dice.index(200),
-            bookmarks: 5 + dice.below(120),
-            watch_list: dice.chance(60),
-            concurrent_syncs: 1 + dice.index(4),
-            linger: dice.maybe(80, |dice| 1 + dice.below(60)),
-            resync_millis: dice.maybe(20, |dice| 3_000 + dice.below(60_000)),
-            mailbox: dice.pick(&[0, 2, 5, 1000]),
-            queue: 1 + dice.index(4),
-            page: dice.pick(&[1, 2, 3, 500]),
-            budget: dice.pick(&[Some(0), Some(4_000), Some(20_000), None]),
-            by_default: dice
-                .maybe(50, |dice| Scope::of(dice, true))
+            server_streams: rng.chance(60),
+            retained: 4 + rng.index(200),
+            bookmarks: 5 + rng.below(120),
+            watch_list: rng.chance(60),
+            concurrent_syncs: 1 + rng.index(4),
+            linger: rng.maybe(80, |rng| 1 + rng.below(60)),
+            resync_millis: rng.maybe(20, |rng| 3_000 + rng.below(60_000)),
+            mailbox: rng.pick(&[0, 2, 5, 1000]),
+            queue: 1 + rng.index(4),
+            page: rng.pick(&[1, 2, 3, 500]),
+            budget: rng.pick(&[Some(0), Some(4_000), Some(20_000), None]),
+            by_default: rng
+                .maybe(50, |rng| Scope::of(rng, true))
                 .unwrap_or_else(Scope::everything),
             declared,
-            acts: (0..count).map(|_| act(dice)).collect(),
-            last: queries(dice),
+            acts: (0..count).map(|_| act(rng)).collect(),
+            last: queries(rng),
         }
     }
 }
 
-fn queries(dice: &mut Dice) -> Vec<Query> {
-    (0..4).map(|_| Query::of(dice)).collect()
+fn queries(rng: &mut SeededRng) -> Vec<Query> {
+    (0..4).map(|_| Query::of(rng)).collect()
 }
 
-fn which(dice: &mut Dice) -> Which {
+fn which(rng: &mut SeededRng) -> Which {
     Which {
-        of: dice.pick(&KINDS),
-        namespace: dice.pick(&["a", "b", "c"]),
-        name: dice.below(4),
+        of: rng.pick(&KINDS),
+        namespace: rng.pick(&["a", "b", "c"]),
+        name: rng.below(4),
     }
 }
 
-fn act(dice: &mut Dice) -> Act {
-    let of = dice.pick(&KINDS);
-    let seen_as = dice.pick(&TYPES);
-    match dice.below(100) {
-        0..20 => Act::Put(which(dice), dice.chance(60)),
-        20..22 => Act::Spoil(which(dice)),
-        22..29 => Act::Delete(which(dice)),
-        29..33 => Act::Recreate(which(dice)),
+fn act(rng: &mut SeededRng) -> Act {
+    let of = rng.pick(&KINDS);
+    let seen_as = rng.pick(&TYPES);
+    match rng.below(100) {
+        0..20 => Act::Put(which(rng), rng.chance(60)),
+        20..22 => Act::Spoil(which(rng)),
+        22..29 => Act::Delete(which(rng)),
+        29..33 => Act::Recreate(which(rng)),
         33..37 => Act::Disrupt(Disruption::Cut),
         37..40 => Act::Disrupt(Disruption::Break),
         40..41 => Act::Disrupt(Disruption::Silence),
-        41..42 => Act::Disrupt(Disruption::Die(dice.below(40_000))),
+        41..42 => Act::Disrupt(Disruption::Die(rng.below(40_000))),
         42..43 => Act::Disrupt(Disruption::Resume),
         43..45 => Act::Disrupt(Disruption::Expire),
         45..48 => Act::Disrupt(Disruption::Compact),
-        48..49 => Act::Disrupt(Disruption::restart(dice)),
+        48..49 => Act::Disrupt(Disruption::restart(rng)),
         49..50 => Act::Uninstall,
-        50..52 => Act::Install(dice.chance(60)),
-        52..60 => Act::Disrupt(Disruption::Fault(Box::new(fault(dice)))),
-        60..68 => Act::Sleep(if dice.chance(8) {
-            dice.below(700_000)
+        50..52 => Act::Install(rng.chance(60)),
+        52..60 => Act::Disrupt(Disruption::Fault(Box::new(fault(rng)))),
+        60..68 => Act::Sleep(if rng.chance(8) {
+            rng.below(700_000)
         } else {
-            dice.below(4_000)
+            rng.below(4_000)
         }),
         68..70 => Act::Declare(of, seen_as),
         70..72 => Act::Index(of),
         72..74 => Act::Remove(of),
         74..80 => Act::Subscribe(of, seen_as),
-        80..82 => Act::Leave(of, dice.index(8)),
-        82..88 => Act::Take(of, dice.index(8), dice.index(8)),
-        88..94 => Act::Read(of, seen_as, Query::of(dice)),
-        94..97 => Act::Get(of, seen_as, which(dice)),
-        _ => Act::Rest(of, seen_as, queries(dice)),
+        80..82 => Act::Leave(of, rng.index(8)),
+        82..88 => Act::Take(of, rng.index(8), rng.index(8)),
+        88..94 => Act::Read(of, seen_as, Query::of(rng)),
+        94..97 => Act::Get(of, seen_as, which(rng)),
+        _ => Act::Rest(of, seen_as, queries(rng)),
     }
 }
 
-fn fault(dice: &mut Dice) -> FaultSpec {
-    let millis = 1 + dice.below(9_000);
-    let (watch, effect) = match dice.below(12) {
+fn fault(rng: &mut SeededRng) -> FaultSpec {
+    let millis = 1 + rng.below(9_000);
+    let (watch, effect) = match rng.below(12) {
         0 => (
             true,
             Effect::CutBody {
@@ -211,15 +211,15 @@ fn fault(dice: &mut Dice) -> FaultSpec {
             },
         ),
         _ => (
-            dice.chance(60),
+            rng.chance(60),
             Effect::Answer {
-                code: dice.pick(&[403, 404, 410, 429, 500, 503, 504]),
+                code: rng.pick(&[403, 404, 410, 429, 500, 503, 504]),
                 message: None,
-                retry_after_seconds: u32::try_from(dice.below(3)).unwrap(),
+                retry_after_seconds: u32::try_from(rng.below(3)).unwrap(),
                 commit: false,
             },
         ),
     };
     let verb = if watch { Verb::Watch } else { Verb::List };
-    FaultSpec::new(effect).verb(verb).times(1 + dice.below(3))
+    FaultSpec::new(effect).verb(verb).times(1 + rng.below(3))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use steersman_cache::{ListOptions, Listed, Reads};
 use steersman_object::{LabelSelector, Object, ObjectKey, ResourceVersion};
-use steersman_testenv::seeds::Dice;
+use steersman_testenv::seeds::SeededRng;
 use tokio::task::coop::unconstrained;
 
 use super::scope::Scope;
@@ -34,7 +34,7 @@ impl Query {
         }
     }
 
-    pub(super) fn of(dice: &mut Dice) -> Self {
+    pub(super) fn of(rng: &mut SeededRng) -> Self {
         let selectors = [
             "",
             "keep=yes",
@@ -44,17 +44,17 @@ impl Query {
             "keep,v=3",
         ];
         let mut terms = Vec::new();
-        if dice.chance(50) {
-            terms.push((LABEL, dice.pick(&["0", "1", "2", "3", "none"])));
+        if rng.chance(50) {
+            terms.push((LABEL, rng.pick(&["0", "1", "2", "3", "none"])));
         }
-        if dice.chance(40) {
-            terms.push((HAS_VALUE, dice.pick(&["even", "odd", "any", "none"])));
+        if rng.chance(40) {
+            terms.push((HAS_VALUE, rng.pick(&["even", "odd", "any", "none"])));
         }
         Self {
-            namespace: dice.maybe(40, |dice| dice.pick(&["a", "b", "c"])),
-            labels: dice.pick(&selectors),
+            namespace: rng.maybe(40, |rng| rng.pick(&["a", "b", "c"])),
+            labels: rng.pick(&selectors),
             terms,
-            limit: dice.maybe(30, |dice| dice.index(4)),
+            limit: rng.maybe(30, |rng| rng.index(4)),
         }
     }
 

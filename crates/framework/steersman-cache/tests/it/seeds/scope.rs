@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use steersman_cache::{ByObject, CacheOptions, Settings};
-use steersman_testenv::seeds::Dice;
+use steersman_testenv::seeds::SeededRng;
 
 /// The cached namespaces, each with its selectors, and the selectors of all others if these are
 /// cached too.
@@ -27,17 +27,17 @@ impl Scope {
         }
     }
 
-    pub(super) fn of(dice: &mut Dice, namespaced: bool) -> Self {
+    pub(super) fn of(rng: &mut SeededRng, namespaced: bool) -> Self {
         let mut named = Vec::new();
         for namespace in ["a", "b"] {
-            if namespaced && dice.chance(40) {
-                named.push((namespace, Sieve::of(dice)));
+            if namespaced && rng.chance(40) {
+                named.push((namespace, Sieve::of(rng)));
             }
         }
-        let others = named.is_empty() || dice.chance(40);
+        let others = named.is_empty() || rng.chance(40);
         Self {
             named,
-            others: others.then(|| Sieve::of(dice)),
+            others: others.then(|| Sieve::of(rng)),
         }
     }
 
@@ -101,10 +101,10 @@ impl Scope {
 }
 
 impl Sieve {
-    fn of(dice: &mut Dice) -> Self {
+    fn of(rng: &mut SeededRng) -> Self {
         Self {
-            labels: dice.chance(30),
-            fields: dice.chance(20),
+            labels: rng.chance(30),
+            fields: rng.chance(20),
         }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use steersman_apiserver::faults::{Effect, FaultSpec, Verb};
 use steersman_object::ObjectKey;
-use steersman_testenv::seeds::{Dice, Disruption};
+use steersman_testenv::seeds::{Disruption, SeededRng};
 
 use super::{LOST, THINGS};
 
@@ -80,13 +80,13 @@ pub(super) struct Plan {
 }
 
 impl Selection {
-    fn of(dice: &mut Dice) -> Self {
+    fn of(rng: &mut SeededRng) -> Self {
         Self {
-            labels: dice.chance(40),
-            fields: dice.maybe(40, |dice| {
-                dice.pick(&["spec.colour=red", "spec.colour!=red", "metadata.name!=o0"])
+            labels: rng.chance(40),
+            fields: rng.maybe(40, |rng| {
+                rng.pick(&["spec.colour=red", "spec.colour!=red", "metadata.name!=o0"])
             }),
-            one_namespace: dice.chance(20),
+            one_namespace: rng.chance(20),
         }
     }
 
@@ -110,10 +110,10 @@ impl Selection {
 }
 
 impl Which {
-    fn of(dice: &mut Dice) -> Self {
+    fn of(rng: &mut SeededRng) -> Self {
         Self {
-            namespace: dice.pick(&["a", "a", "b"]),
-            name: dice.below(3),
+            namespace: rng.pick(&["a", "a", "b"]),
+            name: rng.below(3),
         }
     }
 
@@ -129,35 +129,35 @@ impl Which {
 
 impl Plan {
     pub(super) fn of(seed: u64) -> Self {
-        let dice = &mut Dice::new(seed ^ 0x5eed_0f0d_0e5e);
+        let rng = &mut SeededRng::new(seed ^ 0x5eed_0f0d_0e5e);
         // Lists that take an old version show an old state there.
-        let stale = dice.chance(30);
-        let count = 10 + dice.index(60);
+        let stale = rng.chance(30);
+        let count = 10 + rng.index(60);
         let mut acts = Vec::new();
         if stale {
-            let revisions = 3 + dice.below(10);
+            let revisions = 3 + rng.below(10);
             let spec = FaultSpec::new(Effect::StaleList { revisions });
             acts.push(Act::Disrupt(Disruption::Fault(Box::new(
                 spec.user_agent("informer"),
             ))));
         }
         while acts.len() < count {
-            match dice.below(100) {
-                0..4 => acts.extend(blind_delete(dice)),
-                4..8 => acts.extend(first_list(dice)),
-                _ => acts.push(act(dice)),
+            match rng.below(100) {
+                0..4 => acts.extend(blind_delete(rng)),
+                4..8 => acts.extend(first_list(rng)),
+                _ => acts.push(act(rng)),
             }
         }
         Self {
             seed,
-            server_streams: dice.chance(60),
-            retained: 4 + dice.index(200),
-            bookmarks: 5 + dice.below(60),
-            watch_list: dice.chance(60),
-            linger: dice.maybe(60, |dice| 1 + dice.below(20)),
-            page: dice.pick(&[1, 2, 500]),
-            decode_batches: (dice.index(5), dice.pick(&[1, 700, 64 << 10])),
-            scope: Selection::of(dice),
+            server_streams: rng.chance(60),
+            retained: 4 + rng.index(200),
+            bookmarks: 5 + rng.below(60),
+            watch_list: rng.chance(60),
+            linger: rng.maybe(60, |rng| 1 + rng.below(20)),
+            page: rng.pick(&[1, 2, 500]),
+            decode_batches: (rng.index(5), rng.pick(&[1, 700, 64 << 10])),
+            scope: Selection::of(rng),
             acts,
         }
     }
@@ -165,15 +165,15 @@ impl Plan {
 
 /// A delete of an object that another process has just made, over a watch so slow that reads fall between the events
 /// of the creation and of the delete.
-fn blind_delete(dice: &mut Dice) -> Vec<Act> {
-    let (writer, which) = (dice.index(WRITERS), Which::of(dice));
+fn blind_delete(rng: &mut SeededRng) -> Vec<Act> {
+    let (writer, which) = (rng.index(WRITERS), Which::of(rng));
     let content = Content {
         keep: true,
-        red: dice.chance(50),
+        red: rng.chance(50),
     };
     let slow = Effect::Chunks {
-        bytes: 20 + dice.below(100),
-        millis: 20 + dice.below(200),
+        bytes: 20 + rng.below(100),
+        millis: 20 + rng.below(200),
     };
     let slow = FaultSpec::new(slow).verb(Verb::Watch).resource(THINGS);
     let mut acts = vec![
@@ -183,39 +183,39 @@ fn blind_delete(dice: &mut Dice) -> Vec<Act> {
         Act::Disrupt(Disruption::Cut),
         Act::Sleep(5_000),
         Act::Other(which, Op::Create(content)),
-        Act::Write(writer, which, dice.pick(&[Op::DeleteKey, Op::Delete])),
+        Act::Write(writer, which, rng.pick(&[Op::DeleteKey, Op::Delete])),
     ];
     for _ in 0..4 {
-        acts.push(Act::Sleep(dice.below(1_500)));
-        acts.push(read(dice, writer, which));
+        acts.push(Act::Sleep(rng.below(1_500)));
+        acts.push(read(rng, writer, which));
     }
     acts
 }
 
 /// A write after the informers may have ended for want of reads, and the read that starts them again.
-fn first_list(dice: &mut Dice) -> [Act; 3] {
-    let (writer, which) = (dice.index(WRITERS), Which::of(dice));
+fn first_list(rng: &mut SeededRng) -> [Act; 3] {
+    let (writer, which) = (rng.index(WRITERS), Which::of(rng));
     [
         Act::Sleep(40_000),
-        Act::Write(writer, which, op(dice)),
-        read(dice, writer, which),
+        Act::Write(writer, which, op(rng)),
+        read(rng, writer, which),
     ]
 }
 
-fn read(dice: &mut Dice, writer: usize, which: Which) -> Act {
-    if dice.chance(50) {
+fn read(rng: &mut SeededRng, writer: usize, which: Which) -> Act {
+    if rng.chance(50) {
         Act::Get(writer, which)
     } else {
         Act::List(writer, None)
     }
 }
 
-fn op(dice: &mut Dice) -> Op {
+fn op(rng: &mut SeededRng) -> Op {
     let content = Content {
-        keep: dice.chance(60),
-        red: dice.chance(50),
+        keep: rng.chance(60),
+        red: rng.chance(50),
     };
-    match dice.below(100) {
+    match rng.below(100) {
         0..25 => Op::Create(content),
         25..50 => Op::Patch(content),
         50..57 => Op::Nothing,
@@ -227,35 +227,35 @@ fn op(dice: &mut Dice) -> Op {
     }
 }
 
-fn act(dice: &mut Dice) -> Act {
-    let (writer, which) = (dice.index(WRITERS), Which::of(dice));
-    match dice.below(100) {
-        0..26 => Act::Write(writer, which, op(dice)),
-        26..38 => Act::Other(which, op(dice)),
+fn act(rng: &mut SeededRng) -> Act {
+    let (writer, which) = (rng.index(WRITERS), Which::of(rng));
+    match rng.below(100) {
+        0..26 => Act::Write(writer, which, op(rng)),
+        26..38 => Act::Other(which, op(rng)),
         38..54 => Act::Get(writer, which),
-        54..64 => Act::List(writer, dice.pick(&[Some("a"), None])),
+        54..64 => Act::List(writer, rng.pick(&[Some("a"), None])),
         64..66 => Act::Declare,
         66..69 => Act::Disrupt(Disruption::Cut),
-        69..70 => Act::Disrupt(Disruption::Die(dice.below(40_000))),
+        69..70 => Act::Disrupt(Disruption::Die(rng.below(40_000))),
         70..72 => Act::Disrupt(Disruption::Break),
         72..78 => Act::Disrupt(Disruption::Silence),
         78..80 => Act::Disrupt(Disruption::Resume),
         80..82 => Act::Disrupt(Disruption::Expire),
         82..84 => Act::Disrupt(Disruption::Compact),
-        84..85 => Act::Disrupt(Disruption::restart(dice)),
-        85..89 => Act::Lose(dice.pick(&LOST), dice.chance(70)),
-        89..93 => Act::Disrupt(Disruption::Fault(Box::new(fault(dice)))),
-        _ => Act::Sleep(if dice.chance(10) {
-            dice.below(100_000)
+        84..85 => Act::Disrupt(Disruption::restart(rng)),
+        85..89 => Act::Lose(rng.pick(&LOST), rng.chance(70)),
+        89..93 => Act::Disrupt(Disruption::Fault(Box::new(fault(rng)))),
+        _ => Act::Sleep(if rng.chance(10) {
+            rng.below(100_000)
         } else {
-            dice.below(3_000)
+            rng.below(3_000)
         }),
     }
 }
 
-fn fault(dice: &mut Dice) -> FaultSpec {
-    let millis = 1 + dice.below(6_000);
-    let (verb, effect) = match dice.below(7) {
+fn fault(rng: &mut SeededRng) -> FaultSpec {
+    let millis = 1 + rng.below(6_000);
+    let (verb, effect) = match rng.below(7) {
         0 => (
             Verb::Watch,
             Effect::Chunks {
@@ -275,15 +275,15 @@ fn fault(dice: &mut Dice) -> FaultSpec {
         ),
         5 => (Verb::List, Effect::Cut { commit: false }),
         _ => (
-            dice.pick(&[Verb::List, Verb::Watch]),
+            rng.pick(&[Verb::List, Verb::Watch]),
             Effect::Answer {
-                code: dice.pick(&[410, 429, 500, 503, 504]),
+                code: rng.pick(&[410, 429, 500, 503, 504]),
                 message: None,
-                retry_after_seconds: u32::try_from(dice.below(3)).unwrap(),
+                retry_after_seconds: u32::try_from(rng.below(3)).unwrap(),
                 commit: false,
             },
         ),
     };
     let spec = FaultSpec::new(effect).verb(verb).resource(THINGS);
-    spec.times(1 + dice.below(3))
+    spec.times(1 + rng.below(3))
 }

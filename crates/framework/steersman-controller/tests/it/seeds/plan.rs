@@ -1,6 +1,6 @@
 //! The plan of one simulation, derived from its seed.
 
-use steersman_testenv::seeds::{Dice, Disruption};
+use steersman_testenv::seeds::{Disruption, SeededRng};
 
 /// What one run does. Times are in milliseconds.
 #[derive(Clone, Copy, Debug)]
@@ -75,52 +75,52 @@ impl Limiter {
 
 impl Plan {
     pub(super) fn of(seed: u64) -> Self {
-        let dice = &mut Dice::new(seed ^ 0xc017_011e);
-        let objects = 1 + dice.below(8);
-        let limiter = match dice.chance(70) {
-            true => Limiter::Exponential(dice.pick(&[1, 5, 50]), dice.pick(&[50, 1_000, 20_000])),
-            false => Limiter::FastSlow(dice.pick(&[1, 20]), dice.pick(&[500, 10_000]), 3),
+        let rng = &mut SeededRng::new(seed ^ 0xc017_011e);
+        let objects = 1 + rng.below(8);
+        let limiter = match rng.chance(70) {
+            true => Limiter::Exponential(rng.pick(&[1, 5, 50]), rng.pick(&[50, 1_000, 20_000])),
+            false => Limiter::FastSlow(rng.pick(&[1, 20]), rng.pick(&[500, 10_000]), 3),
         };
-        let count = 5 + dice.index(40);
+        let count = 5 + rng.index(40);
         Self {
             seed,
             objects,
-            workers: 1 + dice.index(4),
-            initial_priority: dice.pick(&[-100, -100, 0, 50]),
-            share: 2 + u32::try_from(dice.below(8)).unwrap(),
-            deadline: dice.pick(&[200, 2_000, 8_000]),
-            deadline_grace: dice.pick(&[1, 100, 2_000]),
-            grace: dice.pick(&[1, 1_000, 60_000]),
-            max_retries: dice.maybe(30, |dice| u32::try_from(dice.below(4)).unwrap()),
-            at_most: dice.maybe(25, |dice| {
-                (dice.pick(&[1, 2, 5]), dice.pick(&[10, 1_000, 5_000]))
+            workers: 1 + rng.index(4),
+            initial_priority: rng.pick(&[-100, -100, 0, 50]),
+            share: 2 + u32::try_from(rng.below(8)).unwrap(),
+            deadline: rng.pick(&[200, 2_000, 8_000]),
+            deadline_grace: rng.pick(&[1, 100, 2_000]),
+            grace: rng.pick(&[1, 1_000, 60_000]),
+            max_retries: rng.maybe(30, |rng| u32::try_from(rng.below(4)).unwrap()),
+            at_most: rng.maybe(25, |rng| {
+                (rng.pick(&[1, 2, 5]), rng.pick(&[10, 1_000, 5_000]))
             }),
             limiter,
-            failures: dice.pick(&[0, 20, 50, 90]),
-            acts: (0..count).map(|_| act(dice, objects)).collect(),
+            failures: rng.pick(&[0, 20, 50, 90]),
+            acts: (0..count).map(|_| act(rng, objects)).collect(),
         }
     }
 
     /// Returns what the run of this number does.
     pub(super) fn behaviour(&self, run: u64) -> Behaviour {
-        let dice = &mut Dice::new(self.seed.rotate_left(32) ^ run);
-        if dice.chance(self.failures) {
-            return match dice.below(10) {
+        let rng = &mut SeededRng::new(self.seed.rotate_left(32) ^ run);
+        if rng.chance(self.failures) {
+            return match rng.below(10) {
                 0..5 => Behaviour::Fail,
                 5 => Behaviour::Terminal,
                 6 => Behaviour::Panic,
-                7 => Behaviour::Hang(dice.chance(50)),
-                8 => Behaviour::Sleep(dice.below(3_000), true),
+                7 => Behaviour::Hang(rng.chance(50)),
+                8 => Behaviour::Sleep(rng.below(3_000), true),
                 _ => Behaviour::Write(true),
             };
         }
-        match dice.below(10) {
+        match rng.below(10) {
             0 => {
-                let priority = dice.maybe(50, |dice| dice.pick(&[-100, 0, 100]));
-                Behaviour::After(dice.pick(&[0, 1, 500, 5_000]), priority)
+                let priority = rng.maybe(50, |rng| rng.pick(&[-100, 0, 100]));
+                Behaviour::After(rng.pick(&[0, 1, 500, 5_000]), priority)
             }
-            1 => Behaviour::At(dice.below(10)),
-            2 => Behaviour::Sleep(dice.below(1_000), false),
+            1 => Behaviour::At(rng.below(10)),
+            2 => Behaviour::Sleep(rng.below(1_000), false),
             3 => Behaviour::Write(false),
             _ => Behaviour::Done,
         }
@@ -140,16 +140,16 @@ impl Plan {
     }
 }
 
-fn act(dice: &mut Dice, objects: u64) -> Act {
+fn act(rng: &mut SeededRng, objects: u64) -> Act {
     // One object more than those that exist at the start.
-    let name = format!("o{}", dice.below(objects + 1));
-    let resource = dice.pick(&["configmaps", "configmaps", "secrets"]);
-    match dice.below(20) {
+    let name = format!("o{}", rng.below(objects + 1));
+    let resource = rng.pick(&["configmaps", "configmaps", "secrets"]);
+    match rng.below(20) {
         0..8 => Act::Put(resource, name),
         8 | 9 => Act::Delete(resource, name),
-        10 => Act::Burst(dice.below(30)),
-        11..18 => Act::Sleep(dice.pick(&[0, 1, 10, 300, 4_000])),
-        18 => Act::Disrupt(dice.pick(&[
+        10 => Act::Burst(rng.below(30)),
+        11..18 => Act::Sleep(rng.pick(&[0, 1, 10, 300, 4_000])),
+        18 => Act::Disrupt(rng.pick(&[
             Disruption::Cut,
             Disruption::Break,
             Disruption::Silence,

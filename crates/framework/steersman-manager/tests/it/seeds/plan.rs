@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_apiserver::faults::{Answer, Effect, FaultSpec};
-use steersman_testenv::seeds::Dice;
+use steersman_testenv::seeds::SeededRng;
 
 pub(super) const REPLICAS: usize = 3;
 
@@ -44,15 +44,15 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn of(seed: u64) -> Self {
-        let mut dice = Dice::new(seed ^ 0x1ea5_e000);
-        let skew = |dice: &mut Dice| dice.pick(&[0, 0, 17, -17, 86_400, -86_400]);
-        let skews = [skew(&mut dice), skew(&mut dice), skew(&mut dice)];
-        let work = Duration::from_millis(dice.below(6_000));
-        let pause = Duration::from_millis(200 + dice.below(1_800));
-        let mut acts = vec![Act::Sleep(dice.below(20_000))];
-        for _ in 0..4 + dice.below(8) {
-            acts.push(act(&mut dice));
-            acts.push(Act::Sleep(dice.below(12_000)));
+        let mut rng = SeededRng::new(seed ^ 0x1ea5_e000);
+        let skew = |rng: &mut SeededRng| rng.pick(&[0, 0, 17, -17, 86_400, -86_400]);
+        let skews = [skew(&mut rng), skew(&mut rng), skew(&mut rng)];
+        let work = Duration::from_millis(rng.below(6_000));
+        let pause = Duration::from_millis(200 + rng.below(1_800));
+        let mut acts = vec![Act::Sleep(rng.below(20_000))];
+        for _ in 0..4 + rng.below(8) {
+            acts.push(act(&mut rng));
+            acts.push(Act::Sleep(rng.below(12_000)));
         }
         Self {
             seed,
@@ -64,35 +64,35 @@ impl Plan {
     }
 }
 
-fn act(dice: &mut Dice) -> Act {
-    let slot = dice.index(REPLICAS);
-    match dice.below(10) {
-        0..=2 => Act::Meet(Some(slot), fault(dice)),
-        3 => Act::Meet(None, fault(dice)),
+fn act(rng: &mut SeededRng) -> Act {
+    let slot = rng.index(REPLICAS);
+    match rng.below(10) {
+        0..=2 => Act::Meet(Some(slot), fault(rng)),
+        3 => Act::Meet(None, fault(rng)),
         4 | 5 => Act::Crash(slot),
         6 => Act::Stop(slot),
         7 => Act::Delete,
-        8 => Act::Overwrite(json!({"holderIdentity": "thief", "leaseTransitions": dice.below(5)})),
+        8 => Act::Overwrite(json!({"holderIdentity": "thief", "leaseTransitions": rng.below(5)})),
         // As an administrator does to force a failover.
         _ => Act::Overwrite(json!({"holderIdentity": ""})),
     }
 }
 
-fn fault(dice: &mut Dice) -> Fault {
-    let lasts = dice.pick(&[1_000, 5_000, 12_000, 20_000, 40_000]);
-    let spec = match dice.below(6) {
+fn fault(rng: &mut SeededRng) -> Fault {
+    let lasts = rng.pick(&[1_000, 5_000, 12_000, 20_000, 40_000]);
+    let spec = match rng.below(6) {
         0..=2 => FaultSpec::new(Effect::Swallow),
         3 => FaultSpec::new(Effect::Delay {
-            millis: dice.below(7_000),
+            millis: rng.below(7_000),
             jitter_millis: 500,
         }),
         4 => FaultSpec::new(Effect::Cut {
-            commit: dice.chance(50),
+            commit: rng.chance(50),
         }),
-        _ if dice.chance(50) => FaultSpec::from(Answer::code(500).after_commit()),
+        _ if rng.chance(50) => FaultSpec::from(Answer::code(500).after_commit()),
         _ => FaultSpec::from(Answer::code(429)),
     };
-    let spec = if dice.chance(40) {
+    let spec = if rng.chance(40) {
         spec.probability(0.5)
     } else {
         spec

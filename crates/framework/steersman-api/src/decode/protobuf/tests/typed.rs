@@ -5,7 +5,7 @@ use std::any::TypeId;
 use k8s_openapi::api;
 use serde_json::Value;
 use steersman_object::{Kind, TypedObject, decode_json, decodes_all_protobuf, each_built_in_type};
-use steersman_protobuf::random::{Dice, damage, object};
+use steersman_protobuf::random::{damage, object};
 use steersman_protobuf::{Message, encode_text};
 
 use crate::decode::Decoder;
@@ -35,12 +35,12 @@ fn decodes_always<K: TypedObject>() {
     let rounds = rounds.map_or(300, |text| text.parse().unwrap());
     let mut shown = 0;
     for round in 0..rounds {
-        let mut dice = Dice::of_round(round);
-        let sent = Value::Object(object(message, &mut dice)).to_string();
+        let mut rng = fastrand::Rng::with_seed(round);
+        let sent = Value::Object(object(message, &mut rng)).to_string();
         let mut raw = encode_text(message, sent.as_bytes()).unwrap().raw;
         // Two of three are damaged: a server may send any bytes.
         for _ in 0..round % 3 {
-            damage(&mut raw, &mut dice);
+            damage(&mut raw, &mut rng);
         }
         let mut buffer = JsonBuffer::default();
         let Ok((prepared, _)) = decoder.transcoded(&raw, &mut buffer) else {

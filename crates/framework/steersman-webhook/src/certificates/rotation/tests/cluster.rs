@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use steersman_testenv::seeds::{self, Dice};
+use steersman_testenv::seeds::{self, SeededRng};
 
 use super::*;
 
@@ -30,7 +30,7 @@ struct ServerView {
 ///
 /// Certificates and bundles are numbered, so that each signature is verified once.
 struct Cluster {
-    dice: Dice,
+    rng: SeededRng,
     world: World,
     leaves: Vec<ParsedCertificate>,
     bundles: Vec<Vec<ParsedCertificate>>,
@@ -68,7 +68,7 @@ impl Cluster {
             servers: [view; 2],
         };
         Self {
-            dice: Dice::new(seed),
+            rng: SeededRng::new(seed),
             leaves: vec![stored.leaf.unwrap().certificate],
             bundles: vec![stored.bundle],
             trusted: HashMap::new(),
@@ -89,7 +89,7 @@ impl Cluster {
         if self.is_leading {
             self.lead();
         }
-        for _ in 0..=self.dice.below(INTERVAL.as_secs()) {
+        for _ in 0..=self.rng.below(INTERVAL.as_secs()) {
             self.seconds += 1;
             self.world.pass(SECOND);
             self.read_by_replicas();
@@ -105,11 +105,11 @@ impl Cluster {
         }
         self.is_leading = !self.is_leading;
         let life = if self.is_leading { 900 } else { 60 };
-        self.leader_until = self.seconds + self.dice.below(life);
+        self.leader_until = self.seconds + self.rng.below(life);
         if self.is_leading {
             let begin: Timestamp = "2026-03-08T12:00:00Z".parse().unwrap();
             let signed = |seconds: u64| i64::try_from(seconds).unwrap();
-            let clock = begin.as_second() + signed(self.seconds + self.dice.below(1200)) - 600;
+            let clock = begin.as_second() + signed(self.seconds + self.rng.below(1200)) - 600;
             self.world
                 .replace_leader(clock - self.world.wall.as_second());
         }
@@ -138,7 +138,7 @@ impl Cluster {
         let (_, bundle) = self.stored;
         let mut was_injected = true;
         for configuration in &mut self.configurations {
-            if self.dice.below(1000) < 5 {
+            if self.rng.below(1000) < 5 {
                 self.leader_until = self.seconds;
                 return None;
             }
@@ -157,7 +157,7 @@ impl Cluster {
     fn read_by_replicas(&mut self) {
         for replica in &mut self.replicas {
             let is_late = self.seconds - replica.read >= 2 * INTERVAL.as_secs();
-            if is_late || self.dice.chance(10) {
+            if is_late || self.rng.chance(10) {
                 *replica = Replica {
                     leaf: self.stored.0,
                     read: self.seconds,
@@ -171,7 +171,7 @@ impl Cluster {
         for configuration in &mut self.configurations {
             for server in &mut configuration.servers {
                 let is_late = |outdated| self.seconds - outdated >= OVERLAP.as_secs();
-                if server.outdated.is_some_and(is_late) || self.dice.chance(1) {
+                if server.outdated.is_some_and(is_late) || self.rng.chance(1) {
                     *server = ServerView {
                         bundle: configuration.bundle,
                         outdated: None,
