@@ -21,6 +21,7 @@ use crate::http_options::{DIAGNOSTICS, HealthServer, METRICS, MetricsServer};
 use crate::monitor::Monitor;
 use crate::order::Group;
 use crate::probes::{AddedChecks, probe_routes};
+#[cfg(target_os = "linux")]
 use crate::process_metrics;
 use crate::runnable::{RunContext, Runnable};
 
@@ -163,6 +164,7 @@ impl HttpServers {
         }
         let metrics = servers.metrics.as_ref();
         if let Some(metrics) = metrics.filter(|metrics| !metrics.address.is_off()) {
+            #[cfg(target_os = "linux")]
             process_metrics::register(registry).map_err(Error::Metrics)?;
             let mut options = ServerOptions::new().limits(metrics.limits);
             if let Some(tls) = &metrics.tls {

@@ -67,7 +67,7 @@
 //! - [`builder`] has [`ManagerBuilder`].
 //!
 //! Health probes and metrics are served by `http_server`, with the options of [`http_options`]. `probes` runs the checks, those of the manager
-//! included, and `process_metrics` reads the metrics of the process.
+//! included, and `process_metrics` reads the metrics of the process on Linux.
 
 pub mod order;
 pub mod error;
@@ -85,6 +85,7 @@ mod supervision;
 mod supervisor;
 pub mod http_options;
 mod probes;
+#[cfg(target_os = "linux")]
 mod process_metrics;
 mod http_server;
 mod client_certificate_check;

@@ -1,65 +1,60 @@
 //! Driver: the metrics of this process, under the names of Go's client.
 
-use std::fs;
-
+use procfs::process::{LimitValue, Process, Stat};
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge, Opts, Registry};
 
-mod stat;
-
-use self::stat::{ProcessStat, boot_time, open_file_limit};
-
-/// Reads `/proc` when metrics are collected. Elsewhere than on Linux there are no values.
+/// Reads `/proc` when metrics are collected.
 struct ProcessCollector {
     cpu: Counter,
     gauges: [(Gauge, ReadGauge); 6],
 }
 
 /// Computes a gauge; `None` if the system does not tell.
-type ReadGauge = fn(&ProcessStat) -> Option<f64>;
+type ReadGauge = fn(&Process, &Stat) -> Option<f64>;
 
 /// The names and meanings of the gauges.
 const GAUGES: [(&str, &str, ReadGauge); 6] = [
     (
         "process_resident_memory_bytes",
         "Resident memory size in bytes.",
-        |stat| Some(as_f64(stat.resident_pages.checked_mul(page_size())?)),
+        |_, stat| Some(as_f64(stat.rss.checked_mul(procfs::page_size())?)),
     ),
     (
         "process_virtual_memory_bytes",
         "Virtual memory size in bytes.",
-        |stat| Some(as_f64(stat.virtual_bytes)),
+        |_, stat| Some(as_f64(stat.vsize)),
     ),
     (
         "process_start_time_seconds",
         "Start time of the process since unix epoch in seconds.",
-        |stat| {
-            let boot = boot_time(&fs::read_to_string("/proc/stat").ok()?)?;
-            Some(as_f64(boot) + as_f64(stat.started_ticks) / as_f64(ticks_per_second()))
+        |_, stat| {
+            let boot = procfs::boot_time_secs().ok()?;
+            Some(as_f64(boot) + as_seconds(stat.starttime))
         },
     ),
     (
         "process_threads",
         "Number of OS threads in the process.",
-        |stat| Some(as_f64(stat.threads)),
+        |_, stat| Some(as_f64(u64::try_from(stat.num_threads).ok()?)),
     ),
     (
         "process_open_fds",
         "Number of open file descriptors.",
-        |_| {
-            // Less the descriptor with which the directory is read.
-            let open = fs::read_dir("/proc/self/fd")
-                .ok()?
-                .count()
-                .saturating_sub(1);
+        |process, _| {
+            // Less the descriptor of `process` itself.
+            let open = process.fd_count().ok()?.saturating_sub(1);
             Some(as_f64(u64::try_from(open).ok()?))
         },
     ),
     (
         "process_max_fds",
         "Maximum number of open file descriptors.",
-        |_| open_file_limit(&fs::read_to_string("/proc/self/limits").ok()?).map(as_f64),
+        |process, _| match process.limits().ok()?.max_open_files.soft_limit {
+            LimitValue::Value(most) => Some(as_f64(most)),
+            LimitValue::Unlimited => None,
+        },
     ),
 ];
 
@@ -89,11 +84,15 @@ impl Collector for ProcessCollector {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        let text = fs::read_to_string("/proc/self/stat").ok();
-        let Some(stat) = text.as_deref().and_then(ProcessStat::parse) else {
+        let read = || {
+            let process = Process::myself().ok()?;
+            let stat = process.stat().ok()?;
+            Some((process, stat))
+        };
+        let Some((process, stat)) = read() else {
             return Vec::new();
         };
-        let seconds = as_f64(stat.cpu_ticks) / as_f64(ticks_per_second());
+        let seconds = as_seconds(stat.utime.saturating_add(stat.stime));
         // Two collections at the same time must not count the same seconds twice.
         let known = self.cpu.get();
         if seconds > known {
@@ -101,7 +100,7 @@ impl Collector for ProcessCollector {
         }
         let mut families = self.cpu.collect();
         for (gauge, read) in &self.gauges {
-            if let Some(value) = read(&stat) {
+            if let Some(value) = read(&process, &stat) {
                 gauge.set(value);
                 families.extend(gauge.collect());
             }
@@ -119,22 +118,7 @@ fn as_f64(number: u64) -> f64 {
     number as f64
 }
 
-#[cfg(target_os = "linux")]
-fn page_size() -> u64 {
-    u64::try_from(rustix::param::page_size()).unwrap_or(4096)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn page_size() -> u64 {
-    4096
-}
-
-#[cfg(target_os = "linux")]
-fn ticks_per_second() -> u64 {
-    rustix::param::clock_ticks_per_second().max(1)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn ticks_per_second() -> u64 {
-    100
+/// Returns the seconds of a number of clock ticks.
+fn as_seconds(ticks: u64) -> f64 {
+    as_f64(ticks) / as_f64(procfs::ticks_per_second().max(1))
 }
