@@ -1,12 +1,12 @@
 //! Machine: infers the type of every node of an expression, and reports type errors.
 
-pub(crate) mod functions;
 mod type_variables;
 
+use crate::library::signatures::{Overload, named_type};
+use crate::library::{self, Function};
 use crate::syntax::ast::{Fold, Kind, Literal, MessageField, Node};
 use crate::syntax::parse::ParseError;
 use crate::types::Type;
-use functions::Overload;
 use type_variables::replaced;
 
 /// Types with at least this number of parts become `dyn`, because a type can double in size with
@@ -25,6 +25,8 @@ const DOTTED_TYPES: [&str; 4] = [
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub types: Vec<Type>,
+    /// The function that a call resolves to; `None` for other nodes.
+    pub functions: Vec<Option<&'static Function>>,
     /// The overloads that a call may resolve to; empty for other nodes.
     pub overloads: Vec<Vec<&'static Overload>>,
     /// The declared variables that the expression uses.
@@ -47,6 +49,7 @@ pub(crate) fn check(
         trail: Vec::new(),
         found: Checked {
             types: vec![Type::Error; parts],
+            functions: vec![None; parts],
             overloads: (0..parts).map(|_| Vec::new()).collect(),
             used: Vec::new(),
         },
@@ -217,7 +220,7 @@ impl Checker<'_> {
             }
             return found.clone();
         }
-        if let Some(found) = functions::named_type(name) {
+        if let Some(found) = named_type(name) {
             return Type::Of(found.into());
         }
         self.mistake(
@@ -265,7 +268,7 @@ impl Checker<'_> {
             let joined = format!("{}.{name}", target.qualified()?);
             // Only mutating policies have the types of JSON Patch and their function.
             let is_declared = !joined.starts_with("jsonpatch.") || self.is_declared("JSONPatch");
-            functions::overloads(&joined).filter(|_| is_declared)?;
+            library::function(&joined, false).filter(|_| is_declared)?;
             Some(joined)
         });
         if let Some(joined) = joined {
@@ -276,14 +279,15 @@ impl Checker<'_> {
         if let Some(target) = target {
             types.insert(0, self.node(target));
         }
-        let Some(overloads) = functions::overloads(name) else {
+        let function = library::function(name, member);
+        if function.is_none() && library::function(name, !member).is_none() {
             let what = format!("undeclared reference to '{name}' (in container '')");
             return self.mistake(at, what);
-        };
+        }
         let mut result: Option<Type> = None;
         let mut fitting = Vec::new();
-        for overload in overloads {
-            if overload.member != member || overload.args.len() != types.len() {
+        for overload in function.into_iter().flat_map(|one| &one.overloads) {
+            if overload.args.len() != types.len() {
                 continue;
             }
             let before = (self.bound.len(), self.trail.len());
@@ -304,6 +308,7 @@ impl Checker<'_> {
                 _ => found,
             });
         }
+        self.found.functions[id] = function;
         self.found.overloads[id] = fitting;
         if let Some(result) = result {
             return result;
@@ -323,8 +328,9 @@ impl Checker<'_> {
 
     /// `a.?b`: an optional value that holds the field if it exists.
     fn optional_field(&mut self, id: usize, at: usize, args: &mut [Node]) -> Type {
-        self.found.overloads[id] = functions::overloads("optional.of")
-            .map(|one| one.iter().collect())
+        self.found.functions[id] = library::function("_?._", false);
+        self.found.overloads[id] = library::function("optional.of", false)
+            .map(|one| one.overloads.iter().collect())
             .unwrap_or_default();
         let [operand, field] = args else {
             return Type::Error;

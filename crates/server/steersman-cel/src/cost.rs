@@ -2,15 +2,15 @@
 //!
 //! The rules are those of cel-go's `checker/cost.go` and of `apiserver/pkg/cel/library/cost.go`.
 
-pub(crate) mod cost_range;
-pub(crate) mod call_cost;
+mod call_cost;
 
 use std::sync::Arc;
 
 use crate::check::Checked;
+use crate::cost_range::Range;
+use crate::library::Function;
 use crate::syntax::ast::{Fold, Kind, Literal, Node, TARGET};
 use crate::types::{Decl, Type};
-use cost_range::Range;
 
 /// The sizes of the keys and of the values of a list or map.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +63,7 @@ pub(super) struct Coster<'a> {
 /// A call that resolved to one overload, and the estimated costs of its arguments.
 pub(super) struct Call<'a> {
     pub(super) node: &'a Node,
-    pub(super) name: &'a str,
+    pub(super) function: &'a Function,
     pub(super) overload: &'a str,
     pub(super) target: Option<&'a Node>,
     pub(super) args: &'a [Node],
@@ -116,7 +116,7 @@ impl Coster<'_> {
                 self.positions[node.id] = self.part(operand, &PathStep::Field(field));
                 cost
             }
-            Kind::Call { name, target, args } => self.call(node, name, target.as_deref(), args),
+            Kind::Call { target, args, .. } => self.call(node, target.as_deref(), args),
             Kind::List { items, .. } => {
                 let mut cost = Range::exactly(10);
                 let mut size: Option<Range> = None;
@@ -281,10 +281,12 @@ impl Coster<'_> {
         }
     }
 
-    fn call(&mut self, node: &Node, name: &str, target: Option<&Node>, args: &[Node]) -> Range {
-        if name == "dyn"
-            && let [arg] = args
-        {
+    fn call(&mut self, node: &Node, target: Option<&Node>, args: &[Node]) -> Range {
+        let checked = self.checked;
+        let Some(function) = checked.functions[node.id] else {
+            return Range::exactly(0);
+        };
+        if let ("dyn", [arg]) = (function.name, args) {
             let cost = self.cost(arg).plus(Range::exactly(1));
             self.sizes[node.id] = self.size(arg);
             self.entries[node.id] = self.entry_sizes(arg);
@@ -292,14 +294,13 @@ impl Coster<'_> {
         }
         let costs: Vec<Range> = args.iter().map(|arg| self.cost(arg)).collect();
         let mut cost = target.map_or(Range::exactly(0), |target| self.cost(target));
-        let checked = self.checked;
         let overloads = &checked.overloads[node.id];
         let mut own: Option<Range> = None;
         let mut size: Option<Range> = None;
         for overload in overloads {
             let call = Call {
                 node,
-                name,
+                function,
                 overload: overload.id,
                 target,
                 args,

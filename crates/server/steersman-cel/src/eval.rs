@@ -2,24 +2,80 @@
 //!
 //! Costs are counted as in cel-go's `interpreter/runtimecost.go`.
 
-pub(crate) mod run;
-mod equality;
-mod operators;
-mod string_functions;
-mod list_functions;
-mod conversions;
-mod authorizer_functions;
-pub(crate) mod library;
 pub(crate) mod mutation;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::library::{Form, Function, equality, operators};
+use crate::run::{Failure, Outcome, Patterns, Run, has, maybe, select};
 use crate::syntax::ast::{Entry, Fold, Kind, Literal, MessageField, Node, TARGET};
 use crate::value::{Key, Text, Value};
-use run::{Failure, Outcome, Run, has, maybe, select};
 
-impl<'a, 'n> Run<'a, 'n> {
+/// The parts of an expression that do not depend on its variables.
+#[derive(Debug, Default)]
+pub(crate) struct Constants {
+    /// The patterns of literals.
+    pub(crate) patterns: Patterns,
+    /// The values of lists, maps and conversions with literals as their parts, by the number of the
+    /// node. Their evaluation is free.
+    pub(crate) values: BTreeMap<usize, Outcome<'static>>,
+}
+
+/// The evaluation of one expression.
+#[derive(Debug)]
+pub(crate) struct Evaluator<'a, 'n> {
+    /// The functions that the checker resolved, by the number of the call's node.
+    functions: &'n [Option<&'static Function>],
+    constants: &'n Constants,
+    /// The values of `variables.name` in policies. A failed variable fails the evaluation only when
+    /// it is used.
+    composed: &'n [(String, Outcome<'a>)],
+    /// The variables in scope, innermost last. The accumulator of a loop may hold a failure that a
+    /// later iteration replaces, for instance in `exists`.
+    scopes: Vec<(&'n str, Outcome<'a>)>,
+    /// Variables with the cost of their value, which upstream evaluates again at each use.
+    repeated: Vec<(&'n str, u64)>,
+    run: Run<'n>,
+}
+
+impl<'a, 'n> Evaluator<'a, 'n> {
+    /// Starts an evaluation with the cost limit `limit`.
+    pub(crate) fn new(
+        functions: &'n [Option<&'static Function>],
+        constants: &'n Constants,
+        variables: &[(&'n str, Value<'a>)],
+        composed: &'n [(String, Outcome<'a>)],
+        limit: u64,
+    ) -> Self {
+        Self {
+            functions,
+            constants,
+            composed,
+            scopes: variables
+                .iter()
+                .map(|(name, value)| (*name, Ok(value.clone())))
+                .collect(),
+            repeated: Vec::new(),
+            run: Run::new(&constants.patterns, limit),
+        }
+    }
+
+    /// Returns the cost so far, or the number of steps without a cost if that is higher.
+    pub(crate) fn cost(&self) -> u64 {
+        self.run.cost()
+    }
+
+    /// Returns the value of a node that is constant.
+    fn constant(&self, id: usize) -> Option<Outcome<'a>> {
+        self.constants.values.get(&id).cloned()
+    }
+
+    /// Returns how a call is evaluated, or `None` for other nodes.
+    fn form(&self, node: &Node) -> Option<Form> {
+        self.functions[node.id].map(|function| function.form)
+    }
+
     /// Evaluates a node.
     ///
     /// # Errors
@@ -37,7 +93,7 @@ impl<'a, 'n> Run<'a, 'n> {
                 };
                 let value = value.clone();
                 let again = self.repeated.iter().rev().find(|(known, _)| known == name);
-                self.charge(again.map_or(1, |(_, cost)| *cost))?;
+                self.run.charge(again.map_or(1, |(_, cost)| *cost))?;
                 value
             }
             Kind::Select {
@@ -48,7 +104,7 @@ impl<'a, 'n> Run<'a, 'n> {
                 if operand.is_ident("variables")
                     && let Some((_, value)) = self.composed.iter().find(|(name, _)| name == field)
                 {
-                    self.charge(2)?;
+                    self.run.charge(2)?;
                     return if *test {
                         Ok(Value::Bool(true))
                     } else {
@@ -62,10 +118,10 @@ impl<'a, 'n> Run<'a, 'n> {
                 }
                 let of = self.qualified(operand)?;
                 let found = select(&of, &key);
-                self.charge(step_cost(&of, &found))?;
+                self.run.charge(step_cost(&of, &found))?;
                 found
             }
-            Kind::Call { name, target, args } => self.call(name, target.as_deref(), args),
+            Kind::Call { target, args, .. } => self.call(node, target.as_deref(), args),
             Kind::List { items, optional } => {
                 let mut made = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
@@ -77,7 +133,7 @@ impl<'a, 'n> Run<'a, 'n> {
                         value => made.push(value),
                     }
                 }
-                self.charge(10)?;
+                self.run.charge(10)?;
                 Ok(Value::List(made.into()))
             }
             Kind::Map(entries) => self.map(entries),
@@ -100,7 +156,7 @@ impl<'a, 'n> Run<'a, 'n> {
             // Upstream keeps the last value of a repeated key.
             made.insert(key, value);
         }
-        self.charge(30)?;
+        self.run.charge(30)?;
         Ok(Value::Map(made.into()))
     }
 
@@ -112,54 +168,65 @@ impl<'a, 'n> Run<'a, 'n> {
                 made.insert(field.name.clone(), value);
             }
         }
-        self.charge(40)?;
+        self.run.charge(40)?;
         mutation::made(name, made)
     }
 
-    fn call(&mut self, name: &'n str, target: Option<&'n Node>, args: &'n [Node]) -> Outcome<'a> {
-        match (name, args) {
-            ("_&&_", [left, right]) => self.logical(left, right, false),
-            ("_||_", [left, right]) => self.logical(left, right, true),
-            ("_?_:_", [test, yes, no]) => match self.eval(test)? {
+    fn call(&mut self, node: &'n Node, target: Option<&'n Node>, args: &'n [Node]) -> Outcome<'a> {
+        let Some(function) = self.functions[node.id] else {
+            return Err(Failure::overload());
+        };
+        match (function.form, args) {
+            (Form::And, [left, right]) => self.logical(left, right, false),
+            (Form::Or, [left, right]) => self.logical(left, right, true),
+            (Form::Conditional, [test, yes, no]) => match self.eval(test)? {
                 Value::Bool(true) => self.inner(yes),
                 Value::Bool(false) => self.inner(no),
                 _ => Err(Failure::overload()),
             },
-            ("_[_]" | "_[?_]", [of, index]) => {
+            (Form::Index, [of, index]) => {
                 let of = self.qualified(of)?;
                 let index = self.inner(index)?;
-                let found = operators::indexed(name, &of, &index);
-                let optional = name == "_[?_]";
-                let of = if optional { &Value::NONE } else { &of };
-                self.charge(step_cost(of, &found))?;
+                let found = operators::index(&of, &index);
+                self.run.charge(step_cost(&of, &found))?;
                 found
             }
-            ("@in", [one, of]) => self.membership(one, of),
-            ("@not_strictly_false", [arg]) => {
+            (Form::OptionalIndex, [of, index]) => {
+                let of = self.qualified(of)?;
+                let index = self.inner(index)?;
+                let key = index.key().ok_or_else(Failure::overload);
+                let found = key.and_then(|key| maybe(&of, &key));
+                self.run.charge(step_cost(&Value::NONE, &found))?;
+                found
+            }
+            (Form::OptionalField, [of, field]) => {
+                let of = self.qualified(of)?;
+                let Kind::Literal(Literal::Text(field)) = &field.kind else {
+                    return Err(Failure::overload());
+                };
+                let found = maybe(&of, &Key::Text(Arc::clone(field)));
+                self.run.charge(step_cost(&Value::NONE, &found))?;
+                found
+            }
+            (Form::In, [one, of]) => self.membership(one, of),
+            (Form::NotStrictlyFalse, [arg]) => {
                 let value = self.eval(arg);
-                self.charge(1)?;
+                self.run.charge(1)?;
                 match value {
                     Err(Failure::Limit) => Err(Failure::Limit),
                     Ok(Value::Bool(false)) => Ok(Value::Bool(false)),
                     _ => Ok(Value::Bool(true)),
                 }
             }
-            ("_?._", [of, field]) => {
-                let of = self.qualified(of)?;
-                let Kind::Literal(Literal::Text(field)) = &field.kind else {
-                    return Err(Failure::overload());
-                };
-                let found = maybe(&of, &Key::Text(Arc::clone(field)));
-                self.charge(step_cost(&Value::NONE, &found))?;
-                found
-            }
-            ("orValue" | "or", [other]) => {
+            (Form::OptionalOr | Form::OptionalOrValue, [other]) => {
                 // The alternative is evaluated only if the optional has no value.
                 let Some(target) = target else {
                     return Err(Failure::overload());
                 };
                 match self.eval(target)? {
-                    Value::Optional(Some(held)) if name == "orValue" => Ok((*held).clone()),
+                    Value::Optional(Some(held)) if function.form == Form::OptionalOrValue => {
+                        Ok((*held).clone())
+                    }
                     held @ Value::Optional(Some(_)) => Ok(held),
                     Value::Optional(None) => self.eval(other),
                     _ => Err(Failure::overload()),
@@ -167,19 +234,10 @@ impl<'a, 'n> Run<'a, 'n> {
             }
             _ => {
                 let mut values = Vec::with_capacity(args.len() + 1);
-                if let Some(target) = target {
-                    values.push(self.eval(target)?);
-                }
-                for arg in args {
+                for arg in target.into_iter().chain(args) {
                     values.push(self.eval(arg)?);
                 }
-                if name == "matches" && target.is_none() {
-                    return library::matches(self, &values);
-                }
-                if let Some(outcome) = operators::apply(self, name, &values) {
-                    return outcome;
-                }
-                library::apply(self, name, &values)
+                function.call(&mut self.run, &values)
             }
         }
     }
@@ -187,8 +245,8 @@ impl<'a, 'n> Run<'a, 'n> {
     /// Evaluates the operand of a selection or an index. Upstream charges a chain of them once, at
     /// its variable, and one that does not start at a variable here.
     fn qualified(&mut self, operand: &'n Node) -> Outcome<'a> {
-        if !is_attribute(operand) {
-            self.charge(1)?;
+        if !self.is_attribute(operand) {
+            self.run.charge(1)?;
         }
         self.eval(operand)
     }
@@ -204,7 +262,7 @@ impl<'a, 'n> Run<'a, 'n> {
                     test: false,
                     ..
                 } => operand,
-                Kind::Call { name, args, .. } if is_step(name) => match args.first() {
+                Kind::Call { args, .. } if self.is_step(start) => match args.first() {
                     Some(first) => first,
                     None => break,
                 },
@@ -213,13 +271,12 @@ impl<'a, 'n> Run<'a, 'n> {
         }
         let free = match &start.kind {
             Kind::Ident(name) => !self.scopes.iter().any(|(known, _)| *known == name),
-            Kind::Call { name, .. } => name == "_?_:_",
-            _ => false,
+            _ => self.form(start) == Some(Form::Conditional),
         };
-        let starts = is_attribute(node) && !free && self.constant(node.id).is_none();
+        let starts = self.is_attribute(node) && !free && self.constant(node.id).is_none();
         let outcome = self.eval(node);
         if starts {
-            self.refund(1);
+            self.run.refund(1);
         }
         outcome
     }
@@ -231,15 +288,14 @@ impl<'a, 'n> Run<'a, 'n> {
             _ => None,
         };
         let Some(items) = literals else {
-            let values = [self.eval(one)?, self.eval(of)?];
-            return operators::apply(self, "@in", &values)
-                .unwrap_or_else(|| Err(Failure::overload()));
+            let (one, of) = (self.eval(one)?, self.eval(of)?);
+            return operators::contained(&mut self.run, &one, &of);
         };
         if items.is_empty() {
             return Ok(Value::Bool(false));
         }
         let one = self.eval(one)?;
-        equality::among_them(self, &one, &items).map(Value::Bool)
+        equality::among_them(&mut self.run, &one, &items).map(Value::Bool)
     }
 
     /// Evaluates `&&` and `||`. A side with the value `decides` determines the result even if the
@@ -262,7 +318,7 @@ impl<'a, 'n> Run<'a, 'n> {
 
     fn fold(&mut self, fold: &'n Fold) -> Outcome<'a> {
         let range = self.eval(&fold.range)?;
-        let before = self.spent();
+        let before = self.run.spent();
         let init = self.eval(&fold.init)?;
         if fold.accu == TARGET {
             return self.repeat(fold, init, before);
@@ -282,7 +338,7 @@ impl<'a, 'n> Run<'a, 'n> {
                 format!("got '{found}', expected iterable type")
             }));
         };
-        self.work(elements.len())?;
+        self.run.work(elements.len())?;
         let outside = self.scopes.len();
         self.scopes.push((&fold.accu, Ok(init)));
         let outcome = self.iterate(fold, &range, elements);
@@ -294,8 +350,8 @@ impl<'a, 'n> Run<'a, 'n> {
     /// Evaluates the result of a loop that binds a value to [`TARGET`]. Upstream evaluates the value
     /// again at each use, so each use has the cost of the value.
     fn repeat(&mut self, fold: &'n Fold, value: Value<'a>, before: u64) -> Outcome<'a> {
-        let cost = self.spent() - before;
-        self.refund(cost);
+        let cost = self.run.spent() - before;
+        self.run.refund(cost);
         self.scopes.push((&fold.accu, Ok(value)));
         self.repeated.push((&fold.accu, cost));
         let outcome = self.eval(&fold.result);
@@ -349,20 +405,15 @@ impl<'a, 'n> Run<'a, 'n> {
     /// Evaluates the next value of the accumulator of a loop. A list or map is moved out of its
     /// variable during the step, so that it grows in place.
     fn step(&mut self, node: &'n Node, name: &str, accu: usize) -> Result<(), Failure> {
-        if let Kind::Call {
-            name: function,
-            target: None,
-            args,
-        } = &node.kind
-        {
-            match (function.as_str(), args.as_slice()) {
-                ("_?_:_", [test, yes, no]) => {
+        if let Kind::Call { args, .. } = &node.kind {
+            match (self.form(node), args.as_slice()) {
+                (Some(Form::Conditional), [test, yes, no]) => {
                     let branch = match self.eval(test)? {
                         Value::Bool(true) => yes,
                         Value::Bool(false) => no,
                         _ => return Err(Failure::overload()),
                     };
-                    if is_attribute(branch) {
+                    if self.is_attribute(branch) {
                         if !branch.is_ident(name) {
                             self.scopes[accu].1 = Ok(self.inner(branch)?);
                         }
@@ -370,26 +421,46 @@ impl<'a, 'n> Run<'a, 'n> {
                     }
                     return self.step(branch, name, accu);
                 }
-                ("_+_" | "cel.@mapInsert", [first, rest @ ..]) if first.is_ident(name) => {
+                (Some(form @ (Form::Add | Form::MapInsert)), [first, rest @ ..])
+                    if first.is_ident(name) =>
+                {
                     // The addition charges itself.
-                    self.charge(if function == "_+_" { 1 } else { 2 })?;
+                    self.run.charge(if form == Form::Add { 1 } else { 2 })?;
                     let mut values = vec![Value::Null];
                     for one in rest {
                         values.push(self.eval(one)?);
                     }
                     values[0] = std::mem::replace(&mut self.scopes[accu].1, Ok(Value::Null))?;
-                    self.scopes[accu].1 = operators::grown(self, values);
+                    self.scopes[accu].1 = operators::grown(&mut self.run, values);
                     return Ok(());
                 }
                 _ => {}
             }
         }
         if node.is_ident(name) {
-            return self.charge(1);
+            return self.run.charge(1);
         }
         let value = self.eval(node)?;
         self.scopes[accu].1 = Ok(value);
         Ok(())
+    }
+
+    /// Returns whether upstream resolves a node as a chain of selections and indexes.
+    fn is_attribute(&self, node: &Node) -> bool {
+        match &node.kind {
+            Kind::Ident(_) => true,
+            Kind::Select { test, .. } => !test,
+            _ => self.is_step(node) || self.form(node) == Some(Form::Conditional),
+        }
+    }
+
+    /// Returns whether a node is an operator that selects a part of its first argument.
+    fn is_step(&self, node: &Node) -> bool {
+        let form = self.form(node);
+        matches!(
+            form,
+            Some(Form::Index | Form::OptionalIndex | Form::OptionalField)
+        )
     }
 }
 
@@ -397,21 +468,6 @@ impl<'a, 'n> Run<'a, 'n> {
 fn step_cost(of: &Value<'_>, found: &Outcome<'_>) -> u64 {
     let ended = matches!((of, found), (Value::Optional(_), Ok(Value::Optional(None))));
     u64::from(!ended)
-}
-
-/// Returns whether upstream resolves a node as a chain of selections and indexes.
-fn is_attribute(node: &Node) -> bool {
-    match &node.kind {
-        Kind::Ident(_) => true,
-        Kind::Select { test, .. } => !test,
-        Kind::Call { name, .. } => is_step(name) || name == "_?_:_",
-        _ => false,
-    }
-}
-
-/// Returns whether an operator selects a part of its first argument.
-fn is_step(operator: &str) -> bool {
-    matches!(operator, "_[_]" | "_[?_]" | "_?._")
 }
 
 fn is_primitive(value: &Value<'_>) -> bool {

@@ -4,8 +4,8 @@
 use serde_json::Value as Json;
 
 use crate::admission::Environment;
-use crate::eval::run::{Failure, Outcome};
 use crate::program::{CALL_LIMIT, Program};
+use crate::run::{Failure, Outcome};
 use crate::types::Type;
 use crate::value::Value;
 

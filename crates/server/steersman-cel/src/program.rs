@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use crate::check::{self, Checked};
 use crate::cost;
-use crate::eval::run::{Constants, Failure, Outcome, Run};
+use crate::eval::{Constants, Evaluator};
+use crate::run::{Failure, Outcome};
 use crate::syntax::ast::Node;
 use crate::syntax::parse;
 use crate::types::{Decl, Type};
@@ -60,7 +61,7 @@ impl Program {
             return Err(refused(mistakes));
         }
         Ok(Self {
-            constants: constants::fold(&parsed.root).map_err(CompileError::Constant)?,
+            constants: constants::fold(&parsed.root, &checked).map_err(CompileError::Constant)?,
             root: parsed.root,
             checked,
         })
@@ -97,8 +98,8 @@ impl Program {
         composed: &[(String, Outcome<'a>)],
         limit: u64,
     ) -> (Result<Value<'a>, Failure>, u64) {
-        let mut run = Run::new(variables, &self.constants, limit);
-        run.composed = composed;
+        let functions = &self.checked.functions;
+        let mut run = Evaluator::new(functions, &self.constants, variables, composed, limit);
         let outcome = run.eval(&self.root);
         (outcome, run.cost())
     }

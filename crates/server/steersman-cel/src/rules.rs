@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::eval::run::Failure;
 use crate::program::{CompileError, Program};
+use crate::run::Failure;
 use crate::structural::{Additional, Structural};
 use crate::types::{Decl, Type, escape};
 use crate::value::Value;

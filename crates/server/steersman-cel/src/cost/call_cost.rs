@@ -1,12 +1,10 @@
 //! Machine: estimates the cost of one call and the size of its result.
 
-use super::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
 use super::{Call, Coster, joined};
+use crate::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
+use crate::library::Cost;
 use crate::syntax::ast::{Kind, Literal, Node};
 use crate::types::Type;
-
-/// The cost of one authorization check, which permits two checks per expression.
-pub(crate) const ACCESS_CHECK: u64 = 350_000;
 
 /// The length of the longest pattern among the named formats, in characters.
 const LONGEST_FORMAT: f64 = 128.0;
@@ -18,69 +16,125 @@ impl Coster<'_> {
     /// Returns the cost of a call including its arguments, and the size of its result if it is
     /// known.
     pub(super) fn function(&mut self, call: &Call<'_>) -> (Range, Option<Range>) {
-        let (args, costs) = (call.args, call.costs);
+        let costs = call.costs;
         let given = costs
             .iter()
             .fold(Range::exactly(0), |sum, one| sum.plus(*one));
-        let arg = |coster: &mut Self, index: usize| coster.arg(call, index);
-        let own = self.of_lists(call);
-        let own = own.or_else(|| self.of_kubernetes(call));
-        if let Some((own, size)) = own.or_else(|| self.of_texts(call)) {
-            return (own.plus(given), size);
-        }
-        let (name, overload) = (call.name, call.overload);
-        let on = call.target.map(|target| self.size_or_unknown(target));
-        match (overload, on) {
-            ("string_format", Some(on)) => (on.scaled(PER_CHARACTER).plus(given), None),
-            ("starts_with_string" | "ends_with_string", _) => {
-                (arg(self, 0).scaled(PER_CHARACTER).plus(given), None)
-            }
-            ("in_list", _) => (arg(self, 1).plus(given), None),
-            ("matches_string", Some(on)) => {
-                let pattern = arg(self, 0).scaled(PER_PATTERN_CHARACTER);
-                let text = on.plus(Range::exactly(1)).scaled(PER_CHARACTER);
-                (text.times(pattern).plus(given), None)
-            }
-            ("contains_string", Some(on)) => {
-                let part = arg(self, 0).scaled(PER_CHARACTER);
-                (on.scaled(PER_CHARACTER).times(part).plus(given), None)
-            }
-            ("logical_and" | "logical_or", _) if costs.len() == 2 => {
+        match call.overload {
+            "logical_and" | "logical_or" if costs.len() == 2 => {
                 let max = given.max;
                 let min = costs[0].min;
-                (Range { min, max }, None)
+                return (Range { min, max }, None);
             }
-            ("conditional", _) if costs.len() == 3 => self.choice(call),
-            ("add_string" | "add_bytes" | "add_list", _) if args.len() == 2 => {
-                self.concatenation(call, given)
+            "conditional" if costs.len() == 3 => return self.choice(call),
+            "add_string" | "add_bytes" | "add_list" if call.args.len() == 2 => {
+                return self.concatenation(call, given);
             }
-            ("equals", _) if self.library_type(args).is_some() => {
-                let name = self.library_type(args).unwrap_or_default();
-                (self.library_equality(name, args).plus(given), None)
-            }
-            ("equals" | "not_equals", _) => (self.comparison(args).plus(given), None),
-            (id, _)
-                if id.ends_with("_string") && name.starts_with('_')
-                    || id.ends_with("_bytes") && name.starts_with('_') =>
-            {
-                (self.comparison(args).plus(given), None)
-            }
-            (
-                "list_sets_contains_list"
-                | "list_sets_intersects_list"
-                | "list_sets_equivalent_list",
-                _,
-            ) => {
-                let factor = if overload == "list_sets_equivalent_list" {
-                    2.0
-                } else {
-                    1.0
-                };
-                let own = arg(self, 0).times(arg(self, 1)).scaled(factor);
-                (own.plus(Range::exactly(1)).plus(given), None)
-            }
-            _ => (given.plus(Range::exactly(1)), None),
+            _ => {}
         }
+        let (own, size) = match self.of_lists(call).or_else(|| self.of_texts(call)) {
+            Some((own, size)) => (own, Some(size)),
+            None => {
+                let own = self.of_overload(call);
+                (own.unwrap_or_else(|| self.of_row(call)), self.result(call))
+            }
+        };
+        (own.plus(given), size)
+    }
+
+    /// Returns the cost by the function's row in the library.
+    fn of_row(&mut self, call: &Call<'_>) -> Range {
+        match call.function.cost {
+            Cost::Sizes(rule) => rule(&mut |index| self.value(call, index)),
+            Cost::PerCall | Cost::Values(_) | Cost::Own => Range::exactly(1),
+        }
+    }
+
+    /// Returns the cost of an overload that has a rule of its own for estimates.
+    fn of_overload(&mut self, call: &Call<'_>) -> Option<Range> {
+        let one = Range::exactly(1);
+        let name = call.function.name;
+        Some(match call.overload {
+            "starts_with_string" | "ends_with_string" => self.value(call, 1).scaled(PER_CHARACTER),
+            "in_list" => self.value(call, 1),
+            "equals" => match self.library_type(call.args) {
+                Some(name) => self.library_equality(name, call.args),
+                None => self.comparison(call.args),
+            },
+            "not_equals" => self.comparison(call.args),
+            id if name.starts_with('_') && (id.ends_with("_string") || id.ends_with("_bytes")) => {
+                self.comparison(call.args)
+            }
+            "format_validate" => {
+                let pattern = LONGEST_FORMAT * PER_PATTERN_CHARACTER;
+                self.value(call, 1).scaled(PER_CHARACTER).scaled(pattern)
+            }
+            _ => match name {
+                "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
+                    self.traversal(call)?
+                }
+                "containsIP" | "containsCIDR" => {
+                    let bytes = Range { min: 4, max: 16 };
+                    let mut cost = bytes.plus(bytes).scaled(PER_CHARACTER);
+                    if name == "containsCIDR" {
+                        cost = cost.plus(bytes.scaled(PER_CHARACTER)).plus(one);
+                    }
+                    if call.overload.ends_with("_string") {
+                        cost = cost.plus(self.value(call, 1).scaled(PER_CHARACTER));
+                    }
+                    cost
+                }
+                _ => return None,
+            },
+        })
+    }
+
+    /// Returns the cost of visiting all parts of a list or a string.
+    fn traversal(&mut self, call: &Call<'_>) -> Option<Range> {
+        let target = call.target?;
+        let size = self.size_or_unknown(target);
+        let Type::List(items) = &self.checked.types[target.id] else {
+            return Some(size.scaled(PER_CHARACTER));
+        };
+        let mut each = Range::exactly(1);
+        if matches!(**items, Type::String | Type::Bytes) {
+            each = each.plus(self.item_size(target).scaled(PER_CHARACTER));
+        }
+        Some(size.times(each))
+    }
+
+    /// Returns the size of the result of a function of strings, if the size is known.
+    fn result(&mut self, call: &Call<'_>) -> Option<Range> {
+        let text = |coster: &mut Self| coster.value(call, 0);
+        Some(match call.function.name {
+            "url" | "jsonpatch.escapeKey" | "lowerAscii" | "upperAscii" | "substring" | "trim" => {
+                text(self)
+            }
+            "find" | "findAll" => Range {
+                min: 0,
+                ..text(self)
+            },
+            "replace" => {
+                let (from, to) = (self.value(call, 1), self.value(call, 2));
+                after_replace(text(self), from, to)
+            }
+            "split" => {
+                // A negative limit is no limit.
+                let max = match call.args.get(1).map(|limit| &limit.kind) {
+                    Some(Kind::Literal(Literal::Int(limit))) => limit.cast_unsigned(),
+                    _ => text(self).max,
+                };
+                Range { min: 0, max }
+            }
+            "strings.quote" => {
+                let size = text(self);
+                Range {
+                    min: size.min + 2,
+                    max: size.max.wrapping_mul(2).wrapping_add(2),
+                }
+            }
+            _ => return None,
+        })
     }
 
     /// Returns the cost of a comparison, which ends with the shorter of both values.
@@ -117,67 +171,11 @@ impl Coster<'_> {
         }
     }
 
-    /// Returns the cost of a function that Kubernetes adds. Returns `None` for functions with the
-    /// default cost.
-    fn of_kubernetes(&mut self, call: &Call<'_>) -> Option<(Range, Option<Range>)> {
-        let target = call.target;
-        let on = target.map(|target| self.size_or_unknown(target));
-        let arg = |coster: &mut Self, index: usize| coster.arg(call, index);
-        let one = Range::exactly(1);
-        Some(match call.name {
-            "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
-                let (target, on) = (target?, on?);
-                match &self.checked.types[target.id] {
-                    Type::List(items) => {
-                        let mut each = one;
-                        if matches!(**items, Type::String | Type::Bytes) {
-                            each = each.plus(self.item_size(target).scaled(PER_CHARACTER));
-                        }
-                        (on.times(each), None)
-                    }
-                    _ => (on.scaled(PER_CHARACTER), None),
-                }
-            }
-            "check" => (Range::exactly(ACCESS_CHECK), None),
-            "fieldSelector" | "labelSelector" => (selector(arg(self, 0)), None),
-            "url" | "jsonpatch.escapeKey" => {
-                let size = arg(self, 0);
-                (size.scaled(PER_CHARACTER), Some(size))
-            }
-            "ip" if call.overload == "cidr_ip" => (one, None),
-            "cidr" | "ip" | "isIP" | "isCIDR" | "quantity" | "isQuantity" | "semver"
-            | "isSemver" => (arg(self, 0).scaled(PER_CHARACTER), None),
-            "ip.isCanonical" => (arg(self, 0).scaled(2.0 * PER_CHARACTER), None),
-            "validate" => {
-                let pattern = LONGEST_FORMAT * PER_PATTERN_CHARACTER;
-                (arg(self, 0).scaled(PER_CHARACTER).scaled(pattern), None)
-            }
-            "find" | "findAll" => {
-                let text = on?.plus(one).scaled(PER_CHARACTER);
-                let pattern = arg(self, 0).scaled(PER_PATTERN_CHARACTER);
-                let size = Range { min: 0, ..on? };
-                (text.times(pattern), Some(size))
-            }
-            "containsIP" | "containsCIDR" => {
-                let bytes = Range { min: 4, max: 16 };
-                let mut cost = bytes.plus(bytes).scaled(PER_CHARACTER);
-                if call.name == "containsCIDR" {
-                    cost = cost.plus(bytes.scaled(PER_CHARACTER)).plus(one);
-                }
-                if call.overload.ends_with("_string") {
-                    cost = cost.plus(arg(self, 0).scaled(PER_CHARACTER));
-                }
-                (cost, None)
-            }
-            _ => return None,
-        })
-    }
-
     /// Returns the cost of a function that creates a list from a list. Returns `None` for other
     /// functions.
     ///
     /// Source: cel-go's `ext/lists.go`.
-    fn of_lists(&mut self, call: &Call<'_>) -> Option<(Range, Option<Range>)> {
+    fn of_lists(&mut self, call: &Call<'_>) -> Option<(Range, Range)> {
         let on = call.target.map(|target| self.size_or_unknown(target));
         let whole = |index: usize, unknown: u64| match call.args.get(index).map(|arg| &arg.kind) {
             Some(Kind::Literal(Literal::Int(number))) => u64::try_from(*number).unwrap_or_default(),
@@ -197,90 +195,64 @@ impl Coster<'_> {
             "list_distinct" => (squared(on?), 2.0),
             id if id.ends_with("_sort") => (squared(on?), sorting(id)),
             id if id.ends_with("_sortByAssociatedKeys") => {
-                let keys = self.arg(call, 0);
+                let keys = self.value(call, 1);
                 (squared(keys), sorting(id))
             }
             _ => return None,
         };
         let cost = size.scaled(factor).plus(Range::exactly(11));
-        Some((cost, Some(size)))
+        Some((cost, size))
     }
 
-    /// Returns the cost of a function that creates strings from strings. Returns `None` for other
-    /// functions.
-    fn of_texts(&mut self, call: &Call<'_>) -> Option<(Range, Option<Range>)> {
-        let on = call.target.map(|target| self.size_or_unknown(target));
-        let arg = |coster: &mut Self, index: usize| coster.arg(call, index);
-        let size = |coster: &mut Self| coster.arg(call, 0);
-        Some(match call.name {
-            "lowerAscii" | "upperAscii" | "substring" | "trim" => {
-                (on?.scaled(PER_CHARACTER), Some(on?))
-            }
-            "replace" => {
-                let (from, to) = (arg(self, 0), arg(self, 1));
-                (
-                    on?.scaled(2.0 * PER_CHARACTER),
-                    Some(after_replace(on?, from, to)),
-                )
-            }
-            "split" => {
-                // A negative limit is no limit.
-                let max = match call.args.get(1).map(|limit| &limit.kind) {
-                    Some(Kind::Literal(Literal::Int(limit))) => limit.cast_unsigned(),
-                    _ => on?.max,
-                };
-                (on?.scaled(2.0 * PER_CHARACTER), Some(Range { min: 0, max }))
-            }
-            "join" => {
-                let count = on?;
-                let mut size = count.times(self.item_size(call.target?));
+    /// Returns the cost of a function of strings whose cost depends on the size of the result.
+    /// Returns `None` for other functions.
+    fn of_texts(&mut self, call: &Call<'_>) -> Option<(Range, Range)> {
+        let (read, result) = match call.overload {
+            "list_join" | "list_join_string" => {
+                let target = call.target?;
+                let count = self.size_or_unknown(target);
+                let mut size = count.times(self.item_size(target));
                 if !call.args.is_empty() {
                     let between = Range {
                         min: count.min.saturating_sub(1),
                         max: count.max.saturating_sub(1),
                     };
-                    size = size.plus(arg(self, 0).times(between));
+                    size = size.plus(self.value(call, 1).times(between));
                 }
-                (size.scaled(PER_CHARACTER), Some(size))
+                (size, size)
             }
-            "bytes" if call.overload == "string_to_bytes" => {
-                let size = size(self);
+            "string_to_bytes" => {
+                let size = self.value(call, 0);
                 let max = size.max.wrapping_mul(4);
-                (size.scaled(PER_CHARACTER), Some(Range { max, ..size }))
+                (size, Range { max, ..size })
             }
-            "string" if call.overload == "bytes_to_string" => {
-                let size = size(self);
+            "bytes_to_string" => {
+                let size = self.value(call, 0);
                 let min = size.min / 4;
-                (size.scaled(PER_CHARACTER), Some(Range { min, ..size }))
-            }
-            "strings.quote" => {
-                let size = size(self);
-                let grown = Range {
-                    min: size.min + 2,
-                    max: size.max.wrapping_mul(2).wrapping_add(2),
-                };
-                (size.scaled(PER_CHARACTER), Some(grown))
+                (size, Range { min, ..size })
             }
             _ => return None,
-        })
+        };
+        Some((read.scaled(PER_CHARACTER), result))
     }
 
-    fn arg(&mut self, call: &Call<'_>, index: usize) -> Range {
-        let arg = call.args.get(index);
-        arg.map_or(Range::UNKNOWN, |arg| self.size_or_unknown(arg))
+    /// Returns the size of the target or of an argument; the target of a method has the index 0.
+    fn value(&mut self, call: &Call<'_>, index: usize) -> Range {
+        let value = call.target.into_iter().chain(call.args).nth(index);
+        value.map_or(Range::UNKNOWN, |value| self.size_or_unknown(value))
     }
 
     /// Returns the cost of `a ? b : c`, which is that of the more expensive branch.
     fn choice(&mut self, call: &Call<'_>) -> (Range, Option<Range>) {
         let (args, costs) = (call.args, call.costs);
-        let size = self.arg(call, 1).or(self.arg(call, 2));
+        let size = self.value(call, 1).or(self.value(call, 2));
         let (yes, no) = (self.entry_sizes(&args[1]), self.entry_sizes(&args[2]));
         self.entries[call.node.id] = joined(yes, no);
         (costs[0].plus(costs[1].or(costs[2])), Some(size))
     }
 
     fn concatenation(&mut self, call: &Call<'_>, given: Range) -> (Range, Option<Range>) {
-        let size = self.arg(call, 0).plus(self.arg(call, 1));
+        let size = self.value(call, 0).plus(self.value(call, 1));
         let (left, right) = (
             self.entry_sizes(&call.args[0]),
             self.entry_sizes(&call.args[1]),
@@ -305,15 +277,6 @@ fn sorting(overload: &str) -> f64 {
     } else {
         2.0
     }
-}
-
-/// Returns the cost of parsing a selector of fields or labels: at least two characters per
-/// requirement, and a list and a struct for each.
-pub(crate) fn selector(length: Range) -> Range {
-    let requirements = length.scaled(0.5).scaled(50.0);
-    Range::exactly(10)
-        .plus(length.scaled(PER_CHARACTER))
-        .plus(requirements)
 }
 
 /// Returns the length of a string after replacements.

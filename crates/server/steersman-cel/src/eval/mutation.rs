@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value as Json};
 
-use super::run::{Failure, Outcome};
+use crate::run::{Failure, Outcome};
 use crate::value::printing;
 use crate::value::{Key, Message, Value};
 

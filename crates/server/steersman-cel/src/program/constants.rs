@@ -5,8 +5,10 @@
 
 use steersman_apimachinery::patterns;
 
-use crate::eval::run::{self, Constants, Failure, Run};
+use crate::check::Checked;
+use crate::eval::{Constants, Evaluator};
 use crate::program::CALL_LIMIT;
+use crate::run::{self, Failure};
 use crate::syntax::ast::{Kind, Literal, Node};
 use crate::value::Value;
 
@@ -28,15 +30,15 @@ const CONVERSIONS: &[&str] = &[
 ///
 /// # Errors
 /// Fails with the first error of a constant conversion, or of a pattern.
-pub(super) fn fold(root: &Node) -> Result<Constants, String> {
+pub(super) fn fold(root: &Node, checked: &Checked) -> Result<Constants, String> {
     let mut constants = Constants::default();
-    visit(&mut constants, root)?;
+    visit(&mut constants, root, checked)?;
     Ok(constants)
 }
 
-fn visit(constants: &mut Constants, node: &Node) -> Result<(), String> {
+fn visit(constants: &mut Constants, node: &Node, checked: &Checked) -> Result<(), String> {
     for child in node.children() {
-        visit(constants, child)?;
+        visit(constants, child, checked)?;
     }
     match &node.kind {
         Kind::Call { name, target, args } => {
@@ -50,7 +52,7 @@ fn visit(constants: &mut Constants, node: &Node) -> Result<(), String> {
             };
             let converts = target.is_none() && CONVERSIONS.contains(&name.as_str());
             if converts && is_constant(constants, arg) {
-                let outcome = evaluated(constants, node);
+                let outcome = evaluated(constants, node, checked);
                 if let Err(Failure::Error(why)) = outcome {
                     return Err(why);
                 }
@@ -60,7 +62,7 @@ fn visit(constants: &mut Constants, node: &Node) -> Result<(), String> {
         Kind::List { .. } | Kind::Map(_)
             if node.children().all(|child| is_constant(constants, child)) =>
         {
-            let outcome = evaluated(constants, node);
+            let outcome = evaluated(constants, node, checked);
             constants.values.insert(node.id, outcome);
         }
         _ => {}
@@ -85,6 +87,10 @@ fn is_constant(constants: &Constants, node: &Node) -> bool {
     matches!(node.kind, Kind::Literal(_)) || constants.values.contains_key(&node.id)
 }
 
-fn evaluated(constants: &Constants, node: &Node) -> Result<Value<'static>, Failure> {
-    Run::new(&[], constants, CALL_LIMIT).eval(node)
+fn evaluated(
+    constants: &Constants,
+    node: &Node,
+    checked: &Checked,
+) -> Result<Value<'static>, Failure> {
+    Evaluator::new(&checked.functions, constants, &[], &[], CALL_LIMIT).eval(node)
 }

@@ -3,6 +3,8 @@
 use serde_json::{Value as Json, json};
 
 use super::*;
+use crate::library;
+use crate::run::{Patterns, Run};
 use crate::structural::Structural;
 
 fn decl() -> Arc<Decl> {
@@ -315,14 +317,19 @@ mod properties {
         #[test]
         fn no_arguments_make_a_function_panic(name in proptest::sample::select(vec!["substring", "charAt", "indexOf", "lastIndexOf", "split", "replace", "format", "find", "findAll", "add", "sub", "containsIP", "semver", "url", "ip", "cidr", "quantity", "duration", "timestamp", "getHours", "int", "uint", "double"]), text in ".{0,20}", part in ".{0,6}", a in any::<i64>(), b in -5_i64..30, c in any::<f64>()) {
             let values = [Value::text(text.as_str()), Value::text(part.as_str()), Value::Int(a), Value::Int(b), Value::Double(c)];
-            let constants = Constants::default();
-            for x in &values {
-                let mut run = Run::new(&[], &constants, CALL_LIMIT);
-                let _ = crate::eval::library::apply(&mut run, name, std::slice::from_ref(x));
-                for y in &values {
-                    let _ = crate::eval::library::apply(&mut run, name, &[x.clone(), y.clone()]);
-                    for z in &values {
-                        let _ = crate::eval::library::apply(&mut run, name, &[x.clone(), y.clone(), z.clone()]);
+            let patterns = Patterns::default();
+            for is_method in [false, true] {
+                let Some(function) = library::function(name, is_method) else {
+                    continue;
+                };
+                for x in &values {
+                    let mut run = Run::new(&patterns, CALL_LIMIT);
+                    let _ = function.call(&mut run, std::slice::from_ref(x));
+                    for y in &values {
+                        let _ = function.call(&mut run, &[x.clone(), y.clone()]);
+                        for z in &values {
+                            let _ = function.call(&mut run, &[x.clone(), y.clone(), z.clone()]);
+                        }
                     }
                 }
             }

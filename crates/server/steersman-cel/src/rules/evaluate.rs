@@ -4,8 +4,8 @@ use serde_json::Value as Json;
 use steersman_apimachinery::status::FieldError;
 
 use super::{Rule, Rules, Verdict};
-use crate::eval::run::Failure;
 use crate::program::CALL_LIMIT;
+use crate::run::Failure;
 use crate::value::Value;
 
 /// The cost budget of all rules on one object, which takes about a second.

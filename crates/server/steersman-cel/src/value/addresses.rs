@@ -344,31 +344,27 @@ fn masked(address: IpAddr, length: u8) -> IpAddr {
     }
 }
 
-/// Evaluates a predicate on an address. Returns `None` if no predicate has this name.
-pub(crate) fn is(name: &str, address: IpAddr) -> Option<bool> {
-    let multicast = match address {
+pub(crate) fn is_link_local_multicast(address: IpAddr) -> bool {
+    match address {
         IpAddr::V4(four) => four.octets()[..3] == [224, 0, 0],
         IpAddr::V6(six) => six.segments()[0] & 0xff0f == 0xff02,
-    };
-    let unicast = match address {
+    }
+}
+
+pub(crate) fn is_link_local_unicast(address: IpAddr) -> bool {
+    match address {
         IpAddr::V4(four) => four.is_link_local(),
         IpAddr::V6(six) => six.segments()[0] & 0xffc0 == 0xfe80,
-    };
+    }
+}
+
+pub(crate) fn is_global_unicast(address: IpAddr) -> bool {
     let broadcast = matches!(address, IpAddr::V4(four) if four.is_broadcast());
-    Some(match name {
-        "isUnspecified" => address.is_unspecified(),
-        "isLoopback" => address.is_loopback(),
-        "isLinkLocalMulticast" => multicast,
-        "isLinkLocalUnicast" => unicast,
-        "isGlobalUnicast" => {
-            !(address.is_unspecified()
-                || address.is_loopback()
-                || address.is_multicast()
-                || unicast
-                || broadcast)
-        }
-        _ => return None,
-    })
+    !(address.is_unspecified()
+        || address.is_loopback()
+        || address.is_multicast()
+        || is_link_local_unicast(address)
+        || broadcast)
 }
 
 #[cfg(test)]
@@ -433,7 +429,7 @@ mod tests {
         for wrong in ["::ffff:1.2.3.4", "fe80::1%eth0", "1.2.3", "01.2.3.4", "x"] {
             assert!(ip(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(is("isGlobalUnicast", ip("8.8.8.8").unwrap()), Some(true));
-        assert_eq!(is("isLinkLocalUnicast", ip("fe80::1").unwrap()), Some(true));
+        assert!(is_global_unicast(ip("8.8.8.8").unwrap()));
+        assert!(is_link_local_unicast(ip("fe80::1").unwrap()));
     }
 }

@@ -1,7 +1,7 @@
 //! Words: durations and times in expressions.
 
-use jiff::Timestamp;
 use jiff::tz::{Offset, TimeZone};
+use jiff::{Timestamp, Zoned};
 use steersman_apimachinery::zones;
 
 /// Parses a time: RFC 3339, or a date, which means midnight.
@@ -50,27 +50,13 @@ pub(crate) fn print_duration(nanos: i64) -> String {
     format!("{}s", nanos as f64 / 1e9)
 }
 
-/// Returns a part of a time, such as the hour, with Go's numbering. Returns `None` if no part has
-/// this name.
+/// Returns a time in a time zone; `None` is UTC.
 ///
 /// # Errors
 /// Fails for an unknown time zone.
-pub(crate) fn part(name: &str, time: Timestamp, zone: Option<&str>) -> Result<Option<i64>, String> {
+pub(crate) fn zoned(time: Timestamp, zone: Option<&str>) -> Result<Zoned, String> {
     let zone = zone.map_or(Ok(TimeZone::UTC), offset)?;
-    let at = time.to_zoned(zone);
-    Ok(Some(match name {
-        "getFullYear" => i64::from(at.year()),
-        "getMonth" => i64::from(at.month()) - 1,
-        "getDayOfYear" => i64::from(at.day_of_year()) - 1,
-        "getDayOfMonth" => i64::from(at.day()) - 1,
-        "getDate" => i64::from(at.day()),
-        "getDayOfWeek" => i64::from(at.weekday().to_sunday_zero_offset()),
-        "getHours" => i64::from(at.hour()),
-        "getMinutes" => i64::from(at.minute()),
-        "getSeconds" => i64::from(at.second()),
-        "getMilliseconds" => i64::from(at.millisecond()),
-        _ => return Ok(None),
-    }))
+    Ok(time.to_zoned(zone))
 }
 
 /// Parses a time zone: `UTC`, an offset such as `+01:30`, or a name.
@@ -104,18 +90,15 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_time() {
+    fn times_are_read_in_time_zones() {
         let time = timestamp("2024-03-10T23:30:15.25Z").unwrap();
-        let read = |name: &str, zone| part(name, time, zone).unwrap().unwrap();
-        assert_eq!(read("getFullYear", None), 2024);
-        assert_eq!(read("getMonth", None), 2);
-        assert_eq!(read("getDate", Some("+01:00")), 11);
-        assert_eq!(read("getDayOfWeek", None), 0);
-        assert_eq!(read("getMilliseconds", None), 250);
-        assert_eq!(read("getHours", Some("America/New_York")), 19);
-        assert_eq!(read("getDate", Some("Asia/Tokyo")), 11);
-        assert!(part("getDate", time, Some("asia/tokyo")).is_err());
-        assert!(part("getDate", time, Some("Nowhere/Town")).is_err());
+        let read = |zone| zoned(time, zone).unwrap();
+        assert_eq!(read(None).hour(), 23);
+        assert_eq!(read(Some("+01:00")).day(), 11);
+        assert_eq!(read(Some("America/New_York")).hour(), 19);
+        assert_eq!(read(Some("Asia/Tokyo")).day(), 11);
+        assert!(zoned(time, Some("asia/tokyo")).is_err());
+        assert!(zoned(time, Some("Nowhere/Town")).is_err());
         assert!(timestamp("2024-03-10").is_ok());
         assert!(rfc3339("2024-03-10").is_err());
         assert!(rfc3339("yesterday").is_err());

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::check::functions;
-use crate::eval::run::Failure;
+use crate::library;
 use crate::program::{CALL_LIMIT, Program};
+use crate::run::Failure;
 use crate::structural::Structural;
 use crate::types::Decl;
 use crate::value::Value;
@@ -110,7 +110,7 @@ fn every_function_has_a_recorded_answer() {
         .filter_map(|case| case[0].as_str().map(str::to_owned))
         .collect();
     let sources = sources.join("\n");
-    for name in functions::names() {
+    for name in library::names() {
         let is_operator = name.starts_with(['_', '@', '!', '-']) || name.starts_with("cel.@");
         if is_operator || OF_POLICIES.contains(&name) {
             continue;

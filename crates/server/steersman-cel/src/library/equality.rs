@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use super::run::{Failure, Run};
-use crate::cost::cost_range::{PER_CHARACTER, scaled};
+use crate::cost_range::{PER_CHARACTER, scaled};
+use crate::run::{Failure, Run};
 use crate::types::{Object, Type};
 use crate::value::{Key, Value};
 
@@ -11,7 +11,7 @@ type JsonObject = serde_json::Map<String, Json>;
 
 /// Evaluates `==`, and charges the cost of comparing `size` characters.
 pub(super) fn equality(
-    run: &mut Run<'_, '_>,
+    run: &mut Run<'_>,
     a: &Value<'_>,
     b: &Value<'_>,
     size: u64,
@@ -30,7 +30,7 @@ pub(super) fn equality(
 }
 
 /// Returns whether two values are equal. Charges one step per compared part.
-pub(super) fn equal(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
+pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
     run.work(1)?;
     if a.is_list() && b.is_list() {
         if a.size() != b.size() {
@@ -95,7 +95,7 @@ pub(super) fn equal(run: &mut Run<'_, '_>, a: &Value<'_>, b: &Value<'_>) -> Resu
 
 /// Returns whether the items of a list of type `map` are equal to those of another list.
 fn equal_by_keys(
-    run: &mut Run<'_, '_>,
+    run: &mut Run<'_>,
     left: &[Value<'_>],
     right: &[Value<'_>],
     keys: &[Key],
@@ -118,7 +118,7 @@ fn equal_by_keys(
 /// Returns whether two objects are equal. Upstream compares undeclared fields only if both objects
 /// have them.
 fn equal_objects(
-    run: &mut Run<'_, '_>,
+    run: &mut Run<'_>,
     (a, members): (&Value<'_>, &JsonObject),
     (b, others): (&Value<'_>, &JsonObject),
     object: &Object,
@@ -148,7 +148,7 @@ fn equal_objects(
 }
 
 /// Returns whether two values without a declaration are equal.
-fn equal_json(run: &mut Run<'_, '_>, a: &Json, b: &Json) -> Result<bool, Failure> {
+fn equal_json(run: &mut Run<'_>, a: &Json, b: &Json) -> Result<bool, Failure> {
     run.work(1)?;
     match (a, b) {
         (Json::Array(a), Json::Array(b)) => {
@@ -174,7 +174,7 @@ fn equal_json(run: &mut Run<'_, '_>, a: &Json, b: &Json) -> Result<bool, Failure
 
 /// Returns whether the second list contains every value of the first list.
 pub(super) fn covers(
-    run: &mut Run<'_, '_>,
+    run: &mut Run<'_>,
     these: &[Value<'_>],
     among: &[Value<'_>],
 ) -> Result<bool, Failure> {
@@ -187,8 +187,8 @@ pub(super) fn covers(
 }
 
 /// Returns whether a list contains a value.
-pub(super) fn among_them(
-    run: &mut Run<'_, '_>,
+pub(crate) fn among_them(
+    run: &mut Run<'_>,
     one: &Value<'_>,
     among: &[Value<'_>],
 ) -> Result<bool, Failure> {
@@ -221,7 +221,7 @@ pub(super) fn identity(list: &Value<'_>) -> Option<Vec<Key>> {
 
 /// Returns whether two items have the same identity.
 pub(super) fn same(
-    run: &mut Run<'_, '_>,
+    run: &mut Run<'_>,
     a: &Value<'_>,
     b: &Value<'_>,
     keys: &[Key],

@@ -1,4 +1,4 @@
-//! Machine: one run of an expression: its variables, its cost so far, and its limit.
+//! Machine: one run of an expression: its cost so far, its limits, and its compiled patterns.
 
 use regex::Regex;
 use std::collections::BTreeMap;
@@ -49,53 +49,27 @@ impl From<String> for Failure {
 /// Compiled patterns by their text.
 pub(crate) type Patterns = BTreeMap<String, Regex>;
 
-/// The parts of an expression that do not depend on its variables.
-#[derive(Debug, Default)]
-pub(crate) struct Constants {
-    /// The patterns of literals.
-    pub(crate) patterns: Patterns,
-    /// The values of lists, maps and conversions with literals as their parts, by the number of the
-    /// node. Their evaluation is free.
-    pub(crate) values: BTreeMap<usize, Outcome<'static>>,
-}
-
 /// The result of evaluating a node.
 pub(crate) type Outcome<'a> = Result<Value<'a>, Failure>;
 
 /// One run of one expression.
 #[derive(Debug)]
-pub(crate) struct Run<'a, 'n> {
-    /// The variables in scope, innermost last. The accumulator of a loop may hold a failure that a
-    /// later iteration replaces, for instance in `exists`.
-    pub(crate) scopes: Vec<(&'n str, Outcome<'a>)>,
-    constants: &'n Constants,
+pub(crate) struct Run<'n> {
+    /// The compiled patterns of the expression's literals.
+    literals: &'n Patterns,
+    /// The patterns that the run compiled.
     met: Patterns,
-    /// The values of `variables.name` in policies. A failed variable fails the run only when it is
-    /// used.
-    pub(crate) composed: &'n [(String, Outcome<'a>)],
-    /// Variables with the cost of their value, which upstream evaluates again at each use.
-    pub(crate) repeated: Vec<(&'n str, u64)>,
     cost: u64,
     limit: u64,
     work: u64,
 }
 
-impl<'a, 'n> Run<'a, 'n> {
+impl<'n> Run<'n> {
     /// Starts a run with the cost limit `limit`.
-    pub(crate) fn new(
-        variables: &[(&'n str, Value<'a>)],
-        constants: &'n Constants,
-        limit: u64,
-    ) -> Self {
+    pub(crate) fn new(literals: &'n Patterns, limit: u64) -> Self {
         Self {
-            scopes: variables
-                .iter()
-                .map(|(name, value)| (*name, Ok(value.clone())))
-                .collect(),
-            constants,
+            literals,
             met: Patterns::new(),
-            composed: &[],
-            repeated: Vec::new(),
             cost: 0,
             limit,
             work: 0,
@@ -129,11 +103,6 @@ impl<'a, 'n> Run<'a, 'n> {
         self.cost = self.cost.saturating_sub(cost);
     }
 
-    /// Returns the value of a node that is constant.
-    pub(crate) fn constant(&self, id: usize) -> Option<Outcome<'a>> {
-        self.constants.values.get(&id).cloned()
-    }
-
     /// Charges steps that have no cost upstream.
     ///
     /// # Errors
@@ -151,12 +120,7 @@ impl<'a, 'n> Run<'a, 'n> {
     /// # Errors
     /// Fails for an invalid pattern.
     pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, Failure> {
-        if let Some(known) = self
-            .constants
-            .patterns
-            .get(text)
-            .or_else(|| self.met.get(text))
-        {
+        if let Some(known) = self.literals.get(text).or_else(|| self.met.get(text)) {
             return Ok(known.clone());
         }
         self.work(10_000 + text.len() * 100)?;

@@ -5,26 +5,54 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use steersman_apimachinery::go;
 
-use super::run::{Failure, Outcome};
+use super::{Cost, Row};
+use crate::cost_range::{PER_CHARACTER, scaled};
+use crate::run::{Failure, Outcome};
 use crate::value::Value;
 use crate::value::times;
 
-/// Converts a value. Returns `None` if `name` is not a conversion.
-pub(super) fn apply<'a>(name: &str, values: &[Value<'a>]) -> Option<Outcome<'a>> {
-    let [value] = values else { return None };
-    let made = match name {
-        "bool" => to_bool(value),
-        "bytes" => to_bytes(value),
-        "double" => to_double(value),
-        "duration" => to_duration(value),
-        "int" => to_int(value),
-        "string" => to_text(value),
-        "timestamp" => to_timestamp(value),
-        "uint" => to_uint(value),
-        _ => return None,
-    };
+#[rustfmt::skip]
+pub(super) const FUNCTIONS: &[Row] = &[
+    ("bool", "bool_to_bool (b)b string_to_bool (s)b",
+        Cost::PerCall, |_, values| convert("bool", values, to_bool)),
+    ("bytes", "bytes_to_bytes (y)y string_to_bytes (s)y",
+        Cost::Values(|values| per_character(values, matches!(values, [Value::Text(_)]))), |_, values| convert("bytes", values, to_bytes)),
+    ("double", "double_to_double (d)d int64_to_double (i)d string_to_double (s)d uint64_to_double (u)d",
+        Cost::PerCall, |_, values| convert("double", values, to_double)),
+    ("duration", "duration_to_duration (D)D int64_to_duration (i)D string_to_duration (s)D",
+        Cost::PerCall, |_, values| convert("duration", values, to_duration)),
+    ("int", "int64_to_int64 (i)i double_to_int64 (d)i duration_to_int64 (D)i string_to_int64 (s)i timestamp_to_int64 (T)i uint64_to_int64 (u)i",
+        Cost::PerCall, |_, values| convert("int", values, to_int)),
+    ("string", "string_to_string (s)s bool_to_string (b)s bytes_to_string (y)s double_to_string (d)s duration_to_string (D)s int64_to_string (i)s timestamp_to_string (T)s uint64_to_string (u)s ip_to_string (P)s cidr_to_string (C)s",
+        Cost::Values(|values| per_character(values, matches!(values, [Value::Bytes(_)]))), |_, values| convert("string", values, to_text)),
+    ("timestamp", "timestamp_to_timestamp (T)T int64_to_timestamp (i)T string_to_timestamp (s)T",
+        Cost::PerCall, |_, values| convert("timestamp", values, to_timestamp)),
+    ("uint", "uint64_to_uint64 (u)u double_to_uint64 (d)u int64_to_uint64 (i)u string_to_uint64 (s)u",
+        Cost::PerCall, |_, values| convert("uint", values, to_uint)),
+    ("type", "type (A)tA",
+        Cost::PerCall, |_, values| Some(Ok(Value::Type(values.first()?.type_name().into())))),
+    ("dyn", "to_dyn (A)*", Cost::PerCall, |_, values| Some(Ok(values.first()?.clone()))),
+];
+
+/// Returns the cost of a conversion: 1, or that of reading the characters if the conversion reads
+/// them.
+fn per_character(values: &[Value<'_>], reads: bool) -> u64 {
+    match values.first() {
+        Some(value) if reads => scaled(value.size(), PER_CHARACTER),
+        _ => 1,
+    }
+}
+
+/// Converts a value.
+fn convert<'a>(
+    name: &str,
+    values: &[Value<'a>],
+    to: fn(&Value<'a>) -> Option<Outcome<'a>>,
+) -> Option<Outcome<'a>> {
+    let value = values.first()?;
     let found = value.type_name();
-    Some(made.unwrap_or_else(|| Err(Failure::of(format!("no such overload: {name}({found})")))))
+    let unknown = || Err(Failure::of(format!("no such overload: {name}({found})")));
+    Some(to(value).unwrap_or_else(unknown))
 }
 
 /// Returns the failure of a conversion of a value that does not have a value of the other type.

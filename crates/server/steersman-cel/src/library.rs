@@ -1,0 +1,227 @@
+//! Machine: the table of all functions and operators.
+//!
+//! The checker, the cost estimate and the evaluation use the same rows.
+//! Sources: cel-go's standard library and its extensions for strings, lists, sets, optional values
+//! and two-variable comprehensions; `apiserver/pkg/cel/library`.
+
+pub(crate) mod signatures;
+pub(crate) mod equality;
+pub(crate) mod operators;
+mod conversions;
+mod string_functions;
+mod list_functions;
+mod optional_functions;
+mod time_functions;
+mod address_functions;
+mod quantity_functions;
+mod format_functions;
+mod authorizer_functions;
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::cost_range::{PER_CHARACTER, Range};
+use crate::run::{Failure, Outcome, Run};
+use crate::value::Value;
+use signatures::{Overload, overloads};
+
+/// A row of the table: the name, the overloads as [`overloads`] reads them, the cost, and the
+/// implementation. A function that is also a method has a row for each. The tables are not
+/// formatted, so that a row takes one line or two.
+type Row = (&'static str, &'static str, Cost, Implementation);
+
+/// Evaluates a call. The target of a method is the first value. Returns `None` if no overload accepts
+/// the values.
+type Implementation = for<'a> fn(&mut Run<'_>, &[Value<'a>]) -> Option<Outcome<'a>>;
+
+/// A cost as a function of the sizes of the arguments, by index. The target of a method has the
+/// index 0.
+type SizeRule = fn(&mut dyn FnMut(usize) -> Range) -> Range;
+
+/// The cost of a call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cost {
+    /// 1 per call.
+    PerCall,
+    /// The rule holds for the sizes of values and for estimated sizes.
+    Sizes(SizeRule),
+    /// The cost depends on the values; the estimate has rules for each overload.
+    Values(fn(&[Value<'_>]) -> u64),
+    /// The implementation charges the cost; the estimate has rules for each overload.
+    Own,
+}
+
+/// The cost of reading the first argument once.
+const CHARACTERS: Cost = Cost::Sizes(|size| size(0).scaled(PER_CHARACTER));
+/// The cost of reading the first argument twice.
+const CHARACTERS_TWICE: Cost = Cost::Sizes(|size| size(0).scaled(2.0 * PER_CHARACTER));
+
+/// How a call is evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// All arguments are evaluated first.
+    Values,
+    Add,
+    And,
+    Conditional,
+    In,
+    Index,
+    MapInsert,
+    NotStrictlyFalse,
+    OptionalField,
+    OptionalIndex,
+    OptionalOr,
+    OptionalOrValue,
+    Or,
+}
+
+/// The functions that the evaluation treats in a special way.
+const FORMS: &[(&str, Form)] = &[
+    ("_+_", Form::Add),
+    ("_&&_", Form::And),
+    ("_?_:_", Form::Conditional),
+    ("@in", Form::In),
+    ("_[_]", Form::Index),
+    ("cel.@mapInsert", Form::MapInsert),
+    ("@not_strictly_false", Form::NotStrictlyFalse),
+    ("_?._", Form::OptionalField),
+    ("_[?_]", Form::OptionalIndex),
+    ("or", Form::OptionalOr),
+    ("orValue", Form::OptionalOrValue),
+    ("_||_", Form::Or),
+];
+
+/// A function or an operator.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub name: &'static str,
+    is_method: bool,
+    pub overloads: Vec<Overload>,
+    pub cost: Cost,
+    pub form: Form,
+    implementation: Implementation,
+}
+
+/// The rows of all topics.
+fn rows() -> impl Iterator<Item = &'static Row> {
+    [
+        operators::FUNCTIONS,
+        conversions::FUNCTIONS,
+        string_functions::FUNCTIONS,
+        list_functions::FUNCTIONS,
+        optional_functions::FUNCTIONS,
+        time_functions::FUNCTIONS,
+        address_functions::FUNCTIONS,
+        quantity_functions::FUNCTIONS,
+        format_functions::FUNCTIONS,
+        authorizer_functions::FUNCTIONS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The functions by name: a function, a method, or both.
+static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Function>>> = LazyLock::new(|| {
+    let mut functions: HashMap<_, Vec<Function>> = HashMap::new();
+    for &(name, signatures, cost, implementation) in rows() {
+        let special = FORMS.iter().find(|(special, _)| *special == name);
+        functions.entry(name).or_default().push(Function {
+            name,
+            is_method: signatures.contains('.'),
+            overloads: overloads(signatures),
+            cost,
+            form: special.map_or(Form::Values, |(_, form)| *form),
+            implementation,
+        });
+    }
+    functions
+});
+
+/// Returns the function with a name, or the method with this name.
+pub(crate) fn function(name: &str, is_method: bool) -> Option<&'static Function> {
+    let mut known = FUNCTIONS.get(name)?.iter();
+    known.find(|function| function.is_method == is_method)
+}
+
+/// Returns the names of all functions and operators.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    rows().map(|(name, ..)| *name)
+}
+
+impl Function {
+    /// Charges and evaluates a call. The target of a method is the first value.
+    ///
+    /// # Errors
+    /// Fails if no overload accepts the values.
+    pub(crate) fn call<'a>(&self, run: &mut Run<'_>, values: &[Value<'a>]) -> Outcome<'a> {
+        let size = |index: usize| Range::exactly(values.get(index).map_or(0, Value::size));
+        run.charge(match self.cost {
+            Cost::PerCall => 1,
+            Cost::Sizes(rule) => rule(&mut { size }).max,
+            Cost::Values(rule) => rule(values),
+            Cost::Own => 0,
+        })?;
+        let outcome = (self.implementation)(run, values);
+        outcome.unwrap_or_else(|| Err(Failure::missing(self.name)))
+    }
+}
+
+/// Evaluates a function of one string.
+fn of_text<'a>(
+    values: &[Value<'a>],
+    evaluate: impl FnOnce(&str) -> Outcome<'a>,
+) -> Option<Outcome<'a>> {
+    let [Value::Text(text)] = values else {
+        return None;
+    };
+    Some(evaluate(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Type;
+
+    #[test]
+    fn the_table_of_overloads_is_parsed_completely() {
+        let printed = |name: &str, is_method: bool, id: &str| {
+            let overloads = &function(name, is_method).unwrap().overloads;
+            let found = overloads.iter().find(|one| one.id == id).unwrap();
+            let args: Vec<String> = found.args.iter().map(Type::to_string).collect();
+            format!("({}) {}", args.join(", "), found.result)
+        };
+        assert_eq!(
+            printed("@in", false, "in_map"),
+            "(_var0, map(_var0, _var1)) bool"
+        );
+        assert_eq!(printed("size", true, "string_size"), "(string) int");
+        assert_eq!(
+            printed("join", true, "list_join_string"),
+            "(list(string), string) string"
+        );
+        assert_eq!(
+            printed("optional.none", false, "optional_none"),
+            "() optional_type(_var0)"
+        );
+        assert_eq!(
+            printed("getQuery", true, "url_get_query"),
+            "(kubernetes.URL) map(string, list(string))"
+        );
+        for (name, signatures, ..) in rows() {
+            let is_complete = signatures.is_empty() || signatures.split(' ').count() % 2 == 0;
+            assert!(is_complete, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_guide_lists_every_function_with_its_version() {
+        let page = include_str!("../guide/expressions.md");
+        for name in names() {
+            let is_operator = name.starts_with(['_', '@', '!', '-']) || name.starts_with("cel.@");
+            let listed = [format!("`{name}`"), format!("`.{name}`")];
+            let found = listed.iter().any(|name| page.contains(name));
+            assert!(is_operator || found, "{name}");
+        }
+    }
+}

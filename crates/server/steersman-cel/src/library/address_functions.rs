@@ -1,0 +1,140 @@
+//! Machine: the functions of URLs, IP addresses and networks.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::{CHARACTERS, CHARACTERS_TWICE, Cost, Row, of_text};
+use crate::cost_range::{PER_CHARACTER, scaled};
+use crate::run::{Failure, Outcome, Run};
+use crate::value::addresses::{self, Cidr, Url};
+use crate::value::{Key, Value};
+
+#[rustfmt::skip]
+pub(super) const FUNCTIONS: &[Row] = &[
+    ("url", "string_to_url (s)U", CHARACTERS, |_, values| of_text(values, parse_url)),
+    ("isURL", "is_url_string (s)b",
+        Cost::PerCall, |_, values| of_text(values, |text| Ok(Value::Bool(Url::parse(text).is_ok())))),
+    ("getScheme", "url_get_scheme (U.)s",
+        Cost::PerCall, |_, values| of_url(values, |url| Value::text(url.scheme.as_str()))),
+    ("getHost", "url_get_host (U.)s",
+        Cost::PerCall, |_, values| of_url(values, |url| Value::text(url.host.as_str()))),
+    ("getHostname", "url_get_hostname (U.)s",
+        Cost::PerCall, |_, values| of_url(values, |url| Value::text(url.hostname()))),
+    ("getPort", "url_get_port (U.)s",
+        Cost::PerCall, |_, values| of_url(values, |url| Value::text(url.port()))),
+    ("getEscapedPath", "url_get_escaped_path (U.)s",
+        Cost::PerCall, |_, values| of_url(values, |url| Value::text(url.path.as_str()))),
+    ("getQuery", "url_get_query (U.)msls", Cost::PerCall, |_, values| of_url(values, query)),
+    ("ip", "string_to_ip (s)P",
+        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Ip(addresses::ip(text)?)))),
+    ("ip", "cidr_ip (C.)P",
+        Cost::PerCall, |_, values| of_cidr(values, |cidr| Value::Ip(cidr.address))),
+    ("isIP", "is_ip (s)b",
+        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Bool(addresses::ip(text).is_ok())))),
+    ("ip.isCanonical", "ip_is_canonical (s)b",
+        CHARACTERS_TWICE, |_, values| of_text(values, is_canonical)),
+    ("family", "family (P.)i",
+        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Int(if ip.is_ipv4() { 4 } else { 6 }))),
+    ("isUnspecified", "is_unspecified (P.)b",
+        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Bool(ip.is_unspecified()))),
+    ("isLoopback", "is_loopback (P.)b",
+        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Bool(ip.is_loopback()))),
+    ("isLinkLocalMulticast", "is_link_local_multicast (P.)b",
+        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Bool(addresses::is_link_local_multicast(ip)))),
+    ("isLinkLocalUnicast", "is_link_local_unicast (P.)b",
+        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Bool(addresses::is_link_local_unicast(ip)))),
+    ("isGlobalUnicast", "is_global_unicast (P.)b",
+        Cost::PerCall, |_, values| of_ip(values, |ip| Value::Bool(addresses::is_global_unicast(ip)))),
+    ("cidr", "string_to_cidr (s)C",
+        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Cidr(Cidr::parse(text)?)))),
+    ("isCIDR", "is_cidr (s)b",
+        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Bool(Cidr::parse(text).is_ok())))),
+    ("containsIP", "cidr_contains_ip_string (C.s)b cidr_contains_ip_ip (C.P)b",
+        Cost::Values(|values| containment(values, 0)), contains_ip),
+    ("containsCIDR", "cidr_contains_cidr_string (C.s)b cidr_contains_cidr (C.C)b",
+        Cost::Values(|values| containment(values, scaled(network_size(values), PER_CHARACTER) + 1)), contains_cidr),
+    ("masked", "masked (C.)C",
+        Cost::PerCall, |_, values| of_cidr(values, |cidr| Value::Cidr(cidr.masked()))),
+    ("prefixLength", "prefix_length (C.)i",
+        Cost::PerCall, |_, values| of_cidr(values, |cidr| Value::Int(i64::from(cidr.length)))),
+];
+
+fn of_url<'a>(values: &[Value<'a>], read: fn(&Url) -> Value<'a>) -> Option<Outcome<'a>> {
+    let [Value::Url(url)] = values else {
+        return None;
+    };
+    Some(Ok(read(url)))
+}
+
+fn of_ip<'a>(values: &[Value<'a>], read: fn(IpAddr) -> Value<'a>) -> Option<Outcome<'a>> {
+    let [Value::Ip(address)] = values else {
+        return None;
+    };
+    Some(Ok(read(*address)))
+}
+
+fn of_cidr<'a>(values: &[Value<'a>], read: fn(Cidr) -> Value<'a>) -> Option<Outcome<'a>> {
+    let [Value::Cidr(cidr)] = values else {
+        return None;
+    };
+    Some(Ok(read(*cidr)))
+}
+
+fn parse_url<'a>(text: &str) -> Outcome<'a> {
+    match Url::without_fragment(text) {
+        Ok(url) => Ok(Value::Url(url.into())),
+        Err(why) => Err(Failure::Error(format!(
+            "URL parse error during conversion from string: {why}"
+        ))),
+    }
+}
+
+/// Returns the parameters of a URL: a list of values for each name.
+fn query<'a>(url: &Url) -> Value<'a> {
+    let parameters = url.parameters().into_iter().map(|(name, values)| {
+        let values: Vec<_> = values.into_iter().map(Value::text).collect();
+        (Key::Text(name.into()), Value::List(Arc::new(values)))
+    });
+    Value::Map(Arc::new(parameters.collect()))
+}
+
+fn is_canonical<'a>(text: &str) -> Outcome<'a> {
+    let address = addresses::ip(text)?;
+    Ok(Value::Bool(address.to_string() == text))
+}
+
+fn network_size(values: &[Value<'_>]) -> u64 {
+    values.first().map_or(0, Value::size)
+}
+
+/// Returns the cost of `containsIP` and `containsCIDR`: of the comparison, of `more`, and of
+/// parsing the second value if it is a string.
+fn containment(values: &[Value<'_>], more: u64) -> u64 {
+    let compared = scaled(network_size(values).saturating_mul(2), PER_CHARACTER);
+    let parsed = match values.get(1) {
+        Some(text @ Value::Text(_)) => scaled(text.size(), PER_CHARACTER),
+        _ => 0,
+    };
+    compared + more + parsed
+}
+
+fn contains_ip<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let (cidr, address) = match values {
+        [Value::Cidr(cidr), Value::Ip(address)] => (cidr, Ok(*address)),
+        [Value::Cidr(cidr), Value::Text(text)] => (cidr, addresses::ip(text)),
+        _ => return None,
+    };
+    // Upstream reports an unreadable address in this way.
+    let address = address.map_err(|_| Failure::overload());
+    Some(address.map(|address| Value::Bool(cidr.contains(address))))
+}
+
+fn contains_cidr<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let (cidr, other) = match values {
+        [Value::Cidr(cidr), Value::Cidr(other)] => (cidr, Ok(*other)),
+        [Value::Cidr(cidr), Value::Text(text)] => (cidr, Cidr::parse(text)),
+        _ => return None,
+    };
+    let other = other.map_err(Failure::Error);
+    Some(other.map(|other| Value::Bool(cidr.contains_network(other))))
+}

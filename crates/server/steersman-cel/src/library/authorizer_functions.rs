@@ -1,0 +1,156 @@
+//! Machine: the functions that build authorization checks, run them, and read the decisions.
+//!
+//! Kubernetes source: `apiserver/pkg/cel/library/authz.go`.
+
+use std::sync::Arc;
+
+use steersman_apimachinery::names::{NameRule, check_name};
+
+use super::{Cost, Row};
+use crate::authorizer::{AccessAttributes, AccessDecision, Query, Step};
+use crate::cost_range::{PER_CHARACTER, Range};
+use crate::run::{Failure, Outcome, Run};
+use crate::value::Value;
+
+/// The cost of one authorization check, which permits two checks per expression.
+const ACCESS_CHECK: u64 = 350_000;
+
+/// The cost of parsing a selector of fields or labels: at least two characters per requirement, and
+/// a list and a struct for each.
+const SELECTOR: Cost = Cost::Sizes(|size| {
+    let length = size(1);
+    let requirements = length.scaled(0.5).scaled(50.0);
+    Range::exactly(10)
+        .plus(length.scaled(PER_CHARACTER))
+        .plus(requirements)
+});
+
+#[rustfmt::skip]
+pub(super) const FUNCTIONS: &[Row] = &[
+    ("path", "authorizer_path (Z.s)H", Cost::PerCall, path),
+    ("group", "authorizer_group (Z.s)G",
+        Cost::PerCall, |_, values| next(values, Step::Authorizer, Step::Group, |asked, text| asked.group = text)),
+    ("serviceAccount", "authorizer_serviceaccount (Z.ss)Z", Cost::PerCall, service_account),
+    ("resource", "groupcheck_resource (G.s)R", Cost::PerCall, resource),
+    ("subresource", "resourcecheck_subresource (R.s)R",
+        Cost::PerCall, |_, values| next(values, Step::Resource, Step::Resource, |asked, text| asked.subresource = text)),
+    ("namespace", "resourcecheck_namespace (R.s)R",
+        Cost::PerCall, |_, values| next(values, Step::Resource, Step::Resource, |asked, text| asked.namespace = text)),
+    ("name", "resourcecheck_name (R.s)R",
+        Cost::PerCall, |_, values| next(values, Step::Resource, Step::Resource, |asked, text| asked.name = text)),
+    ("fieldSelector", "authorizer_fieldselector (R.s)R", SELECTOR, selected),
+    ("labelSelector", "authorizer_labelselector (R.s)R", SELECTOR, selected),
+    ("check", "pathcheck_check (H.s)X resourcecheck_check (R.s)X",
+        Cost::Sizes(|_| Range::exactly(ACCESS_CHECK)), check),
+    ("allowed", "decision_allowed (X.)b",
+        Cost::PerCall, |_, values| of_decision(values, |decision| Value::Bool(decision.allowed))),
+    ("reason", "decision_reason (X.)s",
+        Cost::PerCall, |_, values| of_decision(values, |decision| Value::text(decision.reason.as_str()))),
+    // The authorizers of this server always decide.
+    ("errored", "decision_errored (X.)b",
+        Cost::PerCall, |_, values| of_decision(values, |_| Value::Bool(false))),
+    ("error", "decision_error (X.)s",
+        Cost::PerCall, |_, values| of_decision(values, |_| Value::text(""))),
+];
+
+/// Adds an attribute to a check at the stage `from`, which is then at the stage `to`.
+fn next<'a>(
+    values: &[Value<'a>],
+    from: Step,
+    to: Step,
+    set: fn(&mut AccessAttributes, String),
+) -> Option<Outcome<'a>> {
+    let [Value::Query(query), Value::Text(text)] = values else {
+        return None;
+    };
+    if query.step != from {
+        return None;
+    }
+    let mut asked = query.asked.clone();
+    set(&mut asked, text.to_string());
+    Some(Ok(Value::Query(Arc::new(Query {
+        authority: query.authority,
+        step: to,
+        asked,
+    }))))
+}
+
+fn path<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let path = next(values, Step::Authorizer, Step::Path, |asked, path| {
+        asked.path = Some(path);
+    })?;
+    Some(not_empty(values, "path").and(path))
+}
+
+fn resource<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let resource = next(values, Step::Group, Step::Resource, |asked, resource| {
+        asked.resource = resource;
+    })?;
+    Some(not_empty(values, "resource").and(resource))
+}
+
+fn not_empty(values: &[Value<'_>], attribute: &str) -> Result<(), Failure> {
+    match values {
+        [_, Value::Text(text)] if text.trim().is_empty() => {
+            Err(Failure::Error(format!("{attribute} must not be empty")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Roles ignore fields and labels of objects, so selectors do not change the decision.
+fn selected<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    next(values, Step::Resource, Step::Resource, |_, _| {})
+}
+
+fn check<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [Value::Query(query), Value::Text(verb)] = values else {
+        return None;
+    };
+    if !matches!(query.step, Step::Path | Step::Resource) {
+        return None;
+    }
+    let decision = query.authority.decide(verb, &query.asked);
+    Some(Ok(Value::AccessDecision(Arc::new(decision))))
+}
+
+fn of_decision<'a>(
+    values: &[Value<'a>],
+    read: fn(&AccessDecision) -> Value<'a>,
+) -> Option<Outcome<'a>> {
+    let [Value::AccessDecision(decision)] = values else {
+        return None;
+    };
+    Some(Ok(read(decision)))
+}
+
+fn service_account<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [
+        Value::Query(query),
+        Value::Text(namespace),
+        Value::Text(name),
+    ] = values
+    else {
+        return None;
+    };
+    (query.step == Step::Authorizer).then(|| of_account(query, namespace, name))
+}
+
+fn of_account<'a>(query: &Query<'a>, namespace: &str, name: &str) -> Outcome<'a> {
+    if !check_name(NameRule::Subdomain, name).is_empty() {
+        return Err(Failure::of("Invalid service account name"));
+    }
+    if !check_name(NameRule::Label, namespace).is_empty() {
+        return Err(Failure::of("Invalid service account namespace"));
+    }
+    let asked = AccessAttributes {
+        account: Some((namespace.to_owned(), name.to_owned())),
+        ..AccessAttributes::default()
+    };
+    let authority = query.authority;
+    Ok(Value::Query(Arc::new(Query {
+        authority,
+        step: Step::Authorizer,
+        asked,
+    })))
+}

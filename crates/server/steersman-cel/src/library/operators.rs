@@ -1,0 +1,343 @@
+//! Machine: evaluates the operators of expressions.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::equality::{among_them, equality, identity, same};
+use super::{Cost, Row};
+use crate::cost_range::{PER_CHARACTER, scaled};
+use crate::run::{Failure, Outcome, Run, key_text, select};
+use crate::value::printing;
+use crate::value::{Key, Text, Value};
+
+#[rustfmt::skip]
+pub(super) const FUNCTIONS: &[Row] = &[
+    ("_?_:_", "conditional (bAA)A", Cost::PerCall, special),
+    ("_&&_", "logical_and (bb)b", Cost::PerCall, special),
+    ("_||_", "logical_or (bb)b", Cost::PerCall, special),
+    ("@not_strictly_false", "not_strictly_false (b)b", Cost::PerCall, special),
+    ("_[_]", "index_list (lAi)A index_map (mABA)B optional_list_index_int (olAi)oA optional_map_index_value (omABA)oB",
+        Cost::PerCall, special),
+    ("_[?_]", "list_optindex_optional_int (lAi)oA optional_list_optindex_optional_int (olAi)oA map_optindex_optional_value (mABA)oB optional_map_optindex_optional_value (omABA)oB",
+        Cost::PerCall, special),
+    ("_?._", "", Cost::PerCall, special),
+    ("or", "optional_or_optional (oA.oA)oA", Cost::PerCall, special),
+    ("orValue", "optional_orValue_value (oA.A)A", Cost::PerCall, special),
+    ("@in", "in_list (AlA)b in_map (AmAB)b", Cost::PerCall, special),
+    ("!_", "logical_not (b)b", Cost::PerCall, not),
+    ("-_", "negate_double (d)d negate_int64 (i)i", Cost::PerCall, negate),
+    ("_==_", "equals (AA)b", Cost::Own, equals),
+    ("_!=_", "not_equals (AA)b", Cost::Own, differs),
+    ("_<_", "less_bool (bb)b less_int64 (ii)b less_int64_double (id)b less_int64_uint64 (iu)b less_uint64 (uu)b less_uint64_double (ud)b less_uint64_int64 (ui)b less_double (dd)b less_double_int64 (di)b less_double_uint64 (du)b less_string (ss)b less_bytes (yy)b less_timestamp (TT)b less_duration (DD)b",
+        Cost::Own, |run, values| compare(run, values, Ordering::is_lt)),
+    ("_<=_", "less_equals_bool (bb)b less_equals_int64 (ii)b less_equals_int64_double (id)b less_equals_int64_uint64 (iu)b less_equals_uint64 (uu)b less_equals_uint64_double (ud)b less_equals_uint64_int64 (ui)b less_equals_double (dd)b less_equals_double_int64 (di)b less_equals_double_uint64 (du)b less_equals_string (ss)b less_equals_bytes (yy)b less_equals_timestamp (TT)b less_equals_duration (DD)b",
+        Cost::Own, |run, values| compare(run, values, Ordering::is_le)),
+    ("_>_", "greater_bool (bb)b greater_int64 (ii)b greater_int64_double (id)b greater_int64_uint64 (iu)b greater_uint64 (uu)b greater_uint64_double (ud)b greater_uint64_int64 (ui)b greater_double (dd)b greater_double_int64 (di)b greater_double_uint64 (du)b greater_string (ss)b greater_bytes (yy)b greater_timestamp (TT)b greater_duration (DD)b",
+        Cost::Own, |run, values| compare(run, values, Ordering::is_gt)),
+    ("_>=_", "greater_equals_bool (bb)b greater_equals_int64 (ii)b greater_equals_int64_double (id)b greater_equals_int64_uint64 (iu)b greater_equals_uint64 (uu)b greater_equals_uint64_double (ud)b greater_equals_uint64_int64 (ui)b greater_equals_double (dd)b greater_equals_double_int64 (di)b greater_equals_double_uint64 (du)b greater_equals_string (ss)b greater_equals_bytes (yy)b greater_equals_timestamp (TT)b greater_equals_duration (DD)b",
+        Cost::Own, |run, values| compare(run, values, Ordering::is_ge)),
+    ("_+_", "add_bytes (yy)y add_double (dd)d add_duration_duration (DD)D add_duration_timestamp (DT)T add_timestamp_duration (TD)T add_int64 (ii)i add_list (lAlA)lA add_string (ss)s add_uint64 (uu)u",
+        Cost::Own, sum),
+    ("_-_", "subtract_double (dd)d subtract_duration_duration (DD)D subtract_int64 (ii)i subtract_timestamp_duration (TD)T subtract_timestamp_timestamp (TT)D subtract_uint64 (uu)u",
+        Cost::PerCall, |_, values| binary(values, subtract)),
+    ("_*_", "multiply_double (dd)d multiply_int64 (ii)i multiply_uint64 (uu)u",
+        Cost::PerCall, |_, values| binary(values, multiply)),
+    ("_/_", "divide_double (dd)d divide_int64 (ii)i divide_uint64 (uu)u",
+        Cost::PerCall, |_, values| binary(values, divide)),
+    ("_%_", "modulo_int64 (ii)i modulo_uint64 (uu)u",
+        Cost::PerCall, |_, values| binary(values, modulo)),
+    ("cel.@mapInsert", "@mapInsert_map_key_value (mABAB)mAB @mapInsert_map_map (mABmAB)mAB",
+        Cost::PerCall, |run, values| Some(grown(run, values.to_vec()))),
+];
+
+/// Stands for the implementation of an operator that the evaluation treats in a special way, for
+/// instance because the operator does not evaluate all of its arguments.
+fn special<'a>(_: &mut Run<'_>, _: &[Value<'a>]) -> Option<Outcome<'a>> {
+    None
+}
+
+fn binary<'a>(
+    values: &[Value<'a>],
+    operate: fn(&Value<'a>, &Value<'a>) -> Outcome<'a>,
+) -> Option<Outcome<'a>> {
+    let [a, b] = values else { return None };
+    Some(operate(a, b))
+}
+
+fn not<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    Some(match values {
+        [Value::Bool(flag)] => Ok(Value::Bool(!flag)),
+        _ => Err(Failure::overload()),
+    })
+}
+
+fn negate<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    Some(match values {
+        [Value::Int(number)] => number
+            .checked_neg()
+            .map(Value::Int)
+            .ok_or_else(|| Failure::of("integer overflow")),
+        [Value::Double(number)] => Ok(Value::Double(-number)),
+        _ => Err(Failure::overload()),
+    })
+}
+
+fn equals<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [a, b] = values else { return None };
+    let size = if matches!(a, Value::Ip(_) | Value::Cidr(_)) {
+        1
+    } else {
+        a.size().min(b.size())
+    };
+    Some(equality(run, a, b, size).map(Value::Bool))
+}
+
+fn differs<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [a, b] = values else { return None };
+    let size = a.size().min(b.size());
+    Some(equality(run, a, b, size).map(|equal| Value::Bool(!equal)))
+}
+
+fn sum<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [a, b] = values else { return None };
+    Some(add(run, a.clone(), b))
+}
+
+/// Appends to a list or map. The first value grows in place if it has no other reference.
+pub(crate) fn grown<'a>(run: &mut Run<'_>, mut values: Vec<Value<'a>>) -> Outcome<'a> {
+    let rest = values.split_off(1);
+    let of = values.pop().unwrap_or(Value::Null);
+    match (of, rest.as_slice()) {
+        (Value::Map(mut entries), [key, value]) => {
+            let key = key.key().ok_or_else(Failure::overload)?;
+            if entries.contains_key(&key) {
+                return Err(existing(&key));
+            }
+            if Arc::get_mut(&mut entries).is_none() {
+                run.work(entries.len())?;
+            }
+            Arc::make_mut(&mut entries).insert(key, value.clone());
+            Ok(Value::Map(entries))
+        }
+        (Value::Map(mut entries), [more]) if more.is_map() => {
+            let keys = more.keys();
+            run.work(keys.len())?;
+            for key in keys {
+                if entries.contains_key(&key) {
+                    return Err(existing(&key));
+                }
+                if let Some(value) = more.member(&key) {
+                    Arc::make_mut(&mut entries).insert(key, value?);
+                }
+            }
+            Ok(Value::Map(entries))
+        }
+        (of, [more]) => add(run, of, more),
+        _ => Err(Failure::overload()),
+    }
+}
+
+fn existing(key: &Key) -> Failure {
+    Failure::of(format!(
+        "insert failed: key {} already exists",
+        key_text(key)
+    ))
+}
+
+pub(super) fn add<'a>(run: &mut Run<'_>, a: Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+    let cost = match (&a, b) {
+        (Value::Text(_), Value::Text(_)) | (Value::Bytes(_), Value::Bytes(_)) => {
+            scaled(a.size().saturating_add(b.size()), PER_CHARACTER)
+        }
+        _ => 1,
+    };
+    run.charge(cost)?;
+    Ok(match (a, b) {
+        (Value::Int(a), Value::Int(b)) => {
+            Value::Int(a.checked_add(*b).ok_or_else(|| overflow("integer"))?)
+        }
+        (Value::Uint(a), Value::Uint(b)) => Value::Uint(
+            a.checked_add(*b)
+                .ok_or_else(|| overflow("unsigned integer"))?,
+        ),
+        (Value::Double(a), Value::Double(b)) => Value::Double(a + b),
+        (Value::Text(a), Value::Text(b)) => {
+            run.work((a.len() + b.len()) / 64)?;
+            Value::Text(Text::Made(format!("{}{}", &*a, &**b).into()))
+        }
+        (Value::Bytes(a), Value::Bytes(b)) => Value::Bytes([&*a, &**b].concat().into()),
+        (Value::Duration(a), Value::Duration(b)) => {
+            Value::Duration(a.checked_add(*b).ok_or_else(|| overflow("duration"))?)
+        }
+        (Value::Timestamp(a), Value::Duration(b)) => moved(a, *b)?,
+        (Value::Duration(a), Value::Timestamp(b)) => moved(*b, a)?,
+        (Value::List(mut items), more) if more.is_list() => {
+            let more = more.items()?;
+            let copied = if Arc::get_mut(&mut items).is_some() {
+                0
+            } else {
+                items.len()
+            };
+            run.work(more.len() + copied)?;
+            Arc::make_mut(&mut items).extend(more);
+            Value::List(items)
+        }
+        (list, more) if list.is_list() && more.is_list() => return merged(run, &list, more),
+        _ => return Err(Failure::overload()),
+    })
+}
+
+/// Concatenates two lists of an object. Lists of type `set` or `map` are merged.
+fn merged<'a>(run: &mut Run<'_>, a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+    let mut items = a.items()?;
+    let more = b.items()?;
+    run.work(items.len() + more.len())?;
+    let Some(keys) = identity(a) else {
+        items.extend(more);
+        return Ok(Value::List(items.into()));
+    };
+    let known = items.len();
+    for one in more {
+        let mut found = None;
+        for (index, item) in items[..known].iter().enumerate() {
+            if same(run, item, &one, &keys)? {
+                found = Some(index);
+                break;
+            }
+        }
+        match found {
+            Some(index) => items[index] = one,
+            None => items.push(one),
+        }
+    }
+    Ok(Value::List(items.into()))
+}
+
+fn moved<'a>(time: jiff::Timestamp, by: i64) -> Outcome<'a> {
+    let moved = time.checked_add(jiff::SignedDuration::from_nanos(by));
+    let moved = moved.map_err(|_| Failure::of("timestamp overflow"))?;
+    Ok(Value::Timestamp(moved))
+}
+
+fn overflow(what: &str) -> Failure {
+    Failure::of(format!("{what} overflow"))
+}
+
+fn subtract<'a>(a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => {
+            let difference = a.checked_sub(*b).map(Value::Int);
+            difference.ok_or_else(|| overflow("integer"))
+        }
+        (Value::Uint(a), Value::Uint(b)) => {
+            let difference = a.checked_sub(*b).map(Value::Uint);
+            difference.ok_or_else(|| overflow("unsigned integer"))
+        }
+        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a - b)),
+        (Value::Duration(a), Value::Duration(b)) => {
+            let difference = a.checked_sub(*b).map(Value::Duration);
+            difference.ok_or_else(|| overflow("duration"))
+        }
+        (Value::Timestamp(a), Value::Duration(b)) => {
+            let back = b.checked_neg().ok_or_else(|| overflow("duration"));
+            back.and_then(|back| moved(*a, back))
+        }
+        (Value::Timestamp(a), Value::Timestamp(b)) => {
+            let nanos = i64::try_from(a.duration_since(*b).as_nanos());
+            nanos.map(Value::Duration).map_err(|_| overflow("duration"))
+        }
+        _ => Err(Failure::overload()),
+    }
+}
+
+fn multiply<'a>(a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => {
+            let product = a.checked_mul(*b).map(Value::Int);
+            product.ok_or_else(|| overflow("integer"))
+        }
+        (Value::Uint(a), Value::Uint(b)) => {
+            let product = a.checked_mul(*b).map(Value::Uint);
+            product.ok_or_else(|| overflow("unsigned integer"))
+        }
+        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a * b)),
+        _ => Err(Failure::overload()),
+    }
+}
+
+fn divide<'a>(a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+    match (a, b) {
+        (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => {
+            Err(Failure::of("division by zero"))
+        }
+        (Value::Int(a), Value::Int(b)) => {
+            let quotient = a.checked_div(*b).map(Value::Int);
+            quotient.ok_or_else(|| overflow("integer"))
+        }
+        (Value::Uint(a), Value::Uint(b)) => Ok(Value::Uint(a / b)),
+        (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a / b)),
+        _ => Err(Failure::overload()),
+    }
+}
+
+fn modulo<'a>(a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+    match (a, b) {
+        (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => {
+            Err(Failure::of("modulus by zero"))
+        }
+        (Value::Int(a), Value::Int(b)) => {
+            let rest = a.checked_rem(*b).map(Value::Int);
+            rest.ok_or_else(|| overflow("integer"))
+        }
+        (Value::Uint(a), Value::Uint(b)) => Ok(Value::Uint(a % b)),
+        _ => Err(Failure::overload()),
+    }
+}
+
+fn compare<'a>(
+    run: &mut Run<'_>,
+    values: &[Value<'a>],
+    holds: fn(Ordering) -> bool,
+) -> Option<Outcome<'a>> {
+    let [a, b] = values else { return None };
+    let cost = match (a, b) {
+        (Value::Text(_), Value::Text(_)) | (Value::Bytes(_), Value::Bytes(_)) => {
+            scaled(a.size().min(b.size()), PER_CHARACTER)
+        }
+        _ => 1,
+    };
+    let order = run.charge(cost).and_then(|()| match a.compare(b) {
+        Some(order) => Ok(holds(order)),
+        // NaN has no order.
+        None if matches!((a, b), (Value::Double(_), _) | (_, Value::Double(_))) => Ok(false),
+        None => Err(Failure::overload()),
+    });
+    Some(order.map(Value::Bool))
+}
+
+pub(crate) fn contained<'a>(run: &mut Run<'_>, one: &Value<'a>, of: &Value<'a>) -> Outcome<'a> {
+    if of.is_list() {
+        run.charge(of.size())?;
+        let items = of.items()?;
+        return among_them(run, one, &items).map(Value::Bool);
+    }
+    if of.is_map() {
+        run.charge(1)?;
+        let found = one.key().and_then(|key| of.member(&key));
+        return Ok(Value::Bool(found.is_some()));
+    }
+    Err(Failure::overload())
+}
+
+/// Returns an item of a list or a value of a map.
+pub(crate) fn index<'a>(of: &Value<'a>, index: &Value<'a>) -> Outcome<'a> {
+    let Some(key) = index.key() else {
+        let index = printing::print(index).unwrap_or_default();
+        return Err(Failure::Error(if of.is_list() {
+            format!("unsupported index value {index} in list")
+        } else {
+            format!("no such key: {index}")
+        }));
+    };
+    select(of, &key)
+}

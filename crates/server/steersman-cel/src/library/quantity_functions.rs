@@ -1,0 +1,101 @@
+//! Machine: the functions of quantities and semantic versions.
+
+use std::cmp::Ordering;
+
+use steersman_apimachinery::quantity::Quantity;
+
+use super::{CHARACTERS, Cost, Row, of_text};
+use crate::run::{Failure, Outcome};
+use crate::value::Value;
+use crate::value::semver::Semver;
+
+#[rustfmt::skip]
+pub(super) const FUNCTIONS: &[Row] = &[
+    ("quantity", "string_to_quantity (s)Q",
+        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Quantity(Quantity::parse(text).map_err(Failure::of)?)))),
+    ("isQuantity", "is_quantity_string (s)b",
+        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Bool(Quantity::parse(text).is_ok())))),
+    ("sign", "quantity_sign (Q)i",
+        Cost::PerCall, |_, values| of_quantity(values, |quantity| Ok(Value::Int(i64::try_from(quantity.sign()).unwrap_or_default())))),
+    ("isGreaterThan", "quantity_is_greater_than (Q.Q)b semver_is_greater_than (V.V)b",
+        Cost::PerCall, |_, values| order(values, |order| Value::Bool(order.is_gt()))),
+    ("isLessThan", "quantity_is_less_than (Q.Q)b semver_is_less_than (V.V)b",
+        Cost::PerCall, |_, values| order(values, |order| Value::Bool(order.is_lt()))),
+    ("compareTo", "quantity_compare_to (Q.Q)i semver_compare_to (V.V)i",
+        Cost::PerCall, |_, values| order(values, |order| Value::Int(order as i64))),
+    ("asApproximateFloat", "quantity_get_float (Q.)d",
+        Cost::PerCall, |_, values| of_quantity(values, |quantity| Ok(Value::Double(quantity.approximate())))),
+    ("asInteger", "quantity_get_int (Q.)i",
+        Cost::PerCall, |_, values| of_quantity(values, as_integer)),
+    ("isInteger", "quantity_is_integer (Q.)b",
+        Cost::PerCall, |_, values| of_quantity(values, |quantity| Ok(Value::Bool(whole(quantity).is_some())))),
+    ("add", "quantity_add (Q.Q)Q quantity_add_int (Q.i)Q",
+        Cost::PerCall, |_, values| plus(values, |other| other)),
+    ("sub", "quantity_sub (Q.Q)Q quantity_sub_int (Q.i)Q",
+        Cost::PerCall, |_, values| plus(values, Quantity::negated)),
+    ("semver", "string_to_semver (s)V string_bool_to_semver (sb)V",
+        CHARACTERS, |_, values| of_version_text(values, |version| Ok(Value::Semver(version.map_err(Failure::of)?.into())))),
+    ("isSemver", "is_semver_string (s)b is_semver_string_bool (sb)b",
+        CHARACTERS, |_, values| of_version_text(values, |version| Ok(Value::Bool(version.is_ok())))),
+    ("major", "semver_major (V.)i", Cost::PerCall, |_, values| version_part(values, 0)),
+    ("minor", "semver_minor (V.)i", Cost::PerCall, |_, values| version_part(values, 1)),
+    ("patch", "semver_patch (V.)i", Cost::PerCall, |_, values| version_part(values, 2)),
+];
+
+fn of_quantity<'a>(values: &[Value<'a>], read: fn(Quantity) -> Outcome<'a>) -> Option<Outcome<'a>> {
+    let [Value::Quantity(quantity)] = values else {
+        return None;
+    };
+    Some(read(*quantity))
+}
+
+/// Returns a quantity as an integer. The largest quantity stands for all that are too large.
+fn whole(quantity: Quantity) -> Option<i64> {
+    let whole = quantity.whole();
+    whole.filter(|whole| whole.unsigned_abs() < i64::MAX.unsigned_abs())
+}
+
+fn as_integer<'a>(quantity: Quantity) -> Outcome<'a> {
+    let whole = whole(quantity).map(Value::Int);
+    whole.ok_or_else(|| Failure::of("cannot convert value to integer"))
+}
+
+/// Adds the second value, after `sign`, to a quantity.
+fn plus<'a>(values: &[Value<'a>], sign: fn(Quantity) -> Quantity) -> Option<Outcome<'a>> {
+    let (quantity, other) = match values {
+        [Value::Quantity(quantity), Value::Quantity(other)] => (quantity, *other),
+        [Value::Quantity(quantity), Value::Int(other)] => (quantity, Quantity::of(*other)),
+        _ => return None,
+    };
+    Some(Ok(Value::Quantity(quantity.plus(sign(other)))))
+}
+
+/// Compares two quantities or two versions.
+fn order<'a>(values: &[Value<'a>], read: fn(Ordering) -> Value<'a>) -> Option<Outcome<'a>> {
+    let order = match values {
+        [Value::Quantity(a), Value::Quantity(b)] => a.partial_cmp(b)?,
+        [Value::Semver(a), Value::Semver(b)] => a.partial_cmp(b)?,
+        _ => return None,
+    };
+    Some(Ok(read(order)))
+}
+
+/// Parses a version. The optional second value permits incomplete versions.
+fn of_version_text<'a>(
+    values: &[Value<'a>],
+    read: fn(Result<Semver, String>) -> Outcome<'a>,
+) -> Option<Outcome<'a>> {
+    let [Value::Text(text), rest @ ..] = values else {
+        return None;
+    };
+    let lenient = matches!(rest, [Value::Bool(true)]);
+    Some(read(Semver::parse(text, lenient)))
+}
+
+fn version_part<'a>(values: &[Value<'a>], part: usize) -> Option<Outcome<'a>> {
+    let [Value::Semver(version)] = values else {
+        return None;
+    };
+    let number = i64::try_from(version.numbers[part]);
+    Some(Ok(Value::Int(number.unwrap_or(i64::MAX))))
+}

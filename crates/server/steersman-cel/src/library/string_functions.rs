@@ -1,0 +1,306 @@
+//! Machine: the functions of strings. Indexes count characters.
+
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::{CHARACTERS, CHARACTERS_TWICE, Cost, Row, of_text};
+use crate::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
+use crate::run::{Failure, Outcome, Run};
+use crate::value::Value;
+use crate::value::printing;
+
+/// The cost of searching a string for another one.
+const PRODUCT: Cost = Cost::Sizes(|size| {
+    let part = size(1).scaled(PER_CHARACTER);
+    size(0).scaled(PER_CHARACTER).times(part)
+});
+
+/// The cost of searching a string for a pattern.
+const SEARCH: Cost = Cost::Sizes(|size| {
+    let text = size(0).plus(Range::exactly(1)).scaled(PER_CHARACTER);
+    text.times(size(1).scaled(PER_PATTERN_CHARACTER))
+});
+
+#[rustfmt::skip]
+pub(super) const FUNCTIONS: &[Row] = &[
+    ("contains", "contains_string (s.s)b",
+        PRODUCT, |_, values| test(values, |text, part| text.contains(part))),
+    ("startsWith", "starts_with_string (s.s)b",
+        CHARACTERS, |_, values| test(values, |text, part| text.starts_with(part))),
+    ("endsWith", "ends_with_string (s.s)b",
+        CHARACTERS, |_, values| test(values, |text, part| text.ends_with(part))),
+    ("matches", "matches (ss)b", Cost::PerCall, matches_function),
+    ("matches", "matches_string (s.s)b", SEARCH, matches),
+    ("find", "string_find_string (s.s)s", SEARCH, find),
+    ("findAll", "string_find_all_string (s.s)ls string_find_all_string_int (s.si)ls",
+        SEARCH, find_all),
+    ("charAt", "string_char_at_int (s.i)s", Cost::PerCall, char_at),
+    ("substring", "string_substring_int (s.i)s string_substring_int_int (s.ii)s",
+        CHARACTERS, substring),
+    ("split", "string_split_string (s.s)ls string_split_string_int (s.si)ls",
+        CHARACTERS_TWICE, split),
+    ("replace", "string_replace_string_string (s.ss)s string_replace_string_string_int (s.ssi)s",
+        CHARACTERS_TWICE, replace),
+    ("lowerAscii", "string_lower_ascii (s.)s",
+        CHARACTERS, |_, values| changed(values, str::to_ascii_lowercase)),
+    ("upperAscii", "string_upper_ascii (s.)s",
+        CHARACTERS, |_, values| changed(values, str::to_ascii_uppercase)),
+    ("trim", "string_trim (s.)s",
+        CHARACTERS, |_, values| changed(values, |text| text.trim().to_owned())),
+    ("strings.quote", "strings_quote (s)s", CHARACTERS, |_, values| changed(values, quoted)),
+    ("jsonpatch.escapeKey", "string_jsonpatch_escapeKey_string (s)s",
+        CHARACTERS, |_, values| changed(values, |key| key.replace('~', "~0").replace('/', "~1"))),
+    ("format", "string_format (s.l*)s", CHARACTERS, format),
+];
+
+fn changed<'a>(values: &[Value<'a>], change: fn(&str) -> String) -> Option<Outcome<'a>> {
+    of_text(values, |text| Ok(Value::text(change(text))))
+}
+
+fn test<'a>(values: &[Value<'a>], holds: fn(&str, &str) -> bool) -> Option<Outcome<'a>> {
+    let [Value::Text(text), Value::Text(part)] = values else {
+        return None;
+    };
+    Some(Ok(Value::Bool(holds(text, part))))
+}
+
+fn format<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [Value::Text(pattern), arguments] = values else {
+        return None;
+    };
+    let arguments = arguments.is_list().then(|| arguments.items())?;
+    let formatted = arguments.and_then(|arguments| printing::format(pattern, &arguments));
+    Some(formatted.map(Value::text).map_err(Failure::Error))
+}
+
+/// `matches(text, pattern)`. Its cost does not depend on its arguments upstream.
+fn matches_function<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    if let [Value::Text(text), _] = values
+        && let Err(limit) = run.work(text.len())
+    {
+        return Some(Err(limit));
+    }
+    matches(run, values)
+}
+
+fn matches<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [Value::Text(text), Value::Text(pattern)] = values else {
+        return None;
+    };
+    let pattern = run.pattern(pattern);
+    Some(pattern.map(|pattern| Value::Bool(pattern.is_match(text))))
+}
+
+fn out_of_range<'a>(at: i64) -> Outcome<'a> {
+    Err(Failure::of(format!("index out of range: {at}")))
+}
+
+fn char_at<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [Value::Text(text), Value::Int(at)] = values else {
+        return None;
+    };
+    let count = text.chars().count();
+    Some(match usize::try_from(*at) {
+        Ok(at) if at <= count => {
+            let found: String = text.chars().nth(at).into_iter().collect();
+            Ok(Value::text(found))
+        }
+        _ => out_of_range(*at),
+    })
+}
+
+/// Returns the index of the first or last occurrence of a string in another one, or -1.
+pub(super) fn index_of<'a>(values: &[Value<'a>], first: bool) -> Option<Outcome<'a>> {
+    let (text, part, from) = match values {
+        [Value::Text(text), Value::Text(part)] => (text, part, None),
+        [Value::Text(text), Value::Text(part), Value::Int(from)] => (text, part, Some(*from)),
+        _ => return None,
+    };
+    Some(find_from(text, part, from, first))
+}
+
+fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Outcome<'a> {
+    let count = text.chars().count();
+    let from = match from {
+        Some(from) => from,
+        None if first => 0,
+        // The search for the last occurrence starts at the last character.
+        None if part.is_empty() || text.len() < part.len() => {
+            let end = i64::try_from(count).unwrap_or(i64::MAX);
+            return Ok(Value::Int(if part.is_empty() { end } else { -1 }));
+        }
+        None => i64::try_from(count).unwrap_or(i64::MAX) - 1,
+    };
+    if part.is_empty() {
+        return Ok(Value::Int(from));
+    }
+    let Ok(from_character) = usize::try_from(from) else {
+        return out_of_range(from);
+    };
+    if from_character >= count {
+        return Ok(Value::Int(-1));
+    }
+    // Converts a number of characters to a number of bytes.
+    let offset = |count: usize| {
+        text.char_indices()
+            .nth(count)
+            .map_or(text.len(), |(at, _)| at)
+    };
+    let start = offset(from_character);
+    let found = if first {
+        text[start..].find(part).map(|at| start + at)
+    } else {
+        let end = start.saturating_add(part.len()).min(text.len());
+        let end = (end..=text.len()).find(|at| text.is_char_boundary(*at));
+        let end = end.unwrap_or(text.len());
+        text[..end].rfind(part).filter(|at| *at <= start)
+    };
+    let found = found.map(|at| text[..at].chars().count());
+    let found = found.map_or(-1, |at| i64::try_from(at).unwrap_or(i64::MAX));
+    Ok(Value::Int(found))
+}
+
+fn substring<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    match values {
+        [Value::Text(text), Value::Int(from)] => Some(part_of(text, *from, None)),
+        [Value::Text(text), Value::Int(from), Value::Int(to)] => {
+            Some(part_of(text, *from, Some(*to)))
+        }
+        _ => None,
+    }
+}
+
+fn part_of<'a>(text: &str, from: i64, to: Option<i64>) -> Outcome<'a> {
+    let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
+    let end = to.unwrap_or(count);
+    if from > end && to.is_some() {
+        let why = format!("invalid substring range. start: {from}, end: {end}");
+        return Err(Failure::Error(why));
+    }
+    if from < 0 || from > count {
+        return out_of_range(from);
+    }
+    if end < 0 || end > count {
+        return out_of_range(end);
+    }
+    let (skipped, kept) = (usize::try_from(from), usize::try_from(end - from));
+    let (skipped, kept) = (skipped.unwrap_or_default(), kept.unwrap_or_default());
+    let part: String = text.chars().skip(skipped).take(kept).collect();
+    Ok(Value::text(part))
+}
+
+/// Returns the maximum number of repetitions, or `None` if the argument is absent or negative.
+fn limit(most: &[Value<'_>]) -> Option<usize> {
+    match most {
+        [Value::Int(most)] => usize::try_from(*most).ok(),
+        _ => None,
+    }
+}
+
+fn replace<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [
+        Value::Text(text),
+        Value::Text(from),
+        Value::Text(to),
+        most @ ..,
+    ] = values
+    else {
+        return None;
+    };
+    let places = if from.is_empty() {
+        text.len() + 1
+    } else {
+        text.len() / from.len()
+    };
+    let places = limit(most).map_or(places, |most| most.min(places));
+    // The result may be much longer than the inputs.
+    let work = run.work(places.saturating_mul(to.len()) / 8);
+    let replaced = work.map(|()| match limit(most) {
+        Some(most) => text.replacen(&**from, to, most),
+        None => text.replace(&**from, to),
+    });
+    Some(replaced.map(Value::text))
+}
+
+fn split<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [Value::Text(text), Value::Text(by), most @ ..] = values else {
+        return None;
+    };
+    let part = |part: &str| Value::text(part);
+    let parts: Vec<Value<'a>> = if by.is_empty() {
+        let most = limit(most).unwrap_or(usize::MAX);
+        let mut rest = &**text;
+        let mut parts = Vec::new();
+        while let Some(c) = rest.chars().next() {
+            if parts.len() + 1 >= most {
+                break;
+            }
+            parts.push(part(&rest[..c.len_utf8()]));
+            rest = &rest[c.len_utf8()..];
+        }
+        if !rest.is_empty() && most > 0 {
+            parts.push(part(rest));
+        }
+        parts
+    } else {
+        match limit(most) {
+            Some(0) => Vec::new(),
+            Some(most) => text.splitn(most, &**by).map(part).collect(),
+            None => text.split(&**by).map(part).collect(),
+        }
+    };
+    Some(Ok(Value::List(Arc::new(parts))))
+}
+
+/// Returns the compiled pattern of a search.
+fn search_pattern(run: &mut Run<'_>, pattern: &str) -> Result<Regex, Failure> {
+    run.pattern(pattern).map_err(|failure| match failure {
+        Failure::Error(why) => Failure::Error(format!("Illegal regex: {why}")),
+        limit @ Failure::Limit => limit,
+    })
+}
+
+fn find<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [Value::Text(text), Value::Text(pattern)] = values else {
+        return None;
+    };
+    let pattern = search_pattern(run, pattern);
+    Some(pattern.map(|pattern| {
+        let found = pattern.find(text).map_or("", |found| found.as_str());
+        Value::text(found)
+    }))
+}
+
+fn find_all<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+    let [Value::Text(text), Value::Text(pattern), most @ ..] = values else {
+        return None;
+    };
+    let most = limit(most).unwrap_or(usize::MAX);
+    let pattern = search_pattern(run, pattern);
+    Some(pattern.map(|pattern| {
+        let found = pattern.find_iter(text).take(most);
+        let found: Vec<Value<'a>> = found.map(|found| Value::text(found.as_str())).collect();
+        Value::List(found.into())
+    }))
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            '\\' => out.push_str("\\\\"),
+            '"' => out.push_str("\\\""),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
