@@ -3,3 +3,4 @@
 pub(crate) mod rbac;
 pub(crate) mod flow;
 pub(crate) mod certificates;
+pub mod signing_request;

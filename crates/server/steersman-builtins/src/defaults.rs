@@ -3,7 +3,9 @@
 
 use serde_json::Value;
 use steersman_schema::resource::Resource;
-use steersman_schema::{events, types};
+use steersman_schema::types;
+
+use crate::cluster::events;
 
 use crate as kinds;
 

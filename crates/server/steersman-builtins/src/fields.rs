@@ -9,3 +9,4 @@ pub(crate) mod node_selector;
 pub(crate) mod address;
 pub(crate) mod shared_warnings;
 pub(crate) mod reference;
+pub(crate) mod authorities;

@@ -1,5 +1,6 @@
 //! Rules of the built-in kinds of Kubernetes: defaults, fields that the server sets, validation and
-//! warnings, one table row per kind.
+//! warnings, one table row per kind. The modules beside the table convert objects between versions
+//! ([`events`], [`autoscaling`]), turn definitions into kinds ([`crd`]) and check their objects ([`custom`]).
 //!
 //! ```
 //! use serde_json::json;
@@ -26,16 +27,20 @@ mod access;
 mod admission;
 mod devices;
 pub mod crd;
+pub mod custom;
 pub mod defaults;
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 use steersman_schema::resource::Resource;
 
+pub use access::signing_request;
+pub use cluster::events;
 pub use fields::field_path::Errors;
 pub use fields::selector::selects;
 pub use networking::service;
 pub use quota::COMPUTE;
+pub use workloads::autoscaling;
 
 /// The group of webhooks and policies.
 const ADMISSION: &str = "admissionregistration.k8s.io";

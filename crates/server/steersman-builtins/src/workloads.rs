@@ -3,6 +3,7 @@
 
 pub(crate) mod batch;
 pub(crate) mod autoscaler;
+pub mod autoscaling;
 pub(crate) mod budget;
 mod defaults;
 mod stateful;

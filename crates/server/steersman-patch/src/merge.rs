@@ -15,7 +15,7 @@ pub fn apply(object: &Value, document: Result<Value, String>) -> Result<Value, S
         Value::Object(_) => {}
         Value::Null => return Err(Status::bad_request("Invalid JSON Patch")),
         other => {
-            let found = match steersman_schema::validate::type_name(other) {
+            let found = match steersman_schema::types::type_name(other) {
                 "integer" => "number",
                 "boolean" => "bool",
                 found => found,

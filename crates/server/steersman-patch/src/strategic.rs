@@ -44,7 +44,7 @@ pub fn apply(
         // A null patch changes nothing.
         Value::Null => Members::new(),
         other => {
-            let found = match steersman_schema::validate::type_name(&other) {
+            let found = match steersman_schema::types::type_name(&other) {
                 "integer" => "number",
                 "boolean" => "bool",
                 found => found,

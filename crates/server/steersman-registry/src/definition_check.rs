@@ -3,7 +3,7 @@
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 use steersman_builtins::crd;
-use steersman_schema::custom;
+use steersman_builtins::custom;
 use steersman_schema::resource::Resource;
 
 pub use steersman_builtins::crd::RuleCost;

@@ -1,4 +1,5 @@
-//! Tables of Kubernetes' own kinds and their types, and the checks of values against schemas.
+//! Served kinds, and the types of their objects: tables of Kubernetes' own kinds, and the schemas of custom
+//! resources. Checks and conversions of objects are in `steersman-builtins`.
 //!
 //! ```
 //! use steersman_schema::builtin::built_in;
@@ -14,15 +15,7 @@
 pub mod custom_schema;
 pub mod stored_schemas;
 pub mod resource;
-mod formats;
 pub mod types;
-pub mod validate;
-pub mod custom;
 mod name_rules;
 pub mod builtin;
 pub mod subresources;
-pub mod events;
-pub mod autoscaling;
-pub mod signing_request;
-pub mod key_pair;
-pub mod authorities;

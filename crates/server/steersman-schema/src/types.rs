@@ -17,7 +17,7 @@ use super::resource::Resource;
 
 pub use decode::{decode, decode_metadata};
 pub use descriptions::Descriptions;
-pub use go::type_word;
+pub use go::{type_name, type_word};
 pub use openapi::{describe, describe_metadata, describe_named};
 use table::{Node, Type};
 pub use zeros::{drop_zeros, has_empty, write_always};

@@ -6,10 +6,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
-use steersman_schema::authorities;
-use steersman_schema::signing_request::SigningRequest;
 
 use crate::Kind;
+use crate::access::signing_request::SigningRequest;
+use crate::fields::authorities;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, list, part, put, set};

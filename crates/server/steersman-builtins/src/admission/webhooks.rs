@@ -5,9 +5,9 @@ use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 use steersman_apimachinery::status::FieldError;
 use steersman_cel::{Environment, Type, Url};
-use steersman_schema::authorities;
 
 use crate::Kind;
+use crate::fields::authorities;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, list, part, set};

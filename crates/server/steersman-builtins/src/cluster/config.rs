@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::json::parse as parse_json;
-use steersman_schema::key_pair;
 
 use crate::Kind;
+use crate::cluster::key_pair;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{list, put, set_text};

@@ -3,7 +3,6 @@
 use serde_json::Value;
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::FieldError;
-use steersman_schema::validate::quoted;
 
 use super::set_condition;
 
@@ -73,7 +72,7 @@ pub(super) fn check(crd: &Value, old: Option<&Value>, errors: &mut Vec<FieldErro
     match approval {
         Approval::Missing => errors.push(FieldError::required(field, &detail)),
         Approval::Invalid => {
-            let found = quoted(annotation(crd));
+            let found = go::quote(annotation(crd));
             errors.push(FieldError::invalid(field, &found, &detail));
         }
         Approval::Given | Approval::Bypassed => {}

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use steersman_apimachinery::go;
 use steersman_apimachinery::status::FieldError;
 use steersman_cel::structural::Structural;
 use steersman_cel::{Decl, MAX_REQUEST, Rule, Type, escape, field_path};
-use steersman_schema::validate::quoted;
 
 /// Largest estimated cost of one rule.
 const RULE_LIMIT: u64 = 10_000_000;
@@ -37,7 +37,7 @@ pub(super) fn fields(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
         let text = |name: &str| rule[name].as_str().unwrap_or_default();
         let has_breaks = |text: &str| text.contains(['\n', '\r']);
         let mut refuse = |name: &str, detail: &str| {
-            let value = quoted(text(name));
+            let value = go::quote(text(name));
             errors.push(FieldError::invalid(at(name), &value, detail));
         };
         let (rule_text, message) = (text("rule").trim(), text("message").trim());
@@ -59,16 +59,20 @@ pub(super) fn fields(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
         if let Some(reason) = rule["reason"].as_str()
             && !REASONS.contains(&reason)
         {
-            let known: Vec<String> = REASONS.iter().map(|known| quoted(known)).collect();
+            let known: Vec<String> = REASONS.iter().map(|known| go::quote(known)).collect();
             errors.push(FieldError::not_supported(
                 at("reason"),
-                &quoted(reason),
+                &go::quote(reason),
                 &known,
             ));
         }
         let field = text("fieldPath");
         let mut refuse = |detail: &str| {
-            errors.push(FieldError::invalid(at("fieldPath"), &quoted(field), detail));
+            errors.push(FieldError::invalid(
+                at("fieldPath"),
+                &go::quote(field),
+                detail,
+            ));
         };
         if !field.is_empty() && field.trim().is_empty() {
             refuse(empty);
@@ -349,7 +353,7 @@ pub(super) fn printed(rule: &Value) -> String {
 
 /// Quotes a text as Go's JSON encoder does, with `<`, `>` and `&` escaped.
 pub(super) fn escaped(text: &str) -> String {
-    quoted(text)
+    go::quote(text)
         .replace('<', "\\u003c")
         .replace('>', "\\u003e")
         .replace('&', "\\u0026")

@@ -2,11 +2,12 @@
 //! version.
 
 use serde_json::Value;
+use steersman_apimachinery::go;
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 use steersman_apimachinery::status::FieldError;
-use steersman_schema::authorities;
-use steersman_schema::validate::quoted;
+
+use crate::fields::authorities;
 
 use super::approval;
 use super::version_parts::{self, VersionParts};
@@ -22,7 +23,11 @@ pub fn validate(crd: &Value, old: Option<&Value>) -> Vec<FieldError> {
     let name = text(&crd["metadata"]["name"]);
     if old.is_none() && name != format!("{plural}.{group}") {
         let detail = "must be spec.names.plural+\".\"+spec.group";
-        errors.push(FieldError::invalid("metadata.name", &quoted(name), detail));
+        errors.push(FieldError::invalid(
+            "metadata.name",
+            &go::quote(name),
+            detail,
+        ));
     }
     // A stored spec is valid; its schemas and rules are not compiled once more.
     if old.is_none_or(|old| old["spec"] != *spec) {
@@ -80,10 +85,10 @@ fn check_group(group: &str, errors: &mut Vec<FieldError>) {
     let wrong = names::check_name(NameRule::Subdomain, group);
     if !wrong.is_empty() {
         let detail = wrong.join(",");
-        errors.push(FieldError::invalid(field, &quoted(group), &detail));
+        errors.push(FieldError::invalid(field, &go::quote(group), &detail));
     } else if !group.contains('.') {
         let detail = "should be a domain with at least one dot";
-        errors.push(FieldError::invalid(field, &quoted(group), detail));
+        errors.push(FieldError::invalid(field, &go::quote(group), detail));
     }
 }
 
@@ -92,8 +97,8 @@ fn one_of(field: &str, found: &str, known: &[&str], errors: &mut Vec<FieldError>
     if found.is_empty() {
         errors.push(FieldError::required(field, ""));
     } else if !known.contains(&found) {
-        let known: Vec<String> = known.iter().map(|word| quoted(word)).collect();
-        errors.push(FieldError::not_supported(field, &quoted(found), &known));
+        let known: Vec<String> = known.iter().map(|word| go::quote(word)).collect();
+        errors.push(FieldError::not_supported(field, &go::quote(found), &known));
     }
 }
 
@@ -105,7 +110,7 @@ fn label(field: &str, found: &str, lead: &str, tested: &str, errors: &mut Vec<Fi
     let wrong = names::check_name(NameRule::Label1035, tested);
     if !wrong.is_empty() {
         let detail = format!("{lead}{}", wrong.join(","));
-        errors.push(FieldError::invalid(field, &quoted(found), &detail));
+        errors.push(FieldError::invalid(field, &go::quote(found), &detail));
     }
 }
 
@@ -153,7 +158,7 @@ fn check_version_name(field: &str, name: &str, errors: &mut Vec<FieldError>) {
     let wrong = names::check_name(NameRule::Label1035, name);
     if !wrong.is_empty() {
         let detail = wrong.join(",");
-        errors.push(FieldError::invalid(field, &quoted(name), &detail));
+        errors.push(FieldError::invalid(field, &go::quote(name), &detail));
     }
 }
 
@@ -165,7 +170,7 @@ fn check_deprecation(version: &Value, field: &str, errors: &mut Vec<FieldError>)
     };
     let field = format!("{field}.deprecationWarning");
     let mut refuse = |detail: &str| {
-        errors.push(FieldError::invalid(&field, &quoted(warning), detail));
+        errors.push(FieldError::invalid(&field, &go::quote(warning), detail));
     };
     if version["deprecated"] != true {
         refuse("can only be set for deprecated versions");
@@ -216,7 +221,7 @@ fn check_words(names: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !kind.is_empty() && kind == text(&names["listKind"]) {
         let detail = "kind and listKind may not be the same";
         let field = format!("{path}.listKind");
-        errors.push(FieldError::invalid(field, &quoted(kind), detail));
+        errors.push(FieldError::invalid(field, &go::quote(kind), detail));
     }
     for (index, name) in list("categories") {
         let field = format!("{path}.categories[{index}]");

@@ -1,8 +1,8 @@
 //! Machine: checks the list types and map types of a schema.
 
 use serde_json::Value;
+use steersman_apimachinery::go;
 use steersman_apimachinery::status::FieldError;
-use steersman_schema::validate::quoted;
 
 const KEYS: &str = "x-kubernetes-list-map-keys";
 
@@ -60,7 +60,7 @@ fn collection_type(
         errors.push(if found.is_empty() {
             FieldError::required(field, &detail)
         } else {
-            FieldError::invalid(field, &quoted(found), &detail)
+            FieldError::invalid(field, &go::quote(found), &detail)
         });
     }
     said
@@ -70,9 +70,9 @@ fn known_word(node: &Value, path: &str, collection: Collection, errors: &mut Vec
     let Collection { keyword, words, .. } = collection;
     let found = node[keyword].as_str().unwrap_or_default();
     if !words.contains(&found) {
-        let known: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+        let known: Vec<String> = words.iter().map(|word| go::quote(word)).collect();
         let field = format!("{path}.{keyword}");
-        errors.push(FieldError::not_supported(field, &quoted(found), &known));
+        errors.push(FieldError::not_supported(field, &go::quote(found), &known));
     }
 }
 
@@ -86,7 +86,7 @@ fn map_keys(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
             let field = format!("{path}.{}", LIST.keyword);
             errors.push(match node[LIST.keyword].as_str() {
                 None => FieldError::required(field, detail),
-                Some(other) => FieldError::invalid(field, &quoted(other), detail),
+                Some(other) => FieldError::invalid(field, &go::quote(other), detail),
             });
         }
         return;
@@ -101,7 +101,7 @@ fn map_keys(node: &Value, path: &str, errors: &mut Vec<FieldError>) {
         errors.push(FieldError::required(format!("{path}.items"), detail));
         return;
     }
-    let kind = quoted(items["type"].as_str().unwrap_or_default());
+    let kind = go::quote(items["type"].as_str().unwrap_or_default());
     if items["type"] != "object" {
         let detail = "must be object if parent array's x-kubernetes-list-type is map";
         let field = format!("{path}.items.type");

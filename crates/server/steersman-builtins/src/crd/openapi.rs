@@ -1,10 +1,13 @@
 //! Machine: checks an `openAPIV3Schema`: unsupported keywords, list types, structure, defaults.
 
 use serde_json::Value;
+use steersman_apimachinery::go;
 use steersman_apimachinery::status::FieldError;
 use steersman_cel::Rules;
 use steersman_cel::structural::Structural;
-use steersman_schema::validate::{is_checked_format, quoted, validate_at};
+
+use crate::custom::formats::is_checked_format;
+use crate::custom::validate::validate_at;
 
 use super::skeleton::{self, is_empty};
 use super::{cel_rules, lists, print};
@@ -56,7 +59,7 @@ fn check_root(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     if !kind.is_empty() && kind != "object" {
         let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
         let field = format!("{path}.type");
-        errors.push(FieldError::invalid(field, &quoted(kind), detail));
+        errors.push(FieldError::invalid(field, &go::quote(kind), detail));
     } else if let Some(detail) = print::beyond_root(schema) {
         errors.push(FieldError::invalid(path, &print::schema(schema), &detail));
     }
@@ -167,8 +170,12 @@ fn unsupported(node: &Value, path: &str, above: AncestorFacts<'_>, errors: &mut 
     let at = |name: &str| format!("{path}.{name}");
     let kind = node["type"].as_str().unwrap_or_default();
     if !kind.is_empty() && !TYPES.contains(&kind) {
-        let known: Vec<String> = TYPES.iter().map(|known| quoted(known)).collect();
-        errors.push(FieldError::not_supported(at("type"), &quoted(kind), &known));
+        let known: Vec<String> = TYPES.iter().map(|known| go::quote(known)).collect();
+        errors.push(FieldError::not_supported(
+            at("type"),
+            &go::quote(kind),
+            &known,
+        ));
     }
     if let Some(name) = above.own_type.filter(|_| node.get("default").is_some()) {
         let detail = format!("must not be set in top-level {name}");

@@ -2,9 +2,9 @@
 //! and the like only restrict values.
 
 use serde_json::{Map, Value, json};
+use steersman_apimachinery::go;
 use steersman_apimachinery::patterns;
 use steersman_apimachinery::status::FieldError;
-use steersman_schema::validate::quoted;
 
 /// Keywords that only the skeleton may have, each with the error of a nested schema that has it.
 const OF_THE_SKELETON: &[(&str, &str)] = &[
@@ -112,7 +112,7 @@ fn skeleton(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>
         errors.push(if kind.is_empty() {
             FieldError::required(at("type"), detail)
         } else {
-            FieldError::invalid(at("type"), &quoted(kind), detail)
+            FieldError::invalid(at("type"), &go::quote(kind), detail)
         });
     } else if kind.is_empty()
         && !flag("x-kubernetes-int-or-string")
@@ -131,7 +131,7 @@ fn skeleton(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>
     }
     if level == Level::Root && !kind.is_empty() && kind != "object" {
         let detail = "must be object at the root";
-        errors.push(FieldError::invalid(at("type"), &quoted(kind), detail));
+        errors.push(FieldError::invalid(at("type"), &go::quote(kind), detail));
     }
     let free = flag("x-kubernetes-preserve-unknown-fields");
     if embedded && !free && node["properties"].as_object().is_none_or(Map::is_empty) {
@@ -152,7 +152,7 @@ fn own_type(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>
     ] {
         let found = node["properties"].get(name);
         if let Some(found) = found.filter(|found| found["type"] != wanted) {
-            let value = quoted(found["type"].as_str().unwrap_or_default());
+            let value = go::quote(found["type"].as_str().unwrap_or_default());
             let field = format!("{path}.properties[{name}].type");
             let detail = format!("must be {wanted}");
             errors.push(FieldError::invalid(field, &value, &detail));

@@ -4,8 +4,8 @@
 //! not each version.
 
 use serde_json::Value;
+use steersman_apimachinery::go;
 use steersman_apimachinery::status::FieldError;
-use steersman_schema::validate::quoted;
 
 use super::{openapi, print, versions};
 
@@ -58,7 +58,7 @@ pub(super) fn print_versions(crd: &Value, schema_is_shared: bool) -> String {
         let flag = |name: &str| version[name].as_bool().unwrap_or_default();
         format!(
             "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":{},\"Subresources\":{},\"AdditionalPrinterColumns\":{},\"SelectableFields\":{}}}",
-            quoted(version["name"].as_str().unwrap_or_default()),
+            go::quote(version["name"].as_str().unwrap_or_default()),
             flag("served"),
             flag("storage"),
             flag("deprecated"),
@@ -143,7 +143,7 @@ impl<'a> VersionParts<'a> {
                 errors.push(FieldError::required(field, ""));
             } else if check_path(&field, found, errors) && !is_below(found, &[root]) {
                 let detail = format!("should be a json path under {root}");
-                errors.push(FieldError::invalid(field, &quoted(found), &detail));
+                errors.push(FieldError::invalid(field, &go::quote(found), &detail));
             }
         }
         let found = scale["labelSelectorPath"].as_str().unwrap_or_default();
@@ -153,7 +153,7 @@ impl<'a> VersionParts<'a> {
             && !is_below(found, &[".spec", ".status"])
         {
             let detail = "should be a json path under either .spec or .status";
-            errors.push(FieldError::invalid(field, &quoted(found), detail));
+            errors.push(FieldError::invalid(field, &go::quote(found), detail));
         }
     }
 
@@ -180,12 +180,20 @@ impl<'a> VersionParts<'a> {
             if text("type").is_empty() {
                 errors.push(FieldError::required(field, &detail));
             } else if !TYPES.contains(&text("type")) {
-                errors.push(FieldError::invalid(field, &quoted(text("type")), &detail));
+                errors.push(FieldError::invalid(
+                    field,
+                    &go::quote(text("type")),
+                    &detail,
+                ));
             }
             if !text("format").is_empty() && !FORMATS.contains(&text("format")) {
                 let detail = format!("must be one of {}", FORMATS.join(","));
                 let field = format!("{path}.format");
-                errors.push(FieldError::invalid(field, &quoted(text("format")), &detail));
+                errors.push(FieldError::invalid(
+                    field,
+                    &go::quote(text("format")),
+                    &detail,
+                ));
             }
             let field = format!("{path}.JSONPath");
             if text("jsonPath").is_empty() {
@@ -216,7 +224,7 @@ impl<'a> VersionParts<'a> {
                     "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed."
                 }
                 Some(_) if seen.contains(&found) => {
-                    errors.push(FieldError::duplicate(at, &quoted(found)));
+                    errors.push(FieldError::duplicate(at, &go::quote(found)));
                     continue;
                 }
                 Some(_) => {
@@ -224,7 +232,7 @@ impl<'a> VersionParts<'a> {
                     continue;
                 }
             };
-            errors.push(FieldError::invalid(at, &quoted(found), refusal));
+            errors.push(FieldError::invalid(at, &go::quote(found), refusal));
         }
         if seen.len() > MOST_FIELDS {
             errors.push(FieldError::too_many(&path, seen.len(), MOST_FIELDS as u64));
@@ -253,7 +261,7 @@ fn check_path(field: &str, path: &str, errors: &mut Vec<FieldError>) -> bool {
     let simple = path.starts_with('.');
     if !simple {
         let detail = "must be a simple json path starting with .";
-        errors.push(FieldError::invalid(field, &quoted(path), detail));
+        errors.push(FieldError::invalid(field, &go::quote(path), detail));
     }
     simple
 }

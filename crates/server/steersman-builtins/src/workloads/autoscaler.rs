@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 use steersman_apimachinery::names::NameRule;
-use steersman_schema::autoscaling;
 
 use crate::Kind;
 use crate::fields::check;
@@ -11,6 +10,7 @@ use crate::fields::fill::{given, lacks, part, put, set, set_text};
 use crate::fields::reference;
 use crate::pod::resources;
 use crate::quota::amount;
+use crate::workloads::autoscaling;
 
 pub(crate) const AUTOSCALER: Kind = Kind {
     defaults,

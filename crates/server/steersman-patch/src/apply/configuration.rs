@@ -15,7 +15,7 @@ pub fn parse(body: &[u8]) -> Result<(Value, Vec<String>), String> {
         Value::Object(_) => Ok((value, warnings)),
         Value::Null => Ok((Value::Object(Map::new()), warnings)),
         other => {
-            let found = match steersman_schema::validate::type_name(&other) {
+            let found = match steersman_schema::types::type_name(&other) {
                 "integer" => "number",
                 "boolean" => "bool",
                 found => found,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
+use steersman_builtins::{autoscaling, events};
 use steersman_schema::resource::{Resource, StorageKey};
 use steersman_schema::stored_schemas::read_stored;
-use steersman_schema::{autoscaling, events};
 
 use crate::requests::metadata;
 use crate::requests::options::Object;

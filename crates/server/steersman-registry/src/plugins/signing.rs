@@ -4,8 +4,8 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
+use steersman_builtins::signing_request::SigningRequest;
 use steersman_schema::resource::Resource;
-use steersman_schema::signing_request::SigningRequest;
 
 use crate::admission::attributes::Admission;
 use crate::auth::{Attributes, MASTERS, User};

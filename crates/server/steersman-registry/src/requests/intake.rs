@@ -5,9 +5,10 @@ use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_apimachinery::{go, json, order};
 use steersman_builtins as kinds;
+use steersman_builtins::custom;
 use steersman_builtins::{crd, defaults};
 use steersman_schema::resource::Resource;
-use steersman_schema::{custom, types};
+use steersman_schema::types;
 
 use super::catalogue::Catalogue;
 use super::kind_validation;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
 use steersman_builtins as kinds;
-use steersman_schema::events;
+use steersman_builtins::events;
 use steersman_schema::resource::Resource;
 
 /// Validates everything outside the metadata.

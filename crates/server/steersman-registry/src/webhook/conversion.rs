@@ -5,7 +5,7 @@
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::go;
 use steersman_apimachinery::json::parse as parse_json;
-use steersman_schema::validate::type_name;
+use steersman_schema::types::type_name;
 
 use super::call::CallResponse;
 

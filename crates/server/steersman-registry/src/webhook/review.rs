@@ -148,7 +148,7 @@ pub fn read(
         ))
     })?;
     if !review.is_object() {
-        let found = steersman_schema::validate::type_name(&review);
+        let found = steersman_schema::types::type_name(&review);
         return Err(call(&format!(
             "couldn't get version/kind; json parse error: json: cannot unmarshal {found} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
         )));
@@ -232,7 +232,7 @@ fn patch_of(response: &Value) -> Result<Vec<Value>, String> {
         Value::Null => Ok(Vec::new()),
         other => Err(undecodable(format!(
             "json: cannot unmarshal {} into Go value of type jsonpatch.Patch",
-            steersman_schema::validate::type_name(&other)
+            steersman_schema::types::type_name(&other)
         ))),
     }
 }

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::resource::Resource;
+use steersman_schema::resource::Resource;
 
 /// The annotation of a v1 object with all metrics except the CPU utilization, as JSON.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
@@ -380,7 +380,7 @@ pub fn to_v2(shown: &Value) -> Value {
 }
 
 /// Removes the four annotations, which an object of the stored version never has.
-pub fn drop_annotations(autoscaler: &mut Value) {
+pub(crate) fn drop_annotations(autoscaler: &mut Value) {
     if let Some(metadata) = members(autoscaler, "metadata")
         && let Some(annotations) = metadata
             .get_mut("annotations")
@@ -396,7 +396,7 @@ pub fn drop_annotations(autoscaler: &mut Value) {
 }
 
 /// Returns the v2 metric for a target CPU utilization, in per cent.
-pub fn processor(utilization: &Value) -> Value {
+pub(crate) fn processor(utilization: &Value) -> Value {
     json!({"type": "Resource", "resource": {"name": "cpu",
         "target": {"type": "Utilization", "averageUtilization": utilization}}})
 }

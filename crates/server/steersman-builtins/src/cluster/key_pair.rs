@@ -65,7 +65,7 @@ impl<'a> Element<'a> {
 ///
 /// # Errors
 /// Fails with Go's message.
-pub fn check(certificate: &[u8], key: &[u8]) -> Result<(), String> {
+pub(crate) fn check(certificate: &[u8], key: &[u8]) -> Result<(), String> {
     let leaf = leaf(certificate)?;
     let key = key_block(key)?;
     let Ok(([], leaf)) = X509Certificate::from_der(&leaf) else {

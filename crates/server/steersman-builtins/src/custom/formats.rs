@@ -77,7 +77,7 @@ const OF_STRINGS: &[&str] = &[
 /// Source: `StripUnsupportedFormatsPostProcessorForVersion` and `GetUnrecognizedFormats` of
 /// apiextensions-apiserver.
 #[must_use]
-pub fn is_checked_format(kind: &str, format: &str) -> bool {
+pub(crate) fn is_checked_format(kind: &str, format: &str) -> bool {
     match kind {
         "" | "string" => OF_STRINGS.contains(&format.replace('-', "").as_str()),
         "integer" => matches!(format, "int32" | "int64"),

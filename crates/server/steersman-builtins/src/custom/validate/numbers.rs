@@ -6,7 +6,7 @@ use steersman_apimachinery::status::FieldError;
 use steersman_cel::structural::{Bound, Structural};
 
 use super::Path;
-use crate::formats;
+use crate::custom::formats;
 
 pub(super) fn check_number(
     schema: &Structural,

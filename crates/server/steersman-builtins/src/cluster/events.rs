@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use steersman_apimachinery::status::FieldError;
 use steersman_apimachinery::{go, names};
 
-use super::resource::Resource;
+use steersman_schema::resource::Resource;
 
 /// Renamed fields: the name in the core group, and the name in events.k8s.io.
 const RENAMED: &[(&str, &str)] = &[
@@ -92,7 +92,7 @@ pub fn to_core(event: &Value) -> Value {
 }
 
 /// Adds the fields that every Event of the core group has.
-pub fn complete_core(event: &mut Value) {
+pub(crate) fn complete_core(event: &mut Value) {
     complete(
         event,
         &["involvedObject", "source"],
@@ -101,7 +101,7 @@ pub fn complete_core(event: &mut Value) {
 }
 
 /// Adds the fields that every Event of events.k8s.io has.
-pub fn complete_newer(event: &mut Value) {
+pub(crate) fn complete_newer(event: &mut Value) {
     complete(event, &["regarding", "deprecatedSource"], &[]);
 }
 
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn each_group_has_its_rules() {
-        let all = crate::builtin::built_in();
+        let all = steersman_schema::builtin::built_in();
         let of = |group: &str| {
             let found = all.iter().find(|r| r.group == group && r.kind == "Event");
             found.unwrap().clone()

@@ -6,9 +6,9 @@ use serde_json::Value;
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::FieldError;
 use steersman_cel::structural::Structural;
+use steersman_schema::types::type_name;
 
 use super::formats;
-pub use super::formats::is_checked_format;
 
 mod numbers;
 
@@ -48,7 +48,11 @@ impl Path {
 /// Checks a whole object. Values that equal the old object's pass without a check, so that a
 /// stricter schema does not block changes of other fields.
 #[must_use]
-pub fn validate(schema: &Structural, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+pub(crate) fn validate(
+    schema: &Structural,
+    object: &Value,
+    old: Option<&Value>,
+) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let path = Path {
         field: String::new(),
@@ -60,7 +64,7 @@ pub fn validate(schema: &Structural, object: &Value, old: Option<&Value>) -> Vec
 
 /// Checks only `status`, as a write to the status subresource does.
 #[must_use]
-pub fn validate_status(
+pub(crate) fn validate_status(
     schema: &Structural,
     status: &Value,
     old: Option<&Value>,
@@ -79,7 +83,7 @@ pub fn validate_status(
 /// Checks a value that a definition contains, such as a default. `field` is the path of the value;
 /// messages do not contain it.
 #[must_use]
-pub fn validate_at(schema: &Structural, value: &Value, field: &str) -> Vec<FieldError> {
+pub(crate) fn validate_at(schema: &Structural, value: &Value, field: &str) -> Vec<FieldError> {
     let mut errors = Vec::new();
     let path = Path {
         field: field.to_owned(),
@@ -87,26 +91,6 @@ pub fn validate_at(schema: &Structural, value: &Value, field: &str) -> Vec<Field
     };
     check(schema, value, None, &path, &mut errors);
     errors
-}
-
-/// Returns the name of a value's JSON type in messages.
-#[must_use]
-pub fn type_name(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(n) if n.is_i64() || n.is_u64() => "integer",
-        Value::Number(n) if n.as_f64().is_some_and(|n| n.fract() == 0.0) => "integer",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}
-
-/// Quotes a text as messages do.
-pub fn quoted(text: &str) -> String {
-    go::quote(text)
 }
 
 /// Checks a value against a schema. `old` is the old value if it can be found. Returns the number
@@ -256,7 +240,7 @@ fn check_type(schema: &Structural, value: &Value, path: &Path, errors: &mut Vec<
         Value::Number(_) => (format, "float64"),
         Value::Bool(_) | Value::Object(_) => (format, ""),
     };
-    let found = quoted(found);
+    let found = go::quote(found);
     let detail = format!("{} in body must be of type {wanted}: {found}", path.body);
     errors.push(FieldError::type_invalid(&path.field, &found, &detail));
 }
@@ -288,22 +272,22 @@ fn check_text(schema: &Structural, text: &str, path: &Path, errors: &mut Vec<Fie
         errors.push(FieldError::too_long(&path.field, &detail));
     } else if let Some(least) = least.filter(|least| length < *least) {
         let detail = format!("{body} in body should be at least {least} chars long");
-        errors.push(FieldError::invalid(&path.field, &quoted(text), &detail));
+        errors.push(FieldError::invalid(&path.field, &go::quote(text), &detail));
     } else if let Some(pattern) = &schema.rules.pattern
         && !pattern.matches(text)
     {
         let detail = format!("{body} in body should match '{}'", pattern.source());
-        errors.push(FieldError::invalid(&path.field, &quoted(text), &detail));
+        errors.push(FieldError::invalid(&path.field, &go::quote(text), &detail));
     }
     if !formats::fits(&schema.format, text) {
         let detail = format!(
             "{body} in body must be of type {}: {}",
             schema.format,
-            quoted(text)
+            go::quote(text)
         );
         errors.push(FieldError::type_invalid(
             &path.field,
-            &quoted(text),
+            &go::quote(text),
             &detail,
         ));
     }

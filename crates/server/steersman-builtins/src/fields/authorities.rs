@@ -10,7 +10,7 @@ use x509_parser::prelude::FromDer as _;
 
 /// Checks a bundle of certificate authorities (PEM in base64). Returns Go's message if no
 /// certificate in it can be parsed, and `None` for a valid or empty bundle.
-pub fn mistake(bundle: &str) -> Option<&'static str> {
+pub(crate) fn mistake(bundle: &str) -> Option<&'static str> {
     if bundle.is_empty() {
         return None;
     }
@@ -34,7 +34,7 @@ pub fn mistake(bundle: &str) -> Option<&'static str> {
 
 /// Checks the certificate of a signing request (PEM). Returns the message of upstream's `validateCertificate`, and
 /// `None` for certificates alone, or nothing.
-pub fn certificate_mistake(text: &[u8]) -> Option<String> {
+pub(crate) fn certificate_mistake(text: &[u8]) -> Option<String> {
     if text.is_empty() {
         return None;
     }

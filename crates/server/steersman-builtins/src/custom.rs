@@ -1,15 +1,19 @@
 //! Machine: checks a custom resource: its schema, its embedded resources, its lists, and its rules.
 
+pub(crate) mod formats;
+pub(crate) mod validate;
+
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Map, Value};
+use steersman_apimachinery::go;
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 use steersman_apimachinery::status::FieldError;
 use steersman_cel::structural::Structural;
+use steersman_schema::resource::Resource;
 
-use super::resource::Resource;
-use super::validate::{quoted, validate, validate_status};
+use validate::{validate, validate_status};
 
 /// Errors after which the rules are not evaluated, because they need valid values.
 const BLOCKING: &[&str] = &[
@@ -189,11 +193,11 @@ fn embedded(schema: &Structural, value: &Value, path: &str, errors: &mut Vec<Fie
                 None => {}
                 Some(Value::String(text)) if text.is_empty() => {
                     let detail = "must not be empty";
-                    errors.push(FieldError::invalid(at(name), &quoted(text), detail));
+                    errors.push(FieldError::invalid(at(name), &go::quote(text), detail));
                 }
                 Some(Value::String(text)) => {
                     if let Some(why) = wrong_type(name, text) {
-                        errors.push(FieldError::invalid(at(name), &quoted(text), &why));
+                        errors.push(FieldError::invalid(at(name), &go::quote(text), &why));
                     }
                 }
                 Some(other) => {
@@ -243,7 +247,7 @@ fn embedded_metadata(metadata: &Value, errors: &mut Vec<FieldError>) {
         }
         for why in check(rule, text) {
             let field = format!("metadata.{field}");
-            errors.push(FieldError::invalid(field, &quoted(text), &why));
+            errors.push(FieldError::invalid(field, &go::quote(text), &why));
         }
     }
     names::check_attached(metadata, errors);
