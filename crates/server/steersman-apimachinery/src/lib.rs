@@ -29,6 +29,5 @@ pub mod times;
 pub mod indexes;
 pub mod schedule;
 pub mod selector;
-pub mod shard;
 pub mod versions;
 pub mod verbs;

@@ -43,6 +43,7 @@ mod program;
 mod admission;
 mod expression;
 mod rules;
+mod shard_selector;
 
 pub use admission::{Environment, NAMESPACE, REQUEST, REQUEST_RESOURCE};
 pub use authorizer::{AccessAttributes, AccessDecider, AccessDecision, Query, Step};
@@ -52,6 +53,7 @@ pub use program::{CompileError, Program};
 pub use rules::field_paths::field_path;
 pub use rules::{Rule, Rules, Verdict};
 pub use run::Failure;
+pub use shard_selector::ShardSelector;
 pub use types::{Decl, Field, MAX_REQUEST, Object, Type, escape};
 pub use value::addresses::{Cidr, Url};
 pub use value::named_formats::Named;

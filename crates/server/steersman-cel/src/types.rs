@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use steersman_apimachinery::shard::RESERVED_WORDS;
-
 use crate::structural::{Additional, Structural};
 
 /// The maximum request size that cost estimates assume, in bytes.
@@ -17,6 +15,28 @@ const UNBOUNDED: u64 = i64::MAX as u64;
 /// The keywords of the grammar. A field with such a name, or with the name of a reserved word, is
 /// written between double underscores.
 const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
+
+/// The words that the grammar of CEL reserves beside its keywords (`true`, `false`, `null`, `in`). They
+/// are no identifiers.
+const RESERVED_WORDS: [&str; 17] = [
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
 
 /// A type in the checker.
 #[derive(Debug, Clone, PartialEq)]

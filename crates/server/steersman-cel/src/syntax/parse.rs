@@ -43,6 +43,30 @@ pub(crate) struct Parsed {
 /// # Errors
 /// Returns all syntax errors in the form of [`describe`].
 pub(crate) fn parse(source: &str) -> Result<Parsed, String> {
+    on_deep_stack(source, |source| {
+        read(source, true).map_err(|mistakes| describe(source, &mistakes))
+    })
+}
+
+/// Parses an expression without optional syntax.
+///
+/// # Errors
+/// Returns the message of the first syntax error, without its position.
+pub(crate) fn parse_core(source: &str) -> Result<Node, String> {
+    let parsed = on_deep_stack(source, |source| {
+        read(source, false).map_err(|mistakes| {
+            let first = mistakes.into_iter().min_by_key(|(at, _)| *at);
+            first.map(|(_, what)| what).unwrap_or_default()
+        })
+    });
+    parsed.map(|parsed| parsed.root)
+}
+
+/// Runs a parser on a thread whose stack fits every accepted expression.
+fn on_deep_stack(
+    source: &str,
+    read: impl FnOnce(&str) -> Result<Parsed, String> + Send,
+) -> Result<Parsed, String> {
     let length = source.chars().count();
     if length > MAX_LENGTH {
         return Err(format!(
@@ -60,12 +84,12 @@ pub(crate) fn parse(source: &str) -> Result<Parsed, String> {
     })
 }
 
-fn read(source: &str) -> Result<Parsed, String> {
+/// Parses an expression on the current stack.
+fn read(source: &str, optional_syntax: bool) -> Result<Parsed, Vec<ParseError>> {
     let parser = Parser::new()
-        .enable_optional_syntax(true)
+        .enable_optional_syntax(optional_syntax)
         .enable_ident_escape_syntax(false)
         .max_recursion_depth(MAX_DEPTH);
-    let refused = |mistakes: &[ParseError]| Err(describe(source, mistakes));
     match parser.parse_with_source_info(source) {
         Ok((expression, info)) => {
             let mut reader = Reader {
@@ -79,28 +103,25 @@ fn read(source: &str) -> Result<Parsed, String> {
                 let parts = reader.parts;
                 Ok(Parsed { root, parts })
             } else {
-                refused(&reader.mistakes)
+                Err(reader.mistakes)
             }
         }
-        Err(wrong) => {
-            let mistakes: Vec<_> = wrong
-                .errors
-                .iter()
-                .filter(|one| !one.msg.starts_with("Incomplete"))
-                .map(|one| {
-                    let at = offset(source, one.pos.0, one.pos.1);
-                    let what = if one.msg.contains("OtherError(") {
-                        format!("expression recursion limit exceeded: {MAX_DEPTH}")
-                    } else if one.msg == NO_NAME && is_first_of_map(source, at) {
-                        "argument is not an identifier".to_owned()
-                    } else {
-                        one.msg.clone()
-                    };
-                    (at, what)
-                })
-                .collect();
-            refused(&mistakes)
-        }
+        Err(wrong) => Err(wrong
+            .errors
+            .iter()
+            .filter(|one| !one.msg.starts_with("Incomplete"))
+            .map(|one| {
+                let at = offset(source, one.pos.0, one.pos.1);
+                let what = if one.msg.contains("OtherError(") {
+                    format!("expression recursion limit exceeded: {MAX_DEPTH}")
+                } else if one.msg == NO_NAME && is_first_of_map(source, at) {
+                    "argument is not an identifier".to_owned()
+                } else {
+                    one.msg.clone()
+                };
+                (at, what)
+            })
+            .collect()),
     }
 }
 

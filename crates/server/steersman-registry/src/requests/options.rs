@@ -131,7 +131,7 @@ pub struct ListQuery {
     pub label_selector: Option<String>,
     /// `fieldSelector`.
     pub field_selector: Option<String>,
-    /// `shardSelector`: see [`ShardSelector`](steersman_apimachinery::shard::ShardSelector).
+    /// `shardSelector`: see [`ShardSelector`](steersman_cel::ShardSelector).
     pub shard_selector: Option<String>,
     /// `limit`: items per page; zero or less for all.
     pub limit: i64,
@@ -152,7 +152,7 @@ pub struct WatchOptions {
     pub label_selector: Option<String>,
     /// `fieldSelector`.
     pub field_selector: Option<String>,
-    /// `shardSelector`: see [`ShardSelector`](steersman_apimachinery::shard::ShardSelector).
+    /// `shardSelector`: see [`ShardSelector`](steersman_cel::ShardSelector).
     pub shard_selector: Option<String>,
     /// `resourceVersion`: absent, empty or `0` starts with an `ADDED` per object.
     pub resource_version: Option<String>,

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde_json::Value;
 use steersman_apimachinery::go;
 use steersman_apimachinery::selector::{FieldSelector, LabelSelector};
-use steersman_apimachinery::shard::ShardSelector;
 use steersman_apimachinery::status::Status;
+use steersman_cel::ShardSelector;
 use steersman_schema::resource::{FieldRefusal, Resource};
 use steersman_schema::stored_schemas::{StoredSchemas, read_stored};
 

@@ -1,39 +1,14 @@
 //! Machine: parses the `shardSelector` of KEP-5866 with kube-apiserver's messages, and matches
 //! objects.
 
-mod lexer;
-mod syntax;
-
 use std::hash::Hasher as _;
 
 use fnv::FnvHasher;
+use steersman_apimachinery::go;
+use steersman_apimachinery::status::Status;
 
-use crate::go;
-use crate::status::Status;
-
-use syntax::{Expression, Literal};
-
-/// The words that the grammar of CEL reserves beside its keywords (`true`, `false`, `null`, `in`). They
-/// are no identifiers.
-pub const RESERVED_WORDS: [&str; 17] = [
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
+use crate::syntax::ast::{Kind, Literal, Node};
+use crate::syntax::parse::parse_core;
 
 /// A parsed `shardSelector`: the hash of one field must lie in one of several ranges.
 ///
@@ -119,17 +94,17 @@ fn read(text: &str) -> Result<ShardSelector, String> {
         let why = "empty shard selector is not allowed; omit the parameter for unfiltered lists";
         return Err(why.to_owned());
     }
-    let whole = syntax::parse(text).map_err(|why| format!("CEL parse error: {why}"))?;
+    let whole = parse_core(text).map_err(|why| format!("CEL parse error: {why}"))?;
     let mut parts = Vec::new();
     // Visits the operands in order: the left side of an `||` before the right one.
     let mut waiting = vec![&whole];
-    while let Some(expression) = waiting.pop() {
-        match expression {
-            Expression::Call(name, sides) if name == "_||_" => waiting.extend(sides.iter().rev()),
-            Expression::Call(name, arguments) if name == "shardRange" => {
-                parts.push(shard_range(arguments)?);
+    while let Some(node) = waiting.pop() {
+        match &node.kind {
+            Kind::Call { name, args, .. } if name == "_||_" => waiting.extend(args.iter().rev()),
+            Kind::Call { name, args, .. } if name == "shardRange" => {
+                parts.push(shard_range(args)?);
             }
-            Expression::Call(name, _) => {
+            Kind::Call { name, .. } => {
                 return Err(format!(
                     "unsupported function {}; only shardRange() and || are allowed",
                     go::quote(name)
@@ -138,7 +113,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
             other => {
                 return Err(format!(
                     "unexpected expression kind {}; expected shardRange() call or || operator",
-                    other.kind()
+                    kind_number(other)
                 ));
             }
         }
@@ -156,7 +131,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
     Ok(ShardSelector { field, ranges })
 }
 
-fn shard_range(arguments: &[Expression]) -> Result<(HashedField, Range), String> {
+fn shard_range(arguments: &[Node]) -> Result<(HashedField, Range), String> {
     let [field, start, end] = arguments else {
         let count = arguments.len();
         return Err(format!(
@@ -187,42 +162,33 @@ fn shard_range(arguments: &[Expression]) -> Result<(HashedField, Range), String>
 }
 
 /// Joins the names of a chain of field selections by dots.
-fn field_path(expression: &Expression) -> Result<String, String> {
-    let mut names = Vec::new();
-    let mut at = expression;
-    loop {
-        match at {
-            Expression::Select(operand, name) => {
-                names.push(name.as_str());
-                at = operand;
-            }
-            Expression::Ident(name) => {
-                names.push(name);
-                names.reverse();
-                return Ok(names.join("."));
-            }
-            other => {
-                return Err(format!(
-                    "expected field path (e.g. object.metadata.uid), got expression kind {}",
-                    other.kind()
-                ));
-            }
-        }
+fn field_path(node: &Node) -> Result<String, String> {
+    if let Some(path) = node.qualified() {
+        return Ok(path);
     }
+    let mut at = node;
+    while let Kind::Select { operand, .. } = &at.kind {
+        at = operand;
+    }
+    Err(format!(
+        "expected field path (e.g. object.metadata.uid), got expression kind {}",
+        kind_number(&at.kind)
+    ))
 }
 
 /// Returns a bound as written and as a number; `None` stands for 2^64.
-fn bound<'a>(expression: &'a Expression, name: &str) -> Result<(&'a str, Option<u64>), String> {
-    let Expression::Literal(literal) = expression else {
+fn bound<'a>(node: &'a Node, name: &str) -> Result<(&'a str, Option<u64>), String> {
+    let Kind::Literal(literal) = &node.kind else {
         return Err(format!(
             "{name} must be a string literal (e.g. '0xff'), got expression kind {}",
-            expression.kind()
+            kind_number(&node.kind)
         ));
     };
-    let Literal::String(text) = literal else {
-        let kind = literal.go_type();
+    let Literal::Text(text) = literal else {
+        let kind = go_type(literal);
         return Err(format!("{name} must be a string literal, got {kind}"));
     };
+    let text = &**text;
     let Some(digits) = text.strip_prefix("0x") else {
         return Err(format!(
             "{name} must have '0x' prefix, got {}",
@@ -262,6 +228,33 @@ fn bound<'a>(expression: &'a Expression, name: &str) -> Result<(&'a str, Option<
         ));
     }
     Ok((text, u64::from_str_radix(digits, 16).ok()))
+}
+
+/// Returns the number of a node's kind in cel-go's `ast.ExprKind`.
+fn kind_number(kind: &Kind) -> u8 {
+    match kind {
+        Kind::Call { .. } => 1,
+        Kind::Fold(_) => 2,
+        Kind::Ident(_) => 3,
+        Kind::List { .. } => 4,
+        Kind::Literal(_) => 5,
+        Kind::Map(_) => 6,
+        Kind::Select { .. } => 7,
+        Kind::Message { .. } => 8,
+    }
+}
+
+/// Returns the Go type of a constant.
+fn go_type(literal: &Literal) -> &'static str {
+    match literal {
+        Literal::Text(_) => "string",
+        Literal::Int(_) => "int64",
+        Literal::Uint(_) => "uint64",
+        Literal::Double(_) => "float64",
+        Literal::Bool(_) => "bool",
+        Literal::Bytes(_) => "[]uint8",
+        Literal::Null => "structpb.NullValue",
+    }
 }
 
 #[cfg(test)]
