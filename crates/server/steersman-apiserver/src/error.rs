@@ -6,7 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use steersman_registry::OptionError;
+use steersman_auth::OptionError;
 
 /// An error of serving over HTTPS, or of writing the kubeconfig.
 #[derive(Debug, thiserror::Error)]

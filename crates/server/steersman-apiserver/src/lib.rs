@@ -71,10 +71,10 @@ pub use faults::History;
 pub use http::{ApiService, BodyError, ResponseBody};
 pub use server::{ApiServer, ApiServerBuilder, Serving};
 pub use steersman_apimachinery::status;
-pub use steersman_registry::auth;
-pub use steersman_registry::auth::{Authorization, User};
+pub use steersman_auth as auth;
+pub use steersman_auth::{Authorization, OptionError, User};
 pub use steersman_registry::definition_check;
-pub use steersman_registry::{OptionError, Recovery, Snapshot, SnapshotError, TransactionError};
+pub use steersman_registry::{Recovery, Snapshot, SnapshotError, TransactionError};
 #[cfg(feature = "simulator")]
 pub use steersman_simulator as play;
 pub use wal::{WalGroup, WriteAheadLog};

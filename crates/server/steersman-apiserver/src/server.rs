@@ -35,7 +35,7 @@ use crate::faults::{Faults, RequestLog, Restart};
 use crate::http::{ApiService, Caller, Context, Tuning};
 use crate::tls::Pem;
 use steersman_apimachinery::status::Status;
-use steersman_registry::auth::User;
+use steersman_auth::User;
 use steersman_registry::{
     DeleteOptions, GetOptions, ListQuery, PatchKind, Registry, Target, WriteOptions,
 };

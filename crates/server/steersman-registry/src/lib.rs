@@ -29,9 +29,6 @@
 //!   than its definition says (SRV-REG-4).
 //! - A watch sees each change once, in order (SRV-WATCH-1).
 
-mod option_error;
-pub mod store;
-pub mod auth;
 pub mod definition_check;
 pub mod webhook;
 mod policies;
@@ -45,7 +42,6 @@ mod subresources;
 mod controllers;
 
 pub use objects::scale::selector_text;
-pub use option_error::OptionError;
 pub use requests::metadata::{members as members_of, of as metadata_of, time as time_text};
 
 pub use requests::rng::Rng;

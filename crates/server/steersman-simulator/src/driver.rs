@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use steersman_registry::Registry;
-use steersman_registry::store::AfterWrites;
+use steersman_store::AfterWrites;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};

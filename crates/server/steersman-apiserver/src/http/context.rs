@@ -10,11 +10,11 @@ use http::request::Parts;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use steersman_apimachinery::status::Status;
-use steersman_registry::auth::Impersonations;
-use steersman_registry::store::AfterWrites;
+use steersman_auth::Impersonations;
 use steersman_registry::webhook::PendingCalls;
 use steersman_registry::{Attempt, Registry, Snapshot};
 use steersman_schema::resource::StorageKey;
+use steersman_store::AfterWrites;
 
 use tokio::sync::watch;
 

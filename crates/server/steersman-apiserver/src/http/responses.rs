@@ -1,7 +1,5 @@
 //! Room: the parts of a response, from an object to the bytes of a body.
 
-mod jsonpath;
-mod table;
 pub(crate) mod list;
 pub(crate) mod protobuf;
 pub(crate) mod events;

@@ -13,8 +13,8 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use steersman_apimachinery::status::Status;
+use steersman_auth::User;
 use steersman_registry::Registry;
-use steersman_registry::auth::User;
 use tokio_util::sync::CancellationToken;
 
 use crate::faults::{Decision, RequestRecord, RestartEffect, Verb, WatchMode};

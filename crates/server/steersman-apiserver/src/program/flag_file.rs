@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
-use steersman_registry::auth::TokenOptions;
+use steersman_auth::TokenOptions;
 
 use super::problem::Problem;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_apiserver::{ApiServer, Error, Serving, WriteAheadLog};
-use steersman_registry::auth::Authorization;
+use steersman_auth::Authorization;
 use tokio::net::TcpListener;
 
 use super::credentials::Credentials;

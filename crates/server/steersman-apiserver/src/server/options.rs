@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use steersman_registry::auth::{Authorization, User};
+use steersman_auth::{Authorization, User};
 use steersman_registry::{Recovery, RegistryOptions, Snapshot};
 #[cfg(feature = "simulator")]
 use steersman_simulator::Played;

@@ -1,9 +1,9 @@
 //! Words: a write on its way through admission, as webhooks see it.
 
 use serde_json::{Map, Value, json};
+use steersman_auth::User;
 use steersman_schema::resource::Resource;
 
-use crate::auth::User;
 use crate::objects::managed;
 use crate::policies::compiled::GROUP;
 use crate::requests::metadata;

@@ -5,9 +5,9 @@
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
+use steersman_auth::{Attributes, User};
 use steersman_schema::resource::{Resource, StorageKey};
 
-use crate::auth::{Attributes, User};
 use crate::policies::compiled::GROUP;
 use crate::policies::mutation::Mutating;
 use crate::policies::policy::Rules as _;

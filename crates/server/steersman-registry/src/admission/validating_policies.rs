@@ -11,6 +11,7 @@ use serde_json::Value;
 use steersman_apimachinery::selector::LabelSelector;
 use steersman_apimachinery::status::{Cause, Status};
 use steersman_schema::resource::Resource;
+use steersman_store::Stored;
 
 use super::attributes::Admission;
 use super::matching::States;
@@ -18,7 +19,6 @@ use crate::objects::scale::selector_text;
 use crate::policies::policy::{Binding, BoundPolicy, Constraints, ExpressionVariables, Policy};
 use crate::policies::validation::Objection;
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 /// A policy that matches a write, with one of its bindings and the parameters to evaluate it with.
 #[derive(Debug)]

@@ -2,10 +2,12 @@
 //! the bootstrap policy.
 
 use jiff::Timestamp;
+use steersman_auth::{
+    Authorization, BootstrapObject, Reconciliation, bootstrap_objects, reconcile,
+};
 use steersman_schema::resource::StorageKey;
 
 use super::standard_objects::SERVER;
-use crate::auth::{Authorization, BootstrapObject, Reconciliation, bootstrap_objects, reconcile};
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use steersman_schema::resource::{Resource, StorageKey};
+use steersman_store::{Draft, Stored};
 
 use crate::requests::metadata;
 use crate::state::pending_work::{
     Address, FOREGROUND, ORPHAN, PropagationPolicy, blocks, references, waits_for,
 };
 use crate::state::registry::Registry;
-use crate::store::{Draft, Stored};
 use crate::verbs::deletion::may_go;
 
 /// The state of the owner that a reference names.

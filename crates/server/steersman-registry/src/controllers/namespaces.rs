@@ -6,11 +6,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use crate::requests::metadata;
 use crate::state::pending_work::PropagationPolicy;
 use crate::state::registry::Registry;
-use crate::store::Stored;
 use crate::verbs::deletion::may_go;
 
 /// The conditions of a terminating namespace, with their content while nothing is wrong.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
+use steersman_auth::{Escalation, User};
 use steersman_builtins::selects;
+use steersman_store::Stored;
 
-use crate::auth::{Escalation, User};
 use crate::requests::options::Target;
 use crate::state::registry::{Registry, cluster_roles};
-use crate::store::Stored;
 
 /// Maximum number of rounds of aggregation: more than any sensible chain of aggregating roles
 /// needs.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use crate::state::pending_work::OwnershipChange;
 use crate::state::registry::{Registry, address};
-use crate::store::Stored;
 
 impl Registry {
     /// Records the work that a write causes for the garbage collector and the namespace controller.

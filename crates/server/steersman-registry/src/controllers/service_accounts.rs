@@ -11,11 +11,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use crate::admission::attributes::Admission;
 use crate::requests::metadata;
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 /// The ServiceAccount of Pods that name none.
 const DEFAULT: &str = "default";

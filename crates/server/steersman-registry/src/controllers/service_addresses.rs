@@ -10,12 +10,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use super::standard_objects::SERVER;
 use crate::requests::metadata;
 use crate::state::pending_work::ServiceAddress;
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 const GROUP: &str = "networking.k8s.io";
 /// The field manager of the status of the ServiceCIDR.

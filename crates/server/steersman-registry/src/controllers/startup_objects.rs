@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use steersman_store::{Draft, Stored};
 
 use super::standard_objects::{self, SERVER};
 use crate::objects::managed::{self, Ownership};
@@ -14,7 +15,6 @@ use crate::plugins::classes::SYSTEM;
 use crate::requests::metadata;
 use crate::requests::options::{Subresource, Target, WriteOptions};
 use crate::state::registry::Registry;
-use crate::store::{Draft, Stored};
 
 /// The field managers of flow control configurations and of their status.
 const FLOWS: (&str, &str) = (

@@ -14,9 +14,9 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 /// How long after its creation a migration waits for its resource to be served.
 const DISCOVERY: SignedDuration = SignedDuration::from_secs(60);

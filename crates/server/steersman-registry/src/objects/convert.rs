@@ -11,12 +11,12 @@ use steersman_apimachinery::status::Status;
 use steersman_builtins::{autoscaling, events};
 use steersman_schema::resource::{Resource, StorageKey};
 use steersman_schema::stored_schemas::read_stored;
+use steersman_store::{Draft, Stored};
 
 use crate::requests::metadata;
 use crate::requests::options::Object;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
-use crate::store::{Draft, Stored};
 use crate::webhook::{Call, Endpoint, conversion};
 
 /// Timeout of a conversion webhook, as upstream.

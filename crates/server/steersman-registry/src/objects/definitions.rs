@@ -8,13 +8,13 @@ use steersman_apimachinery::go;
 use steersman_apimachinery::status::Status;
 use steersman_builtins::crd;
 use steersman_schema::resource::{Resource, StorageKey};
+use steersman_store::Stored;
 
 use crate::requests::claimed_names::one_or_many;
 use crate::requests::metadata;
 use crate::requests::options::{Target, WriteOptions, Written};
 use crate::state::pending_work::PropagationPolicy;
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 impl Registry {
     /// Creates a CustomResourceDefinition, or replaces the one of this name. Its resources are

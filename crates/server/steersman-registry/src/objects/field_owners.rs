@@ -11,6 +11,7 @@ use steersman_patch::apply::{
 };
 use steersman_schema::resource::Resource;
 use steersman_schema::types::TypeRef;
+use steersman_store::{Draft, ManagedFields, Stored};
 
 use super::managed::{
     Ownership, SentFields, ignored, replicas_path, show, start, subresource_name, take,
@@ -21,7 +22,6 @@ use crate::requests::manager;
 use crate::requests::metadata;
 use crate::requests::options::{Subresource, WriteOptions};
 use crate::state::registry::Registry;
-use crate::store::{Draft, ManagedFields, Stored};
 
 /// An update that changes the owners of fields.
 #[derive(Debug)]

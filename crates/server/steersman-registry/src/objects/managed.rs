@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 use steersman_patch::apply::{Entries, PathElement};
 use steersman_schema::resource::{Resource, StatusMetadata};
+use steersman_store::{Draft, ManagedFields, Stored};
 
 use crate::requests::metadata;
 use crate::requests::options::{Subresource, WriteOptions};
 use crate::requests::subresource_fields;
-use crate::store::{Draft, ManagedFields, Stored};
 
 /// How the owners of fields are determined after a write.
 #[derive(Debug, Clone)]

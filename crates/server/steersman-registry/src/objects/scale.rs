@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_schema::resource::Resource;
+use steersman_store::Stored;
 
 use crate::requests::catalogue::Catalogue;
 use crate::requests::intake::FieldValidation;
@@ -12,7 +13,6 @@ use crate::requests::metadata;
 use crate::requests::options::Object;
 use crate::requests::request_kinds;
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 impl Registry {
     /// Returns the Scale of a stored object.

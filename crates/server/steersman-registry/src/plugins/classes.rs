@@ -8,12 +8,12 @@ use serde_json::{Value, json};
 use steersman_apimachinery::quantity::Quantity;
 use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use crate::admission::attributes::Admission;
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 /// The annotations of the default StorageClass; the second is the older name.
 const DEFAULT_STORAGE: [&str; 2] = [

@@ -8,11 +8,11 @@ use serde_json::{Map, Value, json};
 use steersman_apimachinery::quantity::Quantity;
 use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use crate::admission::attributes::Admission;
 use crate::requests::metadata;
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 /// The annotation of a Pod that lists the defaults it got.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";

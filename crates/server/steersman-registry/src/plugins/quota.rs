@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use steersman_apimachinery::quantity::Quantity;
 use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use super::limits::{Amounts, amounts};
 use super::usage::{add_masked, covers, in_scopes, is_ignored, may_change, unnamed, usage};
@@ -20,7 +21,6 @@ use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::pending_work::Tally;
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 /// Per resource the amount that was added and the amount that was removed.
 type Difference = BTreeMap<String, (Quantity, Quantity)>;

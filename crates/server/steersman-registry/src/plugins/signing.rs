@@ -4,11 +4,11 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
+use steersman_auth::{Attributes, MASTERS, User};
 use steersman_builtins::signing_request::SigningRequest;
 use steersman_schema::resource::Resource;
 
 use crate::admission::attributes::Admission;
-use crate::auth::{Attributes, MASTERS, User};
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use steersman_schema::resource::StorageKey;
+use steersman_store::{Store, Stored};
 
-use crate::store::{Store, Stored};
 use crate::webhook::Hook;
 
 use super::mutation::Mutating;

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
+use steersman_auth::{Attributes, Authorizer, User};
 use steersman_cel::{
     AccessAttributes, AccessDecider, AccessDecision, Environment, Expression, NAMESPACE, Query,
     REQUEST, REQUEST_RESOURCE, Value, VariableValues, all_hold,
 };
 
-use crate::auth::{Attributes, Authorizer, User};
 use crate::webhook::Hook;
 
 /// Maximum cost of all expressions of a policy together.

@@ -1,8 +1,7 @@
 //! Machine: knows whether any webhooks, policies or quotas exist.
 
 use steersman_schema::resource::StorageKey;
-
-use crate::store::Store;
+use steersman_store::Store;
 
 /// The kinds that apply to requests for other kinds, by the names of their storages.
 const WEBHOOKS: [&str; 2] = [

@@ -7,11 +7,10 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
+use steersman_auth::User;
 use steersman_protobuf::EncodeError;
 use steersman_schema::resource::Resource;
-
-use crate::auth::User;
-use crate::store::{ChangeType, ProtobufForm, Stored};
+use steersman_store::{ChangeType, ProtobufForm, Stored};
 
 /// The part of an object that a verb works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,8 +10,7 @@ use steersman_apimachinery::status::Status;
 use steersman_cel::ShardSelector;
 use steersman_schema::resource::{FieldRefusal, Resource};
 use steersman_schema::stored_schemas::{StoredSchemas, read_stored};
-
-use crate::store::{Field, Stored};
+use steersman_store::{Field, Stored};
 
 /// The parsed selectors of one request, checked against its resource.
 #[derive(Debug, Clone)]

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use steersman_schema::resource::StorageKey;
+use steersman_store::{Change, Stored};
 
 use super::registry::Registry;
-use crate::store::{Change, Stored};
 
 impl Registry {
     /// Returns the stored state of an object.

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use crate::requests::metadata;
-use crate::store::Stored;
 
 /// The address of a stored object.
 pub(crate) type Address = (StorageKey, Arc<str>, Arc<str>);

@@ -6,14 +6,15 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_auth::OptionError;
+use steersman_auth::{Authorization, Authorizer, TokenIssuer, TokenOptions, TokenSecret, Tokens};
 use steersman_schema::builtin::STORAGE_MIGRATION;
 use steersman_schema::resource::{Resource, StorageKey};
+use steersman_store::{AfterWrites, Draft, Store, Stored};
 
 use super::pending_work::{Address, OwnershipChange, PendingWork, SecretName};
 use super::recorder::Recorder;
 use super::service_network::ServiceNetwork;
-use crate::auth::{Authorization, Authorizer, TokenIssuer, TokenOptions, TokenSecret, Tokens};
-use crate::option_error::OptionError;
 use crate::policies::compiled::Compiled;
 use crate::policies::presence::Presence;
 use crate::requests::catalogue::Catalogue;
@@ -22,7 +23,6 @@ use crate::requests::metadata;
 use crate::requests::options::Object;
 use crate::requests::rng::Rng;
 use crate::state::verb_state::VerbState;
-use crate::store::{AfterWrites, Draft, Store, Stored};
 
 /// The message of every conflict of resource versions.
 pub(crate) const MODIFIED: &str =

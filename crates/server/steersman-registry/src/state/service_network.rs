@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::option_error::OptionError;
+use steersman_auth::OptionError;
 
 /// The name of the option.
 const OPTION: &str = "service_cluster_ip_range";

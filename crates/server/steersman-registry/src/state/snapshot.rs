@@ -6,14 +6,14 @@ use std::io;
 use std::sync::Arc;
 
 use serde_json::json;
+use steersman_auth::{TokenSecret, Tokens};
 use steersman_builtins::crd;
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use super::pending_work::PendingWork;
 use super::registry::Registry;
-use crate::auth::{TokenSecret, Tokens};
 use crate::requests::rng::Rng;
-use crate::store::Stored;
 
 /// The first member of the text, which distinguishes it from later formats.
 const FORMAT: &str = "steersman-apiserver/1";

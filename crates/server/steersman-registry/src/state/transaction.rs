@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use steersman_auth::Tokens;
 use steersman_schema::resource::StorageKey;
+use steersman_store::Change;
 
 use super::recorder::{Counters, Recorder};
 use super::registry::Registry;
-use crate::auth::Tokens;
-use crate::store::Change;
 
 /// All changes that one turn of the registry's lock made, with the counters after it.
 ///

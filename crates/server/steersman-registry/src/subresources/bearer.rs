@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use steersman_auth::{CREDENTIAL_ID, ForeignToken, SECRET_ISSUER, User};
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
-use crate::auth::{CREDENTIAL_ID, ForeignToken, SECRET_ISSUER, User};
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 /// The message about an unknown token.
 const UNKNOWN: &str = "invalid bearer token";

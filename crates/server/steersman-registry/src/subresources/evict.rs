@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use steersman_apimachinery::selector::LabelSelector;
 use steersman_apimachinery::status::{Cause, Details, GroupResource, Status};
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use crate::objects::scale::selector_text;
 use crate::requests::metadata;
 use crate::requests::options::{DeleteOptions, Target, WriteOptions};
 use crate::state::registry::Registry;
-use crate::store::Stored;
 use crate::verbs::pods;
 
 /// Maximum number of evictions that a budget remembers; beyond it no eviction is allowed.

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 use steersman_apimachinery::selector::{FieldSelector, LabelSelector};
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_apimachinery::{go, names, order};
+use steersman_auth::{Attributes, User};
 use steersman_schema::resource::Resource;
 
 use crate::admission::attributes::Admission;
 use crate::admission::mutation_progress::MutationProgress;
-use crate::auth::{Attributes, User};
 use crate::objects::managed::{self, Ownership};
 use crate::requests::intake::{self, Origin};
 use crate::requests::metadata;

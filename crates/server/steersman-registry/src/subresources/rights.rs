@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, Status};
+use steersman_auth::{Attributes, User, node_of_account};
 use steersman_schema::resource::StorageKey;
 
-use crate::auth::{Attributes, User, node_of_account};
 use crate::requests::options::Target;
 use crate::state::registry::Registry;
 

@@ -8,12 +8,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
+use steersman_auth::{SERVICE_ACCOUNT_PREFIX, User};
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use super::bearer::{INVALIDATED, ValidToken};
-use crate::auth::{SERVICE_ACCOUNT_PREFIX, User};
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 /// The label by which kube-controller-manager forbids a token that was not used for long.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";

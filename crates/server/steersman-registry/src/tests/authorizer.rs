@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_auth::{Authorization, User};
 
 use super::{Server, config_map};
-use crate::auth::{Authorization, User};
 use crate::{RegistryOptions, Target, WriteOptions};
 
 /// Returns the value of an expression that a policy's message reports to the user ann.

@@ -1,9 +1,9 @@
 //! Tests of the bootstrap policy at a start and at later starts.
 
 use serde_json::{Value, json};
+use steersman_auth::Authorization;
 
 use super::{PatchKind, Server, Subresource};
-use crate::auth::Authorization;
 use crate::{GetOptions, RegistryOptions, Target};
 
 fn server() -> Server {

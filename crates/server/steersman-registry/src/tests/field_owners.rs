@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_store::Stored;
 
 use super::{Server, deployment};
-use crate::store::Stored;
 use crate::{PatchKind, Subresource, Target, WatchEvent, WatchOptions, WriteOptions};
 
 mod client_side_apply;

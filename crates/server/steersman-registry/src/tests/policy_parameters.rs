@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use steersman_auth::{Authorization, User};
 
 use super::{Done, Server, causes};
-use crate::auth::{Authorization, User};
 use crate::{RegistryOptions, Target, WriteOptions};
 
 /// Creates a server where ann may write policies and bindings, and read what the rules allow.

@@ -4,9 +4,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, DnType, KeyPair};
 use serde_json::{Value, json};
+use steersman_auth::{Authorization, User};
 
 use super::{Server, refused};
-use crate::auth::{Authorization, User};
 use crate::{RegistryOptions, Subresource, Target, WriteOptions};
 
 fn request(group: &str) -> Value {

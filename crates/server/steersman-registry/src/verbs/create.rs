@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use steersman_apimachinery::status::{Cause, Details, Status};
 use steersman_builtins as kinds;
 use steersman_schema::resource::{Generation, Resource, StorageKey};
+use steersman_store::{Draft, ManagedFields};
 
 use super::deletion::protection;
 use crate::admission::attributes::Admission;
@@ -17,7 +18,6 @@ use crate::requests::metadata;
 use crate::requests::options::{Target, WriteOptions, Written};
 use crate::requests::subresource_fields;
 use crate::state::registry::Registry;
-use crate::store::{Draft, ManagedFields};
 
 /// Maximum number of generated names that are tried before the collision is reported.
 const NAME_TRIES: usize = 8;

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::{FieldError, Status};
 use steersman_schema::resource::Resource;
+use steersman_store::Stored;
 
 use super::deletion::{DeletionStart, begun, empty, has_finalizers, is_namespace, unprotect};
 use crate::admission::attributes::Admission;
@@ -14,7 +15,6 @@ use crate::requests::intake::{self, is_definition};
 use crate::requests::options::{DeleteOptions, Deleted, ListQuery, Object, Page, Target};
 use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 /// The outcome of a delete.
 #[derive(Debug)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::{GroupResource, Status};
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use crate::requests::metadata;
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 impl Registry {
     /// Returns a Pod, or 404.

@@ -10,11 +10,11 @@ use steersman_apimachinery::json::parse as parse_json;
 use steersman_apimachinery::json::quoted;
 use steersman_apimachinery::status::{FieldError, Status};
 use steersman_schema::resource::Resource;
+use steersman_store::{Stored, Unreadable};
 
 use crate::requests::options::{GetOptions, ListQuery, Object, Page, Subresource, Target};
 use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
-use crate::store::{Stored, Unreadable};
 
 /// The content of a continue token: the revision, and the key at which the next page starts.
 #[derive(Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ use steersman_builtins as kinds;
 use steersman_patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, print_as_go};
 use steersman_schema::resource::Resource;
 use steersman_schema::types::TypeRef;
+use steersman_store::{Draft, Stored};
 
 use super::create::{CreateRequest, check_name, place};
 use super::deletion::may_go;
@@ -27,7 +28,6 @@ use crate::requests::metadata;
 use crate::requests::options::{PatchKind, Subresource, Target, WriteOptions, Written};
 use crate::requests::subresource_fields;
 use crate::state::registry::{MODIFIED, Registry};
-use crate::store::{Draft, Stored};
 
 /// A write of an existing object.
 pub(crate) struct Write<'a> {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::{FieldError, Status};
 use steersman_schema::resource::{Resource, StorageKey};
+use steersman_store::{Change, Stored};
 
 use super::read::parse_version;
 use crate::requests::options::{WatchEvent, WatchOptions};
 use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
-use crate::store::{Change, Stored};
 
 /// The position of a watch. [`Registry::watch`] creates it, [`Registry::poll`] moves it.
 #[derive(Debug, Clone)]

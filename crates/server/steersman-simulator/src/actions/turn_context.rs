@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::selector::LabelSelector;
 use steersman_apimachinery::status::Status;
-use steersman_registry::auth::User;
-use steersman_registry::store::Stored;
+use steersman_auth::User;
 use steersman_registry::{
     ActRequest, DeleteOptions, Preconditions, Registry, Subresource, Target, WriteOptions,
 };
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::Act;
+use steersman_store::Stored;
 
 use super::event_correlator::Recorder;
 use crate::options::{Speed, Trouble};

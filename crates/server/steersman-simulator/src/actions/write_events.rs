@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use steersman_registry::Subresource;
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::event_correlator::{EVENT_TTL, EventContent, Source};
 use super::turn_context::{Component, TurnContext};

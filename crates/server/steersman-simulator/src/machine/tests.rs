@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
-use steersman_registry::store::Stored;
 use steersman_registry::{RegistryOptions, Target, WriteOptions};
+use steersman_store::Stored;
 
 use super::*;
 

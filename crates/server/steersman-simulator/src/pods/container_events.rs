@@ -1,7 +1,7 @@
 //! Machine: the Events of a kubelet about the containers of a Pod.
 
 use serde_json::Value;
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::statuses::ContainersState;
 use crate::actions::event_correlator::{EventContent, Source};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::selector::LabelSelector;
 use steersman_apimachinery::status::Status;
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::turn_context::TurnContext;

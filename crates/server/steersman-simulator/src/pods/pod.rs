@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use steersman_registry::Subresource;
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::statuses::{self, ContainersState};
 use crate::actions::event_correlator::{EventContent, Source};

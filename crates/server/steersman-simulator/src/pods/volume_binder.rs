@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use steersman_apimachinery::quantity::Quantity;
 use steersman_apimachinery::selector::LabelSelector;
 use steersman_registry::Subresource;
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::turn_context::{Component, MAIN, TurnContext};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use steersman_registry::store::Stored;
 use steersman_registry::{GetOptions, Subresource, Target};
+use steersman_store::Stored;
 
 use crate::actions::turn_context::{Component, TurnContext};
 use crate::pods::owned_pods::set_condition;

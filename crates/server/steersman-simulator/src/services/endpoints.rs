@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use steersman_registry::store::Stored;
 use steersman_schema::resource::Resource;
+use steersman_store::Stored;
 
 use crate::actions::turn_context::{MAIN, TurnContext};
 use crate::state::facts::{

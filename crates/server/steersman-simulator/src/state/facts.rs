@@ -7,7 +7,7 @@ use std::time::Duration;
 use fnv::FnvHasher;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 /// Namespace and name.
 pub(crate) type NamespacedName = (Arc<str>, Arc<str>);

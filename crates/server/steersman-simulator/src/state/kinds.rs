@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use steersman_auth::User;
 use steersman_registry::Registry;
-use steersman_registry::auth::User;
 use steersman_schema::resource::Resource;
 
 use super::facts::Kind;

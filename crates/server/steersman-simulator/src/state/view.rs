@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 use steersman_apimachinery::selector::LabelSelector;
 use steersman_registry::Registry;
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::facts::{
     Controller, Key, Kind, NamespacedName, PodFacts, PodStage, Tally, annotation, controller_of,

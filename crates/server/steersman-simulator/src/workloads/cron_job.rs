@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use steersman_apimachinery::schedule::Schedule;
 use steersman_apimachinery::zones;
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::job::finished;
 use crate::actions::event_correlator::{EventContent, Source};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::revisions;
 use crate::actions::event_correlator::{EventContent, Source};

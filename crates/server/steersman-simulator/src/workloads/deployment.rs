@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::deployment_replica_sets::{
     DESIRED_REPLICAS, DeploymentSets, MAX_REPLICAS, NOT_COPIED, REVISION, REVISION_HISTORY,

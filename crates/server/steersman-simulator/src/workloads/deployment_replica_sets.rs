@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::rollout::{RolloutTerms, SetSize};
 use crate::pods::owned_pods::set_condition;

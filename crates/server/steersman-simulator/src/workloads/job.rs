@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use indexes::Indexes;
 use rules::{FailureEffect, failure_effect, is_failed, restarts, success_message};

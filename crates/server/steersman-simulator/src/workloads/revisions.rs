@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{controller_reference, number, template_hash};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::revisions::{self, Revision};
 use crate::actions::event_correlator::{EventContent, Source};

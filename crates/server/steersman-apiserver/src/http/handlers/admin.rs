@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
+use steersman_auth::{ANONYMOUS, MASTERS, User};
 use steersman_registry::Registry;
-use steersman_registry::auth::{ANONYMOUS, MASTERS, User};
 
 use crate::faults::{
     FaultGuard, FaultSpec, History, PlannedFault, RequestRecord, Restart, WatchMode,

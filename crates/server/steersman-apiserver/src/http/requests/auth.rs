@@ -7,8 +7,8 @@ use http::header::AUTHORIZATION;
 use http::request::Parts;
 use jiff::Timestamp;
 use steersman_apimachinery::status::Status;
+use steersman_auth::{Attributes, Impersonations, User, bearer, wanted};
 use steersman_registry::Registry;
-use steersman_registry::auth::{Attributes, Impersonations, User, bearer, wanted};
 
 /// The client of a connection, as it is known before its requests.
 #[derive(Debug, Clone)]

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use steersman_apimachinery::status::Status;
+use steersman_auth::User;
 use steersman_registry::WriteOptions;
-use steersman_registry::auth::User;
 
 use crate::faults::Verb;
 use crate::http::requests::path::ObjectPath;

@@ -1,6 +1,7 @@
 //! Machine: content negotiation: the media type and shape of an answer, and the format of a body.
 
 use steersman_apimachinery::status::{Details, Status};
+use steersman_tables::MetaVersion;
 
 /// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,25 +12,6 @@ pub(crate) enum Format {
     Yaml,
     /// `application/vnd.kubernetes.protobuf`.
     Protobuf,
-}
-
-/// The version of `meta.k8s.io` in which a Table or a PartialObjectMetadata is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MetaVersion {
-    /// `meta.k8s.io/v1`.
-    V1,
-    /// `meta.k8s.io/v1beta1`.
-    V1Beta1,
-}
-
-impl MetaVersion {
-    /// Returns the `apiVersion`.
-    pub(crate) fn api_version(self) -> &'static str {
-        match self {
-            Self::V1 => "meta.k8s.io/v1",
-            Self::V1Beta1 => "meta.k8s.io/v1beta1",
-        }
-    }
 }
 
 /// The view of the objects that a client asks for.

@@ -6,23 +6,12 @@ use steersman_apimachinery::go;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_apimachinery::times;
 use steersman_registry::{DeleteOptions, GetOptions, ListQuery, WatchOptions, WriteOptions};
+use steersman_tables::IncludeObject;
 
 /// The parameters of one request, decoded and in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
-}
-
-/// The part of each object that a Table carries: `includeObject`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum IncludeObject {
-    /// Its metadata.
-    #[default]
-    Metadata,
-    /// The whole object.
-    Object,
-    /// Nothing.
-    None,
 }
 
 impl Query {

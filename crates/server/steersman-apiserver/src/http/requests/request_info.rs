@@ -3,7 +3,7 @@
 
 use steersman_apimachinery::go;
 use steersman_apimachinery::selector::FieldSelector;
-use steersman_registry::auth::Attributes;
+use steersman_auth::Attributes;
 
 use crate::http::requests::query::Query;
 

@@ -5,14 +5,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
 use steersman_protobuf::frame;
-use steersman_registry::store::ChangeType;
 use steersman_registry::{Object, WatchEvent};
 use steersman_schema::resource::Resource;
+use steersman_store::ChangeType;
+use steersman_tables::{IncludeObject, MetaVersion, TableMaker, TableMeta, partial_text};
 
-use crate::http::requests::negotiate::{Format, Media, MetaVersion, Shape};
-use crate::http::requests::query::IncludeObject;
+use crate::http::requests::negotiate::{Format, Media, Shape};
 use crate::http::responses::protobuf;
-use crate::http::responses::table::{TableMaker, TableMeta, partial_text};
 
 /// Writes the events of one watch in the requested shape.
 #[derive(Debug)]
@@ -132,7 +131,9 @@ impl EventEncoder {
     fn object(&mut self, object: &Object, now: Timestamp) -> Bytes {
         let value = match &self.view {
             EventShape::Whole => return object.bytes(),
-            EventShape::Partial(version) => return partial_text(object, *version).into(),
+            EventShape::Partial(version) => {
+                return partial_text(object.metadata(), *version).into();
+            }
             EventShape::Table(maker) => {
                 let value = object.look();
                 let version = value["metadata"]["resourceVersion"].as_str();

@@ -10,11 +10,10 @@ use steersman_protobuf::envelope::{
 };
 use steersman_protobuf::{Message, encode, encode_object, encode_text, frame, seal};
 use steersman_registry::Object;
-use steersman_registry::store::{ChangeType, ProtobufForm};
+use steersman_store::{ChangeType, ProtobufForm};
+use steersman_tables::{MetaVersion, partial_text};
 
-use crate::http::requests::negotiate::MetaVersion;
 use crate::http::responses::list::{ListBody, ListItems};
-use crate::http::responses::table::partial_text;
 
 /// The content type of objects and lists.
 pub(crate) const PROTOBUF: &str = steersman_protobuf::MEDIA_TYPE;
@@ -45,7 +44,7 @@ pub(crate) fn status(status: &Status) -> Result<Bytes, Status> {
 
 /// Encodes the metadata of an object as a PartialObjectMetadata, without the envelope.
 fn metadata_message(object: &Object, version: MetaVersion) -> Result<Vec<u8>, Status> {
-    let text = partial_text(object, version);
+    let text = partial_text(object.metadata(), version);
     let encoded = encode_text(message(PARTIAL.1)?, text.as_bytes());
     Ok(encoded.map_err(not_encodable)?.raw)
 }

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
 use steersman_registry::{Object, Page};
 use steersman_schema::resource::Resource;
+use steersman_tables::{IncludeObject, MetaVersion, TableMaker, TableMeta, partial};
 
-use crate::http::requests::negotiate::{Format, Media, MetaVersion, Shape};
-use crate::http::requests::query::{IncludeObject, Query};
+use crate::http::requests::negotiate::{Format, Media, Shape};
+use crate::http::requests::query::Query;
 use crate::http::responses::list::{ListBody, ListItems};
 use crate::http::responses::protobuf::{self, ListPart, PROTOBUF, UnencodedList};
 use crate::http::responses::reply::{JSON, Reply, ReplyBody};
-use crate::http::responses::table::{TableMaker, TableMeta, partial};
 
 /// The requested view, and the time from which ages are counted.
 ///
@@ -119,7 +119,9 @@ impl View {
                 };
                 maker.table(std::iter::once(value), &meta, true, self.now)
             }
-            Shape::Partial(version) | Shape::PartialList(version) => partial(object, version),
+            Shape::Partial(version) | Shape::PartialList(version) => {
+                metadata_alone(object, version)
+            }
         };
         Ok(self.value(code, &value))
     }
@@ -243,11 +245,18 @@ fn whole_list_metadata(page: &Page, always_continue: bool) -> Value {
     metadata
 }
 
+/// Returns the metadata of an object as a PartialObjectMetadata.
+fn metadata_alone(object: &Object, version: MetaVersion) -> Value {
+    // The text was serialised from a value, so it parses.
+    let metadata: Value = serde_json::from_str(object.metadata()).unwrap_or_default();
+    partial(&metadata, version)
+}
+
 fn partial_page(page: &Page, version: MetaVersion) -> Value {
     let items: Vec<Value> = page
         .items
         .iter()
-        .map(|object| partial(object, version))
+        .map(|object| metadata_alone(object, version))
         .collect();
     json!({
         "kind": "PartialObjectMetadataList",

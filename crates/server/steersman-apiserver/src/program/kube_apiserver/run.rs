@@ -8,7 +8,7 @@ use http::Request;
 use http_body_util::{BodyExt as _, Empty};
 use serde_json::Value;
 use steersman_apiserver::{ApiServer, ApiServerBuilder, Error};
-use steersman_registry::auth::Authorization;
+use steersman_auth::Authorization;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;

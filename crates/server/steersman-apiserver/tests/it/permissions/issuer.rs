@@ -25,7 +25,7 @@ const KEYS: &str = "/openid/v1/jwks";
 const TOKEN: &str = "/api/v1/namespaces/default/serviceaccounts/bot/token";
 const REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 /// An RSA key that was made for tests.
-const RSA: &str = include_str!("../../../../steersman-registry/testdata/keys/rsa-pkcs1.pem");
+const RSA: &str = include_str!("../../../../steersman-auth/testdata/keys/rsa-pkcs1.pem");
 /// Where the clock of these tests starts, in seconds.
 const START: i64 = 1_767_225_600;
 

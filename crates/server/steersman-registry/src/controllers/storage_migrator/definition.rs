@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
+use steersman_store::Stored;
 
 use super::conditions;
 use super::records::options;
 use crate::requests::metadata;
 use crate::requests::options::{PatchKind, Subresource, Target};
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 const GROUP: &str = "apiextensions.k8s.io";
 const PLURAL: &str = "customresourcedefinitions";

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
+use steersman_auth::User;
 use steersman_schema::builtin::STORAGE_MIGRATION;
 use steersman_schema::resource::{Resource, StorageKey};
+use steersman_store::Stored;
 
 use super::conditions::{self, FAILED, RUNNING, SUCCEEDED};
 use super::{MigrationCandidate, MigrationStep};
-use crate::auth::User;
 use crate::requests::metadata;
 use crate::requests::options::{PatchKind, Subresource, Target, WriteOptions};
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 const PLURAL: &str = "storageversionmigrations";
 /// The ServiceAccount of the migrator, which is also the field manager of its applies.

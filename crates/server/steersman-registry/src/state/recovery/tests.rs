@@ -1,10 +1,10 @@
 //! Tests of servers that start from a snapshot and the transactions after it.
 
 use serde_json::{Value, json};
+use steersman_auth::{Authorization, User};
 use steersman_schema::resource::StorageKey;
 
 use super::*;
-use crate::auth::{Authorization, User};
 use crate::requests::options::{DeleteOptions, Target, WatchOptions, WriteOptions};
 use crate::{RegistryOptions, WatchEvent};
 

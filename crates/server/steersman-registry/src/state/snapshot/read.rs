@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::json::duplicates;
+use steersman_auth::{TokenSecret, Tokens};
 use steersman_schema::builtin::built_in;
 use steersman_schema::resource::StorageKey;
-
-use crate::auth::{TokenSecret, Tokens};
-use crate::store::Stored;
+use steersman_store::Stored;
 
 use super::{FORMAT, Snapshot, SnapshotError};
 

@@ -1,10 +1,10 @@
 //! Tests of servers that start from the snapshot of another server.
 
 use serde_json::{Value, json};
+use steersman_auth::User;
 
 use super::*;
 use crate::RegistryOptions;
-use crate::auth::User;
 
 fn config(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})

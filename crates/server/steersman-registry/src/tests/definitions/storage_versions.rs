@@ -1,6 +1,6 @@
 //! Tests of the version in which a custom resource is stored, and of `status.storedVersions`.
 
-use crate::auth::User;
+use steersman_auth::User;
 
 use super::*;
 

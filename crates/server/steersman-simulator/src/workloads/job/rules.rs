@@ -2,7 +2,7 @@
 //! as failed.
 
 use serde_json::Value;
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::indexes::Indexes;
 use crate::state::facts::{annotation, number, text};

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::indexes::Indexes;
 use super::rules::{FailureEffect, ends_index, failure_effect, failures_of, index_of, is_failed};

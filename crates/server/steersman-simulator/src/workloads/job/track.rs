@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use steersman_registry::store::Stored;
+use steersman_store::Stored;
 
 use super::indexes::Indexes;
 use super::rules::{FailureEffect, failure_effect, index_of, is_failed};

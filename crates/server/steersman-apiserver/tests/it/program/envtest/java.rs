@@ -19,9 +19,9 @@ use super::{CONFIG_MAPS, STANDARD, config_map, get, post, until};
 use base64::Engine as _;
 
 /// An RSA key, for rcgen.
-const PKCS8: &str = include_str!("../../../../../steersman-registry/testdata/keys/rsa-pkcs8.pem");
+const PKCS8: &str = include_str!("../../../../../steersman-auth/testdata/keys/rsa-pkcs8.pem");
 /// The same key as Bouncy Castle writes it.
-const PKCS1: &str = include_str!("../../../../../steersman-registry/testdata/keys/rsa-pkcs1.pem");
+const PKCS1: &str = include_str!("../../../../../steersman-auth/testdata/keys/rsa-pkcs1.pem");
 
 /// Returns a certificate that signs itself, with an RSA key.
 fn certificate(names: &[&str], subject: &[(DnType, &str)]) -> String {

@@ -3,9 +3,9 @@
 use http::HeaderName;
 use serde_json::{Value, json};
 use steersman_schema::resource::StorageKey;
+use steersman_store::Store;
 
-use crate::auth::Authorization;
-use crate::store::Store;
+use crate::Authorization;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Tests of the bootstrap policy.
 
 use super::*;
-use crate::auth::{Attributes, Rule};
+use crate::{Attributes, Rule};
 
 fn role_of<'a>(
     all: &'a [BootstrapObject],

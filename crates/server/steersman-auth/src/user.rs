@@ -20,7 +20,7 @@ pub const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 
 /// The key of the extra value that identifies the credential (KEP-4193).
-pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The sender of a request as authentication found it, with the fields of Kubernetes' `userInfo`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

@@ -3,8 +3,7 @@
 use serde_json::Value;
 use steersman_apimachinery::status::{GroupResource, Status};
 use steersman_schema::resource::StorageKey;
-
-use crate::store::{Store, Stored};
+use steersman_store::{Store, Stored};
 
 use super::attributes::{Attributes, Authorization};
 use super::rule::Rule;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::decoded_window::{LARGE, UNFOLDED};
 use super::*;
-use crate::store::ManagedFields;
+use crate::ManagedFields;
 
 /// More bytes than any test here writes.
 const BYTES: usize = 1 << 20;

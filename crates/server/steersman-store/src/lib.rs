@@ -1,4 +1,24 @@
-//! Room: the store: objects, their past revisions, and one revision counter for all of them.
+//! The store of the embedded API server: objects, their past revisions, and one revision counter for all of
+//! them.
+//!
+//! ```
+//! use serde_json::json;
+//! use steersman_schema::resource::StorageKey;
+//! use steersman_store::{Draft, Store};
+//!
+//! let mut store = Store::new(1000, 1 << 20);
+//! let maps = StorageKey::new("", "configmaps");
+//! let object = json!({"metadata": {"namespace": "default", "name": "a"}});
+//! let stored = store.put(&maps, "default", "a", Draft::from(object));
+//! assert_eq!(store.revision(), 2);
+//! assert_eq!(stored.name, "a");
+//! ```
+//!
+//! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
+//!
+//! Reading order: `machine.rs` keeps the objects and the log; `object.rs` is one revision of an object,
+//! `revision_text.rs` its JSON and `decoded.rs` its decoded value; `decoded_window.rs` chooses the revisions that
+//! stay decoded.
 //!
 //! Invariants:
 //!

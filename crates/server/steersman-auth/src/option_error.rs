@@ -13,7 +13,8 @@ pub struct OptionError {
 
 impl OptionError {
     /// Creates the error of an option.
-    pub(crate) fn new(option: &'static str, problem: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn new(option: &'static str, problem: impl Into<String>) -> Self {
         let problem = problem.into();
         Self { option, problem }
     }

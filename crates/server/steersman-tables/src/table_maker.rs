@@ -1,34 +1,20 @@
 //! Machine: builds Tables from objects, which `kubectl get` prints.
 
-mod age;
-mod cells;
-mod columns;
-mod access;
-mod cluster;
-mod devices;
-mod events;
-mod network;
-mod pods;
-mod policies;
-mod storage;
-mod workloads;
-mod builtin;
-
 use std::borrow::Borrow;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use steersman_registry::Object;
 use steersman_schema::resource::{PrinterColumn, Resource};
 
-use self::columns::{Columns, Heading};
-use crate::http::requests::negotiate::MetaVersion;
-use crate::http::requests::query::IncludeObject;
-use crate::http::responses::jsonpath::JsonPath;
+use crate::columns::{Columns, Heading};
+use crate::forms::{IncludeObject, MetaVersion};
+use crate::jsonpath::JsonPath;
+use crate::partial::partial;
+use crate::{age, builtin, workloads};
 
 /// Builds the Tables of one resource, with its columns prepared once.
 #[derive(Debug)]
-pub(crate) struct TableMaker {
+pub struct TableMaker {
     version: MetaVersion,
     include: IncludeObject,
     columns: Source,
@@ -42,18 +28,18 @@ enum Source {
 
 /// The metadata of a Table's list.
 #[derive(Debug, Default)]
-pub(crate) struct TableMeta {
+pub struct TableMeta {
     /// `metadata.resourceVersion`; absent if empty.
-    pub(crate) resource_version: String,
+    pub resource_version: String,
     /// `metadata.continue`.
-    pub(crate) continue_token: Option<String>,
+    pub continue_token: Option<String>,
     /// `metadata.remainingItemCount`.
-    pub(crate) remaining: Option<u64>,
+    pub remaining: Option<u64>,
 }
 
 impl TableMaker {
     /// Prepares the columns of a resource.
-    pub(crate) fn new(resource: &Resource, version: MetaVersion, include: IncludeObject) -> Self {
+    pub fn new(resource: &Resource, version: MetaVersion, include: IncludeObject) -> Self {
         let columns = if resource.built_in {
             Source::BuiltIn(builtin::columns(&resource.group, &resource.plural))
         } else if resource.columns.is_empty() {
@@ -77,7 +63,7 @@ impl TableMaker {
     }
 
     /// Creates the maker for the scale of a built-in kind, with the columns of a Scale.
-    pub(crate) fn of_scale(version: MetaVersion, include: IncludeObject) -> Self {
+    pub fn of_scale(version: MetaVersion, include: IncludeObject) -> Self {
         Self {
             version,
             include,
@@ -86,7 +72,7 @@ impl TableMaker {
     }
 
     /// Builds a Table of these objects. `with_columns` is false for the later events of a watch.
-    pub(crate) fn table<O: Borrow<Value>>(
+    pub fn table<O: Borrow<Value>>(
         &self,
         objects: impl Iterator<Item = O>,
         meta: &TableMeta,
@@ -172,7 +158,7 @@ impl TableMaker {
         let included = match self.include {
             IncludeObject::None => Value::Null,
             IncludeObject::Object => object.clone(),
-            IncludeObject::Metadata => partial_of(&object["metadata"], self.version),
+            IncludeObject::Metadata => partial(&object["metadata"], self.version),
         };
         let mut row = json!({ "cells": cells, "object": included });
         if let Some(condition) = completion(object) {
@@ -180,29 +166,6 @@ impl TableMaker {
         }
         row
     }
-}
-
-/// Returns the metadata of an object as a PartialObjectMetadata.
-pub(crate) fn partial(object: &Object, version: MetaVersion) -> Value {
-    // The text was serialised from a value, so it parses.
-    let metadata = serde_json::from_str(object.metadata());
-    partial_of(&metadata.unwrap_or_default(), version)
-}
-
-fn partial_of(metadata: &Value, version: MetaVersion) -> Value {
-    json!({
-        "kind": "PartialObjectMetadata",
-        "apiVersion": version.api_version(),
-        "metadata": metadata,
-    })
-}
-
-/// Returns the metadata of an object as the text of a PartialObjectMetadata.
-pub(crate) fn partial_text(object: &Object, version: MetaVersion) -> String {
-    let (api_version, metadata) = (version.api_version(), object.metadata());
-    format!(
-        r#"{{"apiVersion":"{api_version}","kind":"PartialObjectMetadata","metadata":{metadata}}}"#
-    )
 }
 
 fn default_column() -> PrinterColumn {

@@ -1,4 +1,22 @@
-//! Room: authentication and authorization: the user of a request, and what the user may do.
+//! Authentication and authorization of the embedded API server: the user of a request, and what the user may
+//! do.
+//!
+//! ```
+//! use steersman_auth::{Attributes, Authorization, Authorizer, User};
+//! use steersman_store::Store;
+//!
+//! let store = Store::new(1000, 1 << 20);
+//! let authorizer = Authorizer::new(Authorization::Rbac, &store);
+//! let asked = Attributes::of("get", "", "secrets", "a");
+//! assert!(authorizer.authorize(&User::admin(), &asked).allowed);
+//! assert!(!authorizer.authorize(&User::anonymous(), &asked).allowed);
+//! ```
+//!
+//! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
+//!
+//! Reading order: `user.rs` is the user of a request, whom `tokens.rs`, `certificate.rs` and `token_issuer.rs`
+//! authenticate and `impersonate.rs` replaces; `attributes.rs` is what the user wants to do, and `rbac.rs` decides
+//! by the rules of `rule.rs`; `bootstrap.rs` and `reconciliation.rs` are the roles that every server has.
 //!
 //! Invariants:
 //!
@@ -15,6 +33,7 @@
 //! - A token of a ServiceAccount is accepted only if one of the keys signed it and one of the issuers,
 //!   or kube-controller-manager for a Secret, issued it (AUTH-8), and the key set verifies every token that the server issues (AUTH-9).
 
+mod option_error;
 mod user;
 mod attributes;
 mod rule;
@@ -36,13 +55,13 @@ pub use bootstrap::{BootstrapObject, objects as bootstrap_objects};
 pub use certificate::user_of;
 pub use escalation::Escalation;
 pub use impersonate::{Impersonations, node_of_account, wanted};
+pub use option_error::OptionError;
 pub use rbac::{Authorizer, Decision};
 pub use reconciliation::{Reconciliation, reconcile};
 pub use rule::Rule;
 pub use token_issuer::{ForeignToken, SECRET_ISSUER, TokenIssuer, TokenOptions, TokenSecret};
 pub use tokens::{Tokens, bearer};
-pub(crate) use user::CREDENTIAL_ID;
 pub use user::{
-    ANONYMOUS, AUTHENTICATED, MASTERS, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS, UNAUTHENTICATED,
-    User,
+    ANONYMOUS, AUTHENTICATED, CREDENTIAL_ID, MASTERS, SERVICE_ACCOUNT_PREFIX, SERVICE_ACCOUNTS,
+    UNAUTHENTICATED, User,
 };

@@ -2,10 +2,10 @@
 
 use super::*;
 
-const RSA: &str = include_str!("../../../testdata/keys/rsa-pkcs8.pem");
-const RSA_CERTIFICATE: &str = include_str!("../../../testdata/keys/rsa-certificate.pem");
-const EC: &str = include_str!("../../../testdata/keys/ec-sec1.pem");
-const EC_PUBLIC: &str = include_str!("../../../testdata/keys/ec-public.pem");
+const RSA: &str = include_str!("../../testdata/keys/rsa-pkcs8.pem");
+const RSA_CERTIFICATE: &str = include_str!("../../testdata/keys/rsa-certificate.pem");
+const EC: &str = include_str!("../../testdata/keys/ec-sec1.pem");
+const EC_PUBLIC: &str = include_str!("../../testdata/keys/ec-public.pem");
 
 fn issuer(options: &TokenOptions) -> TokenIssuer {
     TokenIssuer::new(options, TokenSecret::new([1; 32]))

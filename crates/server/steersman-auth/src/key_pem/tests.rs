@@ -9,7 +9,7 @@ use super::*;
 /// Returns the text of a file with a key that was made for these tests.
 macro_rules! pem {
     ($name:literal) => {
-        include_str!(concat!("../../../testdata/keys/", $name, ".pem"))
+        include_str!(concat!("../../testdata/keys/", $name, ".pem"))
     };
 }
 
