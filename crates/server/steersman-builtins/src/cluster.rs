@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names;
 use steersman_apimachinery::status::FieldError;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::address::{self, Network};
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, lacks, part, put, set};
 
-pub(super) const NAMESPACE: Kind = Kind {
+pub(super) const NAMESPACE: Strategy = Strategy {
     defaults: namespace_defaults,
     prepare: |object, old| match old {
         None => {
@@ -64,10 +64,10 @@ pub(super) const NAMESPACE: Kind = Kind {
         }
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(super) const NODE: Kind = Kind {
+pub(super) const NODE: Strategy = Strategy {
     defaults: node_defaults,
     validate: node,
     validate_status: |object, old| node(object, Some(old)),
@@ -87,7 +87,7 @@ pub(super) const NODE: Kind = Kind {
             .map(|(field, why)| format!("spec.{field}: {why}"))
             .collect()
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 fn namespace_defaults(object: &mut Value) {

@@ -8,13 +8,13 @@ mod slice;
 
 use serde_json::{Value, json};
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, list, part, set};
 use parts::{MOST_REQUESTS, RequestNames};
 
-pub(super) const DEVICE_CLASS: Kind = Kind {
+pub(super) const DEVICE_CLASS: Strategy = Strategy {
     defaults: |object| {
         part(object, "spec");
     },
@@ -26,10 +26,10 @@ pub(super) const DEVICE_CLASS: Kind = Kind {
         parts::each(&config, most, parts::check_configuration, &mut errors);
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(super) const RESOURCE_CLAIM: Kind = Kind {
+pub(super) const RESOURCE_CLAIM: Strategy = Strategy {
     defaults: |object| {
         if let Some(spec) = part(object, "spec") {
             claim_defaults(spec);
@@ -68,7 +68,7 @@ pub(super) const RESOURCE_CLAIM: Kind = Kind {
             }
         }
     }),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// Returns the identity of a device: driver, pool, name and share.
@@ -76,7 +76,7 @@ fn device(allocated: &Value) -> [Value; 4] {
     ["driver", "pool", "device", "shareID"].map(|field| allocated[field].clone())
 }
 
-pub(super) const CLAIM_TEMPLATE: Kind = Kind {
+pub(super) const CLAIM_TEMPLATE: Strategy = Strategy {
     defaults: |object| {
         if let Some(spec) = part(object, "spec").and_then(|spec| part(spec, "spec")) {
             claim_defaults(spec);
@@ -95,15 +95,15 @@ pub(super) const CLAIM_TEMPLATE: Kind = Kind {
         }
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(super) const RESOURCE_SLICE: Kind = Kind {
+pub(super) const RESOURCE_SLICE: Strategy = Strategy {
     defaults: |object| {
         part(object, "spec");
     },
     validate: slice::check,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 const MOST_SELECTORS: usize = 32;

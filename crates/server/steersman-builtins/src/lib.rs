@@ -8,9 +8,9 @@
 //!
 //! let resources = built_in();
 //! let maps = resources.iter().find(|one| one.is("", "ConfigMap")).expect("the kind is built in");
-//! let kind = steersman_builtins::of(maps).expect("the kind has rules");
+//! let strategy = steersman_builtins::of(maps).expect("the kind has rules");
 //! let object = json!({"metadata": {"name": "a"}, "data": {"not a key": "value"}});
-//! let errors = steersman_builtins::validate(kind, &object, None);
+//! let errors = steersman_builtins::validate(strategy, &object, None);
 //! assert_eq!(errors[0].field, "data[not a key]");
 //! ```
 //!
@@ -45,9 +45,10 @@ pub use workloads::autoscaling;
 /// The group of webhooks and policies.
 const ADMISSION: &str = "admissionregistration.k8s.io";
 
-/// The rules of one kind, in addition to the rules of all objects. Metadata is checked elsewhere.
+/// The rules of one kind, in addition to the rules of all objects (upstream: `rest.RESTCreateStrategy` and its
+/// siblings). Metadata is checked elsewhere.
 #[derive(Debug, Clone, Copy)]
-pub struct Kind {
+pub struct Strategy {
     /// Fills in the fields that a client left out (upstream: `pkg/apis/*/v1/defaults.go`).
     pub defaults: fn(&mut Value),
     /// Sets and drops the fields that a client may not decide, before validation (upstream: the
@@ -72,8 +73,8 @@ pub struct Kind {
 /// Changes the new status of an object. Gets the new and the old object, and the time.
 pub type FinishStatus = fn(&mut Value, &Value, &str);
 
-impl Kind {
-    /// A kind that has no rules of its own.
+impl Strategy {
+    /// The strategy of a kind that has no rules of its own.
     const PLAIN: Self = Self {
         defaults: |_| {},
         prepare: |_, _| {},
@@ -86,8 +87,8 @@ impl Kind {
     };
 }
 
-/// Returns the rules of a built-in kind, if the table has a row for the kind.
-pub fn of(resource: &Resource) -> Option<&'static Kind> {
+/// Returns the strategy of a built-in kind, if the table has a row for the kind.
+pub fn of(resource: &Resource) -> Option<&'static Strategy> {
     if !resource.built_in {
         return None;
     }
@@ -161,14 +162,14 @@ pub fn of(resource: &Resource) -> Option<&'static Kind> {
 
 /// Checks a new object, or an update of `old`.
 #[must_use]
-pub fn validate(kind: &Kind, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    (kind.validate)(object, old).into()
+pub fn validate(strategy: &Strategy, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+    (strategy.validate)(object, old).into()
 }
 
 /// Checks a write to the status subresource.
 #[must_use]
-pub fn validate_status(kind: &Kind, object: &Value, old: &Value) -> Vec<FieldError> {
-    (kind.validate_status)(object, old).into()
+pub fn validate_status(strategy: &Strategy, object: &Value, old: &Value) -> Vec<FieldError> {
+    (strategy.validate_status)(object, old).into()
 }
 
 /// Checks a write to a Pod's ephemeral containers.

@@ -20,7 +20,7 @@ mod strategy;
 
 use serde_json::Value;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::set;
@@ -31,7 +31,7 @@ pub(super) use scheduling::check_tolerations;
 pub(super) use spec::check_overhead;
 
 /// `core/v1` `Pod`.
-pub(super) const POD: Kind = Kind {
+pub(super) const POD: Strategy = Strategy {
     defaults: defaults::pod,
     prepare,
     prepare_status: strategy::keep,
@@ -52,11 +52,11 @@ pub(super) const POD: Kind = Kind {
         }
         warnings
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// `core/v1` `PodTemplate`.
-pub(super) const POD_TEMPLATE: Kind = Kind {
+pub(super) const POD_TEMPLATE: Strategy = Strategy {
     defaults: defaults::template,
     validate: |object, _| {
         let mut errors = Errors::default();
@@ -64,7 +64,7 @@ pub(super) const POD_TEMPLATE: Kind = Kind {
         errors
     },
     warnings: |new, old| template_warnings(new, old, "template"),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// Returns the warnings about a template in a new object, or in an update that changes the first

@@ -4,12 +4,12 @@ use serde_json::{Map, Value, json};
 use steersman_apimachinery::names;
 use steersman_apimachinery::quantity::Quantity;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{list, part, put, set};
 
-pub(super) const LIMIT_RANGE: Kind = Kind {
+pub(super) const LIMIT_RANGE: Strategy = Strategy {
     defaults: |object| {
         if let Some(spec) = part(object, "spec") {
             set(spec, "limits", Value::Null);
@@ -19,10 +19,10 @@ pub(super) const LIMIT_RANGE: Kind = Kind {
         }
     },
     validate: limit_range,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(super) const RESOURCE_QUOTA: Kind = Kind {
+pub(super) const RESOURCE_QUOTA: Strategy = Strategy {
     defaults: |object| {
         part(object, "spec");
     },
@@ -34,7 +34,7 @@ pub(super) const RESOURCE_QUOTA: Kind = Kind {
         amounts(&status.at("used"), &mut errors);
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// Quota names of compute resources.

@@ -8,7 +8,7 @@ pub(crate) mod volume;
 use serde_json::{Value, json};
 use steersman_apimachinery::names;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{lacks, part, put, set, set_text};
@@ -29,7 +29,7 @@ const ATTACHMENT_SPEC: GoType = Struct(&[
     ("NodeName", "nodeName", Text),
 ]);
 
-pub(super) const STORAGE_CLASS: Kind = Kind {
+pub(super) const STORAGE_CLASS: Strategy = Strategy {
     defaults: |object| {
         set(object, "provisioner", json!(""));
         set(object, "reclaimPolicy", json!("Delete"));
@@ -45,16 +45,16 @@ pub(super) const STORAGE_CLASS: Kind = Kind {
         keys.filter_map(|key| shared_warnings::of_key(&key, key.text()))
             .collect()
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(super) const ATTRIBUTES_CLASS: Kind = Kind {
+pub(super) const ATTRIBUTES_CLASS: Strategy = Strategy {
     defaults: |object| set(object, "driverName", json!("")),
     validate: attributes,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(super) const DRIVER: Kind = Kind {
+pub(super) const DRIVER: Strategy = Strategy {
     defaults: driver_defaults,
     prepare: |object, old| {
         // A new object has no generation. A change of a mutable field raises the generation.
@@ -71,20 +71,20 @@ pub(super) const DRIVER: Kind = Kind {
         }
     },
     validate: driver,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(super) const CSI_NODE: Kind = Kind {
+pub(super) const CSI_NODE: Strategy = Strategy {
     defaults: |object| {
         if let Some(spec) = part(object, "spec") {
             set(spec, "drivers", Value::Null);
         }
     },
     validate: csi_node,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(super) const CAPACITY: Kind = Kind {
+pub(super) const CAPACITY: Strategy = Strategy {
     defaults: |object| set(object, "storageClassName", json!("")),
     validate: capacity,
     warnings: |new, _| {
@@ -102,10 +102,10 @@ pub(super) const CAPACITY: Kind = Kind {
             .chain(named.filter_map(|(at, name)| shared_warnings::of_key(&at, name)))
             .collect()
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(super) const ATTACHMENT: Kind = Kind {
+pub(super) const ATTACHMENT: Strategy = Strategy {
     defaults: |object| {
         if let Some(spec) = part(object, "spec") {
             part(spec, "source");
@@ -117,7 +117,7 @@ pub(super) const ATTACHMENT: Kind = Kind {
         }
     },
     validate: attachment,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// Largest number of bytes in the parameters of a class.

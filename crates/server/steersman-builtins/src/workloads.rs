@@ -10,7 +10,7 @@ mod stateful;
 
 use serde_json::{Value, json};
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::selector;
@@ -19,7 +19,7 @@ use crate::pod;
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
 /// `apps/v1` `Deployment`.
-pub(super) const DEPLOYMENT: Kind = Kind {
+pub(super) const DEPLOYMENT: Strategy = Strategy {
     defaults: defaults::deployment,
     validate: deployment,
     warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
@@ -31,19 +31,19 @@ pub(super) const DEPLOYMENT: Kind = Kind {
         collisions(new, old, &mut errors);
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// `apps/v1` `ReplicaSet`.
-pub(super) const REPLICA_SET: Kind = Kind {
+pub(super) const REPLICA_SET: Strategy = Strategy {
     defaults: defaults::replica_set,
     validate: replica_set,
     warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
     validate_status: replica_status,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(super) const CONTROLLER_REVISION: Kind = Kind {
+pub(super) const CONTROLLER_REVISION: Strategy = Strategy {
     validate: |object, old| {
         let mut errors = Errors::default();
         let (data, revision) = (
@@ -59,20 +59,20 @@ pub(super) const CONTROLLER_REVISION: Kind = Kind {
         }
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// `core/v1` `ReplicationController`.
-pub(super) const REPLICATION_CONTROLLER: Kind = Kind {
+pub(super) const REPLICATION_CONTROLLER: Strategy = Strategy {
     defaults: defaults::controller,
     validate: controller,
     warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
     validate_status: replica_status,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// `apps/v1` `StatefulSet`.
-pub(super) const STATEFUL_SET: Kind = Kind {
+pub(super) const STATEFUL_SET: Strategy = Strategy {
     defaults: defaults::stateful_set,
     validate: stateful::check,
     warnings: |new, old| pod::template_warnings(new, old, "spec.template"),
@@ -88,11 +88,11 @@ pub(super) const STATEFUL_SET: Kind = Kind {
         collisions(new, old, &mut errors);
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// `apps/v1` `DaemonSet`.
-pub(super) const DAEMON_SET: Kind = Kind {
+pub(super) const DAEMON_SET: Strategy = Strategy {
     defaults: defaults::daemon_set,
     prepare: defaults::count_templates,
     validate: daemon_set,
@@ -116,7 +116,7 @@ pub(super) const DAEMON_SET: Kind = Kind {
         collisions(new, old, &mut errors);
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// Checks that a selector is present and not empty. Returns whether the selector is valid.

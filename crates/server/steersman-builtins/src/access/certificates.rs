@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::access::signing_request::SigningRequest;
 use crate::fields::authorities;
 use crate::fields::check;
@@ -15,7 +15,7 @@ use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, list, part, put, set};
 use crate::fields::reference;
 
-pub(crate) const SIGNING_REQUEST: Kind = Kind {
+pub(crate) const SIGNING_REQUEST: Strategy = Strategy {
     defaults: |object| {
         if let Some(spec) = part(object, "spec") {
             set(spec, "request", Value::Null);
@@ -37,7 +37,7 @@ pub(crate) const SIGNING_REQUEST: Kind = Kind {
     },
     validate: signing_request,
     validate_status: |object, old| check_part(object, old, WrittenPart::Status),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// The part of a CertificateSigningRequest that a write changes.
@@ -47,7 +47,7 @@ enum WrittenPart {
     Approval,
 }
 
-pub(crate) const API_SERVICE: Kind = Kind {
+pub(crate) const API_SERVICE: Strategy = Strategy {
     defaults: |object| {
         let spec = part(object, "spec");
         if let Some(service) = spec.and_then(|spec| given(spec, "service")) {
@@ -75,7 +75,7 @@ pub(crate) const API_SERVICE: Kind = Kind {
         }
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 const USAGES: &[&str] = &[

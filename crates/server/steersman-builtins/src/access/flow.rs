@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, part, set};
 
-pub(crate) const FLOW_SCHEMA: Kind = Kind {
+pub(crate) const FLOW_SCHEMA: Strategy = Strategy {
     defaults: |object| {
         if let Some(spec) = part(object, "spec") {
             set(spec, "matchingPrecedence", json!(1000));
@@ -22,10 +22,10 @@ pub(crate) const FLOW_SCHEMA: Kind = Kind {
         errors
     },
     validate_status: |object, _| check_conditions(object),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const PRIORITY_LEVEL: Kind = Kind {
+pub(crate) const PRIORITY_LEVEL: Strategy = Strategy {
     defaults: level_defaults,
     validate: |object, _| {
         let mut errors = Errors::default();
@@ -33,7 +33,7 @@ pub(crate) const PRIORITY_LEVEL: Kind = Kind {
         errors
     },
     validate_status: |object, _| check_conditions(object),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// Checks that conditions have types, and that no two types are equal.

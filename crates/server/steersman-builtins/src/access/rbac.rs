@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names::NameRule;
 use steersman_apimachinery::status::FieldError;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{list, part, set_text};
@@ -13,7 +13,7 @@ use crate::fields::selector;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-pub(crate) const ROLE: Kind = Kind {
+pub(crate) const ROLE: Strategy = Strategy {
     validate: |object, old| {
         repeated(old, || {
             let mut errors = Errors::default();
@@ -21,12 +21,12 @@ pub(crate) const ROLE: Kind = Kind {
             errors
         })
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const CLUSTER_ROLE: Kind = Kind {
+pub(crate) const CLUSTER_ROLE: Strategy = Strategy {
     validate: |object, old| repeated(old, || cluster_role(object)),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 fn cluster_role(object: &Value) -> Errors {
@@ -54,16 +54,16 @@ fn repeated(old: Option<&Value>, check: impl Fn() -> Errors) -> Errors {
     errors
 }
 
-pub(crate) const ROLE_BINDING: Kind = Kind {
+pub(crate) const ROLE_BINDING: Strategy = Strategy {
     defaults,
     validate: |object, old| binding(object, old, true),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const CLUSTER_ROLE_BINDING: Kind = Kind {
+pub(crate) const CLUSTER_ROLE_BINDING: Strategy = Strategy {
     defaults,
     validate: |object, old| binding(object, old, false),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 fn defaults(object: &mut Value) {

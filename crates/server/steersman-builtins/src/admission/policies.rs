@@ -6,13 +6,13 @@ use steersman_apimachinery::names::NameRule;
 use steersman_cel::{Environment, Type};
 
 use super::webhooks::{FAILURES, MATCHES, check_rule, conditions};
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, list, part, set};
 use crate::fields::selector;
 
-pub(crate) const VALIDATING_POLICY: Kind = Kind {
+pub(crate) const VALIDATING_POLICY: Strategy = Strategy {
     defaults: policy_defaults,
     validate: |object, _| {
         let mut errors = Errors::default();
@@ -34,10 +34,10 @@ pub(crate) const VALIDATING_POLICY: Kind = Kind {
         check::conditions(&status.at("conditions"), &mut errors);
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const VALIDATING_BINDING: Kind = Kind {
+pub(crate) const VALIDATING_BINDING: Strategy = Strategy {
     defaults: binding_defaults,
     validate: |object, _| {
         let mut errors = Errors::default();
@@ -46,10 +46,10 @@ pub(crate) const VALIDATING_BINDING: Kind = Kind {
         check_actions(&spec.at("validationActions"), &mut errors);
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const MUTATING_POLICY: Kind = Kind {
+pub(crate) const MUTATING_POLICY: Strategy = Strategy {
     defaults: policy_defaults,
     validate: |object, _| {
         let mut errors = Errors::default();
@@ -58,17 +58,17 @@ pub(crate) const MUTATING_POLICY: Kind = Kind {
         check_mutations(&spec, &environment, &mut errors);
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const MUTATING_BINDING: Kind = Kind {
+pub(crate) const MUTATING_BINDING: Strategy = Strategy {
     defaults: binding_defaults,
     validate: |object, _| {
         let mut errors = Errors::default();
         check_binding(&FieldPath::root(object).at("spec"), &mut errors);
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 const REASONS: &[&str] = &["Forbidden", "Invalid", "RequestEntityTooLarge"];

@@ -6,7 +6,7 @@ use steersman_apimachinery::names::NameRule;
 use steersman_apimachinery::status::FieldError;
 use steersman_cel::{Environment, Type, Url};
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::authorities;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
@@ -14,16 +14,16 @@ use crate::fields::fill::{given, list, part, set};
 use crate::fields::reference;
 use crate::fields::selector;
 
-pub(crate) const MUTATING: Kind = Kind {
+pub(crate) const MUTATING: Strategy = Strategy {
     defaults: |object| defaults(object, true),
     validate: |object, old| validate(object, old, true),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const VALIDATING: Kind = Kind {
+pub(crate) const VALIDATING: Strategy = Strategy {
     defaults: |object| defaults(object, false),
     validate: |object, old| validate(object, old, false),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// Versions of AdmissionReview that an API server supports.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::json::parse as parse_json;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::cluster::key_pair;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
@@ -16,17 +16,17 @@ const LIMIT: usize = 1024 * 1024;
 
 const SEALED: &str = "field is immutable when `immutable` is set";
 
-pub(crate) const CONFIG_MAP: Kind = Kind {
+pub(crate) const CONFIG_MAP: Strategy = Strategy {
     defaults: |object| drop_empty(object, &["data", "binaryData"]),
     validate: config_map,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const SECRET: Kind = Kind {
+pub(crate) const SECRET: Strategy = Strategy {
     defaults: secret_defaults,
     validate: secret,
     warnings: |new, _| secret_warnings(new),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// Warns of a TLS Secret if its certificate and key do not belong together. Upstream: `warningsForSecret`.
@@ -42,7 +42,7 @@ fn secret_warnings(new: &Value) -> Vec<String> {
     checked.err().into_iter().collect()
 }
 
-pub(crate) const SERVICE_ACCOUNT: Kind = Kind {
+pub(crate) const SERVICE_ACCOUNT: Strategy = Strategy {
     prepare: |account, _| {
         // Only the names of the secrets are stored (upstream: `cleanSecretReferences`).
         for secret in list(account, "secrets") {
@@ -62,7 +62,7 @@ pub(crate) const SERVICE_ACCOUNT: Kind = Kind {
             "metadata.annotations[{MOUNTABLE}]: deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
         )]
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// The annotation that restricts the Pods of a ServiceAccount to the account's own Secrets.

@@ -3,15 +3,15 @@
 use serde_json::Value;
 use steersman_apimachinery::names::{NameRule, check_name};
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check::{self, IMMUTABLE};
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::go_value::GoType::{self, Struct, Text};
 
-pub(crate) const STORAGE_VERSION_MIGRATION: Kind = Kind {
+pub(crate) const STORAGE_VERSION_MIGRATION: Strategy = Strategy {
     validate: migration,
     validate_status: migration_status,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// The spec, as Go prints it.

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::FieldError;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{part, set};
@@ -14,16 +14,16 @@ use crate::fields::go_value::{TOLERATION, print};
 use crate::fields::shared_warnings;
 use crate::pod;
 
-pub(crate) const PRIORITY_CLASS: Kind = Kind {
+pub(crate) const PRIORITY_CLASS: Strategy = Strategy {
     defaults: |object| {
         set(object, "preemptionPolicy", json!("PreemptLowerPriority"));
         set(object, "value", json!(0));
     },
     validate: priority,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const RUNTIME_CLASS: Kind = Kind {
+pub(crate) const RUNTIME_CLASS: Strategy = Strategy {
     defaults: |object| set(object, "handler", json!("")),
     validate: runtime,
     warnings: |new, _| {
@@ -35,10 +35,10 @@ pub(crate) const RUNTIME_CLASS: Kind = Kind {
             .map(|why| format!("{}: {why}", nodes.path()))
             .collect()
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const LEASE: Kind = Kind {
+pub(crate) const LEASE: Strategy = Strategy {
     defaults: |object| {
         part(object, "spec");
     },
@@ -47,7 +47,7 @@ pub(crate) const LEASE: Kind = Kind {
         lease(&FieldPath::root(object).at("spec"), &mut errors);
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// Highest priority of a class that is not a system class.

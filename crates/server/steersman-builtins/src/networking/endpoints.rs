@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::address;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{list, set, set_text};
 use crate::fields::shared_warnings;
 
-pub(crate) const ENDPOINTS: Kind = Kind {
+pub(crate) const ENDPOINTS: Strategy = Strategy {
     defaults: |object| {
         for subset in list(object, "subsets") {
             for port in list(subset, "ports") {
@@ -45,10 +45,10 @@ pub(crate) const ENDPOINTS: Kind = Kind {
         }
         warnings
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const ENDPOINT_SLICE: Kind = Kind {
+pub(crate) const ENDPOINT_SLICE: Strategy = Strategy {
     defaults: |object| {
         for endpoint in list(object, "endpoints") {
             set(endpoint, "addresses", Value::Null);
@@ -76,7 +76,7 @@ pub(crate) const ENDPOINT_SLICE: Kind = Kind {
         }
         warnings
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// Returns whether a label names one of these controllers as the writer of the object. Objects of

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use steersman_apimachinery::names;
 use steersman_apimachinery::names::NameRule;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::address;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, part, set};
 use crate::fields::reference;
 
-pub(crate) const INGRESS: Kind = Kind {
+pub(crate) const INGRESS: Strategy = Strategy {
     defaults: |object| {
         part(object, "spec");
         if let Some(status) = part(object, "status") {
@@ -40,10 +40,10 @@ pub(crate) const INGRESS: Kind = Kind {
         let warned = old.is_none() && noted && !named;
         warned.then_some(warning).into_iter().collect()
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const INGRESS_CLASS: Kind = Kind {
+pub(crate) const INGRESS_CLASS: Strategy = Strategy {
     defaults: |object| {
         let spec = part(object, "spec");
         if let Some(parameters) = spec.and_then(|spec| given(spec, "parameters")) {
@@ -51,7 +51,7 @@ pub(crate) const INGRESS_CLASS: Kind = Kind {
         }
     },
     validate: class,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 const CLASS_NOTE: &str = "kubernetes.io/ingress.class";

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::address::{self, Network};
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
@@ -22,7 +22,7 @@ const PARENT: GoType = Struct(&[
 /// The object to which an IPAddress belongs.
 const PARENT_REFERENCE: GoType = Pointer(&PARENT);
 
-pub(crate) const NETWORK_POLICY: Kind = Kind {
+pub(crate) const NETWORK_POLICY: Strategy = Strategy {
     defaults,
     validate: policy,
     warnings: |new, _| {
@@ -39,23 +39,23 @@ pub(crate) const NETWORK_POLICY: Kind = Kind {
         }
         warnings
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const SERVICE_CIDR: Kind = Kind {
+pub(crate) const SERVICE_CIDR: Strategy = Strategy {
     defaults: |object| {
         part(object, "spec");
     },
     validate: service_cidr,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
-pub(crate) const IP_ADDRESS: Kind = Kind {
+pub(crate) const IP_ADDRESS: Strategy = Strategy {
     defaults: |object| {
         part(object, "spec");
     },
     validate: ip_address,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 fn defaults(object: &mut Value) {

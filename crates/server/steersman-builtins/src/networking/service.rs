@@ -6,7 +6,7 @@ mod warnings;
 use serde_json::{Value, json};
 use steersman_apimachinery::names;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::address;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
@@ -15,14 +15,14 @@ use addresses::{balancer_class, check_addresses, update};
 
 pub use addresses::address_errors;
 
-pub(crate) const SERVICE: Kind = Kind {
+pub(crate) const SERVICE: Strategy = Strategy {
     defaults,
     prepare,
     validate,
     validate_status,
     warnings: |new, _| warnings::of(new),
     status_warnings: warnings::of_status,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 const ONLY_BALANCER: &str = "may only be used when `type` is 'LoadBalancer'";

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use steersman_apimachinery::status::FieldError;
 use steersman_apimachinery::{go, names};
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{drop, given, part, put, set};
@@ -13,7 +13,7 @@ use crate::fields::selector;
 use crate::fields::shared_warnings::{self, CLASS_NOTE};
 use crate::quota::{self, amount};
 
-pub(crate) const CLAIM: Kind = Kind {
+pub(crate) const CLAIM: Strategy = Strategy {
     defaults: |object| {
         if let Some(spec) = part(object, "spec") {
             spec_defaults(spec);
@@ -40,7 +40,7 @@ pub(crate) const CLAIM: Kind = Kind {
         warn_of_spec(&root.at("spec"), &mut warnings);
         warnings
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// States of the resize of a volume.

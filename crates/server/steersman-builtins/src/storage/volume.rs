@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::claim::{self, check_modes};
 use super::sources::{self, Holder};
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, list, part, put, set, set_text};
@@ -19,7 +19,7 @@ const REQUIRED_NODES: GoType =
 /// The node affinity of a volume.
 const VOLUME_AFFINITY: GoType = GoType::Pointer(&REQUIRED_NODES);
 
-pub(crate) const VOLUME: Kind = Kind {
+pub(crate) const VOLUME: Strategy = Strategy {
     defaults,
     prepare: |object, old| {
         if old.is_none() {
@@ -41,7 +41,7 @@ pub(crate) const VOLUME: Kind = Kind {
     }),
     validate,
     warnings: |new, _| warn(&FieldPath::root(new)),
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 const MOUNT_NOTE: &str = "volume.beta.kubernetes.io/mount-options";

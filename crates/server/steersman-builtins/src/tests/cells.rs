@@ -6,7 +6,7 @@ use std::ptr::fn_addr_eq;
 use steersman_schema::builtin::built_in;
 use steersman_schema::builtin::rules::rules;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::of;
 
 /// Columns of the table by their names.
@@ -25,17 +25,17 @@ const ELSEWHERE: [&str; 2] = ["Event", "CustomResourceDefinition"];
 const PAGE: &str = include_str!("../../guide/kinds.md");
 
 /// Returns the columns in which a kind has rules.
-fn kept(kind: &Kind) -> [bool; 5] {
-    let plain = &Kind::PLAIN;
+fn kept(strategy: &Strategy) -> [bool; 5] {
+    let plain = &Strategy::PLAIN;
     [
-        !fn_addr_eq(kind.defaults, plain.defaults),
-        !fn_addr_eq(kind.prepare, plain.prepare)
-            || !fn_addr_eq(kind.prepare_status, plain.prepare_status)
-            || kind.finish_status.is_some(),
-        !fn_addr_eq(kind.validate, plain.validate),
-        !fn_addr_eq(kind.validate_status, plain.validate_status),
-        !fn_addr_eq(kind.warnings, plain.warnings)
-            || !fn_addr_eq(kind.status_warnings, plain.status_warnings),
+        !fn_addr_eq(strategy.defaults, plain.defaults),
+        !fn_addr_eq(strategy.prepare, plain.prepare)
+            || !fn_addr_eq(strategy.prepare_status, plain.prepare_status)
+            || strategy.finish_status.is_some(),
+        !fn_addr_eq(strategy.validate, plain.validate),
+        !fn_addr_eq(strategy.validate_status, plain.validate_status),
+        !fn_addr_eq(strategy.warnings, plain.warnings)
+            || !fn_addr_eq(strategy.status_warnings, plain.status_warnings),
     ]
 }
 

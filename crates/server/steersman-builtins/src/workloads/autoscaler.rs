@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use steersman_apimachinery::names::NameRule;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{given, lacks, part, put, set, set_text};
@@ -12,7 +12,7 @@ use crate::pod::resources;
 use crate::quota::amount;
 use crate::workloads::autoscaling;
 
-pub(crate) const AUTOSCALER: Kind = Kind {
+pub(crate) const AUTOSCALER: Strategy = Strategy {
     defaults,
     validate,
     validate_status: |object, _| {
@@ -22,7 +22,7 @@ pub(crate) const AUTOSCALER: Kind = Kind {
         check::not_negative(&status.at("desiredReplicas"), &mut errors);
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// The types of metrics and the field of each, in the order of upstream's checks.

@@ -8,7 +8,7 @@ mod status;
 use serde_json::{Value, json};
 use steersman_apimachinery::names;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{lacks, part, put, set};
@@ -17,17 +17,17 @@ use crate::fields::selector;
 use crate::pod;
 
 /// `batch/v1` `Job`.
-pub(crate) const JOB: Kind = Kind {
+pub(crate) const JOB: Strategy = Strategy {
     defaults: job_defaults,
     prepare: prepare_job,
     validate: job,
     validate_status: status::check,
     warnings: job_warnings,
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// `batch/v1` `CronJob`.
-pub(crate) const CRON_JOB: Kind = Kind {
+pub(crate) const CRON_JOB: Strategy = Strategy {
     defaults: cron_job_defaults,
     validate: cron_job,
     warnings: |new, old| {
@@ -46,7 +46,7 @@ pub(crate) const CRON_JOB: Kind = Kind {
         ));
         warnings
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 /// The labels by which a Job selects its Pods. The flag tells whether the value is the Job's uid or

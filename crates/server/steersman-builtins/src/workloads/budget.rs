@@ -3,13 +3,13 @@
 use serde_json::json;
 use steersman_apimachinery::status::FieldError;
 
-use crate::Kind;
+use crate::Strategy;
 use crate::fields::check;
 use crate::fields::field_path::{Errors, FieldPath};
 use crate::fields::fill::{part, set};
 use crate::fields::selector;
 
-pub(crate) const DISRUPTION_BUDGET: Kind = Kind {
+pub(crate) const DISRUPTION_BUDGET: Strategy = Strategy {
     defaults: |object| {
         part(object, "spec");
         if let Some(status) = part(object, "status") {
@@ -32,7 +32,7 @@ pub(crate) const DISRUPTION_BUDGET: Kind = Kind {
         }
         errors
     },
-    ..Kind::PLAIN
+    ..Strategy::PLAIN
 };
 
 const COUNTS: [&str; 4] = [

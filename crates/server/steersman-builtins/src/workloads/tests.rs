@@ -16,27 +16,27 @@ fn object(spec: &Value) -> Value {
     object
 }
 
-fn errors_of(kind: &Kind, spec: &Value, old: Option<&Value>) -> Vec<String> {
+fn errors_of(strategy: &Strategy, spec: &Value, old: Option<&Value>) -> Vec<String> {
     let mut new = object(spec);
-    (kind.defaults)(&mut new);
+    (strategy.defaults)(&mut new);
     let old = old.map(|old| {
         let mut old = object(old);
-        (kind.defaults)(&mut old);
+        (strategy.defaults)(&mut old);
         old
     });
-    (kind.prepare)(&mut new, old.as_ref());
-    error_texts((kind.validate)(&new, old.as_ref()))
+    (strategy.prepare)(&mut new, old.as_ref());
+    error_texts((strategy.validate)(&new, old.as_ref()))
 }
 
 #[test]
 fn valid_workloads_pass_and_selectors_are_immutable() {
-    for kind in [&DEPLOYMENT, &REPLICA_SET, &STATEFUL_SET, &DAEMON_SET] {
-        assert_eq!(errors_of(kind, &json!({}), None), [""; 0]);
-        assert_eq!(errors_of(kind, &json!({}), Some(&json!({}))), [""; 0]);
+    for strategy in [&DEPLOYMENT, &REPLICA_SET, &STATEFUL_SET, &DAEMON_SET] {
+        assert_eq!(errors_of(strategy, &json!({}), None), [""; 0]);
+        assert_eq!(errors_of(strategy, &json!({}), Some(&json!({}))), [""; 0]);
         let other = json!({"selector": {"matchLabels": {"app": "x", "b": "c"}},
             "template": {"metadata": {"labels": {"app": "x", "b": "c"}},
                 "spec": {"containers": [{"name": "c", "image": "img:1"}]}}});
-        let found = errors_of(kind, &other, Some(&json!({})));
+        let found = errors_of(strategy, &other, Some(&json!({})));
         assert!(
             found.len() == 1 && found[0].starts_with("spec"),
             "{found:?}"
@@ -83,7 +83,7 @@ fn invalid_strategies_are_refused_with_upstream_messages() {
             "spec.selector Invalid value: {}: empty selector is invalid for deployment",
         ),
     ] {
-        assert_eq!(errors_of(kind, &spec, None), [why]);
+        assert_eq!(errors_of(strategy, &spec, None), [why]);
     }
 }
 

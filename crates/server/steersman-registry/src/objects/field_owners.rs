@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use steersman_builtins as kinds;
 use steersman_patch::apply::{
     Entries, Manager, Operation, OwnershipContext, cap, update, update_field,
 };
@@ -302,7 +301,7 @@ impl Registry {
 /// Returns what a kind changes in a written status after the owners of its fields are computed.
 pub(crate) fn finish_status(
     (resource, subresource): (&Resource, Subresource),
-) -> Option<kinds::FinishStatus> {
-    let kind = kinds::of(resource).filter(|_| subresource == Subresource::Status);
-    kind?.finish_status
+) -> Option<steersman_builtins::FinishStatus> {
+    let strategy = steersman_builtins::of(resource).filter(|_| subresource == Subresource::Status);
+    strategy?.finish_status
 }

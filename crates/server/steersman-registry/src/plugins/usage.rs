@@ -3,7 +3,6 @@
 
 use serde_json::Value;
 use steersman_apimachinery::quantity::Quantity;
-use steersman_builtins as kinds;
 use steersman_schema::resource::StorageKey;
 
 use super::limits::{Amounts, add, amounts, asked_by_pod};
@@ -60,7 +59,7 @@ pub(crate) fn covers(storage: &StorageKey, resource: &str) -> bool {
         "pods." => {
             let huge = resource.strip_prefix("requests.").unwrap_or(resource);
             matches!(resource, "pods" | "count/pods")
-                || kinds::COMPUTE.contains(&resource)
+                || steersman_builtins::COMPUTE.contains(&resource)
                 || huge.starts_with("hugepages-")
                 || (resource.starts_with("requests.") && is_announced(resource))
         }

@@ -4,7 +4,6 @@
 use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_apimachinery::{go, json, order};
-use steersman_builtins as kinds;
 use steersman_builtins::custom;
 use steersman_builtins::{crd, defaults};
 use steersman_schema::resource::Resource;
@@ -311,8 +310,8 @@ pub(crate) fn is_definition(resource: &Resource) -> bool {
 
 /// Returns the warnings about a valid object.
 pub(crate) fn warnings(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<String> {
-    if let Some(kind) = kinds::of(resource) {
-        return (kind.warnings)(object, old);
+    if let Some(strategy) = steersman_builtins::of(resource) {
+        return (strategy.warnings)(object, old);
     }
     if !resource.built_in {
         return custom::warnings(object, old);

@@ -2,14 +2,13 @@
 
 use serde_json::Value;
 use steersman_apimachinery::status::FieldError;
-use steersman_builtins as kinds;
 use steersman_builtins::events;
 use steersman_schema::resource::Resource;
 
 /// Validates everything outside the metadata.
 pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-    if let Some(kind) = kinds::of(resource) {
-        return kinds::validate(kind, object, old);
+    if let Some(strategy) = steersman_builtins::of(resource) {
+        return steersman_builtins::validate(strategy, object, old);
     }
     match (resource.group.as_str(), resource.kind.as_str()) {
         ("" | "events.k8s.io", "Event") => events::check(resource, object, old),
@@ -19,5 +18,7 @@ pub(crate) fn check(resource: &Resource, object: &Value, old: Option<&Value>) ->
 
 /// Validates a write to the status subresource of a built-in kind.
 pub(crate) fn check_status(resource: &Resource, object: &Value, old: &Value) -> Vec<FieldError> {
-    kinds::of(resource).map_or_else(Vec::new, |kind| kinds::validate_status(kind, object, old))
+    steersman_builtins::of(resource).map_or_else(Vec::new, |strategy| {
+        steersman_builtins::validate_status(strategy, object, old)
+    })
 }

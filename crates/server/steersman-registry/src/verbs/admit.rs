@@ -5,7 +5,6 @@
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
-use steersman_builtins as kinds;
 use steersman_schema::resource::Generation;
 use steersman_schema::subresources::Act;
 
@@ -89,9 +88,9 @@ impl Registry {
             let managed = managed::sent(&new).cloned();
             new = subresource_fields::merge(resource, write.subresource, new, old);
             if write.subresource == Subresource::Main
-                && let Some(kind) = kinds::of(resource)
+                && let Some(strategy) = steersman_builtins::of(resource)
             {
-                (kind.prepare)(&mut new, Some(old));
+                (strategy.prepare)(&mut new, Some(old));
             }
             managed::put(&mut new, managed);
         }

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::{Cause, Details, Status};
-use steersman_builtins as kinds;
 use steersman_schema::resource::{Generation, Resource, StorageKey};
 use steersman_store::{Draft, ManagedFields};
 
@@ -384,8 +383,8 @@ impl Registry {
     /// # Errors
     /// 422 for a Service that asks for addresses the cluster does not have.
     fn complete_new(&mut self, resource: &Resource, object: &mut Value) -> Result<(), Status> {
-        if let Some(kind) = kinds::of(resource) {
-            (kind.prepare)(object, None);
+        if let Some(strategy) = steersman_builtins::of(resource) {
+            (strategy.prepare)(object, None);
         }
         if let Some(finalizer) = protection(resource) {
             protect(object, finalizer);

@@ -7,7 +7,6 @@ use serde_json::Value;
 use steersman_apimachinery::json::parse as parse_json;
 use steersman_apimachinery::order;
 use steersman_apimachinery::status::{FieldError, Status};
-use steersman_builtins as kinds;
 use steersman_patch::{apply_json_patch, apply_merge_patch, apply_strategic_patch, print_as_go};
 use steersman_schema::resource::Resource;
 use steersman_schema::types::TypeRef;
@@ -249,20 +248,20 @@ impl Registry {
 
     /// Runs the strategy of a built-in kind for an update before validation.
     fn prepare(&mut self, write: &Write<'_>, new: &mut Value, old: &Value) -> Result<(), Status> {
-        let kind = kinds::of(write.resource);
+        let strategy = steersman_builtins::of(write.resource);
         if signing::is_request(write.resource) {
             signing::time_conditions(new, old, write.now);
         }
-        match (write.subresource, kind) {
-            (Subresource::Main, kind) => {
+        match (write.subresource, strategy) {
+            (Subresource::Main, strategy) => {
                 if write.resource.is("", "Service") {
                     self.address_service(new, Some(old))?;
                 }
-                if let Some(kind) = kind {
-                    (kind.prepare)(new, Some(old));
+                if let Some(strategy) = strategy {
+                    (strategy.prepare)(new, Some(old));
                 }
             }
-            (Subresource::Status, Some(kind)) => (kind.prepare_status)(new, old),
+            (Subresource::Status, Some(strategy)) => (strategy.prepare_status)(new, old),
             _ => {}
         }
         Ok(())
@@ -308,8 +307,10 @@ impl Registry {
         match write.subresource {
             Subresource::Main => warnings.extend(intake::warnings(resource, &merged, Some(old))),
             Subresource::Status => {
-                let kind = kinds::of(resource);
-                warnings.extend(kind.map_or_else(Vec::new, |kind| (kind.status_warnings)(&merged)));
+                let strategy = steersman_builtins::of(resource);
+                warnings.extend(
+                    strategy.map_or_else(Vec::new, |strategy| (strategy.status_warnings)(&merged)),
+                );
             }
             _ => {}
         }
@@ -416,9 +417,9 @@ impl Registry {
         }
         errors.extend(match write.subresource {
             Subresource::Status => intake::check_status(write.resource, new, old, warnings),
-            Subresource::EphemeralContainers => kinds::validate_ephemeral(new, old),
-            Subresource::Resize => kinds::validate_resize(new, old),
-            Subresource::Approval => kinds::validate_approval(new, old),
+            Subresource::EphemeralContainers => steersman_builtins::validate_ephemeral(new, old),
+            Subresource::Resize => steersman_builtins::validate_resize(new, old),
+            Subresource::Approval => steersman_builtins::validate_approval(new, old),
             Subresource::Main | Subresource::Scale | Subresource::Finalize => {
                 intake::check(write.resource, new, Some(old), warnings)
             }
