@@ -303,7 +303,7 @@ impl ApiServer {
         self.context.webhooks.route(host, port, url.to_owned());
     }
 
-    /// Returns the simulator, which puts Pods into trouble and sets their speed. It acts once the
+    /// Returns the simulator, which lets Pods fail and sets their speed. It acts once the
     /// server is used within a tokio runtime.
     #[cfg(feature = "simulator")]
     #[must_use]

@@ -1,4 +1,4 @@
-//! Handle: the simulator of a server, through which tests put Pods into trouble.
+//! Handle: the simulator of a server, through which tests let Pods fail.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use steersman_apimachinery::selector::LabelSelector;
 use steersman_apimachinery::status::Status;
 use tokio::sync::Notify;
 
-use super::actions::turn_context::{PlayerSettings, TroubleRequest};
+use super::actions::turn_context::{PlayerSettings, PodFailureRequest};
 use super::machine::Machine;
-use super::options::{Played, Speed, Trouble};
+use super::options::{Played, PodFailure, Speed};
 
 /// The simulator of a server, which acts as its controllers, scheduler and kubelets: see [`Played`].
 /// Cheap to clone.
@@ -35,9 +35,9 @@ pub(super) struct Shared {
     pub(super) reconsider: AtomicBool,
 }
 
-/// A request for trouble. Dropping the guard ends the trouble, and the Pods recover.
-#[must_use = "dropping the guard ends the trouble"]
-pub struct TroubleGuard {
+/// A requested failure of Pods. Dropping the guard ends the failure, and the Pods recover.
+#[must_use = "dropping the guard ends the failure"]
+pub struct PodFailureGuard {
     simulator: Simulator,
     id: u64,
     kept: bool,
@@ -50,7 +50,7 @@ impl Simulator {
         let settings = PlayerSettings {
             speed: played.speed,
             seed,
-            troubles: Vec::new(),
+            failures: Vec::new(),
         };
         let shared = Shared {
             machine: Mutex::new(Machine::new(played.clone())),
@@ -65,7 +65,7 @@ impl Simulator {
         }
     }
 
-    /// Puts the Pods that a label selector matches into trouble, existing ones and future ones. An
+    /// Lets the Pods fail that a label selector matches, existing ones and future ones. An
     /// empty selector matches all Pods; an empty namespace means all namespaces. The last of
     /// several matching calls wins over earlier ones and over the Pod's own annotation.
     ///
@@ -75,20 +75,20 @@ impl Simulator {
         &self,
         namespace: &str,
         selector: &str,
-        trouble: Trouble,
-    ) -> Result<TroubleGuard, Status> {
+        failure: PodFailure,
+    ) -> Result<PodFailureGuard, Status> {
         let selector = LabelSelector::parse(selector)?;
         let mut settings = self.shared.settings.lock();
-        let id = settings.troubles.last().map_or(0, |last| last.id + 1);
-        settings.troubles.push(TroubleRequest {
+        let id = settings.failures.last().map_or(0, |last| last.id + 1);
+        settings.failures.push(PodFailureRequest {
             id,
             namespace: namespace.to_owned(),
             selector,
-            trouble,
+            failure,
         });
         drop(settings);
         self.reconsider();
-        Ok(TroubleGuard {
+        Ok(PodFailureGuard {
             simulator: self.clone(),
             id,
             kept: false,
@@ -107,14 +107,14 @@ impl Simulator {
     }
 }
 
-impl TroubleGuard {
-    /// Keeps the trouble for the lifetime of the server.
+impl PodFailureGuard {
+    /// Keeps the failure for the lifetime of the server.
     pub fn keep(mut self) {
         self.kept = true;
     }
 }
 
-impl Drop for TroubleGuard {
+impl Drop for PodFailureGuard {
     fn drop(&mut self) {
         if self.kept {
             return;
@@ -123,7 +123,7 @@ impl Drop for TroubleGuard {
             .shared
             .settings
             .lock()
-            .troubles
+            .failures
             .retain(|request| request.id != self.id);
         self.simulator.reconsider();
     }
@@ -137,9 +137,9 @@ impl fmt::Debug for Simulator {
     }
 }
 
-impl fmt::Debug for TroubleGuard {
+impl fmt::Debug for PodFailureGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TroubleGuard")
+        f.debug_struct("PodFailureGuard")
             .field("id", &self.id)
             .finish_non_exhaustive()
     }

@@ -5,7 +5,7 @@
 //!
 //! use serde_json::json;
 //! use steersman_apiserver::ApiServer;
-//! use steersman_apiserver::play::{Played, Speed, Trouble};
+//! use steersman_apiserver::play::{Played, Speed, PodFailure};
 //!
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
 //! # async fn main() -> Result<(), steersman_apiserver::status::Status> {
@@ -29,7 +29,7 @@
 //! assert_eq!(ready(), 3);
 //!
 //! // Its Pods crash for as long as the guard lives.
-//! let crashing = server.simulator().fail_pods("default", "app=web", Trouble::CrashLoop)?;
+//! let crashing = server.simulator().fail_pods("default", "app=web", PodFailure::CrashLoop)?;
 //! tokio::time::sleep(Duration::from_secs(1)).await;
 //! assert!(ready().is_null());
 //! drop(crashing);
@@ -57,7 +57,7 @@ mod machine;
 mod handle;
 mod driver;
 
-pub use handle::{Simulator, TroubleGuard};
-pub use options::{EXIT_CODE, Played, Speed, TROUBLE, Trouble};
+pub use handle::{PodFailureGuard, Simulator};
+pub use options::{EXIT_CODE, POD_FAILURE, Played, PodFailure, Speed};
 
 pub use driver::{PlayedServer, start};

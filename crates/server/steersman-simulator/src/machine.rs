@@ -8,9 +8,9 @@ use steersman_registry::Registry;
 
 use super::actions::turn_context::{PlayerMemory, PlayerSettings, TurnContext, TurnTime};
 use super::options::Played;
+use super::state::cluster_facts::ClusterFacts;
 use super::state::facts::{Key, Kind};
 use super::state::kinds::Kinds;
-use super::state::view::View;
 use super::state::work_queue::WorkQueue;
 
 /// When the simulator needs its next turn.
@@ -29,7 +29,7 @@ pub(super) enum NextTurn {
 pub(super) struct Machine {
     played: Played,
     kinds: Option<Kinds>,
-    view: View,
+    cluster: ClusterFacts,
     work_queue: WorkQueue,
     timers: BTreeSet<(Duration, Key)>,
     memory: PlayerMemory,
@@ -43,7 +43,7 @@ impl Machine {
         Self {
             played,
             kinds: None,
-            view: View::default(),
+            cluster: ClusterFacts::default(),
             work_queue: WorkQueue::default(),
             timers: BTreeSet::new(),
             memory: PlayerMemory::default(),
@@ -63,9 +63,9 @@ impl Machine {
         self.tick = self.tick.max(tick);
     }
 
-    /// Queues every Pod, because troubles or the speed changed.
+    /// Queues every Pod, because failures or the speed changed.
     pub(super) fn reconsider_pods(&mut self) {
-        for (namespace, name) in self.view.pods.keys() {
+        for (namespace, name) in self.cluster.pods.keys() {
             self.work_queue.add(Key::new(Kind::Pod, namespace, name));
         }
     }
@@ -99,11 +99,11 @@ impl Machine {
         let mut writes = 0;
         let mut seen = None;
         while writes < budget {
-            // PLAY-2: the view takes in the simulator's own writes before the simulator looks at anything
+            // PLAY-2: the facts take in the simulator's own writes before the simulator looks at anything
             // else.
             if seen != Some(registry.revision()) {
                 seen = Some(registry.revision());
-                self.view
+                self.cluster
                     .read_changes(registry, kinds, now.tick, &mut self.work_queue);
             }
             self.queue_due_objects(now.tick);
@@ -113,7 +113,7 @@ impl Machine {
             }
             let mut context = TurnContext {
                 registry: &mut *registry,
-                view: &self.view,
+                cluster: &self.cluster,
                 kinds,
                 settings,
                 work_queue: &mut self.work_queue,

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use steersman_registry::RegistryOptions;
 
-/// The annotation of a Pod (or of a Pod template) that names the [`Trouble`] it is in.
-pub const TROUBLE: &str = "play.steersman/trouble";
+/// The annotation of a Pod (or of a Pod template) that names its [`PodFailure`].
+pub const POD_FAILURE: &str = "play.steersman/pod-failure";
 
 /// The annotation of a Pod (or of a Pod template) with the exit code of its containers, for Pods
-/// that are meant to complete, for [`Trouble::Failed`] and for crashes. With a code other than 0
-/// the Pod fails. Default: 0, and 1 in trouble.
+/// that are meant to complete, for [`PodFailure::Failed`] and for crashes. With a code other than 0
+/// the Pod fails. Default: 0, and 1 for a failure.
 pub const EXIT_CODE: &str = "play.steersman/exit-code";
 
 /// The parts of a cluster that the server plays. The default plays the parts without which the API
@@ -50,11 +50,11 @@ pub struct Speed {
     pub(crate) jitter: f64,
 }
 
-/// A failure of a Pod, requested by its annotation [`TROUBLE`] or by
+/// A failure of a Pod, requested by its annotation [`POD_FAILURE`] or by
 /// [`Simulator::fail_pods`](super::Simulator::fail_pods).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum PodFailure {
     /// `CrashLoopBackOff`: containers exit with [`EXIT_CODE`] as soon as they start, and are
     /// restarted after 10 s, 20 s and so on up to 5 min.
     CrashLoop,
@@ -304,7 +304,7 @@ impl Speed {
     }
 }
 
-impl Trouble {
+impl PodFailure {
     const ALL: [Self; 6] = [
         Self::CrashLoop,
         Self::ImagePull,
@@ -327,13 +327,13 @@ impl Trouble {
         }
     }
 
-    /// Returns the trouble with this name.
+    /// Returns the failure with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|one| one.as_str() == name)
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for PodFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

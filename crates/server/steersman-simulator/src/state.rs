@@ -4,4 +4,4 @@ pub(crate) mod facts;
 pub(crate) mod kinds;
 pub(crate) mod nodes;
 pub(crate) mod work_queue;
-pub(crate) mod view;
+pub(crate) mod cluster_facts;

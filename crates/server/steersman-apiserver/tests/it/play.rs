@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::play::{Played, Speed, Trouble};
+use steersman_apiserver::play::{Played, PodFailure, Speed};
 
 fn server(speed: Speed) -> ApiServer {
     let played = Played::everything().speed(speed);
@@ -235,9 +235,9 @@ async fn a_failing_rollout_keeps_available_pods_and_reports_the_failure() {
     let patch = json!({"spec": {"progressDeadlineSeconds": 30, "template": {
         "metadata": {"labels": {"bad": "yes"}}, "spec": pod_spec("absent:1"),
     }}});
-    let trouble = server
+    let failure = server
         .simulator()
-        .fail_pods("default", "bad=yes", Trouble::ImagePull)
+        .fail_pods("default", "bad=yes", PodFailure::ImagePull)
         .unwrap();
     server
         .merge_patch("deployments.apps", "default", "web", &patch)
@@ -259,31 +259,31 @@ async fn a_failing_rollout_keeps_available_pods_and_reports_the_failure() {
     let waiting = &bad["status"]["containerStatuses"][0]["state"]["waiting"];
     assert_eq!(waiting["reason"], "ImagePullBackOff");
     // The image is available again.
-    drop(trouble);
+    drop(failure);
     until(&server, "complete", |server| complete(server, "web", 4)).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn pods_get_into_every_requested_trouble() {
+async fn pods_fail_in_every_requested_way() {
     let server = server(Speed::brisk());
-    let pod = |trouble: Trouble| {
+    let pod = |failure: PodFailure| {
         json!({
             "apiVersion": "v1", "kind": "Pod",
             "metadata": {
-                "name": trouble.as_str().to_lowercase(),
-                "annotations": {"play.steersman/trouble": trouble.as_str()},
+                "name": failure.as_str().to_lowercase(),
+                "annotations": {"play.steersman/pod-failure": failure.as_str()},
             },
             "spec": pod_spec("web:1"),
         })
     };
-    for trouble in [
-        Trouble::CrashLoop,
-        Trouble::ImagePull,
-        Trouble::Failed,
-        Trouble::NeverReady,
-        Trouble::Unschedulable,
+    for failure in [
+        PodFailure::CrashLoop,
+        PodFailure::ImagePull,
+        PodFailure::Failed,
+        PodFailure::NeverReady,
+        PodFailure::Unschedulable,
     ] {
-        server.create(pod(trouble)).unwrap();
+        server.create(pod(failure)).unwrap();
     }
     tokio::time::sleep(Duration::from_secs(35)).await;
     let read = |name: &str| status(&server, "pods", name);
@@ -315,7 +315,7 @@ async fn a_deleted_pod_ends_at_its_speed_or_after_its_grace_period() {
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": pod_spec("web:1"),
         });
         if name == "stubborn" {
-            pod["metadata"]["annotations"] = json!({"play.steersman/trouble": "Unstoppable"});
+            pod["metadata"]["annotations"] = json!({"play.steersman/pod-failure": "Unstoppable"});
         }
         server.create(pod).unwrap();
     }

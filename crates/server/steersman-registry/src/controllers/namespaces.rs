@@ -151,9 +151,9 @@ impl RemainingContent {
         };
         let mut changed = false;
         for (name, reason, message) in CONDITIONS {
-            let trouble = self.trouble(name);
-            let state = if trouble.is_some() { "True" } else { "False" };
-            let (reason, message) = trouble.unwrap_or((reason, message.to_owned()));
+            let problem = self.problem(name);
+            let state = if problem.is_some() { "True" } else { "False" };
+            let (reason, message) = problem.unwrap_or((reason, message.to_owned()));
             let known = conditions.iter_mut().find(|one| one["type"] == name);
             let time = match &known {
                 Some(one) if one["status"] == state => one["lastTransitionTime"].clone(),
@@ -171,7 +171,7 @@ impl RemainingContent {
         changed
     }
 
-    fn trouble(&self, condition: &str) -> Option<(&'static str, String)> {
+    fn problem(&self, condition: &str) -> Option<(&'static str, String)> {
         let listed = |counts: &BTreeMap<String, usize>, verb: &str| {
             let all = counts
                 .iter()

@@ -43,8 +43,8 @@ impl Registry {
             None => selection,
         };
         let statuses = COMPONENTS.iter().map(|&(name, lease)| {
-            let trouble = lease.and_then(|lease| self.trouble_of(name, lease, now));
-            Self::answer("", name, component(name, trouble), 0)
+            let problem = lease.and_then(|lease| self.problem_of(name, lease, now));
+            Self::answer("", name, component(name, problem), 0)
         });
         Ok(Page {
             items: statuses
@@ -56,7 +56,7 @@ impl Registry {
 
     /// Returns why a component counts as unhealthy. Upstream sends a request to its port on this machine;
     /// here it counts as healthy if it is played, or renews its Lease.
-    fn trouble_of(&self, component: &str, lease: &str, now: Timestamp) -> Option<String> {
+    fn problem_of(&self, component: &str, lease: &str, now: Timestamp) -> Option<String> {
         if self.options.played_components.contains(&component) {
             return None;
         }
@@ -79,9 +79,9 @@ pub fn is_component_status(resource: &Resource) -> bool {
     resource.is("", "ComponentStatus")
 }
 
-fn component(name: &str, trouble: Option<String>) -> Value {
-    let status = if trouble.is_some() { "False" } else { "True" };
-    let message = trouble.unwrap_or_else(|| "ok".to_owned());
+fn component(name: &str, problem: Option<String>) -> Value {
+    let status = if problem.is_some() { "False" } else { "True" };
+    let message = problem.unwrap_or_else(|| "ok".to_owned());
     json!({
         "kind": "ComponentStatus",
         "apiVersion": "v1",

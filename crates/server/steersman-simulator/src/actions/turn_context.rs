@@ -18,12 +18,12 @@ use steersman_schema::subresources::Act;
 use steersman_store::Stored;
 
 use super::event_correlator::Recorder;
-use crate::options::{Speed, Trouble};
+use crate::options::{PodFailure, Speed};
+use crate::state::cluster_facts::ClusterFacts;
 use crate::state::facts::{
     self, Key, Kind, NamespacedName, TRACKING, controller_of, controller_reference, pseudo_random,
 };
 use crate::state::kinds::Kinds;
-use crate::state::view::View;
 use crate::state::work_queue::WorkQueue;
 
 /// The field manager of all writes of kube-controller-manager.
@@ -49,18 +49,18 @@ pub(crate) enum Component {
 pub(crate) struct PlayerSettings {
     pub(crate) speed: Speed,
     pub(crate) seed: u64,
-    /// The requested troubles beside those in annotations, the newest last.
-    pub(crate) troubles: Vec<TroubleRequest>,
+    /// The requested failures beside those in annotations, the newest last.
+    pub(crate) failures: Vec<PodFailureRequest>,
 }
 
-/// A request for trouble.
+/// A requested failure of Pods.
 #[derive(Debug, Clone)]
-pub(crate) struct TroubleRequest {
+pub(crate) struct PodFailureRequest {
     pub(crate) id: u64,
     /// Empty for all namespaces.
     pub(crate) namespace: String,
     pub(crate) selector: LabelSelector,
-    pub(crate) trouble: Trouble,
+    pub(crate) failure: PodFailure,
 }
 
 /// The time of a turn.
@@ -99,7 +99,7 @@ pub(crate) struct Backoff {
 /// Everything that the code of one kind reads and writes during a turn.
 pub(crate) struct TurnContext<'a> {
     pub(crate) registry: &'a mut Registry,
-    pub(crate) view: &'a View,
+    pub(crate) cluster: &'a ClusterFacts,
     pub(crate) kinds: &'a Kinds,
     pub(crate) settings: &'a PlayerSettings,
     pub(crate) work_queue: &'a mut WorkQueue,
@@ -344,16 +344,16 @@ impl TurnContext<'_> {
         self.timers.insert((at, key));
     }
 
-    /// Returns the trouble that a Pod is in.
-    pub(crate) fn trouble(&self, pod: &Stored) -> Option<Trouble> {
-        let own = facts::annotation(pod.lean(), crate::options::TROUBLE);
-        let requested = self.settings.troubles.iter().rev().find(|request| {
+    /// Returns the failure that a Pod simulates.
+    pub(crate) fn failure(&self, pod: &Stored) -> Option<PodFailure> {
+        let own = facts::annotation(pod.lean(), crate::options::POD_FAILURE);
+        let requested = self.settings.failures.iter().rev().find(|request| {
             (request.namespace.is_empty() || request.namespace == *pod.namespace)
                 && request.selector.matches_labels(|key| pod.label(key))
         });
         requested
-            .map(|request| request.trouble)
-            .or_else(|| Trouble::named(own))
+            .map(|request| request.failure)
+            .or_else(|| PodFailure::named(own))
     }
 
     /// Returns how long a step of a Pod takes.

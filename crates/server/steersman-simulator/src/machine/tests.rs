@@ -25,7 +25,7 @@ fn settings() -> PlayerSettings {
     PlayerSettings {
         speed: super::super::options::Speed::instant(),
         seed: 0,
-        troubles: Vec::new(),
+        failures: Vec::new(),
     }
 }
 
@@ -416,7 +416,7 @@ fn a_recreated_node_counts_the_pods_bound_to_it() {
         }),
     );
     run_until_idle(&mut machine, &mut registry);
-    assert_eq!(machine.view.pods_per_node.get("node-1"), Some(&1));
+    assert_eq!(machine.cluster.pods_per_node.get("node-1"), Some(&1));
     let pods = registry.resource("", "v1", "pods").unwrap();
     let now_gone = steersman_registry::DeleteOptions {
         grace_period_seconds: Some(0),
@@ -433,8 +433,8 @@ fn a_recreated_node_counts_the_pods_bound_to_it() {
     }
     run_until_idle(&mut machine, &mut registry);
     assert!(
-        machine.view.pods_per_node.is_empty(),
+        machine.cluster.pods_per_node.is_empty(),
         "{:?}",
-        machine.view.pods_per_node
+        machine.cluster.pods_per_node
     );
 }

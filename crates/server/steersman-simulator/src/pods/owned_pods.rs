@@ -111,7 +111,7 @@ impl<'a> TurnContext<'a> {
     /// Upstream: `PodControllerRefManager.ClaimPods`.
     pub(crate) fn claim_pods(&mut self, key: &Key, owner: &Stored) -> bool {
         let release_candidates = self.work_queue.take_release_candidates(key);
-        let orphans = self.view.orphans(Kind::Pod, &owner.namespace);
+        let orphans = self.cluster.orphans(Kind::Pod, &owner.namespace);
         if orphans.is_empty() && release_candidates.is_empty() {
             return false;
         }
@@ -170,7 +170,7 @@ impl<'a> TurnContext<'a> {
     /// Returns the facts about a Pod.
     pub(crate) fn facts(&self, pod: &Stored) -> Option<&'a PodFacts> {
         let name = (Arc::clone(&pod.namespace), Arc::clone(&pod.name));
-        self.view.pods.get(&name)
+        self.cluster.pods.get(&name)
     }
 
     /// Returns whether a Pod has been ready for this many seconds. If not, requeues the owner
@@ -190,8 +190,8 @@ impl<'a> TurnContext<'a> {
     /// Returns `many` active Pods of an owner in the order of deletion: Pods without a node, not
     /// running or not ready first, then by deletion cost, then the youngest.
     pub(crate) fn pods_to_delete(&self, owner: &Stored, many: usize) -> Vec<Arc<Stored>> {
-        let view = self.view;
-        let active = view.own(owner.meta("uid")).filter_map(|(name, facts)| {
+        let cluster = self.cluster;
+        let active = cluster.own(owner.meta("uid")).filter_map(|(name, facts)| {
             let rank = match facts.stage {
                 PodStage::Unscheduled => 0,
                 PodStage::Scheduled => 1,
@@ -201,7 +201,7 @@ impl<'a> TurnContext<'a> {
             Some(((rank, facts.ready, facts.cost), name))
         });
         let stored = |name: &NamespacedName| self.get(Kind::Pod, &name.0, &name.1);
-        if self.view.tally(owner.meta("uid")).active <= i64::try_from(many).unwrap_or(i64::MAX) {
+        if self.cluster.tally(owner.meta("uid")).active <= i64::try_from(many).unwrap_or(i64::MAX) {
             // All active Pods are deleted, so the order does not matter.
             let some = active.take(self.write_limit.max(1));
             return some.filter_map(|(_, name)| stored(name)).collect();

@@ -10,7 +10,7 @@ use steersman_store::Stored;
 use super::statuses::{self, ContainersState};
 use crate::actions::event_correlator::{EventContent, Source};
 use crate::actions::turn_context::{Component, TurnContext};
-use crate::options::Trouble;
+use crate::options::PodFailure;
 use crate::state::facts::{Key, Kind, PodFacts, PodStage, number, text};
 use crate::state::nodes;
 
@@ -21,26 +21,26 @@ impl TurnContext<'_> {
             return;
         };
         let Some(facts) = self
-            .view
+            .cluster
             .pods
             .get(&(Arc::clone(&key.namespace), Arc::clone(&key.name)))
         else {
             return;
         };
         let facts = facts.clone();
-        let trouble = self.trouble(&pod);
+        let failure = self.failure(&pod);
         let speed = self.settings.speed;
         match facts.stage {
             PodStage::Finished => {}
             PodStage::Unscheduled => {
                 let duration = self.step_duration("schedule", speed.schedule, &pod);
                 if self.is_due(key, &facts, duration) {
-                    self.schedule(&pod, trouble);
+                    self.schedule(&pod, failure);
                 }
             }
-            PodStage::Scheduled => self.start(key, &pod, &facts, trouble),
-            PodStage::Running => self.run(key, &pod, &facts, trouble),
-            PodStage::Terminating => self.end(key, &pod, &facts, trouble),
+            PodStage::Scheduled => self.start(key, &pod, &facts, failure),
+            PodStage::Running => self.run(key, &pod, &facts, failure),
+            PodStage::Terminating => self.end(key, &pod, &facts, failure),
         }
     }
 
@@ -55,7 +55,7 @@ impl TurnContext<'_> {
         due
     }
 
-    fn schedule(&mut self, pod: &Stored, trouble: Option<Trouble>) {
+    fn schedule(&mut self, pod: &Stored, failure: Option<PodFailure>) {
         let scheduler = text(&pod.lean()["spec"], "schedulerName");
         let gated = pod.lean()["spec"]["schedulingGates"].as_array();
         if gated.is_some_and(|gates| !gates.is_empty())
@@ -68,15 +68,15 @@ impl TurnContext<'_> {
         } else {
             None
         };
-        let total = self.view.nodes.len();
-        let chosen = match (trouble, waits) {
-            (Some(Trouble::Unschedulable), _) => Err(nodes::Unschedulable(format!(
+        let total = self.cluster.nodes.len();
+        let chosen = match (failure, waits) {
+            (Some(PodFailure::Unschedulable), _) => Err(nodes::Unschedulable(format!(
                 "0/{total} nodes are available: {total} Insufficient cpu."
             ))),
             (_, Some(why)) => Err(nodes::Unschedulable(format!(
                 "0/{total} nodes are available: {why}."
             ))),
-            _ => nodes::choose(&self.view.nodes, &self.view.pods_per_node, pod.lean()),
+            _ => nodes::choose(&self.cluster.nodes, &self.cluster.pods_per_node, pod.lean()),
         };
         match chosen {
             Ok(node) => {
@@ -121,7 +121,7 @@ impl TurnContext<'_> {
         }
     }
 
-    fn start(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
+    fn start(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, failure: Option<PodFailure>) {
         let duration = self.step_duration("start", self.settings.speed.start, pod);
         if !self.is_due(key, facts, duration) {
             if pod.lean()["status"]["containerStatuses"].is_null() {
@@ -129,12 +129,14 @@ impl TurnContext<'_> {
             }
             return;
         }
-        let containers_state = match trouble {
-            Some(Trouble::ImagePull) => ContainersState::ImagePull,
-            Some(Trouble::CrashLoop) => ContainersState::CrashLoop(0),
-            Some(Trouble::Failed) => ContainersState::ended(pod.lean(), 1),
-            Some(Trouble::NeverReady) => ContainersState::Unready,
-            Some(Trouble::Unschedulable | Trouble::Unstoppable) | None => ContainersState::Running,
+        let containers_state = match failure {
+            Some(PodFailure::ImagePull) => ContainersState::ImagePull,
+            Some(PodFailure::CrashLoop) => ContainersState::CrashLoop(0),
+            Some(PodFailure::Failed) => ContainersState::ended(pod.lean(), 1),
+            Some(PodFailure::NeverReady) => ContainersState::Unready,
+            Some(PodFailure::Unschedulable | PodFailure::Unstoppable) | None => {
+                ContainersState::Running
+            }
         };
         if containers_state == ContainersState::ImagePull
             && statuses::waiting_reason(pod.lean()) == "ImagePullBackOff"
@@ -155,15 +157,15 @@ impl TurnContext<'_> {
         self.record_started(pod, containers_state);
     }
 
-    fn run(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
+    fn run(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, failure: Option<PodFailure>) {
         // The simulator only undoes its own changes to a Pod; statuses that a client reports stay.
         let made_unready = self.memory.made_unready.contains(key);
-        match trouble {
-            Some(Trouble::Failed) => {
+        match failure {
+            Some(PodFailure::Failed) => {
                 self.report_containers(pod, ContainersState::ended(pod.lean(), 1))
             }
-            Some(Trouble::CrashLoop) => self.crash(key, pod, facts),
-            Some(Trouble::NeverReady) => {
+            Some(PodFailure::CrashLoop) => self.crash(key, pod, facts),
+            Some(PodFailure::NeverReady) => {
                 if facts.ready {
                     self.memory.made_unready.insert(key.clone());
                     self.report_containers(pod, ContainersState::Unready);
@@ -204,7 +206,7 @@ impl TurnContext<'_> {
         self.record_started(pod, ContainersState::CrashLoop(count + 1));
     }
 
-    fn end(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, trouble: Option<Trouble>) {
+    fn end(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, failure: Option<PodFailure>) {
         let grace = number(&pod.lean()["metadata"]["deletionGracePeriodSeconds"], 0);
         if grace == 0 {
             // Finalizers hold the Pod; a kubelet does not touch them.
@@ -216,8 +218,8 @@ impl TurnContext<'_> {
         }
         let grace = Duration::from_secs(grace.unsigned_abs());
         let duration = self.step_duration("stop", self.settings.speed.stop, pod);
-        let duration = match trouble {
-            Some(Trouble::Unstoppable) => grace,
+        let duration = match failure {
+            Some(PodFailure::Unstoppable) => grace,
             _ => duration.min(grace),
         };
         if self.is_due(key, facts, duration) {

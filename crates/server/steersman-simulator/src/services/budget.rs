@@ -12,10 +12,10 @@ use steersman_store::Stored;
 
 use crate::actions::turn_context::{Component, TurnContext};
 use crate::pods::owned_pods::set_condition;
+use crate::state::cluster_facts::selects_by;
 use crate::state::facts::{
     Controller, Key, Kind, controller_of, is_condition_true, number, scaled_value, text, time,
 };
-use crate::state::view::selects_by;
 
 /// Seconds after which an evicted Pod that still exists counts as available again.
 const EVICTION_TIMEOUT_SECONDS: i64 = 120;
@@ -37,7 +37,7 @@ impl TurnContext<'_> {
             return;
         };
         let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
-        let Some(selector) = self.view.budgets.get(&name) else {
+        let Some(selector) = self.cluster.budgets.get(&name) else {
             return;
         };
         let storage = &self.kinds.of(Kind::Pod).storage;

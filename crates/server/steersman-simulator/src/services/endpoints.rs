@@ -7,10 +7,10 @@ use steersman_schema::resource::Resource;
 use steersman_store::Stored;
 
 use crate::actions::turn_context::{MAIN, TurnContext};
+use crate::state::cluster_facts::selects;
 use crate::state::facts::{
     Key, Kind, PodStage, controller_reference, is_condition_true, label, stage_of, text,
 };
-use crate::state::view::selects;
 
 /// Maximum number of endpoints per EndpointSlice.
 const ENDPOINTS_PER_SLICE: usize = 100;

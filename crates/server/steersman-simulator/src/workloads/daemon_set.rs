@@ -52,8 +52,8 @@ impl TurnContext<'_> {
         let revision = self.revision(&set);
         let mut spec = set.lean()["spec"]["template"]["spec"].clone();
         tolerate(&mut spec);
-        let view = self.view;
-        let nodes = view.nodes.iter();
+        let cluster = self.cluster;
+        let nodes = cluster.nodes.iter();
         let nodes = nodes.filter(|(_, node)| node.refuses(&spec).is_none());
         let nodes: Vec<&Arc<str>> = nodes.map(|(name, _)| name).collect();
         let kind = Arc::clone(self.kinds.of(Kind::Pod));

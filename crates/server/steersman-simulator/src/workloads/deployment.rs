@@ -90,7 +90,9 @@ impl TurnContext<'_> {
     }
 
     fn adopt_sets(&mut self, deployment: &Stored) {
-        let orphans = self.view.orphans(Kind::ReplicaSet, &deployment.namespace);
+        let orphans = self
+            .cluster
+            .orphans(Kind::ReplicaSet, &deployment.namespace);
         if orphans.is_empty() {
             return;
         }
@@ -209,7 +211,7 @@ impl TurnContext<'_> {
                 .old
                 .iter()
                 .map(|set| {
-                    let tally = self.view.tally(set.meta("uid"));
+                    let tally = self.cluster.tally(set.meta("uid"));
                     tally.active + tally.terminating
                 })
                 .sum();

@@ -166,8 +166,8 @@ impl TurnContext<'_> {
     /// Deletes a finished Job when its time to live is over.
     fn after_finish(&mut self, key: &Key, job: &Stored) {
         self.memory.backoffs.remove(job.meta("uid"));
-        let view = self.view;
-        for ((namespace, name), facts) in view.own(job.meta("uid")) {
+        let cluster = self.cluster;
+        for ((namespace, name), facts) in cluster.own(job.meta("uid")) {
             let pod = self.get(Kind::Pod, namespace, name);
             if let Some(pod) = pod.filter(|_| facts.tracked) {
                 if self.is_at_write_limit() {

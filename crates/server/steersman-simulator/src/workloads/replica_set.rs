@@ -17,7 +17,7 @@ impl TurnContext<'_> {
             return;
         }
         let uid = set.meta("uid");
-        let tally = self.view.tally(uid);
+        let tally = self.cluster.tally(uid);
         let wanted = number(&set.lean()["spec"]["replicas"], 1);
         let mut refused = None;
         let mut created = 0;
@@ -47,8 +47,8 @@ impl TurnContext<'_> {
         let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
         let available = if seconds > 0 {
             let mut available = 0;
-            let view = self.view;
-            for (_, pod) in view.own(uid) {
+            let cluster = self.cluster;
+            for (_, pod) in cluster.own(uid) {
                 available += i64::from(self.is_available(key, pod, seconds));
             }
             available
@@ -68,7 +68,7 @@ impl TurnContext<'_> {
             Some(_) => {}
             None => conditions.retain(|one| one["type"] != "ReplicaFailure"),
         }
-        // The Pods of this turn count, so that the next turn, which finds them in the view, has
+        // The Pods of this turn count, so that the next turn, which finds them in the facts, has
         // nothing to write. Upstream writes a status without these Pods first.
         let active = tally.active + created;
         let mut status = json!({

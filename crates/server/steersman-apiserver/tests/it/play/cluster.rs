@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::play::{Speed, Trouble};
+use steersman_apiserver::play::{PodFailure, Speed};
 
 use crate::support::Watch;
 
@@ -51,7 +51,7 @@ async fn a_budget_reports_the_allowed_disruptions() {
 
     let bad = server
         .simulator()
-        .fail_pods("", "app=web", Trouble::NeverReady)
+        .fail_pods("", "app=web", PodFailure::NeverReady)
         .unwrap();
     until(&server, "none healthy", |server| {
         numbers(server) == [4, 3, 0, 0]

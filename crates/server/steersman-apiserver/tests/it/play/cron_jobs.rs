@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::play::{Played, Speed, Trouble};
+use steersman_apiserver::play::{Played, PodFailure, Speed};
 
 use super::{names, pod_spec, status};
 
@@ -148,7 +148,7 @@ async fn one_failed_job_is_kept() {
     let server = server(Speed::brisk());
     let _bad = server
         .simulator()
-        .fail_pods("", "", Trouble::Failed)
+        .fail_pods("", "", PodFailure::Failed)
         .unwrap();
     server.create(cron_job(&json!({}))).unwrap();
     minutes(21).await;

@@ -112,7 +112,7 @@ async fn repeated_events_are_counted_and_old_events_deleted() {
     let server = server(Speed::brisk());
     server
         .create(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {
-            "name": "bad", "annotations": {"play.steersman/trouble": "CrashLoopBackOff"},
+            "name": "bad", "annotations": {"play.steersman/pod-failure": "CrashLoopBackOff"},
         }, "spec": pod_spec("web:1")}))
         .unwrap();
     tokio::time::sleep(Duration::from_secs(35)).await;

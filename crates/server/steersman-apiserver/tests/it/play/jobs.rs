@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::play::{Speed, Trouble};
+use steersman_apiserver::play::{PodFailure, Speed};
 
 use super::{condition, pod_spec, server, status, until};
 
@@ -46,7 +46,7 @@ async fn an_index_beyond_its_backoff_limit_fails_alone() {
         .fail_pods(
             "",
             "batch.kubernetes.io/job-completion-index=1",
-            Trouble::Failed,
+            PodFailure::Failed,
         )
         .unwrap();
     let spec = json!({"completions": 4, "parallelism": 4, "completionMode": "Indexed",
@@ -154,7 +154,7 @@ async fn a_success_policy_completes_a_job_early() {
         .fail_pods(
             "",
             "batch.kubernetes.io/job-completion-index notin (0)",
-            Trouble::ImagePull,
+            PodFailure::ImagePull,
         )
         .unwrap();
     let spec = json!({"completions": 3, "parallelism": 3, "completionMode": "Indexed",
@@ -180,7 +180,7 @@ async fn failures_are_retried_with_exponential_backoff() {
     let server = server(Speed::instant());
     let _bad = server
         .simulator()
-        .fail_pods("", "job-name=work", Trouble::Failed)
+        .fail_pods("", "job-name=work", PodFailure::Failed)
         .unwrap();
     server
         .create(job("work", &json!({"backoffLimit": 3})))

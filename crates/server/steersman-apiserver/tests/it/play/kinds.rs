@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::play::{Played, Speed, Trouble};
+use steersman_apiserver::play::{Played, PodFailure, Speed};
 
 use super::{condition, deployment, names, pod_spec, server, status, until, workload};
 
@@ -135,9 +135,9 @@ async fn jobs_complete_fail_and_expire() {
             .all(|pod| pod["metadata"].get("finalizers").is_none())
     );
 
-    let trouble = server
+    let failure = server
         .simulator()
-        .fail_pods("", "job-name=broken", Trouble::Failed)
+        .fail_pods("", "job-name=broken", PodFailure::Failed)
         .unwrap();
     server
         .create(job("broken", &json!({"backoffLimit": 2})))
@@ -149,7 +149,7 @@ async fn jobs_complete_fail_and_expire() {
         condition(&failed, "Failed")["reason"],
         "BackoffLimitExceeded"
     );
-    drop(trouble);
+    drop(failure);
 
     server
         .create(job("brief", &json!({"ttlSecondsAfterFinished": 10})))

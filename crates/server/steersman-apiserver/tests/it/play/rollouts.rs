@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use steersman_apiserver::ApiServer;
-use steersman_apiserver::play::{Speed, Trouble};
+use steersman_apiserver::play::{PodFailure, Speed};
 
 use super::{complete, deployment, pod_spec, server, until};
 
@@ -26,9 +26,9 @@ async fn a_rollout_that_is_scaled_keeps_its_proportions() {
     web["spec"]["strategy"] = json!({"rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}});
     server.create(web).unwrap();
     until(&server, "complete", |server| complete(server, "web", 10)).await;
-    let trouble = server
+    let failure = server
         .simulator()
-        .fail_pods("default", "bad=yes", Trouble::ImagePull)
+        .fail_pods("default", "bad=yes", PodFailure::ImagePull)
         .unwrap();
     let patch = |patch: &Value| {
         server
@@ -41,7 +41,7 @@ async fn a_rollout_that_is_scaled_keeps_its_proportions() {
     until(&server, "half way", |server| sizes(server) == [8, 5]).await;
     patch(&json!({"spec": {"replicas": 15}}));
     until(&server, "in proportion", |server| sizes(server) == [11, 7]).await;
-    drop(trouble);
+    drop(failure);
     until(&server, "complete", |server| complete(server, "web", 15)).await;
     assert_eq!(sizes(&server), [0, 15]);
 }

@@ -199,7 +199,12 @@ impl TurnContext<'_> {
     /// Removes the finalizer of a Pod of a deleted Job, because no Job will.
     pub(crate) fn remove_finalizer_of_lost_job(&mut self, key: &Key) {
         let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
-        if !self.view.pods.get(&name).is_some_and(|facts| facts.tracked) {
+        if !self
+            .cluster
+            .pods
+            .get(&name)
+            .is_some_and(|facts| facts.tracked)
+        {
             return;
         }
         let Some(pod) = self.get(Kind::Pod, &key.namespace, &key.name) else {

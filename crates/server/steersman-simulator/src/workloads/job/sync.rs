@@ -130,9 +130,9 @@ impl UncountedPods {
 
 impl TurnContext<'_> {
     pub(super) fn sync(&mut self, job: Arc<Stored>, counted: &UncountedPods) -> JobSync {
-        let view = self.view;
+        let cluster = self.cluster;
         let status = &job.lean()["status"];
-        let owned = view.own(job.meta("uid"));
+        let owned = cluster.own(job.meta("uid"));
         let pods = owned.filter_map(|((namespace, name), _)| self.get(Kind::Pod, namespace, name));
         let pods: Vec<Arc<Stored>> = pods.collect();
         let lives = |pod: &&Arc<Stored>| {

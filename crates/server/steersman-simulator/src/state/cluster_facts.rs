@@ -1,4 +1,4 @@
-//! Machine: the simulator's view of the store, updated from its changes, and the rules that decide
+//! Machine: the facts about the cluster that the simulator keeps, updated from the changes of the store, and the rules that decide
 //! which objects a change concerns.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -18,9 +18,9 @@ use super::kinds::Kinds;
 use super::nodes::NodeFacts;
 use super::work_queue::WorkQueue;
 
-/// The simulator's view of the store.
+/// The facts about the Pods, nodes and Services of a cluster, as of the last read change of the store.
 #[derive(Debug, Default)]
-pub(crate) struct View {
+pub(crate) struct ClusterFacts {
     pub(crate) pods: HashMap<NamespacedName, PodFacts>,
     pub(crate) nodes: BTreeMap<Arc<str>, NodeFacts>,
     /// The number of Pods per node, including nodes that do not exist.
@@ -46,7 +46,7 @@ pub(crate) struct View {
     positions: [Option<u64>; Kind::ALL.len()],
 }
 
-impl View {
+impl ClusterFacts {
     pub(crate) fn tally(&self, uid: &str) -> Tally {
         self.tallies.get(uid).copied().unwrap_or_default()
     }
@@ -332,7 +332,7 @@ impl View {
         self.queue_selecting(new, work_queue);
     }
 
-    /// Adds a Pod to the counts of the view (`is_added`), or removes it.
+    /// Adds a Pod to the counts (`is_added`), or removes it.
     fn count_pod(&mut self, name: &NamespacedName, facts: &PodFacts, is_added: bool) {
         if let Some(controller) = &facts.controller {
             let tally = self.tallies.entry(Arc::clone(&controller.uid)).or_default();
