@@ -52,7 +52,7 @@ pub struct StatusMeta {
     pub continue_token: String,
 }
 
-/// The subject of a [`Status`] and the causes of a failure.
+/// The resource of a [`Status`] and the causes of a failure.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Details {
@@ -247,8 +247,8 @@ impl Status {
 
     /// Creates the response to a delete that returns no object.
     #[must_use]
-    pub fn deleted(subject: GroupResource<'_>, name: &str, uid: &str) -> Self {
-        let mut details = subject.details(name);
+    pub fn deleted(resource: GroupResource<'_>, name: &str, uid: &str) -> Self {
+        let mut details = resource.details(name);
         uid.clone_into(&mut details.uid);
         Self {
             details: Some(Box::new(details)),
@@ -259,9 +259,9 @@ impl Status {
 
     /// Creates 404: `configmaps "x" not found`.
     #[must_use]
-    pub fn not_found(subject: GroupResource<'_>, name: &str) -> Self {
-        let message = format!("{} {} not found", subject.qualified(), go::quote(name));
-        Self::failure(404, "NotFound", message).with_details(subject.details(name))
+    pub fn not_found(resource: GroupResource<'_>, name: &str) -> Self {
+        let message = format!("{} {} not found", resource.qualified(), go::quote(name));
+        Self::failure(404, "NotFound", message).with_details(resource.details(name))
     }
 
     /// Creates the 404 for a path that no resource serves.
@@ -273,39 +273,39 @@ impl Status {
 
     /// Creates 409 AlreadyExists: `configmaps "x" already exists`.
     #[must_use]
-    pub fn already_exists(subject: GroupResource<'_>, name: &str) -> Self {
+    pub fn already_exists(resource: GroupResource<'_>, name: &str) -> Self {
         let quoted = go::quote(name);
-        let message = format!("{} {quoted} already exists", subject.qualified());
-        Self::failure(409, "AlreadyExists", message).with_details(subject.details(name))
+        let message = format!("{} {quoted} already exists", resource.qualified());
+        Self::failure(409, "AlreadyExists", message).with_details(resource.details(name))
     }
 
     /// Creates 409 Conflict: `Operation cannot be fulfilled on configmaps "x": <why>`.
     #[must_use]
-    pub fn conflict(subject: GroupResource<'_>, name: &str, why: &str) -> Self {
+    pub fn conflict(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
         let message = format!(
             "Operation cannot be fulfilled on {} {}: {why}",
-            subject.qualified(),
+            resource.qualified(),
             go::quote(name)
         );
-        Self::failure(409, "Conflict", message).with_details(subject.details(name))
+        Self::failure(409, "Conflict", message).with_details(resource.details(name))
     }
 
     /// Creates 403: `configmaps "x" is forbidden: <why>`.
     #[must_use]
-    pub fn forbidden(subject: GroupResource<'_>, name: &str, why: &str) -> Self {
+    pub fn forbidden(resource: GroupResource<'_>, name: &str, why: &str) -> Self {
         let message = if name.is_empty() {
-            format!("{} is forbidden: {why}", subject.qualified())
+            format!("{} is forbidden: {why}", resource.qualified())
         } else {
             let name = go::quote(name);
-            format!("{} {name} is forbidden: {why}", subject.qualified())
+            format!("{} {name} is forbidden: {why}", resource.qualified())
         };
-        Self::failure(403, "Forbidden", message).with_details(subject.details(name))
+        Self::failure(403, "Forbidden", message).with_details(resource.details(name))
     }
 
-    /// Creates 422: `ConfigMap "x" is invalid: <field errors>`; the subject names the kind, not the
+    /// Creates 422: `ConfigMap "x" is invalid: <field errors>`; the resource names the kind, not the
     /// plural.
     #[must_use]
-    pub fn invalid(subject: GroupResource<'_>, name: &str, errors: &[FieldError]) -> Self {
+    pub fn invalid(resource: GroupResource<'_>, name: &str, errors: &[FieldError]) -> Self {
         let mut texts: Vec<String> = Vec::with_capacity(errors.len());
         for error in errors {
             let text = format!("{}: {}", error.field, error.message);
@@ -319,8 +319,8 @@ impl Status {
             _ => format!(": [{}]", texts.join(", ")),
         };
         let quoted = go::quote(name);
-        let message = format!("{} {quoted} is invalid{list}", subject.qualified());
-        let mut details = subject.details(name);
+        let message = format!("{} {quoted} is invalid{list}", resource.qualified());
+        let mut details = resource.details(name);
         details.causes = errors
             .iter()
             .map(|error| Cause {
@@ -332,7 +332,7 @@ impl Status {
         Self::failure(422, "Invalid", message).with_details(details)
     }
 
-    /// Creates 422 about the query of a list or watch, with the subject `ListOptions.meta.k8s.io`.
+    /// Creates 422 about the query of a list or watch, with the resource `ListOptions.meta.k8s.io`.
     #[must_use]
     pub fn invalid_options(kind: &str, errors: &[FieldError]) -> Self {
         Self::invalid(GroupResource::new("meta.k8s.io", kind), "", errors)
@@ -375,19 +375,19 @@ impl Status {
 
     /// Creates 405 for a verb that custom resources do not support.
     #[must_use]
-    pub fn method_not_supported(subject: GroupResource<'_>, verb: &str) -> Self {
+    pub fn method_not_supported(resource: GroupResource<'_>, verb: &str) -> Self {
         let message = format!(
             "{verb} is not supported on resources of kind \"{}\"",
-            subject.qualified()
+            resource.qualified()
         );
-        Self::failure(405, "MethodNotAllowed", message).with_details(subject.details(""))
+        Self::failure(405, "MethodNotAllowed", message).with_details(resource.details(""))
     }
 
     /// Creates 405 for a create while the CRD is being deleted.
     #[must_use]
-    pub fn terminating(subject: GroupResource<'_>) -> Self {
+    pub fn terminating(resource: GroupResource<'_>) -> Self {
         let message = "create not allowed while custom resource definition is terminating";
-        Self::failure(405, "MethodNotAllowed", message).with_details(subject.details(""))
+        Self::failure(405, "MethodNotAllowed", message).with_details(resource.details(""))
     }
 
     /// Creates 406: the server can produce none of the accepted media types.

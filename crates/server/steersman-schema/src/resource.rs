@@ -129,13 +129,13 @@ impl Resource {
 
     /// Returns the plural with the group, for messages.
     #[must_use]
-    pub fn subject(&self) -> GroupResource<'_> {
+    pub fn group_resource(&self) -> GroupResource<'_> {
         GroupResource::new(&self.group, &self.plural)
     }
 
     /// Returns the kind with its group, for messages about invalid objects.
     #[must_use]
-    pub fn kind_subject(&self) -> GroupResource<'_> {
+    pub fn group_kind(&self) -> GroupResource<'_> {
         // Events are stored in the form of the core group, so messages name that group.
         let event = self.built_in && self.kind == "Event";
         let group = if event { "" } else { self.group.as_str() };

@@ -135,7 +135,7 @@ impl Registry {
             if *times > 1 + MOST_CHANGES {
                 verb_state.pending.clear();
                 let why = MODIFIED;
-                return Err(Status::conflict(resource.subject(), name, why));
+                return Err(Status::conflict(resource.group_resource(), name, why));
             }
             verb_state.pending.push(call);
         }

@@ -171,7 +171,7 @@ impl Registry {
             Ok(false) => Ok(None),
             Err(_) if hook.ignores_failure => Ok(None),
             Err(why) => {
-                let subject = admission.target.resource.subject();
+                let subject = admission.target.resource.group_resource();
                 Err(Status::forbidden(subject, admission.name, &why))
             }
         }

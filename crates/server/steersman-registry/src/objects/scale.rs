@@ -129,7 +129,7 @@ pub(crate) fn rescale(resource: &Resource, object: &Value, scale: &Value) -> Res
         }
         let field = format!(".{}", paths.spec_replicas.join("."));
         let error = FieldError::invalid(field, &value, "should be a non-negative integer");
-        return Err(Status::invalid(resource.kind_subject(), name, &[error]));
+        return Err(Status::invalid(resource.group_kind(), name, &[error]));
     }
     let mut new = object.clone();
     let mut place = &mut new;

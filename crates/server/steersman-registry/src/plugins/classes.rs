@@ -59,7 +59,7 @@ impl Admission<'_> {
                 .find(|name| !name.is_empty())
                 .unwrap_or("Unknown")
         };
-        Status::forbidden(self.target.resource.subject(), name, why)
+        Status::forbidden(self.target.resource.group_resource(), name, why)
     }
 }
 

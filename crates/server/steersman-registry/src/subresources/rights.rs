@@ -53,7 +53,7 @@ impl Registry {
         // This refusal contains only the reason of the authorizer, which is often empty.
         let refusal = self.refusal_besides(user, &asked);
         refusal.map_or(Ok(()), |reason| {
-            Err(Status::forbidden(resource.subject(), name, &reason))
+            Err(Status::forbidden(resource.group_resource(), name, &reason))
         })
     }
 

@@ -306,7 +306,7 @@ fn an_object_that_is_still_of_the_old_version_after_a_conflict_is_stored_anew() 
         panic!("there is an object to store anew");
     };
     let resource = it.server.resource("websites");
-    let conflict = Status::conflict(resource.subject(), "a", "modified");
+    let conflict = Status::conflict(resource.group_resource(), "a", "modified");
     let work = it.next(Some((step, Err(conflict))));
     let (writes, _) = it.go_on(work, 100);
     assert_eq!(writes, 2);

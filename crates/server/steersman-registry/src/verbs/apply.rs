@@ -73,7 +73,7 @@ impl Registry {
         let found = self.store.get(&resource.storage, target.scope(), name);
         let Some(stored) = found.cloned() else {
             if subresource != Subresource::Main {
-                return Err(Status::not_found(resource.subject(), name));
+                return Err(Status::not_found(resource.group_resource(), name));
             }
             return self.apply_new(&request, options);
         };
@@ -152,7 +152,7 @@ impl Registry {
             let why = format!(
                 "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             );
-            return Err(Status::conflict(resource.subject(), name, &why));
+            return Err(Status::conflict(resource.group_resource(), name, &why));
         }
         super::create::check_name(&new, name)?;
         super::create::place(target, &mut new)?;

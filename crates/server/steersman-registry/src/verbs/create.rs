@@ -72,7 +72,7 @@ impl Registry {
         now: Timestamp,
     ) -> Result<Written, Status> {
         if target.resource.terminating {
-            return Err(Status::terminating(target.resource.subject()));
+            return Err(Status::terminating(target.resource.group_resource()));
         }
         let checked = intake::options("CreateOptions", options)?;
         let ownership = Ownership::Track(options);
@@ -241,7 +241,7 @@ impl Registry {
         }
         if !errors.is_empty() {
             let name = metadata::text(object, "name");
-            return Err(Status::invalid(resource.kind_subject(), name, &errors));
+            return Err(Status::invalid(resource.group_kind(), name, &errors));
         }
         warnings.extend(intake::warnings(resource, object, None));
         self.note_warnings(warnings);
@@ -276,7 +276,7 @@ impl Registry {
             return Err(Status::internal_plain(message));
         }
         if let Some(taken) = self.store.get(&resource.storage, namespace, &name) {
-            let mut refusal = Status::already_exists(resource.subject(), &name);
+            let mut refusal = Status::already_exists(resource.group_resource(), &name);
             if !taken.meta("deletionTimestamp").is_empty() {
                 refusal.message = format!("object is being deleted: {}", refusal.message);
             }
@@ -345,7 +345,7 @@ impl Registry {
         let why = format!(
             "unable to create new content in namespace {namespace} because it is being terminated"
         );
-        let mut refusal = Status::forbidden(resource.subject(), name, &why);
+        let mut refusal = Status::forbidden(resource.group_resource(), name, &why);
         let details: &mut Details = refusal.details.get_or_insert_default();
         details.causes.push(Cause {
             reason: "NamespaceTerminating".to_owned(),

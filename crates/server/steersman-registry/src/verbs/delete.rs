@@ -55,16 +55,16 @@ impl Registry {
             && SYSTEM.iter().any(|(class, _)| *class == name)
         {
             let why = "this is a system priority class and cannot be deleted";
-            return Err(Status::forbidden(resource.subject(), name, why));
+            return Err(Status::forbidden(resource.group_resource(), name, why));
         }
         let found = self.store.get(&resource.storage, target.scope(), name);
         let Some(stored) = found.cloned() else {
-            return Err(Status::not_found(resource.subject(), name));
+            return Err(Status::not_found(resource.group_resource(), name));
         };
         check_preconditions(resource, &stored, options)?;
         if is_namespace(resource) && matches!(name, "default" | "kube-system" | "kube-public") {
             let why = "this namespace may not be deleted";
-            return Err(Status::forbidden(resource.subject(), name, why));
+            return Err(Status::forbidden(resource.group_resource(), name, why));
         }
         let grace = options.grace_period_seconds;
         let policy = policy.or_else(|| default_policy(resource, &stored));
@@ -144,7 +144,7 @@ impl Registry {
     fn gone(&self, resource: &Resource, gone: &Arc<Stored>) -> Result<Deleted, Status> {
         if !resource.delete_returns_object {
             let name = &gone.name;
-            let status = Status::deleted(resource.subject(), name, gone.meta("uid"));
+            let status = Status::deleted(resource.group_resource(), name, gone.meta("uid"));
             return Ok(Deleted::Gone(Box::new(status)));
         }
         Ok(Deleted::Last(self.present(resource, gone)?))
@@ -339,9 +339,9 @@ fn check_preconditions(
         return Ok(());
     };
     let subject = if own {
-        resource.subject()
+        resource.group_resource()
     } else {
-        resource.kind_subject()
+        resource.group_kind()
     };
     Err(Status::conflict(subject, &stored.name, &why))
 }

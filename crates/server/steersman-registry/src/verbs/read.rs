@@ -48,7 +48,7 @@ impl Registry {
             }
         }
         let Some(stored) = self.store.get(&resource.storage, target.scope(), name) else {
-            return Err(Status::not_found(resource.subject(), name));
+            return Err(Status::not_found(resource.group_resource(), name));
         };
         match target.subresource {
             Subresource::Main

@@ -103,7 +103,7 @@ impl Registry {
             if creates {
                 return self.create_by_update(target, body, options, now);
             }
-            return Err(Status::not_found(resource.subject(), name));
+            return Err(Status::not_found(resource.group_resource(), name));
         };
         let uid = metadata::text(&body, "uid");
         let record = stored.meta("uid");
@@ -158,7 +158,7 @@ impl Registry {
         let Target { resource, name, .. } = target;
         let found = self.store.get(&resource.storage, target.scope(), name);
         let Some(stored) = found.cloned() else {
-            return Err(Status::not_found(resource.subject(), name));
+            return Err(Status::not_found(resource.group_resource(), name));
         };
         let shown = self.present(resource, &stored)?;
         let scale = target.subresource == Subresource::Scale;
@@ -430,7 +430,7 @@ impl Registry {
         if errors.is_empty() {
             return Ok(());
         }
-        let subject = write.resource.kind_subject();
+        let subject = write.resource.group_kind();
         Err(Status::invalid(subject, &write.stored.name, &errors))
     }
 }
@@ -448,7 +448,7 @@ fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: {path}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, UID in object meta: {record}"
     );
-    Status::conflict(resource.subject(), name, &why)
+    Status::conflict(resource.group_resource(), name, &why)
 }
 
 /// Checks the resource version (SRV-REG-2): if given, it must be the stored one.
@@ -470,12 +470,20 @@ fn check_version(write: &Write<'_>, new: &Value) -> Result<(), Status> {
         if needed {
             let field = "metadata.resourceVersion";
             let error = FieldError::invalid(field, "0", "must be specified for an update");
-            return Err(Status::invalid(resource.subject(), &stored.name, &[error]));
+            return Err(Status::invalid(
+                resource.group_resource(),
+                &stored.name,
+                &[error],
+            ));
         }
         return Ok(());
     }
     if version == stored.revision {
         return Ok(());
     }
-    Err(Status::conflict(resource.subject(), &stored.name, MODIFIED))
+    Err(Status::conflict(
+        resource.group_resource(),
+        &stored.name,
+        MODIFIED,
+    ))
 }
