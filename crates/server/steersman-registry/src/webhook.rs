@@ -9,4 +9,4 @@ mod review;
 
 pub use call::{Call, CallResponse, Endpoint, PendingCalls};
 pub use hook::{Hook, RuleAttributes};
-pub use review::{KindName, ResourceName, ReviewRequest, Verdict, body, read};
+pub use review::{KindName, ResourceName, ReviewRequest, WebhookDecision, body, read};

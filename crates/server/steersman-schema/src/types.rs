@@ -24,10 +24,10 @@ pub use zeros::{drop_zeros, has_empty, write_always};
 
 /// The type of one value in an object. It borrows the schema and is cheap to copy.
 #[derive(Debug, Clone, Copy)]
-pub struct TypeRef<'a>(View<'a>);
+pub struct TypeRef<'a>(TypeForm<'a>);
 
 #[derive(Debug, Clone, Copy)]
-enum View<'a> {
+enum TypeForm<'a> {
     /// A built-in struct, and whether it has one owner.
     Struct(&'static Type, bool),
     /// A scalar, list or map in a built-in struct.
@@ -140,13 +140,13 @@ impl<'a> TypeRef<'a> {
     /// Source: `visitSpec` of kube-openapi's `schemaconv`, which passes the flag on.
     fn below(schema: &'a Structural, root: bool, open: bool) -> Self {
         let open = open || schema.preserve_unknown;
-        Self(View::Custom { schema, root, open })
+        Self(TypeForm::Custom { schema, root, open })
     }
 
     /// Returns the type of a value without a schema: maps merge by key, lists are atomic.
     #[must_use]
     pub const fn untyped() -> Self {
-        Self(View::Any { granular: true })
+        Self(TypeForm::Any { granular: true })
     }
 
     /// Returns the last part of a built-in struct's name, for instance `PodSpec`; `None` for other
@@ -154,7 +154,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         match self.0 {
-            View::Struct(found, _) => found.name.rsplit('.').next(),
+            TypeForm::Struct(found, _) => found.name.rsplit('.').next(),
             _ => None,
         }
     }
@@ -163,20 +163,23 @@ impl<'a> TypeRef<'a> {
     /// describes the value.
     #[must_use]
     pub fn is_custom(self) -> bool {
-        matches!(self.0, View::Custom { .. } | View::Any { granular: true })
+        matches!(
+            self.0,
+            TypeForm::Custom { .. } | TypeForm::Any { granular: true }
+        )
     }
 
     /// Returns the shape of the value.
     #[must_use]
     pub fn shape(self) -> Shape {
         match self.0 {
-            View::Struct(..) => Shape::Struct,
-            View::Node(Node::Scalar(scalar)) => Shape::Scalar(*scalar),
-            View::Node(Node::Int32) => Shape::Scalar(Scalar::Integer),
-            View::Node(Node::List { .. }) => Shape::List,
-            View::Node(Node::Map { .. }) => Shape::Map,
-            View::Node(Node::Ref(_) | Node::Any) | View::Any { .. } => Shape::Any,
-            View::Custom { schema, root, .. } => custom_shape(schema, root),
+            TypeForm::Struct(..) => Shape::Struct,
+            TypeForm::Node(Node::Scalar(scalar)) => Shape::Scalar(*scalar),
+            TypeForm::Node(Node::Int32) => Shape::Scalar(Scalar::Integer),
+            TypeForm::Node(Node::List { .. }) => Shape::List,
+            TypeForm::Node(Node::Map { .. }) => Shape::Map,
+            TypeForm::Node(Node::Ref(_) | Node::Any) | TypeForm::Any { .. } => Shape::Any,
+            TypeForm::Custom { schema, root, .. } => custom_shape(schema, root),
         }
     }
 
@@ -185,12 +188,12 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn field(self, name: &str) -> Option<Self> {
         match self.0 {
-            View::Struct(found, _) => found.fields.get(name).map(Self::node),
-            View::Node(Node::Map { values, .. }) => Some(Self::node(values)),
-            View::Node(Node::Any) => Some(self),
-            View::Any { .. } => Some(self),
-            View::Node(_) => None,
-            View::Custom { schema, root, open } => custom_field(schema, (root, open), name),
+            TypeForm::Struct(found, _) => found.fields.get(name).map(Self::node),
+            TypeForm::Node(Node::Map { values, .. }) => Some(Self::node(values)),
+            TypeForm::Node(Node::Any) => Some(self),
+            TypeForm::Any { .. } => Some(self),
+            TypeForm::Node(_) => None,
+            TypeForm::Custom { schema, root, open } => custom_field(schema, (root, open), name),
         }
     }
 
@@ -198,8 +201,8 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn declares(self, name: &str) -> bool {
         match self.0 {
-            View::Struct(found, _) => found.fields.contains_key(name),
-            View::Custom { schema, root, .. } => {
+            TypeForm::Struct(found, _) => found.fields.contains_key(name),
+            TypeForm::Custom { schema, root, .. } => {
                 schema.properties.contains(name)
                     || (root && matches!(name, "apiVersion" | "kind" | "metadata"))
             }
@@ -211,8 +214,8 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn items(self) -> Self {
         match self.0 {
-            View::Node(Node::List { items, .. }) => Self::node(items),
-            View::Custom { schema, open, .. } => match schema.items.as_deref() {
+            TypeForm::Node(Node::List { items, .. }) => Self::node(items),
+            TypeForm::Custom { schema, open, .. } => match schema.items.as_deref() {
                 Some(items) => Self::below(items, items.embedded, open),
                 None => Self::untyped(),
             },
@@ -224,8 +227,8 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn list(self) -> ListKind<'a> {
         match self.0 {
-            View::Node(Node::List { kind, .. }) => kind.view(),
-            View::Custom { schema, .. } => match schema.rules.list_type.as_str() {
+            TypeForm::Node(Node::List { kind, .. }) => kind.view(),
+            TypeForm::Custom { schema, .. } => match schema.rules.list_type.as_str() {
                 "set" => ListKind::Set,
                 "map" => ListKind::Map(&schema.rules.list_map_keys),
                 _ => ListKind::Atomic,
@@ -238,11 +241,11 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn map_kind(self) -> MapKind {
         let atomic = match self.0 {
-            View::Struct(_, atomic) => atomic,
-            View::Node(Node::Map { atomic, .. }) => *atomic,
-            View::Node(_) => true,
-            View::Any { granular } => !granular,
-            View::Custom { schema, .. } => schema.rules.map_type == "atomic",
+            TypeForm::Struct(_, atomic) => atomic,
+            TypeForm::Node(Node::Map { atomic, .. }) => *atomic,
+            TypeForm::Node(_) => true,
+            TypeForm::Any { granular } => !granular,
+            TypeForm::Custom { schema, .. } => schema.rules.map_type == "atomic",
         };
         if atomic {
             MapKind::Atomic
@@ -256,8 +259,8 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn key_default(self, key: &str) -> Option<Cow<'a, serde_json::Value>> {
         match self.0 {
-            View::Node(Node::List { kind, .. }) => kind.default_of(key).map(Cow::Owned),
-            View::Custom { schema, .. } => {
+            TypeForm::Node(Node::List { kind, .. }) => kind.default_of(key).map(Cow::Owned),
+            TypeForm::Custom { schema, .. } => {
                 let items = schema.items.as_deref()?;
                 let default = items.properties.get(key)?.default.as_ref()?;
                 Some(Cow::Borrowed(default))
@@ -270,23 +273,23 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn list_patch(self) -> ListPatch<'static> {
         match self.0 {
-            View::Node(Node::List { patch, .. }) => patch.view(),
+            TypeForm::Node(Node::List { patch, .. }) => patch.view(),
             _ => ListPatch::Replace,
         }
     }
 
     fn built_in_struct(found: &'static Type) -> Self {
-        Self(View::Struct(found, found.atomic))
+        Self(TypeForm::Struct(found, found.atomic))
     }
 
     fn node(node: &'static Node) -> Self {
         match node {
             Node::Ref(named) => match named.ty() {
-                Some(found) => Self(View::Struct(found, found.atomic && !named.granular)),
-                None => Self(View::Any { granular: false }),
+                Some(found) => Self(TypeForm::Struct(found, found.atomic && !named.granular)),
+                None => Self(TypeForm::Any { granular: false }),
             },
-            Node::Any => Self(View::Any { granular: false }),
-            other => Self(View::Node(other)),
+            Node::Any => Self(TypeForm::Any { granular: false }),
+            other => Self(TypeForm::Node(other)),
         }
     }
 }
@@ -325,7 +328,7 @@ fn custom_field<'a>(
         match name {
             "metadata" => return TypeRef::metadata(),
             "apiVersion" | "kind" => {
-                return Some(TypeRef(View::Node(&Node::Scalar(Scalar::String))));
+                return Some(TypeRef(TypeForm::Node(&Node::Scalar(Scalar::String))));
             }
             _ => {}
         }

@@ -5,11 +5,11 @@ use serde_json::Value;
 /// A compiled path such as `.status.conditions[?(@.type=="Ready")].status`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JsonPath {
-    steps: Vec<Step>,
+    segments: Vec<Segment>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Step {
+enum Segment {
     Field(String),
     Index(i64),
     Slice(Option<i64>, Option<i64>),
@@ -53,43 +53,43 @@ impl JsonPath {
             return None;
         }
         let mut rest = text.strip_prefix(['$', '@']).unwrap_or(text);
-        let mut steps = Vec::new();
+        let mut segments = Vec::new();
         while !rest.is_empty() {
             if let Some(after) = rest.strip_prefix("..") {
                 let (name, after) = take_name(after)?;
-                steps.push(Step::Descend(name));
+                segments.push(Segment::Descend(name));
                 rest = after;
             } else if let Some(after) = rest.strip_prefix('.') {
                 if let Some(after) = after.strip_prefix('*') {
-                    steps.push(Step::Wildcard);
+                    segments.push(Segment::Wildcard);
                     rest = after;
                 } else if after.is_empty() || after.starts_with('[') {
                     rest = after;
                 } else {
                     let (name, after) = take_name(after)?;
-                    steps.push(Step::Field(name));
+                    segments.push(Segment::Field(name));
                     rest = after;
                 }
             } else if let Some(after) = rest.strip_prefix('[') {
                 let close = closing_bracket(after)?;
-                steps.push(parse_bracket(after[..close].trim(), depth)?);
+                segments.push(parse_bracket(after[..close].trim(), depth)?);
                 rest = &after[close + 1..];
             } else {
                 let (name, after) = take_name(rest)?;
-                steps.push(Step::Field(name));
+                segments.push(Segment::Field(name));
                 rest = after;
             }
         }
-        Some(Self { steps })
+        Some(Self { segments })
     }
 
     /// Returns every value that the path selects, in document order.
     pub(crate) fn find<'a>(&self, root: &'a Value) -> Vec<&'a Value> {
         let mut found = vec![root];
-        for step in &self.steps {
+        for segment in &self.segments {
             let mut next = Vec::new();
             for value in found {
-                step.apply(value, &mut next);
+                segment.apply(value, &mut next);
             }
             found = next;
         }
@@ -97,7 +97,7 @@ impl JsonPath {
     }
 }
 
-impl Step {
+impl Segment {
     fn apply<'a>(&self, value: &'a Value, out: &mut Vec<&'a Value>) {
         match self {
             Self::Field(name) => out.extend(value.get(name)),
@@ -250,21 +250,21 @@ fn closing_bracket(text: &str) -> Option<usize> {
     None
 }
 
-fn parse_bracket(text: &str, depth: usize) -> Option<Step> {
+fn parse_bracket(text: &str, depth: usize) -> Option<Segment> {
     if text == "*" {
-        return Some(Step::Wildcard);
+        return Some(Segment::Wildcard);
     }
     if let Some(inner) = text.strip_prefix('?') {
         let inner = inner.trim().strip_prefix('(')?.strip_suffix(')')?.trim();
-        return Some(Step::Filter(Box::new(parse_filter(inner, depth + 1)?)));
+        return Some(Segment::Filter(Box::new(parse_filter(inner, depth + 1)?)));
     }
     if let Some(Value::String(name)) = parse_literal(text) {
-        return Some(Step::Field(name));
+        return Some(Segment::Field(name));
     }
     if let Some((from, to)) = text.split_once(':') {
-        return Some(Step::Slice(optional_number(from)?, optional_number(to)?));
+        return Some(Segment::Slice(optional_number(from)?, optional_number(to)?));
     }
-    text.parse().ok().map(Step::Index)
+    text.parse().ok().map(Segment::Index)
 }
 
 fn optional_number(text: &str) -> Option<Option<i64>> {

@@ -16,19 +16,19 @@ pub(crate) struct FieldPath<'a> {
     value: &'a Value,
 }
 
-/// The steps to a value. Most values are read and never named in a message, so the text of the path
+/// The segments of the path to a value. Most values are read and never named in a message, so the text of the path
 /// is built only on request.
 #[derive(Debug, Clone)]
 struct Trail<'a> {
-    /// The beginning of the path, if the path was given as text or has more than `ROOM` steps.
+    /// The beginning of the path, if the path was given as text or has more than `ROOM` segments.
     base: Option<Rc<str>>,
-    steps: [Step<'a>; ROOM],
+    segments: [Segment<'a>; ROOM],
     len: usize,
 }
 
-/// One step from a value to a value inside it.
+/// The segment of a path that leads from a value to a value inside it.
 #[derive(Debug, Clone, Copy)]
-enum Step<'a> {
+enum Segment<'a> {
     /// `.name`
     Name(&'a str),
     /// `[key]`
@@ -37,41 +37,41 @@ enum Step<'a> {
     Index(usize),
 }
 
-/// The number of steps that a trail stores. Nearly every field has a shorter path.
+/// The number of segments that a trail stores. Nearly every field has a shorter path.
 const ROOM: usize = 14;
 
 impl<'a> Trail<'a> {
     fn from(base: &str) -> Self {
         Self {
             base: (!base.is_empty()).then(|| base.into()),
-            steps: [Step::Index(0); ROOM],
+            segments: [Segment::Index(0); ROOM],
             len: 0,
         }
     }
 
-    fn then(&self, step: Step<'a>) -> Self {
+    fn then(&self, segment: Segment<'a>) -> Self {
         let mut longer = if self.len == ROOM {
             Self::from(&self.text())
         } else {
             self.clone()
         };
-        longer.steps[longer.len] = step;
+        longer.segments[longer.len] = segment;
         longer.len += 1;
         longer
     }
 
     fn text(&self) -> String {
         let mut text = self.base.as_deref().unwrap_or_default().to_owned();
-        for step in &self.steps[..self.len] {
-            match step {
-                Step::Name(name) => {
+        for segment in &self.segments[..self.len] {
+            match segment {
+                Segment::Name(name) => {
                     if !text.is_empty() {
                         text.push('.');
                     }
                     text.push_str(name);
                 }
-                Step::Key(key) => text.extend(["[", key, "]"]),
-                Step::Index(index) => text.extend(["[", &index.to_string(), "]"]),
+                Segment::Key(key) => text.extend(["[", key, "]"]),
+                Segment::Index(index) => text.extend(["[", &index.to_string(), "]"]),
             }
         }
         text
@@ -90,9 +90,9 @@ impl<'a> FieldPath<'a> {
         Self { trail, value }
     }
 
-    fn then(&self, step: Step<'a>, value: Option<&'a Value>) -> Self {
+    fn then(&self, segment: Segment<'a>, value: Option<&'a Value>) -> Self {
         Self {
-            trail: self.trail.then(step),
+            trail: self.trail.then(segment),
             value: value.unwrap_or(&NULL),
         }
     }
@@ -111,12 +111,12 @@ impl<'a> FieldPath<'a> {
 
     /// Returns a value that messages name `path.name`. The object need not have such a member.
     pub(crate) fn named(&self, name: &'a str, value: Option<&'a Value>) -> Self {
-        self.then(Step::Name(name), value)
+        self.then(Segment::Name(name), value)
     }
 
     /// Returns the value of a map's key: `path[key]`.
     pub(crate) fn key(&self, key: &'a str) -> Self {
-        self.then(Step::Key(key), self.value.get(key))
+        self.then(Segment::Key(key), self.value.get(key))
     }
 
     /// Iterates over the elements of a list: `path[0]`, `path[1]` and so on. A value that is not a
@@ -125,14 +125,14 @@ impl<'a> FieldPath<'a> {
         let list = self.clone();
         let items = self.value.as_array().into_iter().flatten();
         let items = items.enumerate();
-        items.map(move |(index, item)| list.then(Step::Index(index), Some(item)))
+        items.map(move |(index, item)| list.then(Segment::Index(index), Some(item)))
     }
 
     /// Iterates over the members of a map, sorted by key: `path[key]`.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'a str, Self)> + use<'a> {
         let map = self.clone();
         let members = self.value.as_object().into_iter().flatten();
-        members.map(move |(key, value)| (key.as_str(), map.then(Step::Key(key), Some(value))))
+        members.map(move |(key, value)| (key.as_str(), map.then(Segment::Key(key), Some(value))))
     }
 
     /// Returns the path as messages name it.

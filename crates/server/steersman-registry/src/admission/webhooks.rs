@@ -22,7 +22,7 @@ use crate::requests::metadata;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
 use crate::webhook;
-use crate::webhook::{Call, CallResponse, Hook, Verdict};
+use crate::webhook::{Call, CallResponse, Hook, WebhookDecision};
 
 /// A webhook to call, and the resource that its rule matched.
 pub(crate) type Invocation<'a> = (&'a Hook, Arc<Resource>);
@@ -92,10 +92,10 @@ impl Registry {
             };
             let call = self.call(&invocation, admission, "", None, Some(old))?;
             let asked = self.answers(self.subject(admission), call.into_iter().collect())?;
-            let Some(verdict) = self.verdict(hook, true, asked.first())? else {
+            let Some(decision) = self.decision(hook, true, asked.first())? else {
                 continue;
             };
-            if !verdict.patch.is_empty() {
+            if !decision.patch.is_empty() {
                 let name = &hook.name;
                 return Err(Status::internal(format!(
                     "admission webhook \"{name}\" attempted to modify the object, which is not supported for this operation"
@@ -131,7 +131,7 @@ impl Registry {
         let answers = self.answers(self.subject(admission), calls)?;
         let mut refusal = None;
         for (hook, answer) in asked.into_iter().zip(&answers) {
-            if let Err(status) = self.verdict(hook, false, Some(answer)) {
+            if let Err(status) = self.decision(hook, false, Some(answer)) {
                 refusal.get_or_insert(status);
             }
         }
@@ -219,12 +219,12 @@ impl Registry {
     }
 
     /// Returns the decision of a webhook; `None` if the call failed and failures are ignored.
-    fn verdict(
+    fn decision(
         &self,
         hook: &Hook,
         mutating: bool,
         answer: Option<&CallResponse>,
-    ) -> Result<Option<Verdict>, Status> {
+    ) -> Result<Option<WebhookDecision>, Status> {
         let Some(answer) = answer else {
             return Ok(None);
         };
@@ -232,11 +232,11 @@ impl Registry {
         match webhook::read(&hook.name, version, mutating, answer) {
             Err(_) if hook.ignores_failure => Ok(None),
             Err(why) => Err(uncalled(hook, &why)),
-            Ok(mut verdict) => {
-                self.note_warnings(std::mem::take(&mut verdict.warnings));
-                match verdict.refusal.take() {
+            Ok(mut decision) => {
+                self.note_warnings(std::mem::take(&mut decision.warnings));
+                match decision.refusal.take() {
                     Some(refusal) => Err(*refusal),
-                    None => Ok(Some(verdict)),
+                    None => Ok(Some(decision)),
                 }
             }
         }
@@ -267,9 +267,9 @@ impl Registry {
                 (resource, answer)
             }
         };
-        let verdict = self.verdict(hook, true, answer.as_ref())?;
-        if let Some(verdict) = verdict.filter(|verdict| !verdict.patch.is_empty())
-            && self.apply_patch(&resource, admission, object, &verdict)?
+        let decision = self.decision(hook, true, answer.as_ref())?;
+        if let Some(decision) = decision.filter(|decision| !decision.patch.is_empty())
+            && self.apply_patch(&resource, admission, object, &decision)?
         {
             progress.end_hook();
         }
@@ -340,7 +340,7 @@ impl Registry {
         resource: &Resource,
         admission: &Admission<'_>,
         object: &mut Value,
-        verdict: &Verdict,
+        decision: &WebhookDecision,
     ) -> Result<bool, Status> {
         let own = admission.target.resource;
         let whole = admission.kind.is_none();
@@ -349,7 +349,7 @@ impl Registry {
         } else {
             Cow::Borrowed(&*object)
         };
-        let after = apply_operations(&before, &verdict.patch);
+        let after = apply_operations(&before, &decision.patch);
         let mut after = after.map_err(|wrong| Status::internal(wrong.message))?;
         if whole {
             let lax = FieldValidation::Ignore;

@@ -76,7 +76,7 @@ pub struct ResourceName<'a> {
 
 /// The decision of a webhook.
 #[derive(Debug)]
-pub struct Verdict {
+pub struct WebhookDecision {
     /// The refusal, if the webhook does not allow the request.
     pub refusal: Option<Box<Status>>,
     /// The operations of a JSON patch; empty for none.
@@ -139,7 +139,7 @@ pub fn read(
     version: &str,
     mutating: bool,
     answer: &CallResponse,
-) -> Result<Verdict, String> {
+) -> Result<WebhookDecision, String> {
     let call = |why: &str| format!("failed to call webhook: {why}");
     let bytes = answer.body.as_ref().map_err(|why| call(why))?;
     let review = parse_json(bytes).map_err(|why| {
@@ -158,17 +158,17 @@ pub fn read(
     let response = &review["response"];
     let warnings = response["warnings"].as_array().into_iter().flatten();
     let warnings = warnings.filter_map(Value::as_str).map(str::to_owned);
-    let mut verdict = Verdict {
+    let mut decision = WebhookDecision {
         refusal: None,
         patch: Vec::new(),
         warnings: warnings.collect(),
     };
     if response["allowed"] != true {
-        verdict.refusal = Some(Box::new(denied(name, &response["status"])));
+        decision.refusal = Some(Box::new(denied(name, &response["status"])));
     } else if mutating {
-        verdict.patch = patch_of(response)?;
+        decision.patch = patch_of(response)?;
     }
-    Ok(verdict)
+    Ok(decision)
 }
 
 fn check(review: &Value, version: &str, mutating: bool, uid: &str) -> Result<(), String> {

@@ -25,18 +25,18 @@ struct Decoder {
     refusal: Option<String>,
 }
 
-/// The path of a value, as a step from the parent value. The text of the path is built only for a
+/// The path of a value, as a segment after the path of the parent value. The text of the path is built only for a
 /// message.
 #[derive(Debug, Clone, Copy)]
 struct At<'a> {
     /// The parent's path; `None` for the members of the object itself.
     above: Option<&'a Self>,
-    step: Step<'a>,
+    segment: Segment<'a>,
 }
 
-/// A step from a value to a value inside.
+/// The segment of a path that leads from a value to a value inside.
 #[derive(Debug, Clone, Copy)]
-enum Step<'a> {
+enum Segment<'a> {
     /// To the field of a type.
     Field(&'static Type, &'a str),
     /// To an element of a list.
@@ -46,15 +46,15 @@ enum Step<'a> {
 }
 
 impl<'a> At<'a> {
-    fn below(above: Option<&'a Self>, step: Step<'a>) -> Self {
-        Self { above, step }
+    fn below(above: Option<&'a Self>, segment: Segment<'a>) -> Self {
+        Self { above, segment }
     }
 
     /// Returns the last part of the name of the Go type that has the field, and the field's name.
     fn field(&self) -> (&'static str, &'a str) {
         let mut at = Some(self);
         while let Some(here) = at {
-            if let Step::Field(ty, name) = here.step {
+            if let Segment::Field(ty, name) = here.segment {
                 return (ty.name.rsplit('.').next().unwrap_or(ty.name), name);
             }
             at = here.above;
@@ -80,11 +80,11 @@ impl<'a> At<'a> {
         if let Some(above) = self.above {
             above.write(out, whole);
         }
-        match self.step {
-            Step::Index(index) if whole => out.push_str(&format!("[{index}]")),
-            Step::Field(_, name) => push_name(out, name),
-            Step::Key(name) if whole => push_name(out, name),
-            Step::Index(_) | Step::Key(_) => {}
+        match self.segment {
+            Segment::Index(index) if whole => out.push_str(&format!("[{index}]")),
+            Segment::Field(_, name) => push_name(out, name),
+            Segment::Key(name) if whole => push_name(out, name),
+            Segment::Index(_) | Segment::Key(_) => {}
         }
     }
 }
@@ -127,8 +127,8 @@ pub fn decode_metadata(
     let Some(found) = table::named("meta.v1.ObjectMeta") else {
         return Ok(Vec::new());
     };
-    let above = At::below(None, Step::Field(found, "metadata"));
-    let nothing = At::below(None, Step::Key(""));
+    let above = At::below(None, Segment::Field(found, "metadata"));
+    let nothing = At::below(None, Segment::Key(""));
     let mut decoder = Decoder::default();
     decoder.members(
         found,
@@ -157,7 +157,7 @@ impl Decoder {
             if above.is_none() && matches!(name.as_str(), "apiVersion" | "kind" | "metadata") {
                 return true;
             }
-            let at = At::below(above, Step::Field(ty, name));
+            let at = At::below(above, Segment::Field(ty, name));
             let Some(node) = ty.fields.get(name.as_str()) else {
                 self.unknown.push(at.path());
                 return false;
@@ -185,7 +185,7 @@ impl Decoder {
             Node::List { items, .. } => match value {
                 Value::Array(list) => {
                     for (index, item) in list.iter_mut().enumerate() {
-                        self.value(items, item, &At::below(Some(at), Step::Index(index)));
+                        self.value(items, item, &At::below(Some(at), Segment::Index(index)));
                     }
                 }
                 Value::Null => {}
@@ -194,7 +194,7 @@ impl Decoder {
             Node::Map { values, .. } => match value {
                 Value::Object(members) => {
                     for (key, value) in members.iter_mut() {
-                        self.value(values, value, &At::below(Some(at), Step::Key(key)));
+                        self.value(values, value, &At::below(Some(at), Segment::Key(key)));
                         thousandths(values, value);
                     }
                 }
@@ -207,7 +207,7 @@ impl Decoder {
     /// Decodes a field of `JSONSchemaProps` that holds either a schema or an alternative, which the
     /// table of types does not describe.
     fn schema(&mut self, value: &mut Value, at: &At<'_>) {
-        let Step::Field(ty, name) = at.step else {
+        let Segment::Field(ty, name) = at.segment else {
             return;
         };
         if ty.name != SCHEMA {

@@ -25,7 +25,7 @@ use crate::http::requests::query::Query;
 use crate::http::responses::events::EventEncoder;
 use crate::http::responses::protobuf::PROTOBUF_WATCH;
 use crate::http::responses::reply::{JSON, Reply, ReplyBody, WatchBody};
-use crate::http::responses::shape::View;
+use crate::http::responses::shape::ReplyMaker;
 
 /// The body of a request, and the findings that its next run needs again.
 pub(crate) struct RequestBody<'a> {
@@ -170,7 +170,7 @@ fn read(
     registry: &Registry,
     target: Target<'_>,
     (verb, query): (Verb, &Query),
-    view: &View,
+    maker: &ReplyMaker,
     now: Timestamp,
 ) -> Result<Reply, Status> {
     let (resource, derived) = (target.resource, is_component_status(target.resource));
@@ -181,14 +181,14 @@ fn read(
         } else {
             registry.list(resource, target.namespace, &options)?
         };
-        return view.page(resource, page);
+        return maker.page(resource, page);
     }
     let object = if derived {
         registry.component_status(target.name, now)?
     } else {
         registry.get(target, &query.get_options())?
     };
-    view.object(200, resource, &object)
+    maker.object(200, resource, &object)
 }
 
 fn perform_on(
@@ -210,7 +210,7 @@ fn perform_on(
         _ => Reader::Route,
     };
     let media = negotiate::objects(call.accept, reader, has_message(resource))?;
-    let view = View::new(media, call.query, call.user_agent, now);
+    let maker = ReplyMaker::new(media, call.query, call.user_agent, now);
     let namespace = call.path.namespace.as_deref();
     let name = call.path.name.as_deref().unwrap_or_default();
     let query = call.query;
@@ -219,12 +219,12 @@ fn perform_on(
         check_name(name)?;
     }
     match verb {
-        Verb::Get | Verb::List => read(registry, target, (verb, query), &view, now),
-        Verb::Watch => watch(registry, call, resource, &view),
+        Verb::Get | Verb::List => read(registry, target, (verb, query), &maker, now),
+        Verb::Watch => watch(registry, call, resource, &maker),
         Verb::Create => {
             let target = Target::collection(resource, namespace).part(subresource);
             let written = create(registry, call, target, body, now)?;
-            let mut reply = answer_write(&view, resource, &written)?;
+            let mut reply = answer_write(&maker, resource, &written)?;
             reply.created = Some(written.object.name().to_owned());
             Ok(reply)
         }
@@ -234,23 +234,23 @@ fn perform_on(
             let (object, sent) = object_body(call, resource, asked, body.bytes)?;
             let updated = registry.update(target, object, &options, now);
             let written = sent.settle(registry, updated)?;
-            answer_write(&view, resource, &written)
+            answer_write(&maker, resource, &written)
         }
         Verb::Patch => {
             // Every patch has a type by now.
             let kind = patch.ok_or_else(Status::method_not_allowed)?;
             let options = call.write_options();
             let written = registry.patch(target, kind, body.bytes, &options, now)?;
-            answer_write(&view, resource, &written)
+            answer_write(&maker, resource, &written)
         }
         Verb::Delete => {
             let options = delete_options(call, body.bytes)?;
             match registry.delete(target, &options, now)? {
                 Deleted::Gone(status) => {
-                    view.include()?;
-                    Ok(Reply::status(&status, view.media.format))
+                    maker.include()?;
+                    Ok(Reply::status(&status, maker.media.format))
                 }
-                Deleted::Last(object) => view.object(200, resource, &object),
+                Deleted::Last(object) => maker.object(200, resource, &object),
                 // As upstream, 202 (the deletion continues) is only the answer to the deprecated
                 // `orphanDependents: false`.
                 Deleted::Held(object) => {
@@ -258,7 +258,7 @@ fn perform_on(
                         Some(false) => 202,
                         _ => 200,
                     };
-                    view.object(code, resource, &object)
+                    maker.object(code, resource, &object)
                 }
             }
         }
@@ -266,7 +266,7 @@ fn perform_on(
             let options = delete_options(call, body.bytes)?;
             let selection = query.list_options()?;
             let page = registry.delete_collection(target, &selection, &options, now)?;
-            view.page(resource, page)
+            maker.page(resource, page)
         }
     }
 }
@@ -418,9 +418,13 @@ fn patch_kind(call: &Call<'_>, resource: &Resource) -> Result<PatchKind, Status>
     }
 }
 
-fn answer_write(view: &View, resource: &Resource, written: &Written) -> Result<Reply, Status> {
+fn answer_write(
+    maker: &ReplyMaker,
+    resource: &Resource,
+    written: &Written,
+) -> Result<Reply, Status> {
     let code = if written.created { 201 } else { 200 };
-    view.object(code, resource, &written.object)
+    maker.object(code, resource, &written.object)
 }
 
 fn delete_options(call: &Call<'_>, body: &[u8]) -> Result<DeleteOptions, Status> {
@@ -442,7 +446,7 @@ fn watch(
     registry: &Registry,
     call: &Call<'_>,
     resource: &Resource,
-    view: &View,
+    maker: &ReplyMaker,
 ) -> Result<Reply, Status> {
     let mut options = call.query.watch_options()?;
     let timeout_seconds = call.query.timeout_seconds()?;
@@ -464,12 +468,12 @@ fn watch(
         }
     }
     let cursor = registry.watch(resource, call.path.namespace.as_deref(), &options)?;
-    let Media { format, shape } = negotiate::streamed(view.media)?;
+    let Media { format, shape } = negotiate::streamed(maker.media)?;
     let shape = match shape {
         Shape::PartialList(version) => Shape::Partial(version),
         shape => shape,
     };
-    let encoder = EventEncoder::new(resource, Media { format, shape }, view.include()?);
+    let encoder = EventEncoder::new(resource, Media { format, shape }, maker.include()?);
     let body = WatchBody {
         cursor,
         encoder,

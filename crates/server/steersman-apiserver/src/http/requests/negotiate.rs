@@ -14,7 +14,7 @@ pub(crate) enum Format {
     Protobuf,
 }
 
-/// The view of the objects that a client asks for.
+/// The shape of the objects that a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     /// The whole objects.
@@ -32,7 +32,7 @@ pub(crate) enum Shape {
 pub(crate) struct Media {
     /// The format.
     pub(crate) format: Format,
-    /// The view.
+    /// The shape.
     pub(crate) shape: Shape,
 }
 
@@ -97,7 +97,7 @@ struct Clause {
     kind: String,
     subtype: String,
     quality: f32,
-    /// The group, version and kind of a converted view, if one of the three is given.
+    /// The group, version and kind of a converted shape, if one of the three is given.
     convert: Option<[String; 3]>,
     stream: String,
 }

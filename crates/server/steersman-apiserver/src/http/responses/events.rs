@@ -18,7 +18,7 @@ use crate::http::responses::protobuf;
 pub(crate) struct EventEncoder {
     kind: String,
     api_version: String,
-    view: EventShape,
+    shape: EventShape,
     format: Format,
     /// Whether the columns of a Table were sent; only the first event carries them.
     columns_sent: bool,
@@ -36,7 +36,7 @@ enum EventShape {
 impl EventEncoder {
     /// Creates the encoder for a watch of a resource.
     pub(crate) fn new(resource: &Resource, media: Media, include: IncludeObject) -> Self {
-        let view = match media.shape {
+        let shape = match media.shape {
             Shape::Whole => EventShape::Whole,
             Shape::Table(version) => {
                 EventShape::Table(Box::new(TableMaker::new(resource, version, include)))
@@ -46,7 +46,7 @@ impl EventEncoder {
         Self {
             kind: resource.kind.clone(),
             api_version: resource.api_version(),
-            view,
+            shape,
             format: media.format,
             columns_sent: false,
             over: false,
@@ -96,7 +96,7 @@ impl EventEncoder {
     }
 
     fn frame(&self, object: &Object, made: ChangeType) -> Result<Bytes, Status> {
-        match self.view {
+        match self.shape {
             EventShape::Partial(version) => {
                 let metadata = protobuf::metadata(object, version)?;
                 Ok(frame(made.as_str(), &metadata).into())
@@ -115,21 +115,21 @@ impl EventEncoder {
 
     /// Returns the `apiVersion` and the kind of bookmarks.
     fn bookmark_kind(&self) -> (&str, &str) {
-        match &self.view {
+        match &self.shape {
             EventShape::Partial(version) => (version.api_version(), "PartialObjectMetadata"),
             EventShape::Whole | EventShape::Table(_) => (&self.api_version, &self.kind),
         }
     }
 
     fn shared(&self, object: &Object, made: ChangeType) -> Option<Bytes> {
-        match self.view {
+        match self.shape {
             EventShape::Whole => object.line(made),
             EventShape::Table(_) | EventShape::Partial(_) => None,
         }
     }
 
     fn object(&mut self, object: &Object, now: Timestamp) -> Bytes {
-        let value = match &self.view {
+        let value = match &self.shape {
             EventShape::Whole => return object.bytes(),
             EventShape::Partial(version) => {
                 return partial_text(object.metadata(), *version).into();
@@ -164,7 +164,7 @@ impl EventEncoder {
         let object: Value =
             json!({ "kind": kind, "apiVersion": api_version, "metadata": metadata });
         // A Table has a row for a bookmark as for any object.
-        let EventShape::Table(maker) = &self.view else {
+        let EventShape::Table(maker) = &self.shape else {
             return line("BOOKMARK", object.to_string().as_bytes());
         };
         let meta = TableMeta {

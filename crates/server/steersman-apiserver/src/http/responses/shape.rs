@@ -14,12 +14,12 @@ use crate::http::responses::list::{ListBody, ListItems};
 use crate::http::responses::protobuf::{self, ListPart, PROTOBUF, UnencodedList};
 use crate::http::responses::reply::{JSON, Reply, ReplyBody};
 
-/// The requested view, and the time from which ages are counted.
+/// Makes replies in the requested shape; ages in them are counted from one time.
 ///
-/// As in a kube-apiserver, a view that cannot be produced is refused only when the answer is
+/// As in a kube-apiserver, a shape that cannot be produced is refused only when the answer is
 /// written, after the request was carried out.
 #[derive(Debug, Clone)]
-pub(crate) struct View {
+pub(crate) struct ReplyMaker {
     /// The negotiated media type.
     pub(crate) media: Media,
     /// The part of each object in a Table's rows, or the refusal of the parameter.
@@ -30,8 +30,8 @@ pub(crate) struct View {
     pub(crate) now: Timestamp,
 }
 
-impl View {
-    /// Creates the view, with its parts from the query.
+impl ReplyMaker {
+    /// Creates the maker, with its options from the query.
     pub(crate) fn new(media: Media, query: &Query, user_agent: &str, now: Timestamp) -> Self {
         let include = match media.shape {
             Shape::Table(_) => query.include_object().map_err(Box::new),
@@ -52,7 +52,7 @@ impl View {
         self.include.clone().map_err(|status| *status)
     }
 
-    /// Refuses the view of a list for one object, and the reverse.
+    /// Refuses the shape of a list for one object, and the reverse.
     fn check(&self, resource: &Resource, is_list: bool) -> Result<(), Status> {
         let (asked, fits) = match self.media.shape {
             Shape::Whole | Shape::Table(_) => return Ok(()),
