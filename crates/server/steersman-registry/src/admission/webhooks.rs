@@ -171,8 +171,8 @@ impl Registry {
             Ok(false) => Ok(None),
             Err(_) if hook.ignores_failure => Ok(None),
             Err(why) => {
-                let subject = admission.target.resource.group_resource();
-                Err(Status::forbidden(subject, admission.name, &why))
+                let group_resource = admission.target.resource.group_resource();
+                Err(Status::forbidden(group_resource, admission.name, &why))
             }
         }
     }

@@ -118,8 +118,8 @@ impl Registry {
         let before = old.map(read);
         let known = before.as_ref().is_some_and(|(_, known)| *known == errors);
         if !errors.is_empty() && !known {
-            let subject = admission.target.resource.group_kind();
-            return Err(Status::invalid(subject, admission.name, &errors));
+            let group_kind = admission.target.resource.group_kind();
+            return Err(Status::invalid(group_kind, admission.name, &errors));
         }
         if let Some((before, _)) = before {
             let (new, old) = (policy.enforce, before.enforce);

@@ -190,15 +190,15 @@ fn take_disruption(budget: &Value, pod: &str, now: Timestamp) -> Result<Value, S
         return blocked(why, 10);
     }
     let allowed = count(status, "disruptionsAllowed");
-    let subject = GroupResource::new("policy", "poddisruptionbudget");
+    let group_resource = GroupResource::new("policy", "poddisruptionbudget");
     if allowed < 0 {
         let why = "pdb disruptions allowed is negative";
-        return Err(Status::forbidden(subject, name, why));
+        return Err(Status::forbidden(group_resource, name, why));
     }
     let disrupted = status["disruptedPods"].as_object();
     if disrupted.is_some_and(|pods| pods.len() > REMEMBERED) {
         let why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller";
-        return Err(Status::forbidden(subject, name, why));
+        return Err(Status::forbidden(group_resource, name, why));
     }
     if allowed == 0 {
         let (wanted, healthy) = (

@@ -24,13 +24,13 @@ impl Registry {
         body: &Value,
         now: Timestamp,
     ) -> Result<Value, Status> {
-        let subject = GroupResource::new("authentication.k8s.io", "TokenRequest");
+        let group_kind = GroupResource::new("authentication.k8s.io", "TokenRequest");
         let own = metadata::text(body, "name");
         if !own.is_empty() && own != name {
             let quoted = go::quote(own);
             let why = "must match the service account name if specified";
             let error = FieldError::invalid("metadata.name", &quoted, why);
-            return Err(Status::invalid(subject, name, &[error]));
+            return Err(Status::invalid(group_kind, name, &[error]));
         }
         let accounts = StorageKey::new("", "serviceaccounts");
         let Some(account) = self.store.get(&accounts, namespace, name).cloned() else {
@@ -50,7 +50,7 @@ impl Registry {
         };
         if let Some(why) = refusal {
             let error = FieldError::invalid("spec.expirationSeconds", &lasts.to_string(), why);
-            return Err(Status::invalid(subject, "", &[error]));
+            return Err(Status::invalid(group_kind, "", &[error]));
         }
         let mut claims = json!({
             "namespace": namespace,

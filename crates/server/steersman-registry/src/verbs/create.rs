@@ -335,8 +335,9 @@ impl Registry {
         }
         let namespaces = StorageKey::new("", "namespaces");
         let Some(found) = self.store.get(&namespaces, "", namespace) else {
-            let subject = steersman_apimachinery::status::GroupResource::new("", "namespaces");
-            return Err(Status::not_found(subject, namespace));
+            let group_resource =
+                steersman_apimachinery::status::GroupResource::new("", "namespaces");
+            return Err(Status::not_found(group_resource, namespace));
         };
         if found.meta("deletionTimestamp").is_empty() {
             return Ok(());

@@ -338,10 +338,10 @@ fn check_preconditions(
     } else {
         return Ok(());
     };
-    let subject = if own {
+    let group_resource = if own {
         resource.group_resource()
     } else {
         resource.group_kind()
     };
-    Err(Status::conflict(subject, &stored.name, &why))
+    Err(Status::conflict(group_resource, &stored.name, &why))
 }

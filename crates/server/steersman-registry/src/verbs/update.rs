@@ -430,8 +430,8 @@ impl Registry {
         if errors.is_empty() {
             return Ok(());
         }
-        let subject = write.resource.group_kind();
-        Err(Status::invalid(subject, &write.stored.name, &errors))
+        let group_kind = write.resource.group_kind();
+        Err(Status::invalid(group_kind, &write.stored.name, &errors))
     }
 }
 

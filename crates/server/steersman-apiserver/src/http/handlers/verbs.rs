@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 use steersman_apimachinery::selector::FieldSelector;
-use steersman_apimachinery::status::{Details, GroupResource, Status};
+use steersman_apimachinery::status::{Details, Status};
 use steersman_protobuf::Message;
 use steersman_registry::{
     DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
@@ -139,8 +139,7 @@ fn face_of(
         }
         Some(_) if !resource.built_in => {
             let name = path.name.as_deref().unwrap_or_default();
-            let subject = GroupResource::new(&resource.group, &resource.plural);
-            Err(Status::not_found(subject, name).into())
+            Err(Status::not_found(resource.group_resource(), name).into())
         }
         Some(name) => {
             // A proxied path continues after the subresource's name.
@@ -224,7 +223,7 @@ fn perform_on(
         Verb::Create => {
             let target = Target::collection(resource, namespace).part(subresource);
             let written = create(registry, call, target, body, now)?;
-            let mut reply = answer_write(&maker, resource, &written)?;
+            let mut reply = maker.written(resource, &written)?;
             reply.created = Some(written.object.name().to_owned());
             Ok(reply)
         }
@@ -234,14 +233,14 @@ fn perform_on(
             let (object, sent) = object_body(call, resource, asked, body.bytes)?;
             let updated = registry.update(target, object, &options, now);
             let written = sent.settle(registry, updated)?;
-            answer_write(&maker, resource, &written)
+            maker.written(resource, &written)
         }
         Verb::Patch => {
             // Every patch has a type by now.
             let kind = patch.ok_or_else(Status::method_not_allowed)?;
             let options = call.write_options();
             let written = registry.patch(target, kind, body.bytes, &options, now)?;
-            answer_write(&maker, resource, &written)
+            maker.written(resource, &written)
         }
         Verb::Delete => {
             let options = delete_options(call, body.bytes)?;
@@ -357,9 +356,9 @@ fn allowed_on_custom(
         .verb
         .filter(|verb| main || matches!(verb, Verb::Get | Verb::Update | Verb::Patch));
     let Some(verb) = verb else {
-        let subject = GroupResource::new(&resource.group, &resource.plural);
         let verb = call.verb.map_or("", |verb| verb.as_str());
-        return Err(Status::method_not_supported(subject, verb));
+        let group_resource = resource.group_resource();
+        return Err(Status::method_not_supported(group_resource, verb));
     };
     if matches!(verb, Verb::Update | Verb::Patch) && call.path.name.is_none() {
         if verb == Verb::Patch {
@@ -416,15 +415,6 @@ fn patch_kind(call: &Call<'_>, resource: &Resource) -> Result<PatchKind, Status>
             Err(refusal.with_details(Details::default()))
         }
     }
-}
-
-fn answer_write(
-    maker: &ReplyMaker,
-    resource: &Resource,
-    written: &Written,
-) -> Result<Reply, Status> {
-    let code = if written.created { 201 } else { 200 };
-    maker.object(code, resource, &written.object)
 }
 
 fn delete_options(call: &Call<'_>, body: &[u8]) -> Result<DeleteOptions, Status> {

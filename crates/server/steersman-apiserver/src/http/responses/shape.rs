@@ -4,7 +4,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
-use steersman_registry::{Object, Page};
+use steersman_registry::{Object, Page, Written};
 use steersman_schema::resource::Resource;
 use steersman_tables::{IncludeObject, MetaVersion, TableMaker, TableMeta, partial};
 
@@ -78,6 +78,12 @@ impl ReplyMaker {
         };
         let message = format!("you requested {asked}, but the requested object is {what}");
         Err(Status::failure(406, "NotAcceptable", message))
+    }
+
+    /// Builds the answer with the object that a write left.
+    pub(crate) fn written(&self, resource: &Resource, written: &Written) -> Result<Reply, Status> {
+        let code = if written.created { 201 } else { 200 };
+        self.object(code, resource, &written.object)
     }
 
     /// Builds the answer with one object.
