@@ -104,7 +104,7 @@ async fn start_job(
 ) -> Result<Arc<Job>, client::Error> {
     let job = new_job(cron, at);
     // Nothing is changed in a Job that exists.
-    let ensured = ctx.client().ensure_owned(cron, job, |_| ()).await?;
+    let ensured = ctx.client().ensure(job, |_| ()).owned_by(cron).await?;
     if let Ensured::Created(job) = &ensured {
         let name = job.metadata.name.as_deref().unwrap_or_default();
         let note = format_args!("created the Job {name}");

@@ -166,12 +166,9 @@ impl DatabaseReconciler {
                 user: wanted.owner.clone(),
                 password,
             };
-            let secret = Secret {
-                metadata: secret_key(database).to_meta(),
-                ..Secret::default()
-            };
             let fill = |secret: &mut Secret| credentials::fill(secret, &name, &credentials);
-            ctx.client().ensure_owned(database, secret, fill).await?;
+            let secret = ctx.client().ensure(secret_key(database), fill);
+            secret.owned_by(database).await?;
         }
         // ANCHOR: known
         // The next call of the poll is compared with this, so the same change is noticed when it is made again.

@@ -25,17 +25,13 @@ impl Reconciler<ClusterRequest> for Copier {
         // ANCHOR_END: target
         match ctx.client().get_opt::<ConfigMap>(&request.key).await? {
             Some(original) => {
-                let empty = ConfigMap {
-                    metadata: request.key.to_meta(),
-                    ..ConfigMap::default()
-                };
                 let copy = |copy: &mut ConfigMap| {
                     let labels = copy.metadata.labels.get_or_insert_default();
                     labels.insert(LABEL.0.to_owned(), LABEL.1.to_owned());
                     copy.data.clone_from(&original.data);
                     copy.binary_data.clone_from(&original.binary_data);
                 };
-                target.ensure(empty, copy).await?;
+                target.ensure(&request.key, copy).await?;
             }
             None => {
                 if let Some(copy) = target.get_opt::<ConfigMap>(&request.key).await? {

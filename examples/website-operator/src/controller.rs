@@ -154,32 +154,15 @@ async fn serve(ctx: &Context, site: &Website) -> Result<Progress, steersman::cli
     };
     let pages: Pages = source.data.clone().unwrap_or_default();
 
-    let copy = ConfigMap {
-        metadata: children::served_pages_key(&key).to_meta(),
-        ..ConfigMap::default()
-    };
-    client
-        .ensure_owned(site, copy, |copy| {
-            children::fill_config_map(&key, &pages, copy)
-        })
-        .await?;
+    let fill = |copy: &mut ConfigMap| children::fill_config_map(&key, &pages, copy);
+    let copy = client.ensure(children::served_pages_key(&key), fill);
+    copy.owned_by(site).await?;
 
-    let service = Service {
-        metadata: key.to_meta(),
-        ..Service::default()
-    };
-    client
-        .ensure_owned(site, service, |service| {
-            children::fill_service(&key, service)
-        })
-        .await?;
+    let fill = |service: &mut Service| children::fill_service(&key, service);
+    client.ensure(&key, fill).owned_by(site).await?;
 
-    let deployment = Deployment {
-        metadata: key.to_meta(),
-        ..Deployment::default()
-    };
     let fill = |child: &mut Deployment| children::fill_deployment(&key, site, &pages, child);
-    let deployment = client.ensure_owned(site, deployment, fill).await?;
+    let deployment = client.ensure(&key, fill).owned_by(site).await?;
     if let Ensured::Created(created) = &deployment {
         let event = NewEvent::normal("Created", "CreateDeployment").related(&**created);
         ctx.events()
@@ -190,13 +173,8 @@ async fn serve(ctx: &Context, site: &Website) -> Result<Progress, steersman::cli
 
 async fn enter_directory(client: &Client, site: &Website) -> Result<(), Error> {
     let key = site.key();
-    let metadata = key.sibling(DIRECTORY).to_meta();
-    let directory = ConfigMap {
-        metadata,
-        ..ConfigMap::default()
-    };
     client
-        .ensure(directory, |directory| {
+        .ensure(key.sibling(DIRECTORY), |directory: &mut ConfigMap| {
             let entries = directory.data.get_or_insert_default();
             entries.insert(key.name().to_owned(), children::address(&key, site));
         })

@@ -3,7 +3,8 @@
 pub(crate) mod status;
 pub(crate) mod subresource;
 mod writes;
-mod applies;
+pub(crate) mod applies;
+pub(crate) mod ensures;
 mod changes;
 mod actions;
 mod waits;

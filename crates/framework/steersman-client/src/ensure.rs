@@ -49,7 +49,7 @@ impl<K> Ensured<K> {
     }
 }
 
-/// The outcome of [`Client::ensure_with_status`](crate::Client::ensure_with_status): that of the object without its
+/// The outcome of [`EnsureRequest::with_status`](crate::EnsureRequest::with_status): that of the object without its
 /// status, and that of the status.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

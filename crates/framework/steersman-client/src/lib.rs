@@ -6,10 +6,9 @@
 //! use steersman_object::ObjectKey;
 //!
 //! async fn greet(client: &Client, key: &ObjectKey) -> Result<(), Error> {
-//!     let empty = ConfigMap { metadata: key.to_meta(), ..ConfigMap::default() };
 //!     // Creates the object, sends what differs, or sends nothing.
 //!     let ensured = client
-//!         .ensure(empty, |config| {
+//!         .ensure(key, |config: &mut ConfigMap| {
 //!             config.data.get_or_insert_default().insert("text".to_owned(), "hello".to_owned());
 //!         })
 //!         .await?;
@@ -31,12 +30,11 @@
 //!
 //! - [`Client::get`], [`get_opt`](Client::get_opt), [`list`](Client::list): shared objects from memory.
 //! - [`Client::ensure`]: creates an object, or sends the difference to the existing one. Nothing is sent if there is
-//!   no difference.
-//! - [`Client::apply`], [`apply_part`](Client::apply_part): server-side apply.
-//! - [`Client::ensure_applied`]: server-side apply for reconcilers. Nothing is sent if the object is in the state in which
-//!   the apply would leave it (`CLIENT-10`, `CLIENT-12`).
+//!   no difference. [`owned_by`](EnsureRequest::owned_by) sets the controller reference.
+//! - [`Client::apply`], [`apply_part`](Client::apply_part): server-side apply. With
+//!   [`if_changed`](ApplyRequest::if_changed) nothing is sent if the object is in the state in which the apply would
+//!   leave it (`CLIENT-10`, `CLIENT-12`).
 //! - [`Client::status`]: changes of the status, by difference too.
-//! - [`Client::ensure_with_status`]: ensures an object and its status with one closure.
 //! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: leave the finalizers of others in place.
 //! - [`Client::await_condition`], [`wait_deleted`](Client::wait_deleted), [`watch`](Client::watch): for code outside
 //!   reconcilers.
@@ -101,6 +99,8 @@ pub mod watch;
 mod wait;
 pub mod client;
 
+pub use client::applies::ApplyRequest;
+pub use client::ensures::EnsureRequest;
 pub use client::status::StatusClient;
 pub use client::subresource::Subresource;
 pub use client::{Client, KindClient};

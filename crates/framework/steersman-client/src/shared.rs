@@ -310,7 +310,7 @@ impl Shared {
         let initial = object_in_namespace(self.options().namespace.as_deref(), kind, initial)?;
         let api = self.api::<K>(kind).await?;
         let plan = self.plan(&api, kind, self.options().lock, part);
-        Box::pin(plan.ensure(&initial, present, mutate)).await
+        plan.ensure(&initial, present, mutate).await
     }
 
     fn plan<'a, K: Object>(

@@ -199,7 +199,11 @@ async fn apply_to<K: Object>(
         Some(existing) if existing.is_being_deleted() => Ok(AppliedChild::Terminating(existing)),
         // SET-5
         found => {
-            let ensured = client.ensure_applied_to(found.as_deref(), document).await?;
+            let ensured = client
+                .apply_part(document)
+                .only_to(found.as_deref())
+                .if_changed()
+                .await?;
             Ok(AppliedChild::Ensured(ensured))
         }
     }

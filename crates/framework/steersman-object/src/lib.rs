@@ -27,6 +27,7 @@
 //! - [`key`] contains [`ObjectKey`].
 //! - [`version`] contains [`ResourceVersion`]; [`uid`] contains [`Uid`].
 //! - [`object`] contains the traits [`Object`] and [`TypedObject`].
+//! - [`initial`] contains [`Initial`], what a new object is made from.
 //! - [`whole`] contains [`WholeObject`], the types that hold every field of their kind.
 //! - [`decodes_all_protobuf`] knows the types that objects in protobuf always decode as.
 //! - [`labels`] contains [`Labels`], the compact form of labels in caches.
@@ -47,6 +48,7 @@ pub mod key;
 pub mod version;
 pub mod uid;
 pub mod object;
+pub mod initial;
 pub mod whole;
 mod built_in;
 pub mod labels;
@@ -66,6 +68,7 @@ mod panics;
 pub use built_in::decodes_all_protobuf;
 pub use duration::parse_duration;
 pub use field_selector::FieldSelector;
+pub use initial::Initial;
 pub use jitter::Jitter;
 pub use json::{decode_json, decode_value, json_error_position};
 pub use key::ObjectKey;

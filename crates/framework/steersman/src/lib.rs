@@ -42,12 +42,11 @@
 //!             return Ok(Action::done()); // Deleted, and its ConfigMap with it.
 //!         };
 //!         // Creates the ConfigMap, or sends what differs; sends nothing if nothing differs.
-//!         let config = ConfigMap { metadata: request.key.to_meta(), ..ConfigMap::default() };
 //!         let text = greeting.spec.text.clone();
 //!         let publish = |config: &mut ConfigMap| {
 //!             config.data.get_or_insert_default().insert("text".to_owned(), text.clone());
 //!         };
-//!         client.ensure_owned(&*greeting, config, publish).await?;
+//!         client.ensure(&request.key, publish).owned_by(&*greeting).await?;
 //!         let say_so = |greeting: &mut Greeting| {
 //!             greeting.status.get_or_insert_default().published = true;
 //!         };

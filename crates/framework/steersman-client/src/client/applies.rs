@@ -1,9 +1,11 @@
-//! Handle: the verbs of a client that apply, and send nothing if the object is as the same apply left it.
+//! Handle: the server-side apply of a client, with its options.
 
-use std::future::Future;
+use std::fmt;
+use std::marker::PhantomData;
 use std::panic::Location;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde::Serialize;
 use steersman_object::{Kind, Object, Uid};
 
@@ -15,120 +17,90 @@ use crate::kinds::KindSource;
 use crate::patch::document::ApplyTo;
 use crate::shared::apply::Apply;
 
-/// Server-side apply for reconcilers.
+/// One server-side apply, made by [`Client::apply`] and [`Client::apply_part`]. Awaited, it sends the request and returns
+/// the object as the server answered it.
 ///
 /// # Cancel safety
 ///
 /// A request that was sent is finished even if its future is dropped; see [`Client`].
+#[must_use = "the object is applied when this is awaited"]
+pub struct ApplyRequest<'a, S, K> {
+    client: &'a Client<S>,
+    apply: Result<Apply, Error>,
+    caller: &'static Location<'static>,
+    object: PhantomData<fn() -> K>,
+}
+
+/// Server-side apply.
 impl<S> Client<S> {
-    /// Applies an object as [`apply`](Self::apply) does, unless that would change nothing: nothing is sent if the field
-    /// manager owns exactly the fields of the document in the cached object, and they have its values.
+    /// Applies an object (server-side apply): sets the fields that are set in `object` and leaves all other fields
+    /// alone. Creates the object if it is absent. The request is always sent; a reconciler adds
+    /// [`if_changed`](ApplyRequest::if_changed), so that nothing is sent if nothing has changed.
     ///
-    /// This is decided by the object as the server has it: a digest of the manager's own entry in `managedFields`, with the
-    /// values, is kept for each cached object that this program has applied. So a restarted program sends nothing for
-    /// what it finds as it left it, nor if only the status changes. A change of an applied field by another writer gives
-    /// it another value or another owner, and then the apply is sent, so drift is corrected.
-    ///
-    /// Where the server writes a value in another form than the document (a quantity such as `1000m`, the empty value of
-    /// a field), the digests differ, and nothing is sent only as long as the object has the version that the last equal
-    /// apply of this process left. The request is always sent if the document or an option differs
-    /// ([`force`](Self::force), the field manager), for a dry run, and for a kind of which no informer runs with whole
-    /// objects: an uncached kind, a kind that is only read as metadata, or an object outside the cached namespaces.
-    ///
-    /// Returns [`Ensured::Created`] if the server created the object, [`Ensured::Updated`] if the request was sent and
-    /// the object existed (whether it changed or not), both with the object as the server answered it, and
-    /// [`Ensured::Unchanged`] with the cached object if nothing was sent. A change that another client made on the
-    /// server a moment ago may still be on its way to the cache; its event runs a reconciler again.
-    ///
-    /// `steersman_client_skipped_writes_total` counts the applies that are not sent.
+    /// A field that this manager applied before and that `object` lacks is removed, unless another manager owns it
+    /// too. Fields that only the server sets are left out, and so are `null`s, which in Rust are `Option`s that are
+    /// `None`: an object that was read may be applied as it is. Fields are taken over from other managers unless
+    /// [`force`](Self::force) is off. The manager is the [field manager](Self::field_manager) of the client, or the
+    /// name of the program if none is set.
     ///
     /// # Errors
     ///
-    /// Those of [`apply`](Self::apply).
+    /// [`Error::ApplyConflict`], with `force` off, if another manager set a field to another value: the error names
+    /// the manager and the field. [`Error::NotApplicable`] if the object has no name. Otherwise the errors of the
+    /// server.
     ///
     /// # Examples
     ///
     /// ```no_run
     /// # use k8s_openapi::api::core::v1::ConfigMap;
     /// # async fn f(client: steersman_client::Client, config: ConfigMap) -> Result<(), steersman_client::Error> {
-    /// if client.ensure_applied(&config).await?.is_changed() {
-    ///     // A request was sent.
+    /// client.apply(&config).await?;
+    /// if let Err(error) = client.force(false).apply(&config).await {
+    ///     for conflict in error.conflicts() {
+    ///         println!("{} owns {}", conflict.manager, conflict.field);
+    ///     }
     /// }
     /// # Ok(()) }
     /// ```
     #[track_caller]
-    pub fn ensure_applied<K: Object>(
-        &self,
-        object: &K,
-    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send
+    pub fn apply<K: Object>(&self, object: &K) -> ApplyRequest<'_, S, K>
     where
         S: KindSource<K>,
     {
-        self.ensure_applied_from(object, ApplyTo::Any, Location::caller())
+        self.apply_part(object)
     }
 
-    /// Applies a part of an object of type `K`, as [`ensure_applied`](Self::ensure_applied) applies an object: any
-    /// value that encodes as JSON and has a name in its metadata. `apiVersion` and `kind` are filled in.
+    /// Applies a part of an object of type `K`: any value that encodes as JSON and has a name in its metadata.
+    /// `apiVersion` and `kind` are filled in.
     ///
     /// # Errors
     ///
-    /// Those of [`apply_part`](Self::apply_part).
+    /// As [`apply`](Self::apply); [`Error::NotApplicable`] if the part names another kind.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use serde_json::json;
+    /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
+    /// let paused = json!({
+    ///     "metadata": {"name": "front", "namespace": "shop"},
+    ///     "spec": {"paused": true},
+    /// });
+    /// client.field_manager("freeze").apply_part::<Deployment>(&paused).await?;
+    /// # Ok(()) }
+    /// ```
     #[track_caller]
-    pub fn ensure_applied_part<K: Object>(
-        &self,
-        part: &(impl Serialize + Sync),
-    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send
+    pub fn apply_part<K: Object>(&self, part: &(impl Serialize + Sync)) -> ApplyRequest<'_, S, K>
     where
         S: KindSource<K>,
     {
-        self.ensure_applied_from(part, ApplyTo::Any, Location::caller())
-    }
-
-    /// Applies a part of an object as [`ensure_applied_part`](Self::ensure_applied_part) does, but only to the object
-    /// that the caller found, or as a new object if the caller found none.
-    ///
-    /// The cache may be behind the server, and an apply takes an object of any origin. An object of the name that
-    /// another program created, or created again, a moment ago is left alone here. The request is the same one; the
-    /// server checks the condition.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::NotAsFound`] if the server has another object, or none, or has one where the caller found none. Otherwise
-    /// those of [`apply_part`](Self::apply_part).
-    #[track_caller]
-    pub fn ensure_applied_to<K: Object>(
-        &self,
-        found: Option<&K>,
-        part: &(impl Serialize + Sync),
-    ) -> impl Future<Output = Result<Ensured<K>, Error>> + Send
-    where
-        S: KindSource<K>,
-    {
-        let to = match found {
-            None => ApplyTo::New,
-            Some(found) => ApplyTo::Existing(found.uid_str().to_owned()),
-        };
-        self.ensure_applied_from(part, to, Location::caller())
-    }
-
-    async fn ensure_applied_from<K: Object>(
-        &self,
-        part: &(impl Serialize + Sync),
-        to: ApplyTo,
-        caller: &'static Location<'static>,
-    ) -> Result<Ensured<K>, Error>
-    where
-        S: KindSource<K>,
-    {
-        let kind = self.kinds.kind_of();
-        let mut apply = self.shared.prepare_apply(&kind, part)?;
-        apply.to = to;
-        // Boxed, because these futures are large.
-        if let Some(object) = Box::pin(self.as_applied(&kind, &apply, caller)).await {
-            self.shared.apply_skipped(&kind);
-            return Ok(Ensured::Unchanged(object));
+        ApplyRequest {
+            client: self,
+            apply: self.shared.prepare_apply(&self.kinds.kind_of(), part),
+            caller: Location::caller(),
+            object: PhantomData,
         }
-        Box::pin(self.shared.apply(&kind, apply)).await
     }
 
     /// Returns the cached object if it is in the state that an equal apply left.
@@ -163,5 +135,105 @@ impl<S> Client<S> {
         }
         let is_applied = self.shared.is_applied(kind, apply, &version);
         is_applied.then_some(found)
+    }
+}
+
+impl<S, K> ApplyRequest<'_, S, K>
+where
+    S: KindSource<K>,
+    K: Object,
+{
+    /// Applies only to the object that the caller found, or only as a new object if the caller found none.
+    ///
+    /// The cache may be behind the server, and an apply takes an object of any origin. An object of the name that
+    /// another program created, or created again, a moment ago is left alone here. The request is the same one; the
+    /// server checks the condition.
+    ///
+    /// The result is [`Error::NotAsFound`] if the server has another object, or none, or has one where the caller found
+    /// none.
+    pub fn only_to(mut self, found: Option<&K>) -> Self {
+        if let Ok(apply) = &mut self.apply {
+            apply.to = match found {
+                None => ApplyTo::New,
+                Some(found) => ApplyTo::Existing(found.uid_str().to_owned()),
+            };
+        }
+        self
+    }
+
+    /// Applies the object unless that would change nothing: nothing is sent if the field
+    /// manager owns exactly the fields of the document in the cached object, and they have its values.
+    ///
+    /// This is decided by the object as the server has it: a digest of the manager's own entry in `managedFields`, with the
+    /// values, is kept for each cached object that this program has applied. So a restarted program sends nothing for
+    /// what it finds as it left it, nor if only the status changes. A change of an applied field by another writer gives
+    /// it another value or another owner, and then the apply is sent, so drift is corrected.
+    ///
+    /// Where the server writes a value in another form than the document (a quantity such as `1000m`, the empty value of
+    /// a field), the digests differ, and nothing is sent only as long as the object has the version that the last equal
+    /// apply of this process left. The request is always sent if the document or an option differs
+    /// ([`force`](Client::force), the field manager), for a dry run, and for a kind of which no informer runs with whole
+    /// objects: an uncached kind, a kind that is only read as metadata, or an object outside the cached namespaces.
+    ///
+    /// Returns [`Ensured::Created`] if the server created the object, [`Ensured::Updated`] if the request was sent and
+    /// the object existed (whether it changed or not), both with the object as the server answered it, and
+    /// [`Ensured::Unchanged`] with the cached object if nothing was sent. A change that another client made on the
+    /// server a moment ago may still be on its way to the cache; its event runs a reconciler again.
+    ///
+    /// `steersman_client_skipped_writes_total` counts the applies that are not sent.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`apply`](Client::apply).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`ApplyRequest`].
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # async fn f(client: steersman_client::Client, config: ConfigMap) -> Result<(), steersman_client::Error> {
+    /// if client.apply(&config).if_changed().await?.is_changed() {
+    ///     // A request was sent.
+    /// }
+    /// # Ok(()) }
+    /// ```
+    pub async fn if_changed(self) -> Result<Ensured<K>, Error> {
+        let (client, kind, apply) = (self.client, self.client.kinds.kind_of(), self.apply?);
+        // Boxed, because these futures are large.
+        if let Some(object) = Box::pin(client.as_applied(&kind, &apply, self.caller)).await {
+            client.shared.apply_skipped(&kind);
+            return Ok(Ensured::Unchanged(object));
+        }
+        Box::pin(client.shared.apply(&kind, apply)).await
+    }
+}
+
+impl<'a, S, K> IntoFuture for ApplyRequest<'a, S, K>
+where
+    S: KindSource<K>,
+    K: Object,
+{
+    type Output = Result<K, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let kind = self.client.kinds.kind_of();
+            let applied = self.client.shared.apply(&kind, self.apply?).await?;
+            Ok(Arc::unwrap_or_clone(applied.into_object()))
+        })
+    }
+}
+
+impl<S: fmt::Debug, K> fmt::Debug for ApplyRequest<'_, S, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.apply.as_ref().map(|apply| &apply.key);
+        f.debug_struct("ApplyRequest")
+            .field("client", self.client)
+            .field("key", &key)
+            .finish_non_exhaustive()
     }
 }

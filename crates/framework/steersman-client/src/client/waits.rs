@@ -172,7 +172,7 @@ impl Client {
         let key = definition.key();
         // Boxed, because these futures are large.
         if Box::pin(self.has_to_be_installed(definition)).await? {
-            Box::pin(self.apply(definition)).await?;
+            self.apply(definition).await?;
         }
         let established = self.await_condition(&key, is_crd_established(), timeout);
         Box::pin(established).await?;

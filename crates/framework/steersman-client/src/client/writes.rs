@@ -1,7 +1,5 @@
 //! Handle: the verbs of a client that write.
 
-use std::sync::Arc;
-
 use kube_core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
@@ -112,72 +110,6 @@ impl<S> Client<S> {
     {
         let kind = self.kinds.kind_of();
         self.shared.merge(&kind, before, after, Part::Object).await
-    }
-
-    /// Applies an object (server-side apply): sets the fields that are set in `object` and leaves all other fields
-    /// alone. Creates the object if it is absent. The request is always sent; a reconciler calls
-    /// [`ensure_applied`](Self::ensure_applied), which sends nothing if nothing has changed.
-    ///
-    /// A field that this manager applied before and that `object` lacks is removed, unless another manager owns it
-    /// too. Fields that only the server sets are left out, and so are `null`s, which in Rust are `Option`s that are
-    /// `None`: an object that was read may be applied as it is. Fields are taken over from other managers unless
-    /// [`force`](Self::force) is off. The manager is the [field manager](Self::field_manager) of the client, or the
-    /// name of the program if none is set.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::ApplyConflict`], with `force` off, if another manager set a field to another value: the error names
-    /// the manager and the field. [`Error::NotApplicable`] if the object has no name. Otherwise the errors of the
-    /// server.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use k8s_openapi::api::core::v1::ConfigMap;
-    /// # async fn f(client: steersman_client::Client, config: ConfigMap) -> Result<(), steersman_client::Error> {
-    /// client.apply(&config).await?;
-    /// if let Err(error) = client.force(false).apply(&config).await {
-    ///     for conflict in error.conflicts() {
-    ///         println!("{} owns {}", conflict.manager, conflict.field);
-    ///     }
-    /// }
-    /// # Ok(()) }
-    /// ```
-    pub async fn apply<K: Object>(&self, object: &K) -> Result<K, Error>
-    where
-        S: KindSource<K>,
-    {
-        self.apply_part(object).await
-    }
-
-    /// Applies a part of an object of type `K`: any value that encodes as JSON and has a name in its metadata.
-    /// `apiVersion` and `kind` are filled in.
-    ///
-    /// # Errors
-    ///
-    /// As [`apply`](Self::apply); [`Error::NotApplicable`] if the part names another kind.
-    ///
-    /// # Examples
-    ///
-    /// ```no_run
-    /// # use k8s_openapi::api::apps::v1::Deployment;
-    /// # use serde_json::json;
-    /// # async fn f(client: steersman_client::Client) -> Result<(), steersman_client::Error> {
-    /// let paused = json!({
-    ///     "metadata": {"name": "front", "namespace": "shop"},
-    ///     "spec": {"paused": true},
-    /// });
-    /// client.field_manager("freeze").apply_part::<Deployment>(&paused).await?;
-    /// # Ok(()) }
-    /// ```
-    pub async fn apply_part<K: Object>(&self, part: &(impl Serialize + Sync)) -> Result<K, Error>
-    where
-        S: KindSource<K>,
-    {
-        let kind = self.kinds.kind_of();
-        let apply = self.shared.prepare_apply(&kind, part)?;
-        let applied = self.shared.apply(&kind, apply).await?;
-        Ok(Arc::unwrap_or_clone(applied.into_object()))
     }
 
     /// Returns the fields of an object that this client's manager has applied, as a document that can be changed and

@@ -247,29 +247,51 @@ async fn an_apply_to_a_found_object_changes_no_other_object_and_creates_none() {
         matches!(error, Error::NotAsFound { .. }) && error.is_conflict() && !error.is_invalid()
     };
     let created = client
-        .ensure_applied_to::<ConfigMap>(None, &part("1"))
+        .apply_part::<ConfigMap>(&part("1"))
+        .only_to(None)
+        .if_changed()
         .await;
     let created = created.unwrap();
     assert!(matches!(created, Ensured::Created(_)), "{created:?}");
     let first = created.into_object();
-    assert!(is_refused(client.ensure_applied_to(None, &part("2")).await));
-    let updated = client.ensure_applied_to(Some(&*first), &part("3")).await;
+    assert!(is_refused(
+        client
+            .apply_part(&part("2"))
+            .only_to(None)
+            .if_changed()
+            .await
+    ));
+    let updated = client
+        .apply_part(&part("3"))
+        .only_to(Some(&*first))
+        .if_changed()
+        .await;
     assert!(matches!(updated, Ok(Ensured::Updated(_))), "{updated:?}");
     client.delete(&*first).await.unwrap();
     assert!(is_refused(
-        client.ensure_applied_to(Some(&*first), &part("4")).await
+        client
+            .apply_part(&part("4"))
+            .only_to(Some(&*first))
+            .if_changed()
+            .await
     ));
     assert_eq!(world.server.get("configmaps", "default", "a"), None);
 
     let second: ConfigMap = client.apply_part(&part("5")).await.unwrap();
     assert!(is_refused(
-        client.ensure_applied_to(Some(&*first), &part("6")).await
+        client
+            .apply_part(&part("6"))
+            .only_to(Some(&*first))
+            .if_changed()
+            .await
     ));
     let stored = world.server.get("configmaps", "default", "a").unwrap();
     assert_eq!(stored["data"]["k"], "5");
     // The conditions are no fields of the manager, and a conflict of managers stays one.
     client
-        .ensure_applied_to(Some(&second), &part("7"))
+        .apply_part(&part("7"))
+        .only_to(Some(&second))
+        .if_changed()
         .await
         .unwrap();
     let stored = world.server.get("configmaps", "default", "a").unwrap();
@@ -277,7 +299,11 @@ async fn an_apply_to_a_found_object_changes_no_other_object_and_creates_none() {
     assert_eq!(entries.len(), 1);
     assert_eq!(entries[0]["fieldsV1"], json!({"f:data": {"f:k": {}}}));
     let other = client.field_manager("other").force(false);
-    let refused = other.ensure_applied_to(Some(&second), &part("8")).await;
+    let refused = other
+        .apply_part(&part("8"))
+        .only_to(Some(&second))
+        .if_changed()
+        .await;
     assert!(
         matches!(refused, Err(Error::ApplyConflict { .. })),
         "{refused:?}"

@@ -252,12 +252,15 @@ async fn an_object_and_its_status_are_ensured_by_one_closure() {
     ];
     for (seconds, ready, expected, requests) in steps {
         let before = world.writes().len();
-        let ensured = world.client.ensure_with_status(deployment(), |d| {
-            d.spec.get_or_insert_default().min_ready_seconds = Some(seconds);
-            let status = d.status.get_or_insert_default();
-            status.ready_replicas = Some(ready);
-            status.replicas = Some(ready);
-        });
+        let ensured = world
+            .client
+            .ensure(deployment(), |d| {
+                d.spec.get_or_insert_default().min_ready_seconds = Some(seconds);
+                let status = d.status.get_or_insert_default();
+                status.ready_replicas = Some(ready);
+                status.replicas = Some(ready);
+            })
+            .with_status();
         let ensured = ensured.await.unwrap();
         let found = [
             created(&ensured.ensured),
@@ -289,8 +292,37 @@ async fn of_a_kind_without_a_status_only_the_object_is_ensured() {
     let _events = world.cached::<ConfigMap>().await;
     let ensured = world
         .client
-        .ensure_with_status(config("a"), |c| set(c, "k", "1"));
+        .ensure(config("a"), |c| set(c, "k", "1"))
+        .with_status();
     let ensured = ensured.await.unwrap();
     assert!(matches!(ensured.ensured, Ensured::Created(_)) && !ensured.is_status_changed);
     assert_eq!(world.writes().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_stands_for_an_empty_object_of_its_name() {
+    let world = World::new();
+    let _events = world.cached::<ConfigMap>().await;
+    let (a, fill) = (key("a"), |config: &mut ConfigMap| set(config, "k", "1"));
+    let ensured = world.client.ensure(&a, fill).await.unwrap();
+    assert!(matches!(ensured, Ensured::Created(_)));
+    assert_eq!(ensured.object().metadata.name.as_deref(), Some("a"));
+    let again = world.client.ensure(a, fill).await.unwrap();
+    assert!(!again.is_changed());
+}
+
+/// With a status the object of another owner is refused, too, and its status is not written.
+#[tokio::test(start_paused = true)]
+async fn the_status_of_an_object_of_another_owner_is_left_alone() {
+    let world = World::new();
+    let mut events = world.cached::<Deployment>().await;
+    let owner = world.client.create(&config("owner")).await.unwrap();
+    world.client.create(&deployment()).await.unwrap();
+    until(&mut events, &key("d"), |_| true).await;
+    let before = world.writes().len();
+    let report = |d: &mut Deployment| d.status.get_or_insert_default().replicas = Some(7);
+    let ensured = world.client.ensure(deployment(), report).owned_by(&owner);
+    let refused = ensured.with_status().await.unwrap_err();
+    assert!(matches!(refused, Error::Owner(_)), "{refused}");
+    assert_eq!(world.writes().len(), before);
 }

@@ -14,7 +14,8 @@ async fn a_child_is_created_owned_and_changed_when_it_differs() {
     for value in ["1", "2"] {
         let ensured = world
             .client
-            .ensure_owned(&owner, config("child"), |child| set(child, "k", value))
+            .ensure(config("child"), |child| set(child, "k", value))
+            .owned_by(&owner)
             .await
             .unwrap();
         let child = ensured.object();
@@ -39,7 +40,8 @@ async fn an_existing_object_without_a_controller_is_not_adopted() {
         }
         let refused = world
             .client
-            .ensure_owned(&owner, config(name), |child| set(child, "k", "taken"))
+            .ensure(config(name), |child| set(child, "k", "taken"))
+            .owned_by(&owner)
             .await;
         let not_taken = matches!(refused, Err(Error::Owner(OwnerError::NotControlled { .. })));
         assert!(not_taken, "{name}: {refused:?}");
@@ -61,14 +63,16 @@ async fn a_child_of_another_controller_is_left_alone() {
     let child = config("child");
     world
         .client
-        .ensure_owned(&theirs, child.clone(), |_| {})
+        .ensure(child.clone(), |_| {})
+        .owned_by(&theirs)
         .await
         .unwrap();
     until(&mut events, &key("child"), |_| true).await;
     let writes = world.writes().len();
     let refused = world
         .client
-        .ensure_owned(&ours, child, |child| set(child, "k", "stolen"))
+        .ensure(child, |child| set(child, "k", "stolen"))
+        .owned_by(&ours)
         .await;
     assert!(matches!(refused, Err(Error::Owner(_))), "{refused:?}");
     assert_eq!(world.writes().len(), writes, "nothing was sent");
@@ -80,7 +84,8 @@ async fn nothing_is_created_for_an_owner_that_was_never_created() {
     let _events = world.cached::<ConfigMap>().await;
     let refused = world
         .client
-        .ensure_owned(&config("ghost"), config("child"), |_| {})
+        .ensure(config("child"), |_| {})
+        .owned_by(&config("ghost"))
         .await;
     assert!(matches!(refused, Err(Error::Owner(_))), "{refused:?}");
     assert!(world.writes().is_empty());
@@ -101,7 +106,7 @@ async fn a_child_is_deleted_once_and_its_end_is_told() {
                 held(child)
             }
         };
-        let ensured = client.ensure_owned(&owner, config(name), mutate);
+        let ensured = client.ensure(config(name), mutate).owned_by(&owner);
         ensured.await.unwrap();
         until(&mut events, &key(name), |_| true).await;
         let child = key(name);
@@ -121,7 +126,7 @@ async fn only_the_controller_itself_deletes_a_child() {
     let client = &world.client;
     let owner = client.create(&config("owner")).await.unwrap();
     let other = client.create(&config("other")).await.unwrap();
-    let ensured = client.ensure_owned(&owner, config("child"), |_| {});
+    let ensured = client.ensure(config("child"), |_| {}).owned_by(&owner);
     ensured.await.unwrap();
     until(&mut events, &key("child"), |_| true).await;
     client.create(&config("free")).await.unwrap();

@@ -321,7 +321,8 @@ async fn a_kind_known_at_runtime_is_ensured_owned_and_finalized() {
         panic!("{made:?}")
     };
     let child = sites
-        .ensure_owned_by(&*site, &kind, bare("child"), paint)
+        .ensure(bare("child"), paint)
+        .owned_by_kind(&*site, &kind)
         .await
         .unwrap()
         .into_object();
@@ -333,7 +334,8 @@ async fn a_kind_known_at_runtime_is_ensured_owned_and_finalized() {
     );
     // An object without a controller is not adopted.
     let stray = sites
-        .ensure_owned_by(&*child, &kind, bare("s"), paint)
+        .ensure(bare("s"), paint)
+        .owned_by_kind(&*child, &kind)
         .await;
     assert!(matches!(stray, Err(Error::Owner(_))), "{stray:?}");
 

@@ -53,12 +53,9 @@ async fn only_what_the_object_itself_controls_is_its_own() {
             }
             // The next read sees this write, even if the cache does not have it yet.
             let web = ctx.client().get::<Deployment>(&request.key).await?;
-            let three = ObjectKey::namespaced("default", "three").to_meta();
-            let three = ConfigMap {
-                metadata: three,
-                ..ConfigMap::default()
-            };
-            ctx.client().ensure_owned(&*web, three, |_| {}).await?;
+            let three = ObjectKey::namespaced("default", "three");
+            let empty = |_: &mut ConfigMap| {};
+            ctx.client().ensure(three, empty).owned_by(&*web).await?;
             note.note(&names(&ctx.owned::<ConfigMap>().await?));
             Ok::<_, Error>(Action::done())
         }

@@ -52,11 +52,7 @@ impl Reconciler<ClusterRequest> for Marker {
             let data = map.data.get_or_insert_default();
             data.insert("cluster".to_owned(), request.cluster.to_string());
         };
-        let initial = ConfigMap {
-            metadata: request.key.to_meta(),
-            ..ConfigMap::default()
-        };
-        client.ensure(initial, mark).await?;
+        client.ensure(&request.key, mark).await?;
         // Own writes are read in every cluster.
         let again = client.get::<ConfigMap>(&request.key).await?;
         let mark = again.data.as_ref().and_then(|data| data.get("cluster"));

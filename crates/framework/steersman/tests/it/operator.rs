@@ -57,10 +57,6 @@ impl Reconciler for Publisher {
             }
             Stage::Held => {}
         }
-        let config = ConfigMap {
-            metadata: request.key.to_meta(),
-            ..ConfigMap::default()
-        };
         let text = greeting.spec.text.clone();
         let publish = |config: &mut ConfigMap| {
             config
@@ -68,7 +64,10 @@ impl Reconciler for Publisher {
                 .get_or_insert_default()
                 .insert("text".to_owned(), text.clone());
         };
-        let published = client.ensure_owned(&*greeting, config, publish).await?;
+        let published = client
+            .ensure(&request.key, publish)
+            .owned_by(&*greeting)
+            .await?;
         let uid = published.object().metadata.uid.clone().unwrap_or_default();
         let say_so = |greeting: &mut Greeting| {
             greeting.status.get_or_insert_default().published = uid.clone();

@@ -229,7 +229,7 @@ impl Reconciler for ChildReconciler {
         };
         let mut child = child(request.key.name());
         owner::set_controller_reference(&*settings, &mut child)?;
-        ctx.client().ensure_applied(&child).await?;
+        ctx.client().apply(&child).if_changed().await?;
         Ok(Action::done())
     }
 }

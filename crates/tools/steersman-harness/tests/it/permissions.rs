@@ -70,7 +70,7 @@ impl Reconciler for SiteReconciler {
             ..ConfigMap::default()
         };
         page.data = Some([("index.html".to_owned(), site.spec.text.clone())].into());
-        client.ensure_applied(&page).await?;
+        client.apply(&page).if_changed().await?;
         let served = |site: &mut Site| site.status = Some(SiteStatus { served: true });
         client.status().modify(&*site, served).await?;
         Ok(Action::done())

@@ -33,7 +33,7 @@ async fn until_at(events: &mut Subscription<ConfigMap>, applied: &ConfigMap) {
 }
 
 async fn ensured(client: &Client, value: &str) -> Ensured<ConfigMap> {
-    client.ensure_applied(&applied(value)).await.unwrap()
+    client.apply(&applied(value)).if_changed().await.unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,7 +56,11 @@ async fn an_equal_apply_to_an_unchanged_object_is_not_sent() {
     }
     // A part that encodes as the same document is the same intent.
     let part = json!({"metadata": {"name": "a", "namespace": "default"}, "data": {"k": "1"}});
-    let unchanged = world.client.ensure_applied_part::<ConfigMap>(&part).await;
+    let unchanged = world
+        .client
+        .apply_part::<ConfigMap>(&part)
+        .if_changed()
+        .await;
     assert!(!unchanged.unwrap().is_changed());
     assert_eq!(patches(&world), 1);
     let families = registry.gather();
@@ -166,7 +170,11 @@ async fn a_kind_that_the_cache_does_not_hold_is_always_applied() {
     for _ in 0..2 {
         // No informer of config maps runs, and none is started.
         assert!(ensured(&world.client, "1").await.is_changed());
-        let sent = world.client.ensure_applied_part::<Secret>(&secret).await;
+        let sent = world
+            .client
+            .apply_part::<Secret>(&secret)
+            .if_changed()
+            .await;
         assert!(sent.unwrap().is_changed());
     }
     assert_eq!(patches(&world), 4);
@@ -251,7 +259,8 @@ async fn after_a_lost_answer_the_earlier_apply_is_sent_again() {
         .answer(Verb::Patch, "configmaps", lost);
     let error = world
         .client
-        .ensure_applied(&applied("2"))
+        .apply(&applied("2"))
+        .if_changed()
         .await
         .unwrap_err();
     assert!(error.is_outcome_unknown(), "{error}");

@@ -71,15 +71,12 @@ async fn publish(ctx: &Context, document: &Document) -> Result<Action, Error> {
     if document.spec.hide && !was_hidden {
         tell(ctx, document, "HideRequested", "Hide");
     }
-    let config = ConfigMap {
-        metadata: document.key().to_meta(),
-        ..ConfigMap::default()
-    };
     let text = document.spec.text();
     let fill = |config: &mut ConfigMap| {
         config.data = Some(BTreeMap::from([("text".to_owned(), text.clone())]));
     };
-    ctx.client().ensure_owned(document, config, fill).await?;
+    let config = ctx.client().ensure(document.key(), fill);
+    config.owned_by(document).await?;
     let report = |document: &mut Document| {
         document.status.get_or_insert_default().hidden = document.spec.hide;
     };

@@ -1,0 +1,291 @@
+//! Handle: the create-or-patch of a client, with its options.
+
+use std::fmt;
+use std::future::Future;
+use std::panic::Location;
+
+use futures::future::BoxFuture;
+use steersman_object::{Initial, Kind, Object, ObjectKey, TypedObject, WholeObject};
+
+use super::Client;
+use crate::ensure::{Ensured, EnsuredWithStatus};
+use crate::error::{Error, absent_is_none};
+use crate::kinds::KindSource;
+use crate::owner::{OwnerError, controller_of, is_controlled_by, set_controller};
+use crate::patch::change::Part;
+use crate::patch::status_field::has_status;
+
+/// One create-or-patch, made by [`Client::ensure`]. Awaited, it returns [`Ensured`].
+///
+/// # Cancel safety
+///
+/// A request that was sent is finished even if its future is dropped, and no further request is sent; see [`Client`].
+#[must_use = "the object is created or changed when this is awaited"]
+pub struct EnsureRequest<'a, S, K, F> {
+    client: &'a Client<S>,
+    initial: K,
+    mutate: F,
+    set_owner: Option<SetOwner<'a, K>>,
+    caller: &'static Location<'static>,
+}
+
+/// Sets the controller reference on an object.
+type SetOwner<'a, K> = Box<dyn Fn(&mut K) -> Result<(), OwnerError> + Send + Sync + 'a>;
+
+/// Creates objects, and changes existing ones by difference.
+impl<S> Client<S> {
+    /// Creates an object, or changes the existing one until `mutate` has nothing to change.
+    ///
+    /// `initial` is the object to create, or the key of an object that is empty but for what `mutate` sets. The object
+    /// is read from the cache. If it is absent, `initial` with `mutate` applied is created. If it exists, `mutate` is
+    /// applied to a copy and the difference is sent as a merge patch; nothing is sent if there is no difference. The
+    /// closure may run several times: it should set the fields that its caller cares for and leave the others. A closure
+    /// that replaces the whole spec fights the server's defaults on every call.
+    ///
+    /// [`owned_by`](EnsureRequest::owned_by) sets the controller reference, and
+    /// [`with_status`](EnsureRequest::with_status) sends the status as well.
+    ///
+    /// [`Ensured::Unchanged`] is about the object in the cache. A change that another client made on the server a
+    /// moment ago may still be on its way; its event runs a reconciler again.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::KeptChanging`] after a bounded number of conflicts, [`Error::Renamed`] if the closure changes the name
+    /// or namespace, and the errors of a read and of the server.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
+    /// # async fn f(client: steersman_client::Client, owner: Deployment) -> Result<(), steersman_client::Error> {
+    /// use steersman_object::ObjectKey;
+    ///
+    /// let ensured = client
+    ///     .ensure(ObjectKey::namespaced("shop", "colours"), |config: &mut ConfigMap| {
+    ///         config.data.get_or_insert_default().insert("sky".to_owned(), "blue".to_owned());
+    ///     })
+    ///     .owned_by(&owner)
+    ///     .await?;
+    /// if ensured.is_changed() {
+    ///     // A request was sent.
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn ensure<K: WholeObject<By>, By, F>(
+        &self,
+        initial: impl Initial<K>,
+        mutate: F,
+    ) -> EnsureRequest<'_, S, K, F>
+    where
+        S: KindSource<K>,
+        F: FnMut(&mut K) + Send,
+    {
+        EnsureRequest {
+            client: self,
+            initial: initial.into_initial(),
+            mutate,
+            set_owner: None,
+            caller: Location::caller(),
+        }
+    }
+
+    /// Deletes the object of `key` if it exists and `owner` controls it: the counterpart of an
+    /// [`ensure`](Self::ensure) that is [owned](EnsureRequest::owned_by). Returns whether the object is absent
+    /// afterwards.
+    ///
+    /// `false` means that finalizers delay the deletion; its end is an event, which reconciles the owner where the
+    /// controller owns the kind. Nothing is sent if the object is absent or is being deleted already.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Owner`] if another owner, or none, controls the object, which is left alone then. The owner is known by
+    /// its uid: an object of its predecessor is not its own. [`is_conflict`](Error::is_conflict) if another object has
+    /// taken the name meanwhile. Otherwise the errors of a read and of the server.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
+    /// # async fn f(client: steersman_client::Client, deployment: Deployment) -> Result<(), steersman_client::Error> {
+    /// use steersman_object::Object as _;
+    ///
+    /// if !client.ensure_absent::<Service>(&deployment, &deployment.key()).await? {
+    ///     return Ok(()); // Its end reconciles the Deployment again.
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn ensure_absent<K: Object>(
+        &self,
+        owner: &impl Object,
+        key: &ObjectKey,
+    ) -> impl Future<Output = Result<bool, Error>> + Send
+    where
+        S: KindSource<K>,
+    {
+        let caller = Location::caller();
+        async move {
+            let Some(object) = absent_is_none(self.read::<K>(key, caller).await)? else {
+                return Ok(true);
+            };
+            if !is_controlled_by(&*object, owner) {
+                let (owner, uid) = (owner.key(), owner.uid_str().to_owned());
+                let object = object.key();
+                return Err(OwnerError::NotOwn { owner, uid, object }.into());
+            }
+            if object.meta().deletion_timestamp.is_some() {
+                return Ok(false);
+            }
+            match self.delete(&*object).await {
+                Err(refused) if !refused.is_not_found() => return Err(refused),
+                _ => {}
+            }
+            // The read waits until the cache has seen the deletion.
+            let left = absent_is_none(self.read::<K>(key, caller).await)?;
+            Ok(left.is_none_or(|left| left.uid_str() != object.uid_str()))
+        }
+    }
+}
+
+impl<'a, S, K, F> EnsureRequest<'a, S, K, F>
+where
+    S: KindSource<K>,
+    K: Object,
+    F: FnMut(&mut K) + Send,
+{
+    /// Makes `owner` the controller of the object: its controller reference is set on creation and on every change.
+    ///
+    /// An object of that name that `owner` does not control is left alone, and the closure does not run on it: an
+    /// object that a user made must not be deleted together with an owner that came later. To adopt such an object, set
+    /// its reference with [`modify`](Client::modify) first.
+    ///
+    /// The result is [`Error::Owner`] if the owner was never created, is in another namespace, or does not control the
+    /// object.
+    pub fn owned_by<O: TypedObject>(self, owner: &'a O) -> Self {
+        self.owned_by_kind(owner, &Kind::of::<O>())
+    }
+
+    /// Makes `owner` of the kind `kind` the controller of the object, as [`owned_by`](Self::owned_by) does: for owners
+    /// that do not name their kind, such as `DynamicObject`.
+    pub fn owned_by_kind<O: Object>(mut self, owner: &'a O, kind: &Kind) -> Self {
+        let kind = kind.clone();
+        self.set_owner = Some(Box::new(move |object| set_controller(owner, &kind, object)));
+        self
+    }
+
+    /// Ensures the object, and its status with the same closure: two requests at most, because a server changes a
+    /// status only through its subresource.
+    ///
+    /// The closure runs once more on the object that was created or updated, or that was there, and what it changes
+    /// in the status is sent. A status in the initial object is not sent: set it in the closure. Of a type without a
+    /// status only the object is ensured.
+    ///
+    /// The outcome has the five cases of `controllerutil.CreateOrPatch`:
+    ///
+    /// | `ensured` | `is_status_changed` | `OperationResult` |
+    /// | --- | --- | --- |
+    /// | `Created` | either | `created` |
+    /// | `Updated` | `false` | `updated` |
+    /// | `Updated` | `true` | `updatedStatus` |
+    /// | `Unchanged` | `true` | `updatedStatusOnly` |
+    /// | `Unchanged` | `false` | `unchanged` |
+    ///
+    /// # Errors
+    ///
+    /// As [`ensure`](Client::ensure) and [`status().modify`](crate::StatusClient::modify). If the write of the status
+    /// fails, that of the object has been executed.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`EnsureRequest`].
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # async fn f(client: steersman_client::Client, desired: Deployment) -> Result<(), steersman_client::Error> {
+    /// let ensured = client
+    ///     .ensure(desired, |deployment| {
+    ///         deployment.spec.get_or_insert_default().paused = Some(true);
+    ///         deployment.status.get_or_insert_default().ready_replicas = Some(1);
+    ///     })
+    ///     .with_status()
+    ///     .await?;
+    /// println!("the status was changed: {}", ensured.is_status_changed);
+    /// # Ok(()) }
+    /// ```
+    pub async fn with_status(mut self) -> Result<EnsuredWithStatus<K>, Error> {
+        // Boxed, because these futures are large.
+        let ensured = Box::pin(self.send(Part::WithoutStatus)).await?;
+        let Client { shared, kinds } = self.client;
+        let kind = kinds.kind_of();
+        if !has_status(&kind, ensured.object())? {
+            return Ok(EnsuredWithStatus::new(ensured, None));
+        }
+        let (object, lock) = (ensured.object(), shared.options().lock);
+        let status = shared.change(&kind, object, lock, Part::Status, &mut self.mutate);
+        let status = status.await?;
+        Ok(EnsuredWithStatus::new(ensured, Some(status)))
+    }
+
+    async fn send(&mut self, part: Part) -> Result<Ensured<K>, Error> {
+        let Self {
+            initial,
+            mutate,
+            set_owner,
+            ..
+        } = self;
+        // An object that cannot be owned is not created.
+        set_owner.as_ref().map_or(Ok(()), |set| set(initial))?;
+        let mut refused = None;
+        let mut own = |object: &mut K| {
+            let set = set_owner.as_ref().map(|set| take(set, object));
+            refused = set.and_then(Result::err);
+            if refused.is_none() {
+                mutate(object);
+            }
+        };
+        let present = absent_is_none(self.client.read(&initial.key(), self.caller).await)?;
+        let (shared, kind) = (&self.client.shared, self.client.kinds.kind_of());
+        let ensured = shared.ensure(&kind, initial, present, part, &mut own).await;
+        match refused {
+            Some(refused) => Err(refused.into()),
+            None => ensured,
+        }
+    }
+}
+
+impl<'a, S, K, F> IntoFuture for EnsureRequest<'a, S, K, F>
+where
+    S: KindSource<K>,
+    K: Object,
+    F: FnMut(&mut K) + Send + 'a,
+{
+    type Output = Result<Ensured<K>, Error>;
+    type IntoFuture = BoxFuture<'a, Self::Output>;
+
+    fn into_future(mut self) -> Self::IntoFuture {
+        Box::pin(async move { self.send(Part::Object).await })
+    }
+}
+
+impl<S: fmt::Debug, K: Object, F> fmt::Debug for EnsureRequest<'_, S, K, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnsureRequest")
+            .field("client", self.client)
+            .field("initial", &self.initial.key())
+            .field("is_owned", &self.set_owner.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Sets the controller reference, unless the object exists and has no controller.
+fn take<K: Object>(set_owner: &SetOwner<'_, K>, object: &mut K) -> Result<(), OwnerError> {
+    if object.meta().uid.is_some() && controller_of(object.meta()).is_none() {
+        return Err(OwnerError::NotControlled {
+            object: object.key(),
+        });
+    }
+    set_owner(object)
+}
