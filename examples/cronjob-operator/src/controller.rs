@@ -84,7 +84,7 @@ impl Reconciler for CronJobReconciler {
         let report = |cron: &mut CronJob| {
             cron.status = Some(status::status(cron, &jobs, &progress, now));
         };
-        client.status().modify(&*cron, report).await?;
+        client.status().modify(&cron, report).await?;
         // ANCHOR: result
         Ok(match (&progress, next) {
             // No event says that the obstacle is gone.

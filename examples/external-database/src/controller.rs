@@ -100,10 +100,10 @@ impl Reconciler for DatabaseReconciler {
         let Some(database) = client.get_opt::<Database>(&request.key).await? else {
             return Ok(Action::done());
         };
-        let database = match finalizer::stage(&*database, FINALIZER) {
+        let database = match finalizer::stage(&database, FINALIZER) {
             Stage::Missing => {
                 // Before anything exists that it cleans up. An object that is being deleted gets none.
-                let added = client.add_finalizer(&*database, FINALIZER).await?;
+                let added = client.add_finalizer(&database, FINALIZER).await?;
                 if added.object().is_being_deleted() {
                     return Ok(Action::done());
                 }

@@ -1,5 +1,6 @@
 //! Driver: reconciles sources: creates, corrects and deletes their copies.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
@@ -59,7 +60,8 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
     // A namespace that is created, or begins to accept copies, concerns the sources that name it.
     let sources_for = move |namespace: &NamespaceMeta| -> Vec<ObjectKey> {
         let secrets = stores.iter().flat_map(Store::list);
-        let sources = secrets.filter(|secret| is_source(&**secret) && is_target(secret, namespace));
+        let sources =
+            secrets.filter(|secret| is_source(secret.as_ref()) && is_target(secret, namespace));
         sources.map(|source| source.key()).collect()
     };
     // ANCHOR: watches
@@ -81,7 +83,7 @@ impl Reconciler for Replicator {
     async fn reconcile(&self, ctx: &Context, request: Request) -> Result<Action, Error> {
         let client = ctx.client();
         let source = client.get_opt::<SecretMeta>(&request.key).await?;
-        let source = source.filter(|secret| is_source(&**secret));
+        let source = source.filter(|secret| is_source(secret.as_ref()));
         let namespaces = client.list::<NamespaceMeta>(&ListOptions::new()).await?;
         let of_source = ListOptions::new().index(BY_SOURCE, request.key.to_string());
         let copies = client.list::<SecretMeta>(&of_source).await?;
@@ -99,7 +101,7 @@ impl Reconciler for Replicator {
         };
         let unchecked = wanted.iter().filter(|copy| {
             let checked = self.checked.lock();
-            !checked.has(&***copy, &*meta)
+            !checked.has(Arc::as_ref(copy), Arc::as_ref(&meta))
         });
         let unchecked = unchecked.filter_map(|copy| copy.metadata.namespace.clone());
         let targets: Vec<String> = missing.into_iter().chain(unchecked).collect();

@@ -35,7 +35,7 @@ impl Reconciler<ClusterRequest> for Copier {
             }
             None => {
                 if let Some(copy) = target.get_opt::<ConfigMap>(&request.key).await? {
-                    target.delete(&*copy).await?;
+                    target.delete(&copy).await?;
                 }
             }
         }

@@ -71,10 +71,10 @@ impl Reconciler for WebsiteReconciler {
         let Some(site) = client.get_opt::<Website>(&request.key).await? else {
             return Ok(Action::done());
         };
-        let site = match finalizer::stage(&*site, FINALIZER) {
+        let site = match finalizer::stage(&site, FINALIZER) {
             Stage::Missing => {
                 // Before anything exists that it cleans up. An object that is being deleted gets none.
-                let added = client.add_finalizer(&*site, FINALIZER).await?;
+                let added = client.add_finalizer(&site, FINALIZER).await?;
                 if added.object().is_being_deleted() {
                     return Ok(Action::done());
                 }
@@ -97,7 +97,7 @@ impl Reconciler for WebsiteReconciler {
         let now = ctx.now();
         client
             .status()
-            .modify(&*site, |site| {
+            .modify(&site, |site| {
                 site.status = Some(status::status(site, &progress, now))
             })
             .await?;
@@ -164,7 +164,7 @@ async fn serve(ctx: &Context, site: &Website) -> Result<Progress, steersman::cli
     let fill = |child: &mut Deployment| children::fill_deployment(&key, site, &pages, child);
     let deployment = client.ensure(&key, fill).owned_by(site).await?;
     if let Ensured::Created(created) = &deployment {
-        let event = NewEvent::normal("Created", "CreateDeployment").related(&**created);
+        let event = NewEvent::normal("Created", "CreateDeployment").related(created);
         ctx.events()
             .publish(site, event.note("created the web servers"));
     }

@@ -66,7 +66,7 @@ impl Webhooks {
     /// authority.
     pub fn server(&self, config: &Config<Settings>) -> WebhookServer {
         let server = config
-            .webhook_server(&*self.address)
+            .webhook_server(self.address.as_str())
             .defaulter::<Website>(WebsiteRules)
             .validator::<Website>(WebsiteRules)
             .conversions(conversions());

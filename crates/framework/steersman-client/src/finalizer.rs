@@ -1,6 +1,6 @@
 //! Machine: adds and removes finalizers, and decides what the owner of a finalizer should do.
 
-use steersman_object::Object;
+use steersman_object::{AsObject, Object};
 
 /// The state of an object with respect to one finalizer, which tells its owner what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,9 @@ pub enum Stage {
 
 /// Returns whether the object has this finalizer.
 #[must_use]
-pub fn contains<K: Object>(object: &K, finalizer: &str) -> bool {
+pub fn contains<K: Object>(object: &impl AsObject<K>, finalizer: &str) -> bool {
     object
+        .as_object()
         .meta()
         .finalizers
         .iter()
@@ -83,7 +84,8 @@ pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
 /// assert_eq!(finalizer::stage(&config, "example.com/cleanup"), Stage::Held);
 /// ```
 #[must_use]
-pub fn stage<K: Object>(object: &K, finalizer: &str) -> Stage {
+pub fn stage<K: Object>(object: &impl AsObject<K>, finalizer: &str) -> Stage {
+    let object = object.as_object();
     match (object.is_being_deleted(), contains(object, finalizer)) {
         (false, false) => Stage::Missing,
         (false, true) => Stage::Held,

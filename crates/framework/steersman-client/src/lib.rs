@@ -100,7 +100,7 @@ mod wait;
 pub mod client;
 
 pub use client::applies::ApplyRequest;
-pub use client::ensures::EnsureRequest;
+pub use client::ensures::{EnsureAbsentRequest, EnsureRequest};
 pub use client::status::StatusClient;
 pub use client::subresource::Subresource;
 pub use client::{Client, KindClient};

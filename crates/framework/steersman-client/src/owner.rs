@@ -3,7 +3,7 @@
 pub use steersman_object::owner::{
     OwnerError, controller_of, has_controller, is_controlled_by, is_owned_by, set_controller,
 };
-use steersman_object::{Kind, Object, TypedObject, owner};
+use steersman_object::{AsObject, Kind, Object, TypedObject, owner};
 
 /// Makes `owner` the controller of `object`: the garbage collector deletes the object after its owner, and events of
 /// the object reconcile the owner.
@@ -31,7 +31,7 @@ use steersman_object::{Kind, Object, TypedObject, owner};
 /// # Ok::<(), owner::OwnerError>(())
 /// ```
 pub fn set_controller_reference<O: TypedObject, K: Object>(
-    owner: &O,
+    owner: &impl AsObject<O>,
     object: &mut K,
 ) -> Result<(), OwnerError> {
     set_controller(owner, &Kind::of::<O>(), object)
@@ -43,7 +43,7 @@ pub fn set_controller_reference<O: TypedObject, K: Object>(
 ///
 /// As [`set_controller_reference`], except that another controller is no error.
 pub fn add_owner_reference<O: TypedObject, K: Object>(
-    owner: &O,
+    owner: &impl AsObject<O>,
     object: &mut K,
 ) -> Result<(), OwnerError> {
     owner::add_owner(owner, &Kind::of::<O>(), object)
@@ -69,12 +69,18 @@ pub fn add_owner_reference<O: TypedObject, K: Object>(
 /// client.modify(&secret, release).await?;
 /// # Ok(()) }
 /// ```
-pub fn remove_owner_reference<O: Object, K: Object>(owner: &O, object: &mut K) -> bool {
+pub fn remove_owner_reference<O: Object, K: Object>(
+    owner: &impl AsObject<O>,
+    object: &mut K,
+) -> bool {
     owner::remove_owner(owner, object)
 }
 
 /// Removes the reference to `owner` as [`remove_owner_reference`] does, if `owner` itself controls the object; returns
 /// whether it did. Changes the local copy only.
-pub fn remove_controller_reference<O: Object, K: Object>(owner: &O, object: &mut K) -> bool {
+pub fn remove_controller_reference<O: Object, K: Object>(
+    owner: &impl AsObject<O>,
+    object: &mut K,
+) -> bool {
     owner::remove_controller(owner, object)
 }

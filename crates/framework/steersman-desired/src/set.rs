@@ -3,7 +3,7 @@
 use std::fmt;
 
 use steersman_client::Client;
-use steersman_object::{Kind, Object, ObjectKey, OwnedKinds, TypedObject};
+use steersman_object::{AsObject, Kind, Object, ObjectKey, OwnedKinds, TypedObject};
 
 use crate::child::{AbsentChild, Child, encode_error};
 use crate::child_id::ChildId;
@@ -42,14 +42,18 @@ impl DesiredSet {
     /// `label` is the key of a label, such as `web.example.com/children`. Each child gets it, with the uid of the owner
     /// as its value, and without it a child is not found. If an owner has several sets, each has a label of its own. A
     /// new label leaves the children with the earlier one behind.
-    pub fn new<O: TypedObject>(owner: &O, label: impl Into<String>) -> Self {
+    pub fn new<O: TypedObject>(owner: &impl AsObject<O>, label: impl Into<String>) -> Self {
         Self::of_kind(owner, &Kind::of::<O>(), label)
     }
 
     /// Makes an empty set of an owner of a kind that is known at run time.
-    pub fn of_kind(owner: &impl Object, kind: &Kind, label: impl Into<String>) -> Self {
+    pub fn of_kind<O: Object>(
+        owner: &impl AsObject<O>,
+        kind: &Kind,
+        label: impl Into<String>,
+    ) -> Self {
         let plan = SetPlan {
-            owner: SetOwner::new(owner, kind, label.into()),
+            owner: SetOwner::new(owner.as_object(), kind, label.into()),
             kinds: Vec::new(),
             members: Vec::new(),
             after: Vec::new(),

@@ -52,7 +52,7 @@ impl NewEvent {
     }
 
     /// Names a second object of the action, such as the child that was created.
-    pub fn related(mut self, object: &impl Regarding) -> Self {
+    pub fn related<K>(mut self, object: &impl Regarding<K>) -> Self {
         self.related = Some(object.reference());
         self
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use steersman_object::{Kind, Object, ObjectKey, TypedObject};
+use steersman_object::{AsObject, Kind, Object, ObjectKey, TypedObject};
 
 /// A reference to the object that an event is about.
 ///
@@ -20,8 +20,8 @@ pub struct ObjectRef {
     field_path: Option<String>,
 }
 
-/// An object that events can be about: every typed object (metadata of a typed kind included), and
-/// [`ObjectRef`], which is made of any object and its kind.
+/// An object that events can be about: every typed object (metadata of a typed kind included), an `Arc` of one, and
+/// [`ObjectRef`], which is made of any object and its kind. `K` is the type of the object; the compiler infers it.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::{Node, ObjectReference};
@@ -45,22 +45,21 @@ pub struct ObjectRef {
 /// ```
 #[diagnostic::on_unimplemented(
     message = "events cannot be about `{Self}`: its kind is unknown",
-    note = "for `DynamicObject` and other types without a kind, name one: `ObjectRef::new(&kind, &object)`",
-    note = "reads return an object as `Arc<K>`: pass `&*object` for a parameter of type `&K`"
+    note = "for `DynamicObject` and other types without a kind, name one: `ObjectRef::new(&kind, &object)`"
 )]
-pub trait Regarding {
+pub trait Regarding<K> {
     /// Returns the reference to the object.
     fn reference(&self) -> ObjectRef;
 }
 
 #[diagnostic::do_not_recommend]
-impl<K: TypedObject> Regarding for K {
+impl<K: TypedObject, T: AsObject<K>> Regarding<K> for T {
     fn reference(&self) -> ObjectRef {
         ObjectRef::new(&Kind::of::<K>(), self)
     }
 }
 
-impl Regarding for ObjectRef {
+impl Regarding<Self> for ObjectRef {
     fn reference(&self) -> ObjectRef {
         self.clone()
     }
@@ -69,7 +68,8 @@ impl Regarding for ObjectRef {
 impl ObjectRef {
     /// Makes the reference to an object of `kind`: typed, dynamic, or metadata only.
     #[must_use]
-    pub fn new(kind: &Kind, object: &impl Object) -> Self {
+    pub fn new<K: Object>(kind: &Kind, object: &impl AsObject<K>) -> Self {
+        let object = object.as_object();
         let mut reference = Self::of_key(kind, &object.key());
         let uid = object.uid_str();
         reference.uid = Some(uid.to_owned()).filter(|uid| !uid.is_empty());

@@ -55,9 +55,9 @@ impl EventRecorder {
     /// recorder.normal(site, "Published", "Publish", format_args!("published {pages} pages"));
     /// # }
     /// ```
-    pub fn normal(
+    pub fn normal<K>(
         &self,
-        regarding: &impl Regarding,
+        regarding: &impl Regarding<K>,
         reason: &str,
         action: &str,
         note: impl Display,
@@ -67,9 +67,9 @@ impl EventRecorder {
 
     /// Records an event of type `Warning` about an object, with the arguments of
     /// [`normal`](Self::normal).
-    pub fn warning(
+    pub fn warning<K>(
         &self,
-        regarding: &impl Regarding,
+        regarding: &impl Regarding<K>,
         reason: &str,
         action: &str,
         note: impl Display,
@@ -82,7 +82,7 @@ impl EventRecorder {
     /// Equal events become one Event with a count (`EVENT-3`), and events that differ only in their
     /// notes become one after the tenth note (`EVENT-4`). The Event is in the namespace of the object, or
     /// in `default` if the object is cluster-scoped.
-    pub fn publish(&self, regarding: &impl Regarding, event: NewEvent) {
+    pub fn publish<K>(&self, regarding: &impl Regarding<K>, event: NewEvent) {
         let subject = EventSubject {
             reporter: Arc::clone(&self.reporter),
             regarding: regarding.reference(),

@@ -27,6 +27,7 @@
 //! - [`key`] contains [`ObjectKey`].
 //! - [`version`] contains [`ResourceVersion`]; [`uid`] contains [`Uid`].
 //! - [`object`] contains the traits [`Object`] and [`TypedObject`].
+//! - [`as_object`] contains [`AsObject`], an object or an `Arc` of one.
 //! - [`initial`] contains [`Initial`], what a new object is made from.
 //! - [`whole`] contains [`WholeObject`], the types that hold every field of their kind.
 //! - [`decodes_all_protobuf`] knows the types that objects in protobuf always decode as.
@@ -48,6 +49,7 @@ pub mod key;
 pub mod version;
 pub mod uid;
 pub mod object;
+pub mod as_object;
 pub mod initial;
 pub mod whole;
 mod built_in;
@@ -65,6 +67,7 @@ mod duration;
 mod report;
 mod panics;
 
+pub use as_object::AsObject;
 pub use built_in::decodes_all_protobuf;
 pub use duration::parse_duration;
 pub use field_selector::FieldSelector;

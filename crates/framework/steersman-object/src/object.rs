@@ -19,8 +19,7 @@ use crate::version::ResourceVersion;
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes object that Steersman can cache",
     note = "derive `CustomResource`, `Clone`, `Debug`, `Serialize` and `Deserialize` for your kind, \
-            or use a type of k8s-openapi",
-    note = "reads return an object as `Arc<K>`: pass `&*object` for a parameter of type `&K`"
+            or use a type of k8s-openapi"
 )]
 pub trait Object:
     Resource<DynamicType: TypeInfo, Scope: 'static>
@@ -70,8 +69,7 @@ impl<K> Object for K where
 /// An [`Object`] type with a kind that is known at compile time.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not know its kind at compile time",
-    note = "pass a `Kind` to the method that takes one, or use a typed object",
-    note = "reads return an object as `Arc<K>`: pass `&*object` for a parameter of type `&K`"
+    note = "pass a `Kind` to the method that takes one, or use a typed object"
 )]
 pub trait TypedObject: Object<DynamicType = ()> {}
 

@@ -3,6 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use thiserror::Error;
 
+use crate::as_object::AsObject;
 use crate::key::ObjectKey;
 use crate::kind::{Gvk, Kind, Scope};
 use crate::object::Object;
@@ -116,14 +117,14 @@ pub fn owner_key(reference: &OwnerReference, kind: &Kind, namespace: Option<&str
 /// If the owner has no uid, another object is the controller, or the owner is namespaced and the object is
 /// cluster-scoped or in another namespace.
 pub fn set_controller<O: Object, K: Object>(
-    owner: &O,
+    owner: &impl AsObject<O>,
     owner_kind: &Kind,
     object: &mut K,
 ) -> Result<(), OwnerError> {
     let reference = OwnerReference {
         controller: Some(true),
         block_owner_deletion: Some(true),
-        ..reference_to(owner, owner_kind, object.key())?
+        ..reference_to(owner.as_object(), owner_kind, object.key())?
     };
     if let Some(present) = controller_of(object.meta())
         && !same_owner(present, &reference)
@@ -144,11 +145,11 @@ pub fn set_controller<O: Object, K: Object>(
 ///
 /// Those of [`set_controller`], except that other owners do not matter.
 pub fn add_owner<O: Object, K: Object>(
-    owner: &O,
+    owner: &impl AsObject<O>,
     owner_kind: &Kind,
     object: &mut K,
 ) -> Result<(), OwnerError> {
-    let reference = reference_to(owner, owner_kind, object.key())?;
+    let reference = reference_to(owner.as_object(), owner_kind, object.key())?;
     upsert(object.meta_mut(), reference);
     Ok(())
 }
@@ -158,14 +159,14 @@ pub fn add_owner<O: Object, K: Object>(
 /// A reference to a deleted predecessor of the same name stays: the garbage collector acts on it.
 /// [`set_controller`] and [`add_owner`] replace such a reference. If all of the remaining owners are gone,
 /// the garbage collector deletes the object; without owners it is left alone.
-pub fn remove_owner<O: Object, K: Object>(owner: &O, object: &mut K) -> bool {
-    remove(owner, object, |_| true)
+pub fn remove_owner<O: Object, K: Object>(owner: &impl AsObject<O>, object: &mut K) -> bool {
+    remove(owner.as_object(), object, |_| true)
 }
 
 /// Removes the reference to `owner` as [`remove_owner`] does, if `owner` itself is the controller of `object`;
 /// returns whether it was.
-pub fn remove_controller<O: Object, K: Object>(owner: &O, object: &mut K) -> bool {
-    remove(owner, object, |reference| {
+pub fn remove_controller<O: Object, K: Object>(owner: &impl AsObject<O>, object: &mut K) -> bool {
+    remove(owner.as_object(), object, |reference| {
         reference.controller == Some(true)
     })
 }
@@ -190,14 +191,18 @@ fn remove<O: Object, K: Object>(
 
 /// Returns whether any object is the controller of `object`.
 #[must_use]
-pub fn has_controller<K: Object>(object: &K) -> bool {
-    controller_of(object.meta()).is_some()
+pub fn has_controller<K: Object>(object: &impl AsObject<K>) -> bool {
+    controller_of(object.as_object().meta()).is_some()
 }
 
 /// Returns whether `owner` itself, and no other object of its name, is an owner of `object`: whether a reference has
 /// its uid.
 #[must_use]
-pub fn is_owned_by<O: Object, K: Object>(object: &K, owner: &O) -> bool {
+pub fn is_owned_by<O: Object, K: Object>(
+    object: &impl AsObject<K>,
+    owner: &impl AsObject<O>,
+) -> bool {
+    let (object, owner) = (object.as_object(), owner.as_object());
     let mut references = object.meta().owner_references.iter().flatten();
     let uid = owner.uid_str();
     !uid.is_empty() && references.any(|reference| reference.uid == uid)
@@ -206,7 +211,11 @@ pub fn is_owned_by<O: Object, K: Object>(object: &K, owner: &O) -> bool {
 /// Returns whether `owner` itself, and no other object of its name, is the controller of `object`
 /// (`metav1.IsControlledBy`).
 #[must_use]
-pub fn is_controlled_by<O: Object, K: Object>(object: &K, owner: &O) -> bool {
+pub fn is_controlled_by<O: Object, K: Object>(
+    object: &impl AsObject<K>,
+    owner: &impl AsObject<O>,
+) -> bool {
+    let (object, owner) = (object.as_object(), owner.as_object());
     let uid = owner.uid_str();
     let controller = controller_of(object.meta());
     !uid.is_empty() && controller.is_some_and(|controller| controller.uid == uid)

@@ -9,6 +9,7 @@ use std::fmt::Display;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use k8s_openapi::jiff::Timestamp;
 
+use crate::as_object::AsObject;
 use crate::object::Object;
 
 /// The type of the condition that an object is as its spec says (kstatus).
@@ -97,7 +98,7 @@ pub enum Progress {
 ///
 /// The message is cut at 32,768 characters, the limit of the schema.
 pub fn condition<K: Object>(
-    object: &K,
+    object: &impl AsObject<K>,
     type_: &str,
     status: &str,
     reason: &str,
@@ -105,7 +106,7 @@ pub fn condition<K: Object>(
     now: Timestamp,
 ) -> Condition {
     condition_of(
-        object.meta().generation,
+        object.as_object().meta().generation,
         type_,
         status,
         reason,
@@ -186,7 +187,8 @@ impl Progress {
     /// before all conditions, and a `Ready` of an earlier generation is not taken as the present one. An object
     /// without conditions is current.
     #[must_use]
-    pub fn of<K: HasConditions>(object: &K) -> Self {
+    pub fn of<K: HasConditions>(object: &impl AsObject<K>) -> Self {
+        let object = object.as_object();
         let conditions = object.conditions();
         let ready = find(conditions, READY);
         let observed = ready.and_then(|ready| ready.observed_generation);

@@ -46,11 +46,11 @@
 //!         let publish = |config: &mut ConfigMap| {
 //!             config.data.get_or_insert_default().insert("text".to_owned(), text.clone());
 //!         };
-//!         client.ensure(&request.key, publish).owned_by(&*greeting).await?;
+//!         client.ensure(&request.key, publish).owned_by(&greeting).await?;
 //!         let say_so = |greeting: &mut Greeting| {
 //!             greeting.status.get_or_insert_default().published = true;
 //!         };
-//!         client.status().modify(&*greeting, say_so).await?;
+//!         client.status().modify(&greeting, say_so).await?;
 //!         Ok(Action::requeue_after(Duration::from_secs(300)))
 //!     }
 //! }

@@ -48,7 +48,7 @@ impl Reconciler for GreetingReconciler {
 
         // What is in the set is created or changed, and children that are no longer in it are deleted. If nothing differs,
         // nothing is sent.
-        let mut set = children(DesiredSet::new(&*object, CHILDREN));
+        let mut set = children(DesiredSet::new(&object, CHILDREN));
         set.add(Child::of(&ConfigMap {
             metadata: request.key.to_meta(),
             data: Some([("message".to_owned(), object.spec.message.clone())].into()),
@@ -63,7 +63,7 @@ impl Reconciler for GreetingReconciler {
             status.observed_generation = generation;
             outcome.set_conditions(&mut status.conditions, generation, ctx.now());
         };
-        client.status().modify(&*object, report).await?;
+        client.status().modify(&object, report).await?;
         Ok(Action::done())
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use serde::Serialize;
-use steersman_object::{Kind, Object, Uid};
+use steersman_object::{AsObject, Kind, Object, Uid};
 
 use super::Client;
 use crate::applied::LastApply;
@@ -63,11 +63,11 @@ impl<S> Client<S> {
     /// # Ok(()) }
     /// ```
     #[track_caller]
-    pub fn apply<K: Object>(&self, object: &K) -> ApplyRequest<'_, S, K>
+    pub fn apply<K: Object>(&self, object: &impl AsObject<K>) -> ApplyRequest<'_, S, K>
     where
         S: KindSource<K>,
     {
-        self.apply_part(object)
+        self.apply_part(object.as_object())
     }
 
     /// Applies a part of an object of type `K`: any value that encodes as JSON and has a name in its metadata.

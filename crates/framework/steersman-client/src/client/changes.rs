@@ -1,6 +1,6 @@
 //! Handle: the verbs of a client that change an existing object by difference.
 
-use steersman_object::Object;
+use steersman_object::{AsObject, Object};
 
 use super::Client;
 use crate::ensure::Ensured;
@@ -27,14 +27,14 @@ impl<S> Client<S> {
     /// its name.
     pub async fn modify<K: Object>(
         &self,
-        object: &K,
+        object: &impl AsObject<K>,
         mut mutate: impl FnMut(&mut K) + Send,
     ) -> Result<Ensured<K>, Error>
     where
         S: KindSource<K>,
     {
         let lock = self.shared.options().lock;
-        self.change(object, lock, &mut mutate).await
+        self.change(object.as_object(), lock, &mut mutate).await
     }
 
     /// Adds a finalizer behind the existing ones; nothing is sent if the object has it already.
@@ -47,7 +47,7 @@ impl<S> Client<S> {
     /// As [`modify`](Self::modify).
     pub async fn add_finalizer<K: Object>(
         &self,
-        object: &K,
+        object: &impl AsObject<K>,
         finalizer: &str,
     ) -> Result<Ensured<K>, Error>
     where
@@ -63,7 +63,7 @@ impl<S> Client<S> {
     /// As [`modify`](Self::modify).
     pub async fn add_finalizers<K: Object>(
         &self,
-        object: &K,
+        object: &impl AsObject<K>,
         finalizers: &[&str],
     ) -> Result<Ensured<K>, Error>
     where
@@ -74,7 +74,8 @@ impl<S> Client<S> {
         };
         // Several writers share the list of finalizers, so the patch always carries the version. An object that was
         // deleted meanwhile has another version: it is read live, and then gets no finalizer.
-        self.change(object, Lock::Always, &mut add).await
+        self.change(object.as_object(), Lock::Always, &mut add)
+            .await
     }
 
     /// Removes a finalizer; nothing is sent if the object does not have it. An object that is being deleted is gone
@@ -85,7 +86,7 @@ impl<S> Client<S> {
     /// As [`modify`](Self::modify).
     pub async fn remove_finalizer<K: Object>(
         &self,
-        object: &K,
+        object: &impl AsObject<K>,
         finalizer: &str,
     ) -> Result<Ensured<K>, Error>
     where
@@ -94,7 +95,8 @@ impl<S> Client<S> {
         let mut remove = |object: &mut K| {
             finalizer::remove(object, finalizer);
         };
-        self.change(object, Lock::Always, &mut remove).await
+        self.change(object.as_object(), Lock::Always, &mut remove)
+            .await
     }
 
     async fn change<K: Object>(

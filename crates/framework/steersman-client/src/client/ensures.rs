@@ -1,11 +1,11 @@
 //! Handle: the create-or-patch of a client, with its options.
 
 use std::fmt;
-use std::future::Future;
+use std::marker::PhantomData;
 use std::panic::Location;
 
 use futures::future::BoxFuture;
-use steersman_object::{Initial, Kind, Object, ObjectKey, TypedObject, WholeObject};
+use steersman_object::{AsObject, Initial, Kind, Object, ObjectKey, TypedObject, WholeObject};
 
 use super::Client;
 use crate::ensure::{Ensured, EnsuredWithStatus};
@@ -27,6 +27,16 @@ pub struct EnsureRequest<'a, S, K, F> {
     mutate: F,
     set_owner: Option<SetOwner<'a, K>>,
     caller: &'static Location<'static>,
+}
+
+/// One delete of an owned object, made by [`Client::ensure_absent`].
+#[derive(Debug)]
+#[must_use = "the object is deleted when `owned_by` is awaited"]
+pub struct EnsureAbsentRequest<'a, S, K> {
+    client: &'a Client<S>,
+    key: &'a ObjectKey,
+    caller: &'static Location<'static>,
+    object: PhantomData<fn() -> K>,
 }
 
 /// Sets the controller reference on an object.
@@ -90,9 +100,45 @@ impl<S> Client<S> {
         }
     }
 
-    /// Deletes the object of `key` if it exists and `owner` controls it: the counterpart of an
-    /// [`ensure`](Self::ensure) that is [owned](EnsureRequest::owned_by). Returns whether the object is absent
-    /// afterwards.
+    /// Deletes the object of `key` if it exists and its owner controls it: the counterpart of
+    /// [`ensure`](Self::ensure). [`owned_by`](EnsureAbsentRequest::owned_by) names the owner.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
+    /// # async fn f(client: steersman_client::Client, deployment: Arc<Deployment>) -> Result<(), steersman_client::Error> {
+    /// use steersman_object::Object as _;
+    ///
+    /// if !client.ensure_absent::<Service>(&deployment.key()).owned_by(&deployment).await? {
+    ///     return Ok(()); // Its end reconciles the Deployment again.
+    /// }
+    /// # Ok(()) }
+    /// ```
+    #[track_caller]
+    pub fn ensure_absent<'a, K: Object>(
+        &'a self,
+        key: &'a ObjectKey,
+    ) -> EnsureAbsentRequest<'a, S, K>
+    where
+        S: KindSource<K>,
+    {
+        EnsureAbsentRequest {
+            client: self,
+            key,
+            caller: Location::caller(),
+            object: PhantomData,
+        }
+    }
+}
+
+impl<S, K> EnsureAbsentRequest<'_, S, K>
+where
+    S: KindSource<K>,
+    K: Object,
+{
+    /// Deletes the object if it exists and `owner` controls it. Returns whether the object is absent afterwards.
     ///
     /// `false` means that finalizers delay the deletion; its end is an event, which reconciles the owner where the
     /// controller owns the kind. Nothing is sent if the object is absent or is being deleted already.
@@ -103,48 +149,30 @@ impl<S> Client<S> {
     /// its uid: an object of its predecessor is not its own. [`is_conflict`](Error::is_conflict) if another object has
     /// taken the name meanwhile. Otherwise the errors of a read and of the server.
     ///
-    /// # Examples
+    /// # Cancel safety
     ///
-    /// ```no_run
-    /// # use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
-    /// # async fn f(client: steersman_client::Client, deployment: Deployment) -> Result<(), steersman_client::Error> {
-    /// use steersman_object::Object as _;
-    ///
-    /// if !client.ensure_absent::<Service>(&deployment, &deployment.key()).await? {
-    ///     return Ok(()); // Its end reconciles the Deployment again.
-    /// }
-    /// # Ok(()) }
-    /// ```
-    #[track_caller]
-    pub fn ensure_absent<K: Object>(
-        &self,
-        owner: &impl Object,
-        key: &ObjectKey,
-    ) -> impl Future<Output = Result<bool, Error>> + Send
-    where
-        S: KindSource<K>,
-    {
-        let caller = Location::caller();
-        async move {
-            let Some(object) = absent_is_none(self.read::<K>(key, caller).await)? else {
-                return Ok(true);
-            };
-            if !is_controlled_by(&*object, owner) {
-                let (owner, uid) = (owner.key(), owner.uid_str().to_owned());
-                let object = object.key();
-                return Err(OwnerError::NotOwn { owner, uid, object }.into());
-            }
-            if object.meta().deletion_timestamp.is_some() {
-                return Ok(false);
-            }
-            match self.delete(&*object).await {
-                Err(refused) if !refused.is_not_found() => return Err(refused),
-                _ => {}
-            }
-            // The read waits until the cache has seen the deletion.
-            let left = absent_is_none(self.read::<K>(key, caller).await)?;
-            Ok(left.is_none_or(|left| left.uid_str() != object.uid_str()))
+    /// As [`EnsureRequest`].
+    pub async fn owned_by<O: Object>(self, owner: &impl AsObject<O>) -> Result<bool, Error> {
+        let (client, key) = (self.client, self.key);
+        let Some(object) = absent_is_none(client.read::<K>(key, self.caller).await)? else {
+            return Ok(true);
+        };
+        if !is_controlled_by(&object, owner) {
+            let owner = owner.as_object();
+            let (owner, uid) = (owner.key(), owner.uid_str().to_owned());
+            let object = object.key();
+            return Err(OwnerError::NotOwn { owner, uid, object }.into());
         }
+        if object.is_being_deleted() {
+            return Ok(false);
+        }
+        match client.delete(&object).await {
+            Err(refused) if !refused.is_not_found() => return Err(refused),
+            _ => {}
+        }
+        // The read waits until the cache has seen the deletion.
+        let left = absent_is_none(client.read::<K>(key, self.caller).await)?;
+        Ok(left.is_none_or(|left| left.uid_str() != object.uid_str()))
     }
 }
 
@@ -162,14 +190,14 @@ where
     ///
     /// The result is [`Error::Owner`] if the owner was never created, is in another namespace, or does not control the
     /// object.
-    pub fn owned_by<O: TypedObject>(self, owner: &'a O) -> Self {
+    pub fn owned_by<O: TypedObject>(self, owner: &'a impl AsObject<O>) -> Self {
         self.owned_by_kind(owner, &Kind::of::<O>())
     }
 
     /// Makes `owner` of the kind `kind` the controller of the object, as [`owned_by`](Self::owned_by) does: for owners
     /// that do not name their kind, such as `DynamicObject`.
-    pub fn owned_by_kind<O: Object>(mut self, owner: &'a O, kind: &Kind) -> Self {
-        let kind = kind.clone();
+    pub fn owned_by_kind<O: Object>(mut self, owner: &'a impl AsObject<O>, kind: &Kind) -> Self {
+        let (owner, kind) = (owner.as_object(), kind.clone());
         self.set_owner = Some(Box::new(move |object| set_controller(owner, &kind, object)));
         self
     }

@@ -1,7 +1,7 @@
 //! Handle: writes of the status subresource.
 
 use serde::Serialize;
-use steersman_object::{Object, ObjectKey, WholeObject};
+use steersman_object::{AsObject, Object, ObjectKey, WholeObject};
 
 use crate::ensure::Ensured;
 use crate::error::Error;
@@ -40,7 +40,7 @@ impl<S> StatusClient<S> {
     /// or the server serves no status of the kind; otherwise the errors of the server.
     pub async fn modify<K: Object>(
         &self,
-        object: &K,
+        object: &impl AsObject<K>,
         mut mutate: impl FnMut(&mut K) + Send,
     ) -> Result<Ensured<K>, Error>
     where
@@ -48,7 +48,7 @@ impl<S> StatusClient<S> {
     {
         let (kind, lock) = (self.kinds.kind_of(), self.shared.options().lock);
         self.shared
-            .change(&kind, object, lock, Part::Status, &mut mutate)
+            .change(&kind, object.as_object(), lock, Part::Status, &mut mutate)
             .await
     }
 
@@ -60,10 +60,15 @@ impl<S> StatusClient<S> {
     /// [`is_conflict`](Error::is_conflict) if the object has changed since `before` was read, unless
     /// [`Lock::Never`](crate::Lock::Never) is set; [`is_not_found`](Error::is_not_found) if the object is gone or
     /// another object has its name; otherwise the errors of the server.
-    pub async fn merge<K: Object>(&self, before: &K, after: &K) -> Result<Ensured<K>, Error>
+    pub async fn merge<K: Object>(
+        &self,
+        before: &impl AsObject<K>,
+        after: &impl AsObject<K>,
+    ) -> Result<Ensured<K>, Error>
     where
         S: KindSource<K>,
     {
+        let (before, after) = (before.as_object(), after.as_object());
         let kind = self.kinds.kind_of();
         self.shared.merge(&kind, before, after, Part::Status).await
     }
@@ -94,11 +99,16 @@ impl<S> StatusClient<S> {
     /// [`Error::VersionMissing`] if the object has no resource version, [`is_conflict`](Error::is_conflict) if that
     /// version is not the newest, [`is_not_found`](Error::is_not_found) if the object is gone or another object has
     /// its name, [`Error::Transformed`] if the kind is cached through a transform. Otherwise the errors of the server.
-    pub async fn update<K: WholeObject<By>, By>(&self, object: &K) -> Result<K, Error>
+    pub async fn update<K: WholeObject<By>, By>(
+        &self,
+        object: &impl AsObject<K>,
+    ) -> Result<K, Error>
     where
         S: KindSource<K>,
     {
         let kind = self.kinds.kind_of();
-        self.shared.replace(&kind, object, Part::Status).await
+        self.shared
+            .replace(&kind, object.as_object(), Part::Status)
+            .await
     }
 }

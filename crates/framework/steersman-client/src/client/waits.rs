@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 use steersman_crds::{Crd, CrdDifference, Error as DefinitionError};
-use steersman_object::{Gvk, ListOptions, Object, ObjectKey};
+use steersman_object::{AsObject, Gvk, Object, ObjectKey, ListOptions};
 use tokio::time::{Instant, sleep};
 
 use super::Client;
@@ -86,10 +86,15 @@ impl<S: Clone> Client<S> {
     /// # Cancel safety
     ///
     /// Cancel safe, as [`await_condition`](Self::await_condition).
-    pub async fn wait_deleted<K: Object>(&self, object: &K, timeout: Duration) -> Result<(), Error>
+    pub async fn wait_deleted<K: Object>(
+        &self,
+        object: &impl AsObject<K>,
+        timeout: Duration,
+    ) -> Result<(), Error>
     where
         S: KindSource<K>,
     {
+        let object = object.as_object();
         let condition = is_deleted::<K>(object.uid_str());
         self.await_condition(&object.key(), condition, timeout)
             .await?;

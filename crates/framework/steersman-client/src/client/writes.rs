@@ -4,7 +4,7 @@ use kube_core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 use steersman_api::{DeleteOptions, Patch};
-use steersman_object::{ListOptions, Object, ObjectKey, ResourceVersion, WholeObject};
+use steersman_object::{AsObject, Object, ObjectKey, ResourceVersion, ListOptions, WholeObject};
 
 use super::Client;
 use crate::ensure::Ensured;
@@ -26,10 +26,14 @@ impl<S> Client<S> {
     ///
     /// [`is_already_exists`](Error::is_already_exists) if an object of its name exists; the error says so if the
     /// cache's selectors hide that object. Otherwise the errors of the server.
-    pub async fn create<K: WholeObject<By>, By>(&self, object: &K) -> Result<K, Error>
+    pub async fn create<K: WholeObject<By>, By>(
+        &self,
+        object: &impl AsObject<K>,
+    ) -> Result<K, Error>
     where
         S: KindSource<K>,
     {
+        let object = object.as_object();
         self.shared.create(&self.kinds.kind_of(), object).await
     }
 
@@ -55,12 +59,17 @@ impl<S> Client<S> {
     /// [`Error::VersionMissing`] if the object has no resource version, [`is_conflict`](Error::is_conflict) if that
     /// version is not the newest, [`is_not_found`](Error::is_not_found) if the object is gone or another object has
     /// its name, [`Error::Transformed`] if the kind is cached through a transform. Otherwise the errors of the server.
-    pub async fn update<K: WholeObject<By>, By>(&self, object: &K) -> Result<K, Error>
+    pub async fn update<K: WholeObject<By>, By>(
+        &self,
+        object: &impl AsObject<K>,
+    ) -> Result<K, Error>
     where
         S: KindSource<K>,
     {
         let kind = self.kinds.kind_of();
-        self.shared.replace(&kind, object, Part::Object).await
+        self.shared
+            .replace(&kind, object.as_object(), Part::Object)
+            .await
     }
 
     /// Sends a patch; returns the object as the server stored it.
@@ -104,10 +113,15 @@ impl<S> Client<S> {
     /// client.lock(Lock::Always).merge(&before, &after).await?;
     /// # Ok(()) }
     /// ```
-    pub async fn merge<K: Object>(&self, before: &K, after: &K) -> Result<Ensured<K>, Error>
+    pub async fn merge<K: Object>(
+        &self,
+        before: &impl AsObject<K>,
+        after: &impl AsObject<K>,
+    ) -> Result<Ensured<K>, Error>
     where
         S: KindSource<K>,
     {
+        let (before, after) = (before.as_object(), after.as_object());
         let kind = self.kinds.kind_of();
         self.shared.merge(&kind, before, after, Part::Object).await
     }
@@ -131,11 +145,16 @@ impl<S> Client<S> {
     /// client.apply_part::<Deployment>(&ours).await?;
     /// # Ok(()) }
     /// ```
-    pub fn extract<K: Object>(&self, object: &K) -> Result<Value, Error>
+    pub fn extract<K: Object>(&self, object: &impl AsObject<K>) -> Result<Value, Error>
     where
         S: KindSource<K>,
     {
-        extract(&self.kinds.kind_of(), object, &self.shared.manager(), None)
+        extract(
+            &self.kinds.kind_of(),
+            object.as_object(),
+            &self.shared.manager(),
+            None,
+        )
     }
 
     /// Deletes this object. An object of the same name with another uid is left alone.
@@ -145,10 +164,11 @@ impl<S> Client<S> {
     /// # Errors
     ///
     /// [`is_not_found`](Error::is_not_found) if the object is gone; a conflict if another object has its name.
-    pub async fn delete<K: Object>(&self, object: &K) -> Result<(), Error>
+    pub async fn delete<K: Object>(&self, object: &impl AsObject<K>) -> Result<(), Error>
     where
         S: KindSource<K>,
     {
+        let object = object.as_object();
         let options = match object.uid_str() {
             "" => DeleteOptions::new(),
             uid => DeleteOptions::new().uid(uid),

@@ -110,10 +110,10 @@ async fn a_child_is_deleted_once_and_its_end_is_told() {
         ensured.await.unwrap();
         until(&mut events, &key(name), |_| true).await;
         let child = key(name);
-        let gone = client.ensure_absent::<ConfigMap>(&owner, &child);
+        let gone = client.ensure_absent::<ConfigMap>(&child).owned_by(&owner);
         assert_eq!(gone.await.unwrap(), !is_held, "{name}");
         let writes = world.writes().len();
-        let gone = client.ensure_absent::<ConfigMap>(&owner, &child);
+        let gone = client.ensure_absent::<ConfigMap>(&child).owned_by(&owner);
         assert_eq!(gone.await.unwrap(), !is_held, "{name}");
         assert_eq!(world.writes().len(), writes, "nothing was sent");
     }
@@ -136,7 +136,7 @@ async fn only_the_controller_itself_deletes_a_child() {
     let writes = world.writes().len();
     for (owner, name) in [(&other, "child"), (&successor, "child"), (&owner, "free")] {
         let child = key(name);
-        let refused = client.ensure_absent::<ConfigMap>(owner, &child);
+        let refused = client.ensure_absent::<ConfigMap>(&child).owned_by(owner);
         let refused = refused.await.unwrap_err();
         let is_not_own = matches!(refused, Error::Owner(OwnerError::NotOwn { .. }));
         assert!(is_not_own, "{refused}");

@@ -2,8 +2,8 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use steersman_client::{Ensured, Error as ClientError};
-use steersman_object::TypedObject;
 use steersman_object::status_conditions::{self, HasConditions, Progress, READY, UNKNOWN};
+use steersman_object::{AsObject, TypedObject};
 
 use super::Context;
 use crate::error::Error;
@@ -56,7 +56,7 @@ impl Context {
     /// ```
     pub async fn report<K: TypedObject + HasConditions>(
         &self,
-        object: &K,
+        object: &impl AsObject<K>,
         progress: Progress,
         reason: &str,
         message: &str,
@@ -67,7 +67,7 @@ impl Context {
             message,
             is_due: true,
         };
-        self.write_progress(object, ConditionsOf::of(), report)
+        self.write_progress(object.as_object(), ConditionsOf::of(), report)
             .await
     }
 
@@ -103,11 +103,11 @@ impl Context {
     /// ```
     pub async fn report_error<K: TypedObject + HasConditions>(
         &self,
-        object: &K,
+        object: &impl AsObject<K>,
         reason: &str,
         error: &Error,
     ) -> Result<Ensured<K>, ClientError> {
-        let chain = error.chain();
+        let (object, chain) = (object.as_object(), error.chain());
         self.events().warning(object, reason, "Reconcile", &chain);
         let progress = match error.is_terminal() {
             true => Progress::Failed,
@@ -119,7 +119,7 @@ impl Context {
             message: &chain,
             is_due: self.may_rewrite_messages(error),
         };
-        self.write_progress(object, ConditionsOf::of(), report)
+        self.write_progress(object.as_object(), ConditionsOf::of(), report)
             .await
     }
 

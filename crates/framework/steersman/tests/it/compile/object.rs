@@ -1,7 +1,6 @@
 //! A type that no server could send is not an object.
 //~ `Note` is not a Kubernetes object that Steersman can cache
 //~ derive `CustomResource`, `Clone`, `Debug`, `Serialize` and `Deserialize` for your kind, or use a type of k8s-openapi
-//~ reads return an object as `Arc<K>`: pass `&*object` for a parameter of type `&K`
 
 use steersman::object::Object;
 

@@ -1,7 +1,6 @@
 //! A shared object, as reads return it, does not know its kind; the object in it does.
 //~ `Arc<ConfigMap>` does not know its kind at compile time
 //~ pass a `Kind` to the method that takes one, or use a typed object
-//~ reads return an object as `Arc<K>`: pass `&*object` for a parameter of type `&K`
 
 use std::sync::Arc;
 
