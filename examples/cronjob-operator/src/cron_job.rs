@@ -32,13 +32,6 @@ use steersman::status_conditions::{self, READY};
         name = "Age",
         type_ = "date",
         json_path = ".metadata.creationTimestamp"
-    ),
-    crates(
-        kube_core = "::steersman::kube_core",
-        k8s_openapi = "::steersman::k8s_openapi",
-        schemars = "::steersman::schemars",
-        serde = "::steersman::serde",
-        serde_json = "::steersman::serde_json"
     )
 )]
 pub struct CronJobSpec {

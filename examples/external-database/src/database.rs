@@ -27,13 +27,6 @@ use steersman::status_conditions::{self, READY};
         name = "Ready",
         type_ = "string",
         json_path = ".status.conditions[?(@.type==\"Ready\")].status"
-    ),
-    crates(
-        kube_core = "::steersman::kube_core",
-        k8s_openapi = "::steersman::k8s_openapi",
-        schemars = "::steersman::schemars",
-        serde = "::steersman::serde",
-        serde_json = "::steersman::serde_json"
     )
 )]
 pub struct DatabaseSpec {

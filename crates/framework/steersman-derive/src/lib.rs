@@ -1,4 +1,5 @@
-//! The attribute [`versioned`](macro@versioned): the versions of a custom resource from one declaration.
+//! The attribute [`versioned`](macro@versioned), for the versions of a custom resource from one declaration, and the
+//! derives of kinds, [`CustomResource`] and [`KubeSchema`].
 //!
 //! ```
 //! #[steersman::versioned(v1beta1, v1)]
@@ -40,6 +41,7 @@
 //! - `wire_name` has the names of fields in JSON, for errors.
 //! - `convert` has the conversions between neighbouring versions.
 //! - `expand` makes the module.
+//! - `forward` calls kube's derives with the crates of the facade.
 
 mod version_name;
 mod arguments;
@@ -52,6 +54,7 @@ mod boundaries;
 mod wire_name;
 mod convert;
 mod expand;
+mod forward;
 
 use proc_macro::TokenStream;
 
@@ -141,7 +144,7 @@ use proc_macro::TokenStream;
 /// - `fn conversions() -> Conversions` with all kinds of the module; `Conversions::merge` joins those of several
 ///   modules.
 /// - `fn crd() -> CustomResourceDefinition` with all versions, or `crds()` for several kinds.
-/// - The arguments of kube that differ per version or name crates: `version` and `crates`.
+/// - The argument of kube that differs per version: `version`.
 ///
 /// Other items of the module, such as functions and imports, stay where they are, and the submodules see them.
 ///
@@ -186,6 +189,32 @@ pub fn versioned(arguments: TokenStream, module: TokenStream) -> TokenStream {
     expanded
         .unwrap_or_else(|error| error.to_compile_error())
         .into()
+}
+
+/// Makes a custom resource of a struct that is its spec.
+///
+/// The derive is that of `kube-derive`, with the same arguments in `#[kube(…)]`. It finds the crates that it needs in
+/// `steersman`, so a kind needs no `crates(…)`. A kind that has `crates(…)` names all of them itself.
+///
+/// A crate that depends on the facade under another name adds `extern crate other_name as steersman;`.
+#[proc_macro_derive(CustomResource, attributes(kube))]
+pub fn custom_resource(input: TokenStream) -> TokenStream {
+    forward::custom_resource(&input.into()).into()
+}
+
+/// Derives the schema of a struct with CEL rules, written as `#[x_kube(validation = "…")]`.
+///
+/// The derive is that of `kube-derive`. As with [`CustomResource`], a struct needs no `crates(…)`.
+#[proc_macro_derive(KubeSchema, attributes(x_kube, schemars, validate))]
+pub fn kube_schema(input: TokenStream) -> TokenStream {
+    forward::schema(&input.into()).into()
+}
+
+/// Removes an item: the copy of a type that a derive has read.
+#[doc(hidden)]
+#[proc_macro_attribute]
+pub fn discard(_: TokenStream, _: TokenStream) -> TokenStream {
+    TokenStream::new()
 }
 
 #[cfg(test)]

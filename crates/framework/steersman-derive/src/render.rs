@@ -9,7 +9,7 @@ use crate::declaration::{
     FieldList, Notation, Shape, VersionedField, VersionedType, VersionedVariant,
 };
 use crate::history::{Deprecation, VersionedAttribute};
-use crate::kind::rule_crates;
+use crate::kind::KindAttributes;
 use crate::scope::{deeper, deeper_type};
 
 /// The module in which a declaration stands.
@@ -36,9 +36,11 @@ pub(crate) fn declaration(
     let name = &ty.name;
     let visibility = rendering.visibility(&ty.visibility);
     let attributes = rendering.attributes(&ty.attributes, None);
-    let kind = ty.kind.as_ref().map(|kind| kind.tokens(version, arguments));
-    let rules = rule_crates(&ty.attributes, &arguments.steersman);
-    let head = quote!(#attributes #rules #kind #visibility);
+    let kind = ty
+        .kind
+        .as_ref()
+        .map(|_| KindAttributes::tokens(version, arguments));
+    let head = quote!(#attributes #kind #visibility);
     match &ty.shape {
         Shape::Struct(list) => {
             let fields = rendering.fields(list, true);

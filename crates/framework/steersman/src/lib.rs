@@ -22,7 +22,7 @@
 //! /// What users write.
 //! #[derive(CustomResource, Serialize, Deserialize, Clone, Debug, JsonSchema)]
 //! #[kube(group = "hello.example.com", version = "v1", kind = "Greeting", namespaced)]
-//! #[kube(status = "GreetingStatus", crates(kube_core = "::steersman::kube_core"))]
+//! #[kube(status = "GreetingStatus")]
 //! struct GreetingSpec {
 //!     text: String,
 //! }
@@ -80,6 +80,10 @@
 //! of an operator.
 #![doc = include_str!("guide/derive.md")]
 
+// The name of this crate in the output of macros, for the tests of the guide.
+#[cfg(test)]
+extern crate self as steersman;
+
 pub mod guide;
 
 pub use steersman_api as api;
@@ -110,11 +114,7 @@ pub use steersman_object::{
     Kind, LabelSelector, ListOptions, ObjectKey, OwnedKinds, report, status_conditions,
 };
 
-/// Makes a custom resource of a struct that is its spec; see [custom resources](crate#custom-resources).
-pub use kube_derive::CustomResource;
-/// Derives the schema of a struct with CEL rules, written as `#[x_kube(validation = "…")]`.
-pub use kube_derive::KubeSchema;
-pub use steersman_derive::versioned;
+pub use steersman_derive::{CustomResource, KubeSchema, versioned};
 
 // The other crates that appear in signatures of this framework.
 pub use futures;
@@ -128,3 +128,10 @@ pub use serde_json;
 pub use steersman_api::kube_client;
 pub use tokio_util::sync::CancellationToken;
 pub use tower;
+
+/// Names in the output of macros.
+#[doc(hidden)]
+pub mod __private {
+    pub use kube_derive::{CustomResource, KubeSchema};
+    pub use steersman_derive::discard;
+}

@@ -19,8 +19,7 @@ use crate::page::{Page, Table};
     group = "tour.example.com",
     version = "v1",
     kind = "Voyage",
-    namespaced,
-    crates(kube_core = "::steersman::kube_core")
+    namespaced
 )]
 pub struct VoyageSpec {
     /// The destination.

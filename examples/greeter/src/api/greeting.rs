@@ -26,13 +26,6 @@ use steersman::status_conditions::HasConditions;
         name = "Age",
         type_ = "date",
         json_path = ".metadata.creationTimestamp"
-    ),
-    crates(
-        kube_core = "::steersman::kube_core",
-        k8s_openapi = "::steersman::k8s_openapi",
-        schemars = "::steersman::schemars",
-        serde = "::steersman::serde",
-        serde_json = "::steersman::serde_json"
     )
 )]
 pub struct GreetingSpec {

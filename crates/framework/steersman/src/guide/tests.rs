@@ -38,7 +38,6 @@ const ELSEWHERE: [&str; 3] = ["(of the compiler)", "(of a dead link)", "(of a pr
     kind = "Greeting",
     namespaced
 )]
-#[kube(crates(kube_core = "crate::kube_core"))]
 struct GreetingSpec {
     text: String,
 }

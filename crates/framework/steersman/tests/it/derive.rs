@@ -9,13 +9,6 @@ use steersman::{CustomResource, Kind, serde_json};
 #[serde(crate = "steersman::serde")]
 #[schemars(crate = "steersman::schemars")]
 #[kube(group = "web.example.com", version = "v1", kind = "Site", namespaced)]
-#[kube(crates(
-    kube_core = "::steersman::kube_core",
-    k8s_openapi = "::steersman::k8s_openapi",
-    schemars = "::steersman::schemars",
-    serde = "::steersman::serde",
-    serde_json = "::steersman::serde_json",
-))]
 struct SiteSpec {
     image: String,
 }

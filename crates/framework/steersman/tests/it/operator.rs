@@ -20,10 +20,7 @@ use tokio::sync::oneshot;
     kind = "Greeting",
     namespaced
 )]
-#[kube(
-    status = "GreetingStatus",
-    crates(kube_core = "::steersman::kube_core")
-)]
+#[kube(status = "GreetingStatus")]
 struct GreetingSpec {
     text: String,
 }

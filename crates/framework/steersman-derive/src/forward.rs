@@ -1,0 +1,69 @@
+//! Words: kube's derives with the crates of the facade filled in.
+//!
+//! A derive cannot call another derive, and adds no attribute to its type. So the derives here repeat the type with
+//! kube's derive and an attribute that names the crates. The attribute `discard` stands behind that derive and removes
+//! the repeated type again, so that only the output of kube's derive stays. All tokens keep their places in the source,
+//! to which errors lead.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::punctuated::Punctuated;
+use syn::{DeriveInput, Meta, Token};
+
+/// Returns the output of kube's derive for the spec of a kind.
+pub(crate) fn custom_resource(input: &TokenStream) -> TokenStream {
+    let crates = quote! {
+        #[kube(crates(
+            kube = "::steersman",
+            kube_core = "::steersman::kube_core",
+            k8s_openapi = "::steersman::k8s_openapi",
+            schemars = "::steersman::schemars",
+            serde = "::steersman::serde",
+            serde_json = "::steersman::serde_json"
+        ))]
+    };
+    forward(&quote!(CustomResource), "kube", &crates, input)
+}
+
+/// Returns the output of kube's derive for a type with rules.
+pub(crate) fn schema(input: &TokenStream) -> TokenStream {
+    let crates = quote! {
+        #[x_kube(crates(
+            kube_core = "::steersman::kube_core",
+            schemars = "::steersman::schemars",
+            serde = "::steersman::serde",
+            serde_json = "::steersman::serde_json"
+        ))]
+    };
+    forward(&quote!(KubeSchema), "x_kube", &crates, input)
+}
+
+fn forward(
+    derive: &TokenStream,
+    attribute: &str,
+    crates: &TokenStream,
+    input: &TokenStream,
+) -> TokenStream {
+    let crates = (!names_crates(attribute, input)).then_some(crates);
+    quote! {
+        #[derive(::steersman::__private::#derive)]
+        #[::steersman::__private::discard]
+        #crates
+        #input
+    }
+}
+
+/// Returns whether the type names the crates itself. False if the type cannot be read, which kube's derive reports.
+fn names_crates(attribute: &str, input: &TokenStream) -> bool {
+    let Ok(input) = syn::parse2::<DeriveInput>(input.clone()) else {
+        return false;
+    };
+    let parser = Punctuated::<Meta, Token![,]>::parse_terminated;
+    let own = input
+        .attrs
+        .iter()
+        .filter(|one| one.path().is_ident(attribute));
+    own.filter_map(|one| one.parse_args_with(parser).ok())
+        .flatten()
+        .any(|meta| meta.path().is_ident("crates"))
+}
