@@ -7,4 +7,5 @@ mod derive;
 mod metrics;
 mod operator_webhooks;
 mod versioned;
+mod written;
 mod any_server;
