@@ -39,7 +39,12 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
             if rooms.last() != Some(&room) {
                 if rooms.contains(&room) {
                     let problem = format!("draws a path that enters `{room}` a second time");
-                    found.push(complain(page, at, problem, "move the file to its neighbours"));
+                    found.push(complain(
+                        page,
+                        at,
+                        problem,
+                        "move the file to its neighbours",
+                    ));
                 }
                 rooms.push(room);
             }

@@ -93,7 +93,6 @@ pub use field_managers::FieldManagers;
 pub use head::{Conformity, Head, RawObject};
 pub use list_watch::{ApiListWatch, ListStream, ListWatch, WatchStream};
 pub use metrics::ConnectionMetrics;
-pub use steersman_transport::AnyCertificate;
 pub use options::{
     DeleteOptions, FieldValidation, PageRequest, Paging, Patch, Projection, Propagation,
     VersionMatch, WatchOptions, WriteOptions,
@@ -104,4 +103,5 @@ pub use request::answered_object::AnsweredObject;
 pub use request::transport::DEFAULT_REQUEST_TIMEOUT;
 pub use request::{Answer, Request};
 pub use request_info::RequestInfo;
+pub use steersman_transport::AnyCertificate;
 pub use warning::Warning;

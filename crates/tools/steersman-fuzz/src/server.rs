@@ -81,7 +81,11 @@ pub(crate) fn selectors(input: &[u8]) {
         .iter()
         .zip(text.lines())
     {
-        let _ = write!(query, "{name}={}&", percent_encode(value.as_bytes(), NON_ALPHANUMERIC));
+        let _ = write!(
+            query,
+            "{name}={}&",
+            percent_encode(value.as_bytes(), NON_ALPHANUMERIC)
+        );
     }
     for collection in [
         COLLECTIONS[0],
@@ -193,7 +197,10 @@ pub(crate) fn tokens(input: &[u8]) {
     let (token, limit) = split(input, b"\n");
     let limit = percent_encode(limit, NON_ALPHANUMERIC);
     for collection in [COLLECTIONS[0], "/api/v1/namespaces", COLLECTIONS[15]] {
-        let uri = format!("{collection}?limit={limit}&continue={}", percent_encode(token, NON_ALPHANUMERIC));
+        let uri = format!(
+            "{collection}?limit={limit}&continue={}",
+            percent_encode(token, NON_ALPHANUMERIC)
+        );
         ask(world, "GET", &uri, &[], b"");
     }
 }

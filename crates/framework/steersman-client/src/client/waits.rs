@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Value, json};
 use steersman_crds::{Crd, CrdDifference, Error as DefinitionError};
-use steersman_object::{AsObject, Gvk, Object, ObjectKey, ListOptions};
+use steersman_object::{AsObject, Gvk, ListOptions, Object, ObjectKey};
 use tokio::time::{Instant, sleep};
 
 use super::Client;

@@ -4,7 +4,7 @@ use kube_core::DynamicObject;
 use serde::Serialize;
 use serde_json::Value;
 use steersman_api::{DeleteOptions, Patch};
-use steersman_object::{AsObject, Object, ObjectKey, ResourceVersion, ListOptions, WholeObject};
+use steersman_object::{AsObject, ListOptions, Object, ObjectKey, ResourceVersion, WholeObject};
 
 use super::Client;
 use crate::ensure::Ensured;

@@ -46,7 +46,7 @@ fn valid_workloads_pass_and_selectors_are_immutable() {
 
 #[test]
 fn invalid_strategies_are_refused_with_upstream_messages() {
-    for (kind, spec, why) in [
+    for (strategy, spec, why) in [
         (
             &DEPLOYMENT,
             json!({"progressDeadlineSeconds": 5, "minReadySeconds": 5}),
