@@ -180,65 +180,29 @@ impl Reader<'_> {
         let Some(last) = rest.next() else {
             return self.literal(at, Literal::Null);
         };
-        let truth = |reader: &mut Self, value| reader.literal(at, Literal::Bool(value));
-        let (init, cond, step, result);
-        match name {
-            "all" | "exists" => {
-                let all = name == "all";
-                init = truth(self, all);
+        let (init, cond, step, result) = match name {
+            "all" | "exists" => self.quantifier(at, name == "all", last),
+            "existsOne" | "exists_one" => self.exactly_one(at, last),
+            "transformList" => {
+                let (items, optional) = (Vec::new(), Vec::new());
+                let init = self.made(at, Kind::List { items, optional });
+                let (items, optional) = (vec![last], Vec::new());
+                let item = self.made(at, Kind::List { items, optional });
                 let accu = self.accu(at);
-                let held = if all {
-                    accu
-                } else {
-                    self.function(at, "!_", vec![accu])
-                };
-                cond = self.function(at, "@not_strictly_false", vec![held]);
-                let accu = self.accu(at);
-                let both = if all { "_&&_" } else { "_||_" };
-                step = self.function(at, both, vec![accu, last]);
-                result = self.accu(at);
-            }
-            "existsOne" | "exists_one" => {
-                init = self.literal(at, Literal::Int(0));
-                cond = truth(self, true);
-                let one = self.literal(at, Literal::Int(1));
-                let accu = self.accu(at);
-                let more = self.function(at, "_+_", vec![accu, one]);
-                let accu = self.accu(at);
-                step = self.function(at, "_?_:_", vec![last, more, accu]);
-                let one = self.literal(at, Literal::Int(1));
-                let accu = self.accu(at);
-                result = self.function(at, "_==_", vec![accu, one]);
+                let more = self.function(at, "_+_", vec![accu, item]);
+                self.transformation(at, init, more, filter)
             }
             _ => {
-                let accu = self.accu(at);
-                let more;
-                if name == "transformList" {
-                    let (items, optional) = (Vec::new(), Vec::new());
-                    init = self.made(at, Kind::List { items, optional });
-                    let (items, optional) = (vec![last], Vec::new());
-                    let item = self.made(at, Kind::List { items, optional });
-                    more = self.function(at, "_+_", vec![accu, item]);
-                } else {
-                    init = self.made(at, Kind::Map(Vec::new()));
-                    let mut args = vec![accu];
-                    if name == "transformMap" {
-                        args.push(self.made(at, Kind::Ident(var.clone())));
-                    }
-                    args.push(last);
-                    more = self.function(at, "cel.@mapInsert", args);
+                let init = self.made(at, Kind::Map(Vec::new()));
+                let mut args = vec![self.accu(at)];
+                if name == "transformMap" {
+                    args.push(self.made(at, Kind::Ident(var.clone())));
                 }
-                cond = truth(self, true);
-                step = match filter {
-                    Some(filter) => {
-                        let accu = self.accu(at);
-                        self.function(at, "_?_:_", vec![filter, more, accu])
-                    }
-                    None => more,
-                };
-                result = self.accu(at);
+                args.push(last);
+                let more = self.function(at, "cel.@mapInsert", args);
+                self.transformation(at, init, more, filter)
             }
-        }
+        };
         let fold = Fold {
             range,
             var,
@@ -250,5 +214,57 @@ impl Reader<'_> {
             result,
         };
         self.made(at, Kind::Fold(Box::new(fold)))
+    }
+
+    /// Returns the parts of a loop that tests whether a condition holds for all or for some items:
+    /// its first value, its condition, its step and its result.
+    fn quantifier(&mut self, at: usize, all: bool, test: Node) -> (Node, Node, Node, Node) {
+        let init = self.literal(at, Literal::Bool(all));
+        let accu = self.accu(at);
+        let held = if all {
+            accu
+        } else {
+            self.function(at, "!_", vec![accu])
+        };
+        let cond = self.function(at, "@not_strictly_false", vec![held]);
+        let accu = self.accu(at);
+        let both = if all { "_&&_" } else { "_||_" };
+        let step = self.function(at, both, vec![accu, test]);
+        (init, cond, step, self.accu(at))
+    }
+
+    /// Returns the parts of a loop that tests whether a condition holds for exactly one item.
+    fn exactly_one(&mut self, at: usize, test: Node) -> (Node, Node, Node, Node) {
+        let init = self.literal(at, Literal::Int(0));
+        let cond = self.literal(at, Literal::Bool(true));
+        let one = self.literal(at, Literal::Int(1));
+        let accu = self.accu(at);
+        let more = self.function(at, "_+_", vec![accu, one]);
+        let accu = self.accu(at);
+        let step = self.function(at, "_?_:_", vec![test, more, accu]);
+        let one = self.literal(at, Literal::Int(1));
+        let accu = self.accu(at);
+        let result = self.function(at, "_==_", vec![accu, one]);
+        (init, cond, step, result)
+    }
+
+    /// Returns the parts of a loop that adds to a list or map what `more` evaluates to, for the items
+    /// that pass the filter.
+    fn transformation(
+        &mut self,
+        at: usize,
+        init: Node,
+        more: Node,
+        filter: Option<Node>,
+    ) -> (Node, Node, Node, Node) {
+        let cond = self.literal(at, Literal::Bool(true));
+        let step = match filter {
+            Some(filter) => {
+                let accu = self.accu(at);
+                self.function(at, "_?_:_", vec![filter, more, accu])
+            }
+            None => more,
+        };
+        (init, cond, step, self.accu(at))
     }
 }
