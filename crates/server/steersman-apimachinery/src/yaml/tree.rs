@@ -61,6 +61,13 @@ impl Tree {
         }
         at
     }
+
+    /// Adds a node to a list or map.
+    fn add_child(&mut self, parent: usize, child: usize) {
+        if let Content::List(children) | Content::Map(children) = &mut self.nodes[parent].content {
+            children.push(child);
+        }
+    }
 }
 
 /// Reads the documents of a text.
@@ -128,22 +135,13 @@ impl<'a> Documents<'a> {
                     tree.add(Content::Alias(target, name), (0, None, line))
                 }
                 Event::Scalar(text, style, anchor, tag) => {
-                    let is_plain = tag.is_none() && style == ScalarStyle::Plain;
                     if style == ScalarStyle::DoubleQuoted {
                         let quoted = span.byte_range().and_then(|bytes| self.text.get(bytes));
                         problems::check_escapes(quoted.unwrap_or_default(), line)?;
                     }
-                    let mut text = text.into_owned();
-                    // Go's scanner adds no line break that the body lacks.
-                    let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+                    let is_plain = tag.is_none() && style == ScalarStyle::Plain;
                     let is_last = span.end.byte_offset() == Some(self.text.len());
-                    if is_block
-                        && is_last
-                        && !self.text.ends_with(['\n', '\r'])
-                        && text.ends_with('\n')
-                    {
-                        text.pop();
-                    }
+                    let text = self.scalar_text(text.into_owned(), style, is_last);
                     let content = Content::Scalar { text, is_plain };
                     tree.add(content, (anchor, tag.as_deref(), line))
                 }
@@ -161,11 +159,8 @@ impl<'a> Documents<'a> {
                 }
                 _ => continue,
             };
-            if let Some((parent, _)) = open.last().copied()
-                && let Content::List(children) | Content::Map(children) =
-                    &mut tree.nodes[parent].content
-            {
-                children.push(added);
+            if let Some((parent, _)) = open.last() {
+                tree.add_child(*parent, added);
             }
             if let Content::List(_) | Content::Map(_) = tree.nodes[added].content {
                 open.push((added, is_flow));
@@ -175,6 +170,16 @@ impl<'a> Documents<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// Returns the text of a scalar as Go's scanner does, which adds no line break that the body lacks.
+    fn scalar_text(&self, mut text: String, style: ScalarStyle, is_last: bool) -> String {
+        let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
+        let is_open = is_last && !self.text.ends_with(['\n', '\r']);
+        if is_block && is_open && text.ends_with('\n') {
+            text.pop();
+        }
+        text
     }
 
     fn problem(&mut self, error: &ScanError) -> String {
