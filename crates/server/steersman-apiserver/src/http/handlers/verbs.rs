@@ -1,30 +1,23 @@
 //! Machine: carries out one request on objects, from its path and method to the answer.
 
-use std::sync::Arc;
+mod read;
+mod write;
 
 use jiff::Timestamp;
 use serde_json::Value;
-use steersman_apimachinery::selector::FieldSelector;
 use steersman_apimachinery::status::{Details, Status};
 use steersman_protobuf::Message;
-use steersman_registry::{
-    DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, Written,
-    check_options, is_component_status, is_review,
-};
+use steersman_registry::{PatchKind, Registry, Subresource, Target, is_review};
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::{Act, further};
 
 use crate::faults::Verb;
 use crate::http::handlers::acts::{self, Allowed};
 use crate::http::requests::call::{Call, Refusal};
-use crate::http::requests::decode;
 use crate::http::requests::ignored_fields::IgnoredFields;
-use crate::http::requests::negotiate::{self, BodyFormat, Format, Media, Reader, Shape};
+use crate::http::requests::negotiate::{self, Reader};
 use crate::http::requests::path::ObjectPath;
-use crate::http::requests::query::Query;
-use crate::http::responses::events::EventEncoder;
-use crate::http::responses::protobuf::PROTOBUF_WATCH;
-use crate::http::responses::reply::{JSON, Reply, ReplyBody, WatchBody};
+use crate::http::responses::reply::Reply;
 use crate::http::responses::shape::ReplyMaker;
 
 /// The body of a request, and the findings that its next run needs again.
@@ -164,30 +157,12 @@ fn is_pod(resource: &Resource) -> bool {
     resource.built_in && resource.kind == "Pod"
 }
 
-/// Gets an object or lists objects. ComponentStatuses are not stored.
-fn read(
-    registry: &Registry,
-    target: Target<'_>,
-    (verb, query): (Verb, &Query),
-    maker: &ReplyMaker,
+/// A verb on objects, once the format of the answer is known.
+struct ObjectCall<'a> {
+    call: &'a Call<'a>,
+    target: Target<'a>,
+    maker: ReplyMaker,
     now: Timestamp,
-) -> Result<Reply, Status> {
-    let (resource, derived) = (target.resource, is_component_status(target.resource));
-    if verb == Verb::List {
-        let options = query.list_options()?;
-        let page = if derived {
-            registry.component_statuses(&options, now)?
-        } else {
-            registry.list(resource, target.namespace, &options)?
-        };
-        return maker.page(resource, page);
-    }
-    let object = if derived {
-        registry.component_status(target.name, now)?
-    } else {
-        registry.get(target, &query.get_options())?
-    };
-    maker.object(200, resource, &object)
 }
 
 fn perform_on(
@@ -209,91 +184,31 @@ fn perform_on(
         _ => Reader::Route,
     };
     let media = negotiate::objects(call.accept, reader, has_message(resource))?;
-    let maker = ReplyMaker::new(media, call.query, call.user_agent, now);
     let namespace = call.path.namespace.as_deref();
     let name = call.path.name.as_deref().unwrap_or_default();
-    let query = call.query;
-    let target = Target::object(resource, namespace, name).part(subresource);
     if matches!(verb, Verb::Get | Verb::Patch | Verb::Delete) {
         check_name(name)?;
     }
+    let on = ObjectCall {
+        call,
+        target: Target::object(resource, namespace, name).part(subresource),
+        maker: ReplyMaker::new(media, call.query, call.user_agent, now),
+        now,
+    };
     match verb {
-        Verb::Get | Verb::List => read(registry, target, (verb, query), &maker, now),
-        Verb::Watch => watch(registry, call, resource, &maker),
-        Verb::Create => {
-            let target = Target::collection(resource, namespace).part(subresource);
-            let written = create(registry, call, target, body, now)?;
-            let mut reply = maker.written(resource, &written)?;
-            reply.created = Some(written.object.name().to_owned());
-            Ok(reply)
-        }
-        Verb::Update => {
-            let options = call.write_options();
-            let asked = (subresource, "UpdateOptions", &options);
-            let (object, sent) = object_body(call, resource, asked, body.bytes)?;
-            let updated = registry.update(target, object, &options, now);
-            let written = sent.settle(registry, updated)?;
-            maker.written(resource, &written)
-        }
+        Verb::Get => on.get(registry),
+        Verb::List => on.list(registry),
+        Verb::Watch => on.watch(registry),
+        Verb::Create => on.create(registry, body),
+        Verb::Update => on.update(registry, body.bytes),
         Verb::Patch => {
             // Every patch has a type by now.
             let kind = patch.ok_or_else(Status::method_not_allowed)?;
-            let options = call.write_options();
-            let written = registry.patch(target, kind, body.bytes, &options, now)?;
-            maker.written(resource, &written)
+            on.patch(registry, kind, body.bytes)
         }
-        Verb::Delete => {
-            let options = delete_options(call, body.bytes)?;
-            match registry.delete(target, &options, now)? {
-                Deleted::Gone(status) => {
-                    maker.include()?;
-                    Ok(Reply::status(&status, maker.media.format))
-                }
-                Deleted::Last(object) => maker.object(200, resource, &object),
-                // As upstream, 202 (the deletion continues) is only the answer to the deprecated
-                // `orphanDependents: false`.
-                Deleted::Held(object) => {
-                    let code = match options.orphan_dependents {
-                        Some(false) => 202,
-                        _ => 200,
-                    };
-                    maker.object(code, resource, &object)
-                }
-            }
-        }
-        Verb::DeleteCollection => {
-            let options = delete_options(call, body.bytes)?;
-            let selection = query.list_options()?;
-            let page = registry.delete_collection(target, &selection, &options, now)?;
-            maker.page(resource, page)
-        }
+        Verb::Delete => on.delete(registry, body.bytes),
+        Verb::DeleteCollection => on.delete_collection(registry, body.bytes),
     }
-}
-
-/// Creates the object of a body, or continues a create that stopped for webhooks.
-fn create(
-    registry: &mut Registry,
-    call: &Call<'_>,
-    target: Target<'_>,
-    body: &mut RequestBody<'_>,
-    now: Timestamp,
-) -> Result<Written, Status> {
-    let options = call.write_options();
-    let resumed = body.ignored.take().and_then(|sent| {
-        let created = registry.resume_create(target, &options, now)?;
-        Some((created, sent))
-    });
-    let (created, sent) = match resumed {
-        Some(resumed) => resumed,
-        None => {
-            let asked = (target.subresource, "CreateOptions", &options);
-            let (object, sent) = object_body(call, target.resource, asked, body.bytes)?;
-            (registry.create(target, object, &options, now), sent)
-        }
-    };
-    let settled = sent.settle(registry, created);
-    body.ignored = Some(sent);
-    settled
 }
 
 /// Refuses names that are invalid as path segments: see `path.IsValidPathSegmentName`. Slashes
@@ -356,9 +271,9 @@ fn allowed_on_custom(
         .verb
         .filter(|verb| main || matches!(verb, Verb::Get | Verb::Update | Verb::Patch));
     let Some(verb) = verb else {
+        let subject = Subject::new(&resource.group, &resource.plural);
         let verb = call.verb.map_or("", |verb| verb.as_str());
-        let group_resource = resource.group_resource();
-        return Err(Status::method_not_supported(group_resource, verb));
+        return Err(Status::method_not_supported(subject, verb));
     };
     if matches!(verb, Verb::Update | Verb::Patch) && call.path.name.is_none() {
         if verb == Verb::Patch {
@@ -367,34 +282,6 @@ fn allowed_on_custom(
         return Err(Status::bad_request("name must be provided"));
     }
     Ok(verb)
-}
-
-/// Parses the object of the body and finds its ignored fields. The query is checked first.
-fn object_body<'a>(
-    call: &Call<'_>,
-    resource: &Resource,
-    (subresource, kind, options): (Subresource, &str, &WriteOptions),
-    body: &'a [u8],
-) -> Result<(Value, IgnoredFields<'a>), Status> {
-    let format = negotiate::body(Some(call.content_type))?;
-    check_options(kind, options)?;
-    let kind = if subresource == Subresource::Scale {
-        "Scale"
-    } else {
-        &resource.kind
-    };
-    let custom = !resource.built_in && subresource != Subresource::Scale;
-    if custom && format == BodyFormat::Protobuf {
-        return Err(decode::no_message(body, kind));
-    }
-    let object = decode::object(body, format, kind)?;
-    // Objects of built-in kinds may leave out their kind, because the path determines it.
-    if custom && object.get("kind").is_none() {
-        return Err(decode::kind_is_missing(body, kind));
-    }
-    let mode = call.query.get("fieldValidation").unwrap_or_default();
-    let sent = IgnoredFields::new(body, format, mode, (resource, kind), &object)?;
-    Ok((object, sent))
 }
 
 /// Returns the patch type of the content type. Other content types are refused with messages of
@@ -415,79 +302,4 @@ fn patch_kind(call: &Call<'_>, resource: &Resource) -> Result<PatchKind, Status>
             Err(refusal.with_details(Details::default()))
         }
     }
-}
-
-fn delete_options(call: &Call<'_>, body: &[u8]) -> Result<DeleteOptions, Status> {
-    let format = if body.is_empty() {
-        BodyFormat::Json
-    } else {
-        negotiate::body(Some(call.content_type))?
-    };
-    let mut options = match decode::delete_options(body, format)? {
-        // As in a kube-apiserver, a body replaces all options of the query, even a dry run.
-        Some(options) => options,
-        None => call.query.delete_options()?,
-    };
-    options.user = Arc::clone(call.user);
-    Ok(options)
-}
-
-fn watch(
-    registry: &Registry,
-    call: &Call<'_>,
-    resource: &Resource,
-    maker: &ReplyMaker,
-) -> Result<Reply, Status> {
-    let mut options = call.query.watch_options()?;
-    let timeout_seconds = call.query.timeout_seconds()?;
-    if !call.watch_list && options.send_initial_events.is_some() {
-        return Err(watch_list_is_off());
-    }
-    if let Some(name) = call.path.name.as_deref() {
-        let one = format!("metadata.name={name}");
-        let more = options.field_selector.as_deref().unwrap_or_default();
-        let more = FieldSelector::parse(more)?;
-        let mut terms = more.terms().iter();
-        if terms.len() == 0 {
-            options.field_selector = Some(one);
-        } else if !terms
-            .any(|term| term.equal && term.label == "metadata.name" && term.value == name)
-        {
-            let why = "fieldSelector metadata.name doesn't match requested name";
-            return Err(Status::bad_request(why));
-        }
-    }
-    let cursor = registry.watch(resource, call.path.namespace.as_deref(), &options)?;
-    let Media { format, shape } = negotiate::streamed(maker.media)?;
-    let shape = match shape {
-        Shape::PartialList(version) => Shape::Partial(version),
-        shape => shape,
-    };
-    let encoder = EventEncoder::new(resource, Media { format, shape }, maker.include()?);
-    let body = WatchBody {
-        cursor,
-        encoder,
-        timeout_seconds,
-        bookmarks: options.allow_bookmarks,
-    };
-    let content_type = match format {
-        Format::Protobuf => PROTOBUF_WATCH,
-        Format::Json | Format::Yaml => JSON,
-    };
-    Ok(Reply::of(
-        200,
-        content_type,
-        ReplyBody::Watch(Box::new(body)),
-    ))
-}
-
-/// Builds the refusal of a server without the WatchList feature.
-fn watch_list_is_off() -> Status {
-    use steersman_apimachinery::status::FieldError;
-    let why =
-        "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled";
-    Status::invalid_options(
-        "ListOptions",
-        &[FieldError::forbidden("sendInitialEvents", why)],
-    )
 }

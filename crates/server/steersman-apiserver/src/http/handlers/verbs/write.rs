@@ -1,0 +1,140 @@
+//! Machine: the verbs that write objects: create, update, patch, delete and deletecollection.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use steersman_apimachinery::status::Status;
+use steersman_registry::{
+    DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions,
+    check_options,
+};
+use steersman_schema::resource::Resource;
+
+use super::{ObjectCall, RequestBody};
+use crate::http::requests::call::Call;
+use crate::http::requests::decode;
+use crate::http::requests::ignored_fields::IgnoredFields;
+use crate::http::requests::negotiate::{self, BodyFormat};
+use crate::http::responses::reply::Reply;
+
+impl ObjectCall<'_> {
+    /// Creates the object of a body, or continues a create that stopped for webhooks.
+    pub(super) fn create(
+        &self,
+        registry: &mut Registry,
+        body: &mut RequestBody<'_>,
+    ) -> Result<Reply, Status> {
+        let target = Target {
+            name: "",
+            ..self.target
+        };
+        let options = self.call.write_options();
+        let resumed = body.ignored.take().and_then(|sent| {
+            let created = registry.resume_create(target, &options, self.now)?;
+            Some((created, sent))
+        });
+        let (created, sent) = match resumed {
+            Some(resumed) => resumed,
+            None => {
+                let (object, sent) = self.object_body("CreateOptions", &options, body.bytes)?;
+                (registry.create(target, object, &options, self.now), sent)
+            }
+        };
+        let settled = sent.settle(registry, created);
+        body.ignored = Some(sent);
+        let written = settled?;
+        let mut reply = self.maker.written(self.target.resource, &written)?;
+        reply.created = Some(written.object.name().to_owned());
+        Ok(reply)
+    }
+
+    /// Replaces an object by the one of a body.
+    pub(super) fn update(&self, registry: &mut Registry, body: &[u8]) -> Result<Reply, Status> {
+        let options = self.call.write_options();
+        let (object, sent) = self.object_body("UpdateOptions", &options, body)?;
+        let updated = registry.update(self.target, object, &options, self.now);
+        self.maker.written(self.target.resource, &sent.settle(registry, updated)?)
+    }
+
+    /// Patches or applies an object.
+    pub(super) fn patch(
+        &self,
+        registry: &mut Registry,
+        kind: PatchKind,
+        body: &[u8],
+    ) -> Result<Reply, Status> {
+        let options = self.call.write_options();
+        self.maker.written(self.target.resource, &registry.patch(self.target, kind, body, &options, self.now)?)
+    }
+
+    /// Deletes an object.
+    pub(super) fn delete(&self, registry: &mut Registry, body: &[u8]) -> Result<Reply, Status> {
+        let options = delete_options(self.call, body)?;
+        let (code, object) = match registry.delete(self.target, &options, self.now)? {
+            Deleted::Gone(status) => {
+                self.maker.include()?;
+                return Ok(Reply::status(&status, self.maker.media.format));
+            }
+            Deleted::Last(object) => (200, object),
+            // As upstream, 202 (the deletion continues) is only the answer to the deprecated
+            // `orphanDependents: false`.
+            Deleted::Held(object) if options.orphan_dependents == Some(false) => (202, object),
+            Deleted::Held(object) => (200, object),
+        };
+        self.maker.object(code, self.target.resource, &object)
+    }
+
+    /// Deletes the objects that the query selects.
+    pub(super) fn delete_collection(
+        &self,
+        registry: &mut Registry,
+        body: &[u8],
+    ) -> Result<Reply, Status> {
+        let options = delete_options(self.call, body)?;
+        let list_options = self.call.query.list_options()?;
+        let page = registry.delete_collection(self.target, &list_options, &options, self.now)?;
+        self.maker.page(self.target.resource, page)
+    }
+
+    /// Parses the object of the body and finds its ignored fields. The query is checked first.
+    /// `options` are of the kind `options_kind`.
+    fn object_body<'a>(
+        &self,
+        options_kind: &str,
+        options: &WriteOptions,
+        body: &'a [u8],
+    ) -> Result<(Value, IgnoredFields<'a>), Status> {
+        let format = negotiate::body(Some(self.call.content_type))?;
+        check_options(options_kind, options)?;
+        let resource = self.target.resource;
+        let scale = self.target.subresource == Subresource::Scale;
+        let kind = if scale { "Scale" } else { &resource.kind };
+        let custom = !resource.built_in && !scale;
+        if custom && format == BodyFormat::Protobuf {
+            return Err(decode::no_message(body, kind));
+        }
+        let object = decode::object(body, format, kind)?;
+        // Objects of built-in kinds may leave out their kind, because the path determines it.
+        if custom && object.get("kind").is_none() {
+            return Err(decode::kind_is_missing(body, kind));
+        }
+        let mode = self.call.query.get("fieldValidation").unwrap_or_default();
+        let sent = IgnoredFields::new(body, format, mode, (resource, kind), &object)?;
+        Ok((object, sent))
+    }
+}
+
+fn delete_options(call: &Call<'_>, body: &[u8]) -> Result<DeleteOptions, Status> {
+    let format = if body.is_empty() {
+        BodyFormat::Json
+    } else {
+        negotiate::body(Some(call.content_type))?
+    };
+    let mut options = match decode::delete_options(body, format)? {
+        // As in a kube-apiserver, a body replaces all options of the query, even a dry run.
+        Some(options) => options,
+        None => call.query.delete_options()?,
+    };
+    options.user = Arc::clone(call.user);
+    Ok(options)
+}
