@@ -226,48 +226,76 @@ impl ApiService {
         B: Body + Send + 'static,
         B::Data: Send,
     {
-        let accept = text(&parts.headers, header::ACCEPT);
-        if *route == Route::Metrics {
-            let counts = self.context.counts.lock();
-            let print = |registry: &mut Registry| counts.print(registry);
-            let text = self.context.with_registry(print);
-            return Ok(Reply::new(200, metrics::CONTENT_TYPE, text));
-        }
-        let Route::Objects(path) = route else {
-            let if_none_match = text(&parts.headers, header::IF_NONE_MATCH);
-            let (resources, has_issuer) = self
-                .context
-                .with_registry(|registry| (registry.resources().to_vec(), registry.has_issuer()));
-            let ask = DocumentRequest {
-                method: parts.method.as_str(),
-                accept,
-                query,
-                if_none_match,
-                has_issuer,
-                log_failure: self.context.log_failure(),
-            };
-            if let Some(document) = IssuerDocument::of(route) {
-                let answer = |registry: &mut Registry| issuer::answer(document, &ask, registry);
-                return self.context.with_registry(answer);
+        match route {
+            Route::Metrics => {
+                let counts = self.context.counts.lock();
+                let print = |registry: &mut Registry| counts.print(registry);
+                let text = self.context.with_registry(print);
+                Ok(Reply::new(200, metrics::CONTENT_TYPE, text))
             }
-            let mut cache = self.context.documents.lock();
-            return serve::answer(route, &ask, &resources, &mut cache);
-        };
-        self.check_served(path)?;
-        let content_type = text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default();
-        let user_agent = text(&parts.headers, header::USER_AGENT).unwrap_or_default();
-        let watch_list = self.context.tuning.watch_list;
-        let call = Call {
-            path,
-            verb,
+            Route::Objects(path) => {
+                self.check_served(path)?;
+                let accept = text(&parts.headers, header::ACCEPT);
+                let call = Call {
+                    path,
+                    verb,
+                    query,
+                    accept,
+                    content_type: text(&parts.headers, header::CONTENT_TYPE).unwrap_or_default(),
+                    user_agent: text(&parts.headers, header::USER_AGENT).unwrap_or_default(),
+                    user,
+                    watch_list: self.context.tuning.watch_list,
+                };
+                let (outcome, warnings) = self.perform(parts, body, &call).await?;
+                if warnings.is_empty() {
+                    return outcome;
+                }
+                let mut reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
+                reply.warnings = warnings;
+                Ok(reply)
+            }
+            document => self.answer_document(parts, document, query),
+        }
+    }
+
+    /// Answers a request of a document, such as the list of APIs.
+    fn answer_document(
+        &self,
+        parts: &Parts,
+        route: &Route,
+        query: &Query,
+    ) -> Result<Reply, Refusal> {
+        let (resources, has_issuer) = self
+            .context
+            .with_registry(|registry| (registry.resources().to_vec(), registry.has_issuer()));
+        let ask = DocumentRequest {
+            method: parts.method.as_str(),
+            accept: text(&parts.headers, header::ACCEPT),
             query,
-            accept,
-            content_type,
-            user_agent,
-            user,
-            watch_list,
+            if_none_match: text(&parts.headers, header::IF_NONE_MATCH),
+            has_issuer,
+            log_failure: self.context.log_failure(),
         };
-        let reads = matches!(verb, None | Some(Verb::Get | Verb::List | Verb::Watch));
+        if let Some(document) = IssuerDocument::of(route) {
+            let answer = |registry: &mut Registry| issuer::answer(document, &ask, registry);
+            return self.context.with_registry(answer);
+        }
+        let mut cache = self.context.documents.lock();
+        serve::answer(route, &ask, &resources, &mut cache)
+    }
+
+    /// Carries out a call on objects. Returns the outcome and its warnings.
+    async fn perform<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        call: &Call<'_>,
+    ) -> Result<(Result<Reply, Refusal>, Vec<String>), Refusal>
+    where
+        B: Body + Send + 'static,
+        B::Data: Send,
+    {
+        let reads = matches!(call.verb, None | Some(Verb::Get | Verb::List | Verb::Watch));
         let body = if reads {
             Bytes::new()
         } else {
@@ -278,7 +306,7 @@ impl ApiService {
         let mut body = RequestBody::new(&body);
         // SRV-1: the verb does not wait. If it needs an answer of a webhook, it changes nothing and
         // is run again with the answer.
-        let perform = |registry: &mut Registry| verbs::perform(registry, &call, &mut body, now);
+        let perform = |registry: &mut Registry| verbs::perform(registry, call, &mut body, now);
         let asking = async {
             let verb = future_reads::run(&self.context, perform);
             let done = stop::before_end(&self.stop, verb).await;
@@ -286,22 +314,16 @@ impl ApiService {
             let kept = self.context.kept(reads).await;
             (kept.map_err(Refusal::from).and(outcome), warnings)
         };
-        let (outcome, warnings) = match verb {
+        let (outcome, warnings) = match call.verb {
             Some(Verb::Watch) => asking.await,
             _ => {
                 // Only requests without a deadline get here with a `timeout` that is no duration.
-                let within = deadline::of(query).unwrap_or(deadline::MOST);
+                let within = deadline::of(call.query).unwrap_or(deadline::MOST);
                 let asked = tokio::time::timeout(within, asking).await;
                 asked.map_err(|_| deadline::missed())?
             }
         };
-        let outcome = outcome.and_then(|reply| Ok(reply.encoded()?));
-        if warnings.is_empty() {
-            return outcome;
-        }
-        let mut reply = outcome.unwrap_or_else(|refusal| refused(refusal, accept));
-        reply.warnings = warnings;
-        Ok(reply)
+        Ok((outcome.and_then(|reply| Ok(reply.encoded()?)), warnings))
     }
 
     /// Refuses a path that nothing serves, before the Accept header and the body are checked.

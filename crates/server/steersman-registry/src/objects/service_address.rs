@@ -306,39 +306,63 @@ fn choose_families(
     before: Option<&Value>,
     network: &ServiceNetwork,
 ) -> Result<(), Vec<FieldError>> {
-    let (own, other) = (network.family(), network.other_family());
     if spec["type"] == "ExternalName" {
         return Ok(());
     }
     let selects = spec["selector"].as_object().is_some_and(|s| !s.is_empty());
-    let free = spec["clusterIP"] == "None" && !selects;
+    let is_free = spec["clusterIP"] == "None" && !selects;
     if is_absent(spec, "ipFamilyPolicy") {
         let known = before.map(|before| before["ipFamilyPolicy"].clone());
         let policy = match known {
             Some(known) if !known.is_null() => known,
-            _ if free => json!("RequireDualStack"),
+            _ if is_free => json!("RequireDualStack"),
             _ => json!("SingleStack"),
         };
         metadata::members(spec).insert("ipFamilyPolicy".to_owned(), policy);
     }
-    let errors = service::address_errors(spec);
-    if !errors.is_empty() {
-        return Err(errors);
+    refuse(service::address_errors(spec))?;
+    let is_single = spec["ipFamilyPolicy"] == "SingleStack";
+    if let Some(before) = before.filter(|_| is_single) {
+        keep_first_family(spec, before);
     }
-    let single = spec["ipFamilyPolicy"] == "SingleStack";
-    if let Some(before) = before.filter(|_| single) {
-        for field in ["clusterIPs", "ipFamilies"] {
-            if spec[field] == before[field]
-                && let Some(list) = spec.get_mut(field).and_then(Value::as_array_mut)
-            {
-                list.truncate(1);
-            }
+    let mut families = named_families(spec, network)?;
+    if !is_free {
+        refuse(unserved_families(spec, &families, network.family()))?;
+    } else if families.len() == 1 && !is_single {
+        let is_ipv4 = families[0] == "IPv4";
+        families.push(json!(if is_ipv4 { "IPv6" } else { "IPv4" }));
+    }
+    metadata::members(spec).insert("ipFamilies".to_owned(), Value::Array(families));
+    Ok(())
+}
+
+fn refuse(errors: Vec<FieldError>) -> Result<(), Vec<FieldError>> {
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
+}
+
+/// Removes the second address and family of a Service that is now single-stack, unless the request
+/// changed them.
+fn keep_first_family(spec: &mut Value, before: &Value) {
+    for field in ["clusterIPs", "ipFamilies"] {
+        if spec[field] == before[field]
+            && let Some(list) = spec.get_mut(field).and_then(Value::as_array_mut)
+        {
+            list.truncate(1);
         }
     }
-    let addresses = spec["clusterIPs"].as_array().cloned().unwrap_or_default();
+}
+
+/// Returns the families that a Service names, itself or by its addresses; at least one.
+fn named_families(spec: &Value, network: &ServiceNetwork) -> Result<Vec<Value>, Vec<FieldError>> {
+    let (own, other) = (network.family(), network.other_family());
     let mut families = spec["ipFamilies"].as_array().cloned().unwrap_or_default();
     let mut errors = Vec::new();
-    for (index, address) in addresses.iter().enumerate() {
+    let addresses = spec["clusterIPs"].as_array().into_iter().flatten();
+    for (index, address) in addresses.enumerate() {
         let text = address.as_str().unwrap_or_default();
         if text == "None" || index < families.len() {
             continue;
@@ -352,38 +376,27 @@ fn choose_families(
             families.push(json!(own));
         }
     }
-    if !errors.is_empty() {
-        return Err(errors);
-    }
+    refuse(errors)?;
     if families.is_empty() {
         families.push(json!(own));
     }
-    if free {
-        if families.len() == 1 && !single {
-            let other = if families[0] == "IPv4" {
-                "IPv6"
-            } else {
-                "IPv4"
-            };
-            families.push(json!(other));
-        }
-    } else {
-        if spec["ipFamilyPolicy"] == "RequireDualStack" {
-            let detail = "this cluster is not configured for dual-stack services";
-            let field = "spec.ipFamilyPolicy";
-            errors.push(FieldError::invalid(field, "\"RequireDualStack\"", detail));
-        }
-        for (index, family) in families.iter().enumerate() {
-            if *family != own {
-                let field = format!("spec.ipFamilies[{index}]");
-                let detail = "not configured on this cluster";
-                errors.push(FieldError::invalid(field, &family.to_string(), detail));
-            }
-        }
-        if !errors.is_empty() {
-            return Err(errors);
+    Ok(families)
+}
+
+/// Returns the errors of families other than the one of the network.
+fn unserved_families(spec: &Value, families: &[Value], own: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    if spec["ipFamilyPolicy"] == "RequireDualStack" {
+        let detail = "this cluster is not configured for dual-stack services";
+        let field = "spec.ipFamilyPolicy";
+        errors.push(FieldError::invalid(field, "\"RequireDualStack\"", detail));
+    }
+    for (index, family) in families.iter().enumerate() {
+        if *family != own {
+            let field = format!("spec.ipFamilies[{index}]");
+            let detail = "not configured on this cluster";
+            errors.push(FieldError::invalid(field, &family.to_string(), detail));
         }
     }
-    metadata::members(spec).insert("ipFamilies".to_owned(), Value::Array(families));
-    Ok(())
+    errors
 }

@@ -1,8 +1,8 @@
 //! Machine: the subresources that perform an act: bindings, evictions, tokens, logs, connections.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
-use steersman_apimachinery::status::{FieldError, GroupResource, Status};
+use serde_json::{Map, Value, json};
+use steersman_apimachinery::status::{FieldError, Status, GroupResource};
 use steersman_schema::resource::StorageKey;
 use steersman_schema::subresources::Act;
 
@@ -12,6 +12,7 @@ use crate::requests::metadata;
 use crate::requests::options::WriteOptions;
 use crate::requests::request_kinds;
 use crate::state::registry::Registry;
+use crate::store::Stored;
 
 /// An act and its target.
 #[derive(Debug, Clone, Copy)]
@@ -162,42 +163,12 @@ impl Registry {
             let message = "name in URL does not match name in Binding object";
             return Err(Status::bad_request(message));
         }
-        let target = &body["target"];
-        let mut errors = Vec::new();
-        let kind = target["kind"].as_str().unwrap_or_default();
-        if !matches!(kind, "" | "Node") {
-            let supported = ["\"Node\"", "\"<empty>\""].map(str::to_owned);
-            let kind = target["kind"].to_string();
-            errors.push(FieldError::not_supported("target.kind", &kind, &supported));
-        }
-        let node = target["name"].as_str().unwrap_or_default();
-        if node.is_empty() {
-            errors.push(FieldError::required("target.name", ""));
-        }
-        if !errors.is_empty() {
-            let all: Vec<String> = errors
-                .iter()
-                .map(|error| format!("{}: {}", error.field, error.message))
-                .collect();
-            let message = match all.as_slice() {
-                [one] => one.clone(),
-                several => format!("[{}]", several.join(", ")),
-            };
-            return Err(Status::internal_plain(message));
-        }
+        let node = node_to_bind(&body["target"])?;
         if name.is_empty() {
             return Err(Status::bad_request("Name parameter required."));
         }
         let pod = self.pod(namespace, name)?;
-        for (field, word) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
-            let (wanted, found) = (metadata::text(body, field), pod.meta(field));
-            if !wanted.is_empty() && wanted != found {
-                let why = format!(
-                    "StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {found}"
-                );
-                return Err(Status::conflict(GroupResource::new("", "pods"), name, &why));
-            }
-        }
+        check_preconditions(body, &pod, namespace, name)?;
         if let Some(why) = cannot_be_bound(pod.lean(), name) {
             return Err(Status::conflict(
                 GroupResource::new("", "pods/binding"),
@@ -212,18 +183,14 @@ impl Registry {
         let value = &mut draft.value;
         metadata::members(&mut value["spec"]).insert("nodeName".to_owned(), node.into());
         metadata::members(&mut value["status"]).remove("nominatedNodeName");
-        let zone = self.topology_of(node);
         for field in ["annotations", "labels"] {
             if let Some(more) = body["metadata"][field].as_object() {
-                let known = metadata::of(value).entry(field);
-                let known = metadata::members(known.or_insert_with(|| json!({})));
-                known.extend(more.clone());
+                add_members(value, field, more.clone());
             }
         }
+        let zone = self.topology_of(node);
         if !zone.is_empty() {
-            let known = metadata::of(value).entry("labels");
-            let known = metadata::members(known.or_insert_with(|| json!({})));
-            known.extend(zone);
+            add_members(value, "labels", zone);
         }
         let scheduled = json!({
             "type": "PodScheduled",
@@ -235,6 +202,56 @@ impl Registry {
         self.put(&StorageKey::new("", "pods"), namespace, name, draft);
         Ok(())
     }
+}
+
+/// Returns the name of the node that a Binding names.
+fn node_to_bind(target: &Value) -> Result<&str, Status> {
+    let mut errors = Vec::new();
+    let kind = target["kind"].as_str().unwrap_or_default();
+    if !matches!(kind, "" | "Node") {
+        let supported = ["\"Node\"", "\"<empty>\""].map(str::to_owned);
+        let kind = target["kind"].to_string();
+        errors.push(FieldError::not_supported("target.kind", &kind, &supported));
+    }
+    let node = target["name"].as_str().unwrap_or_default();
+    if node.is_empty() {
+        errors.push(FieldError::required("target.name", ""));
+    }
+    let all: Vec<String> = errors
+        .iter()
+        .map(|error| format!("{}: {}", error.field, error.message))
+        .collect();
+    match all.as_slice() {
+        [] => Ok(node),
+        [one] => Err(Status::internal_plain(one.clone())),
+        several => Err(Status::internal_plain(format!("[{}]", several.join(", ")))),
+    }
+}
+
+/// Refuses a Binding whose `uid` or `resourceVersion` differs from that of the Pod.
+fn check_preconditions(
+    binding: &Value,
+    pod: &Stored,
+    namespace: &str,
+    name: &str,
+) -> Result<(), Status> {
+    for (field, word) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+        let (wanted, found) = (metadata::text(binding, field), pod.meta(field));
+        if !wanted.is_empty() && wanted != found {
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {found}"
+            );
+            return Err(Status::conflict(Subject::new("", "pods"), name, &why));
+        }
+    }
+    Ok(())
+}
+
+/// Adds annotations or labels to an object.
+fn add_members(object: &mut Value, field: &str, more: Map<String, Value>) {
+    let known = metadata::of(object).entry(field);
+    let known = metadata::members(known.or_insert_with(|| json!({})));
+    known.extend(more);
 }
 
 /// Returns the container of a Pod that a request names, or the only one.

@@ -2,6 +2,7 @@
 //! once.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -20,6 +21,39 @@ struct SetMember {
     stage: PodStage,
     ready: bool,
     available: bool,
+}
+
+/// The settings of a set that decide its next step.
+struct SetPlan {
+    /// The ordinals that the set has.
+    ordinals: Range<i64>,
+    /// Whether the Pods are changed one after the other.
+    in_order: bool,
+    /// Whether Pods of the old revision stay until they are deleted by hand.
+    by_hand: bool,
+    /// The first ordinal that gets the new revision.
+    partition: i64,
+    /// The number of Pods that may be unavailable during an update.
+    most_unavailable: i64,
+}
+
+impl SetPlan {
+    fn of(set: &Stored) -> Self {
+        let spec = &set.lean()["spec"];
+        let first = number(&spec["ordinals"]["start"], 0);
+        let replicas = number(&spec["replicas"], 1).max(0);
+        let rolling = &spec["updateStrategy"]["rollingUpdate"];
+        Self {
+            ordinals: first..first.saturating_add(replicas),
+            in_order: spec["podManagementPolicy"] != "Parallel",
+            by_hand: spec["updateStrategy"]["type"] == "OnDelete",
+            partition: first.saturating_add(number(&rolling["partition"], 0)),
+            most_unavailable: match &rolling["maxUnavailable"] {
+                Value::Null => 1,
+                value => scaled_value(value, replicas, true).max(1),
+            },
+        }
+    }
 }
 
 impl TurnContext<'_> {
@@ -71,6 +105,8 @@ impl TurnContext<'_> {
         members
     }
 
+    /// Creates missing Pods, deletes Pods of other ordinals, and then updates Pods of the old
+    /// revision. In order, each step changes one Pod.
     fn step(
         &mut self,
         key: &Key,
@@ -78,23 +114,34 @@ impl TurnContext<'_> {
         members: &BTreeMap<i64, SetMember>,
         (current, update): (&str, &Revision),
     ) {
-        let spec = &set.lean()["spec"];
-        let first = number(&spec["ordinals"]["start"], 0);
-        let replicas = number(&spec["replicas"], 1).max(0);
-        let beyond = first.saturating_add(replicas);
-        let in_order = spec["podManagementPolicy"] != "Parallel";
-        let rolling = &spec["updateStrategy"]["rollingUpdate"];
-        let partition = first.saturating_add(number(&rolling["partition"], 0));
-        let by_hand = spec["updateStrategy"]["type"] == "OnDelete";
+        let plan = SetPlan::of(set);
+        let filled = self.fill(key, set, members, &plan, (current, update));
+        let Some(created) = filled else { return };
+        if self.delete_surplus(key, set, members, &plan) && !plan.by_hand && !created {
+            self.update_members(set, members, &plan, update);
+        }
+    }
+
+    /// Creates the missing Pods and replaces the finished Pods. Returns whether Pods were created, or
+    /// `None` if the step ends here.
+    fn fill(
+        &mut self,
+        key: &Key,
+        set: &Stored,
+        members: &BTreeMap<i64, SetMember>,
+        plan: &SetPlan,
+        (current, update): (&str, &Revision),
+    ) -> Option<bool> {
         let mut created = false;
-        for ordinal in first..beyond {
+        for ordinal in plan.ordinals.clone() {
             if self.is_at_write_limit() {
-                return self.requeue(key);
+                self.requeue(key);
+                return None;
             }
-            match members.get(&ordinal) {
+            let waits = match members.get(&ordinal) {
                 None => {
                     // Below the partition a Pod is recreated from the old revision.
-                    let hash = if ordinal < partition && !by_hand {
+                    let hash = if ordinal < plan.partition && !plan.by_hand {
                         current
                             .strip_prefix(&format!("{}-", set.name))
                             .unwrap_or(&update.hash)
@@ -102,57 +149,67 @@ impl TurnContext<'_> {
                         &update.hash
                     };
                     if !self.create_member(key, set, ordinal, hash) {
-                        return;
+                        return None;
                     }
                     created = true;
-                    if in_order {
-                        return;
-                    }
+                    true
                 }
                 Some(member) if member.stage == PodStage::Finished => {
                     self.delete_pod(key, set, &member.pod);
-                    if in_order {
-                        return;
-                    }
+                    true
                 }
-                Some(member) if member.stage == PodStage::Terminating || !member.available => {
-                    if in_order {
-                        return;
-                    }
-                }
-                Some(_) => {}
+                Some(member) => member.stage == PodStage::Terminating || !member.available,
+            };
+            if waits && plan.in_order {
+                return None;
             }
         }
-        let surplus = members.range(beyond..).rev();
-        for (_, member) in surplus.chain(members.range(..first).rev()) {
+        Some(created)
+    }
+
+    /// Deletes the Pods of ordinals that the set does not have. Returns whether the step goes on.
+    fn delete_surplus(
+        &mut self,
+        key: &Key,
+        set: &Stored,
+        members: &BTreeMap<i64, SetMember>,
+        plan: &SetPlan,
+    ) -> bool {
+        let above = members.range(plan.ordinals.end..).rev();
+        for (_, member) in above.chain(members.range(..plan.ordinals.start).rev()) {
             if self.is_at_write_limit() {
-                return self.requeue(key);
+                self.requeue(key);
+                return false;
             }
             if member.stage != PodStage::Terminating {
                 self.delete_pod(key, set, &member.pod);
             }
-            if in_order {
-                return;
+            if plan.in_order {
+                return false;
             }
         }
-        if by_hand || created {
-            return;
-        }
-        let most = match &rolling["maxUnavailable"] {
-            Value::Null => 1,
-            value => scaled_value(value, replicas, true).max(1),
-        };
+        true
+    }
+
+    /// Deletes Pods of the old revision, as many as may be unavailable at once.
+    fn update_members(
+        &mut self,
+        set: &Stored,
+        members: &BTreeMap<i64, SetMember>,
+        plan: &SetPlan,
+        update: &Revision,
+    ) {
         let mut unavailable = 0;
-        for (ordinal, member) in members.range(first..beyond).rev() {
+        for (ordinal, member) in members.range(plan.ordinals.clone()).rev() {
             let old = revisions::hash_of(member.pod.lean()) != update.hash;
             let healthy = member.available && member.stage != PodStage::Terminating;
-            if old && *ordinal >= partition && member.stage != PodStage::Terminating {
+            if old && *ordinal >= plan.partition && member.stage != PodStage::Terminating {
                 unavailable += 1;
                 self.delete_pod(key, set, &member.pod);
             } else if !healthy {
                 unavailable += 1;
             }
-            if unavailable >= most {
+            if unavailable >= plan.most_unavailable {
                 return;
             }
         }

@@ -106,29 +106,13 @@ pub(crate) fn add(
         writer.subresource = below.name;
         let path = format!("{root}{place}/{plural}/{{name}}/{}", below.name);
         let of = format!("{of}{}", capital(below.name));
-        let kind = if below.group.is_empty() {
-            [own[0], own[1], below.kind]
-        } else {
-            [below.group, below.version, below.kind]
+        let object = || match below.kind == resource.kind {
+            true => Some(components.object.to_owned()),
+            false => component(&below),
         };
-        let item = if below.name == "log" {
-            method("get", writer.text("read", &of, "get", kind))
-        } else if below.kind.ends_with("Options") {
-            writer.connect(&of, kind, below.verbs)
-        } else {
-            let object = if below.kind == resource.kind {
-                Some(components.object.to_owned())
-            } else {
-                component(&below)
-            };
-            let Some(object) = object else { continue };
-            let mut item = writer.object(&of, kind, &object, below.verbs);
-            if below.verbs.contains(&"create") {
-                item.extend(method("post", writer.create(&of, kind, &object)));
-            }
-            item
-        };
-        put(path, &named, item);
+        if let Some(item) = writer.below(&of, &below, object) {
+            put(path, &named, item);
+        }
     }
 }
 
@@ -140,6 +124,33 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
+    /// Returns the operations of a subresource. `object` returns the schema component of its kind, if
+    /// there is one.
+    fn below(
+        &self,
+        of: &str,
+        below: &ListedSubresource<'_>,
+        object: impl FnOnce() -> Option<String>,
+    ) -> Option<Map<String, Value>> {
+        let kind = if below.group.is_empty() {
+            [&*self.resource.group, &*self.resource.version, below.kind]
+        } else {
+            [below.group, below.version, below.kind]
+        };
+        if below.name == "log" {
+            return Some(method("get", self.text("read", of, "get", kind)));
+        }
+        if below.kind.ends_with("Options") {
+            return Some(self.connect(of, kind, below.verbs));
+        }
+        let object = object()?;
+        let mut item = self.object(of, kind, &object, below.verbs);
+        if below.verbs.contains(&"create") {
+            item.extend(method("post", self.create(of, kind, &object)));
+        }
+        Some(item)
+    }
+
     fn collection(&self, of: &str, kind: [&str; 3]) -> Map<String, Value> {
         let mut item = Map::new();
         for verb in self.resource.verbs {

@@ -113,14 +113,8 @@ impl KubeApiserverOptions {
                 "--service-cluster-ip-range: {second} has no effect, because Services have one address"
             ));
         }
-        let path = |flag| line.last(flag).filter(|path| !path.is_empty());
-        let path = |flag| path(flag).map(PathBuf::from);
-        let tls = match (path("tls-cert-file"), path("tls-private-key-file")) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            (None, None) => None,
-            (Some(_), None) => return Err(alone("tls-cert-file", "tls-private-key-file")),
-            (None, Some(_)) => return Err(alone("tls-private-key-file", "tls-cert-file")),
-        };
+        let path = |flag| path(line, flag);
+        let tls = tls(line)?;
         let seconds: Option<u64> = number(line, "min-request-timeout")?;
         Ok(Self {
             address,
@@ -137,24 +131,7 @@ impl KubeApiserverOptions {
             watch_timeout: seconds
                 .filter(|seconds| *seconds > 0)
                 .map(|seconds| Duration::from_secs(seconds.saturating_add(seconds / 2))),
-            accounts: AccountOptions {
-                issuers: line
-                    .all("service-account-issuer")
-                    .map(str::to_owned)
-                    .collect(),
-                signing_key: path("service-account-signing-key-file"),
-                keys: line
-                    .all("service-account-key-file")
-                    .map(PathBuf::from)
-                    .collect(),
-                audiences: line.entries("api-audiences").map(str::to_owned).collect(),
-                jwks_uri: line
-                    .last("service-account-jwks-uri")
-                    .filter(|url| !url.is_empty())
-                    .map(str::to_owned),
-                extends_projected: line.last("service-account-extend-token-expiration")
-                    != Some("false"),
-            },
+            accounts: accounts(line),
             service_network: networks.first().map(|one| (*one).to_owned()),
             service_account: plugins.service_account,
             played: played(variable(PLAY).as_deref())?,
@@ -163,6 +140,46 @@ impl KubeApiserverOptions {
                 .map(PathBuf::from),
             warnings,
         })
+    }
+}
+
+/// Returns the path of a file that a flag names.
+fn path(line: &CommandLine, flag: &'static str) -> Option<PathBuf> {
+    let path = line.last(flag).filter(|path| !path.is_empty());
+    path.map(PathBuf::from)
+}
+
+/// Returns the files of the certificate and of its key.
+fn tls(line: &CommandLine) -> Result<Option<(PathBuf, PathBuf)>, FlagProblem> {
+    match (
+        path(line, "tls-cert-file"),
+        path(line, "tls-private-key-file"),
+    ) {
+        (Some(certificate), Some(key)) => Ok(Some((certificate, key))),
+        (None, None) => Ok(None),
+        (Some(_), None) => Err(alone("tls-cert-file", "tls-private-key-file")),
+        (None, Some(_)) => Err(alone("tls-private-key-file", "tls-cert-file")),
+    }
+}
+
+/// Returns the options of tokens of ServiceAccounts.
+fn accounts(line: &CommandLine) -> AccountOptions {
+    AccountOptions {
+        issuers: line
+            .all("service-account-issuer")
+            .map(str::to_owned)
+            .collect(),
+        signing_key: path(line, "service-account-signing-key-file"),
+        keys: line
+            .all("service-account-key-file")
+            .map(PathBuf::from)
+            .collect(),
+        audiences: line.entries("api-audiences").map(str::to_owned).collect(),
+        jwks_uri: line
+            .last("service-account-jwks-uri")
+            .filter(|url| !url.is_empty())
+            .map(str::to_owned),
+        extends_projected: line.last("service-account-extend-token-expiration") != Some("false"),
     }
 }
 
