@@ -71,27 +71,22 @@ pub(crate) async fn supervise(
                 readiness = Some(tasks.start(runnables));
                 None
             }
-            Step::Campaign | Step::AllStarted | Step::StartAdded => {
-                if step == Step::AllStarted {
-                    info!("the manager has started");
-                }
-                let may_start = |waiting: &Erased| supervision.may_start(waiting.group);
-                drop(tasks.start(manager.take_waiting(may_start)));
-                match step {
-                    Step::Campaign => {
-                        manager.reached(Group::LeaderElected);
-                        campaign.start().err().map(Event::Failed)
-                    }
-                    _ => None,
-                }
+            Step::Campaign => {
+                start_waiting(manager, &mut tasks, &supervision);
+                manager.reached(Group::LeaderElected);
+                campaign.start().err().map(Event::Failed)
+            }
+            Step::AllStarted => {
+                info!("the manager has started");
+                start_waiting(manager, &mut tasks, &supervision);
+                None
+            }
+            Step::StartAdded => {
+                start_waiting(manager, &mut tasks, &supervision);
+                None
             }
             Step::BeginStop => {
-                match supervision.failure() {
-                    Some(failure) => {
-                        error!(error = %report(failure), "a runnable failed: the manager stops");
-                    }
-                    None => info!("the manager stops on request"),
-                }
+                log_stop(&supervision);
                 manager.refuse();
                 // Work of other groups may wait for the lead too, so the runnables of the leader do not tell.
                 if !work.has_led {
@@ -133,6 +128,22 @@ pub(crate) async fn supervise(
     }
     end_candidacy(manager, campaign, work, &supervision, &mut shutdown).await;
     supervision.finish(dropped.late)
+}
+
+/// Starts the added runnables of the groups that have started.
+fn start_waiting(manager: &impl Supervised, tasks: &mut RunnableTasks, supervision: &Supervision) {
+    let may_start = |waiting: &Erased| supervision.may_start(waiting.group);
+    drop(tasks.start(manager.take_waiting(may_start)));
+}
+
+/// Logs why the manager stops.
+fn log_stop(supervision: &Supervision) {
+    match supervision.failure() {
+        Some(failure) => {
+            error!(error = %report(failure), "a runnable failed: the manager stops");
+        }
+        None => info!("the manager stops on request"),
+    }
 }
 
 /// Ends the candidacy after everything else has stopped.

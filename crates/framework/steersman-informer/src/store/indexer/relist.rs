@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use steersman_api::Decoded;
+use steersman_api::{Decoded, Malformed};
 use steersman_object::ResourceVersion;
 
 use super::{Effects, Indexer, Relist, Version};
 use crate::delta::{Item, key_of};
+use crate::entry::RawEntry;
 use crate::event::Origin;
 use crate::store::table::{Ordered, Table};
 use crate::store::transition::Transition;
@@ -77,26 +78,11 @@ impl Indexer {
                 Transition::Nothing => {}
             }
             if let Decoded::Malformed(malformed) = item {
-                let malformed = *malformed;
-                if self.malformed.get(&malformed.key) != Some(&malformed) {
-                    effects.malformed.push(malformed.clone());
-                }
-                next.malformed.insert(malformed.key.clone(), malformed);
+                next.note_malformed(*malformed, self, &mut effects);
             }
         }
-        for entry in &listed {
-            next.bytes += entry.raw_body().bytes();
-            next.by_key.insert(entry.clone());
-        }
-        next.ordered = listed.into_iter().collect();
-        // STORE-3: an object that the list does not name is gone. Of a malformed object, its
-        // transition decided whether the stored version is gone.
-        for old in self.ordered.iter() {
-            let named = next.get(old.key()).is_some() || next.malformed.contains_key(old.key());
-            if !named {
-                gone_first.push(Transition::missed(old.clone()));
-            }
-        }
+        next.fill(listed);
+        gone_first.extend(self.missed_by(&next));
         for transition in gone_first {
             next.apply_transition(&transition, &ViewResults::default(), &mut effects);
         }
@@ -105,6 +91,35 @@ impl Indexer {
         }
         next.count();
         (next, effects)
+    }
+
+    /// Keeps an object that does not decode. The effects name the object if it is new in `before`.
+    fn note_malformed(&mut self, malformed: Malformed, before: &Self, effects: &mut Effects) {
+        if before.malformed.get(&malformed.key) != Some(&malformed) {
+            effects.malformed.push(malformed.clone());
+        }
+        self.malformed.insert(malformed.key.clone(), malformed);
+    }
+
+    /// Stores the listed objects.
+    fn fill(&mut self, listed: Vec<RawEntry>) {
+        for entry in &listed {
+            self.bytes += entry.raw_body().bytes();
+            self.by_key.insert(entry.clone());
+        }
+        self.ordered = listed.into_iter().collect();
+    }
+
+    /// Returns the deletes of the objects that the store `next` lacks.
+    ///
+    /// STORE-3: an object that the list does not name is gone. Of a malformed object, its transition
+    /// decided whether the stored version is gone.
+    fn missed_by(&self, next: &Self) -> impl Iterator<Item = Transition> {
+        let missed = self
+            .ordered
+            .iter()
+            .filter(|old| next.get(old.key()).is_none() && !next.malformed.contains_key(old.key()));
+        missed.map(|old| Transition::missed(old.clone()))
     }
 
     /// Returns an empty store with the same views, for a list of this number of objects.
