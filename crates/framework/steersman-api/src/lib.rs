@@ -19,37 +19,41 @@
 //! # }
 //! ```
 //!
-//! This is the only library crate that names `kube-client`. A [`kube_client::Client`] (a boxed tower service) stands
-//! for a cluster, or for an API server in this process. Requests go through it as raw bytes, for three reasons: a
-//! refusal keeps its status, `Retry-After` and `Status` body in an [`Error`] to branch on; an object that does not
-//! decode affects no other object ([`Decoded`]); and no body appears in a log.
+//! Besides `steersman-transport` this is the only library crate that names `kube-client`. A [`kube_client::Client`] (a
+//! boxed tower service) stands for a cluster, or for an API server in this process. Requests go through it as raw
+//! bytes, for three reasons: a refusal keeps its status, `Retry-After` and `Status` body in an [`Error`] to branch on;
+//! an object that does not decode affects no other object ([`Decoded`]); and no body appears in a log.
 //!
-//! Modules, words first:
+//! # Reading order
 //!
 //! - [`request_info`] has [`RequestInfo`], which describes a request in errors.
-//! - [`error`] has [`Error`], the errors of requests.
-//! - [`options`] has the options of requests.
-//! - `amount` compares quantities, `owned_fields` reads `managedFields`, [`field_managers`] has [`FieldManagers`], the managers of a
-//!   program, and [`apply_digest`] has [`ApplyDigest`], which recognises their applies.
+//! - [`error`] has [`Error`], with the predicates that callers branch on.
+//! - [`options`] has the options of requests, such as [`Projection`].
+//! - `amount` compares quantities, and `owned_fields` reads `managedFields`.
+//! - [`field_managers`] has [`FieldManagers`], the managers of a program, and [`apply_digest`] has [`ApplyDigest`],
+//!   which recognises their applies.
 //! - [`head`] has [`RawObject`], the JSON of an object that is not decoded as a type, and its [`Head`].
 //! - [`event`] has [`ListPart`], [`ListPage`], [`WatchEvent`] and [`Decoded`].
 //! - `warning` parses the warnings of a server.
 //! - [`metrics`] has [`ConnectionMetrics`], the metrics of requests.
 //! - [`encoding`] has [`Encoding`]: JSON or protobuf.
-//! - `decode` decodes one object, or only its metadata. Below it, `bodies` turns the bodies of lists and watches into
-//!   objects and events: `items` cuts a list body into its objects, `lines` a watch body into lines, `scan` finds the
-//!   end of a JSON value, and `raw` inspects the bytes of an object before it is decoded.
-//! - [`request`] has [`Request`], a request that is ready to be sent. Below it, `url` builds paths and queries,
-//!   `transport` sends a request and collects its answer within time limits, and `answered_object` reads which object
-//!   an answer is about.
+//! - `decode` decodes one object, or only its metadata. `decode::bodies` turns the bodies of lists and watches into
+//!   objects and events: `decode::items` cuts a list body into its objects, `decode::lines` a watch body into lines,
+//!   `decode::scan` finds the end of a JSON value, `decode::raw` inspects the bytes of an object before it is decoded,
+//!   `decode::bookmark` reads bookmarks, and `decode::protobuf` turns protobuf into JSON.
 //! - `pages` joins the pages of a list.
 //! - `problem_log` has [`ProblemLog`], which keeps a lasting problem from filling the log.
-//! - [`list_watch`] has the [`ListWatch`] trait that drives reflectors.
+//! - [`request`] has [`Request`], the request of a verb as a value, which a task of its own can send. `request::url`
+//!   builds paths and queries, `request::transport` sends the bytes of all requests and collects their answers within
+//!   time limits, and `request::answered_object` reads which object an answer is about.
+//! - [`list_watch`] has the [`ListWatch`] trait, the two calls that a reflector needs.
+//! - `client_certificate` has [`ClientCertificate`], the certificate that names the user of a connection.
 //! - `config` finds and checks a kubeconfig; `config::proxy` chooses the proxy of a server.
-//! - [`wire`] has the middleware of a connection.
+//! - [`wire`] has the layers of every request: metrics (`wire::measure`), the encoding (`wire::negotiate`), the layers
+//!   of users, the user agent, and warnings.
 //! - `network` makes the clients of a server on the network, over the connections of `steersman-transport`.
-//! - [`client_config`] has [`ClientConfig`], which makes clients.
-//! - [`api`] has [`Api`], the typed verbs.
+//! - [`client_config`] has [`ClientConfig`], the settings of a connection, which makes clients.
+//! - [`api`] has [`Api`], the typed verbs; `api::requests` makes the request of each writing verb.
 //! - [`discovery`] has [`Mapper`], which finds the kinds that a server serves.
 
 pub mod request_info;

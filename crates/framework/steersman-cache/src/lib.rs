@@ -50,33 +50,36 @@
 //! A cached read may be older than the state of the server. It is never older than an event that a
 //! controller received from this cache.
 //!
-//! Modules, in the order of their dependencies:
+//! # Reading order
 //!
-//! - [`unsynced`] contains [`Unsynced`] and [`InformerFailure`], the reports on informers that have not synced or
-//!   that fail.
-//! - [`error`] contains [`Error`].
+//! - [`unsynced`] has [`Unsynced`] and [`InformerFailure`], the reports on informers that have not synced or that fail.
+//! - [`error`] has [`Error`].
 //! - `field_index`: a named index of a kind, shared by the informers of the kind.
-//! - [`metrics`] contains [`CacheMetrics`], the metrics of caches and their informers.
-//! - [`settings`] contains [`Settings`], which apply to all kinds, one kind, or one namespace.
-//! - [`watch_error`] contains [`WatchError`], the argument of the hook for failed requests.
-//! - [`options`] contains [`CacheOptions`] and [`ByObject`].
-//! - [`listed`] contains [`Listed`], the result of a list, and [`Versions`], its resource versions.
-//! - `coverage`: decides which informers a kind gets and which objects they hold.
+//! - [`metrics`] has [`CacheMetrics`], the metrics of caches and their informers.
+//! - [`settings`] has [`Settings`], which apply to all kinds, one kind, or one namespace.
+//! - [`watch_error`] has [`WatchError`], the argument of the hook for failed requests.
+//! - [`options`] has [`CacheOptions`] and [`ByObject`].
+//! - [`listed`] has [`Listed`], the result of a list, and [`Versions`], its resource versions.
+//! - `coverage` decides which informers a kind gets and which objects they hold.
 //! - `server_problem`: why the whole server cannot be reached, as the owner of the cache knows it.
 //! - `failure_advice`: the remedy for a kind that does not sync.
 //! - `type_map`: the typed handles of one informer; contains the only `Any` downcast.
-//! - `registry`: one entry per kind and namespace, started once.
-//! - `idle_informers`: decides when an undeclared informer has been idle for its linger time.
+//! - `informer_map`: one entry per kind and namespace, created and started once.
+//! - `idle_informers` decides when an undeclared informer has been idle for its linger time (CACHE-8).
 //! - `written_versions`: the minimum resource version of the first list of a kind.
-//! - `informer_entry`: runs one informer and gives out its typed views.
-//! - `shared`: the state that all handles of one cache share.
-//! - `live_reads`: reads from the server in the scope of one informer.
-//! - [`reads`] contains [`Reads`], reads of one kind as one type.
-//! - [`preflight_report`] contains [`Preflight`], the permissions that the cache lacks.
-//! - [`cache`] contains [`Cache`], the handle.
-//! - [`preflight`] asks the server for the permissions of the cache.
+//! - `informer_entry` runs one informer from its turn (CACHE-5) to its removal (CACHE-7), and gives out its typed
+//!   views.
+//! - `shared`: the state that all handles of one cache share. `shared::run` starts informers and ends idle ones,
+//!   `shared::scope` has the default namespaces, which may change while the cache runs (CACHE-17),
+//!   `shared::namespaced_informer` tells subscribers why an informer has ended, and `shared::holds` keeps informers for
+//!   optional watches.
+//! - `live_reads`: reads from the server in the scope of one informer, with the answers in the form of the cache.
+//! - [`reads`] has [`Reads`], reads of one kind as one type.
+//! - [`preflight_report`] has [`Preflight`], the permissions that the cache lacks, and proposes the missing rules.
+//! - [`cache`] has [`Cache`], the handle.
+//! - [`preflight`] asks the server for the permissions of the cache before the start.
 //! - [`removal`] removes informers from a running cache.
-//! - `internal`: the methods that only other crates of this workspace call.
+//! - [`internal`]: the methods that only other crates of this workspace call.
 
 pub mod unsynced;
 pub mod error;

@@ -18,20 +18,21 @@
 //! # }
 //! ```
 //!
-//! Modules, words first:
+//! # Reading order
 //!
-//! - [`settings`] lists the settings with their defaults and variables.
+//! - [`settings`] lists every setting with its default and its variables.
 //! - [`description`] has [`Description`], which a program prints about itself.
 //! - `controller_setting` reads settings of single controllers.
 //! - [`error`] has [`ConfigError`].
 //! - `log_filter` reads levels, and `named_value` booleans and namespaces.
-//! - `flags` are the flags, `kubebuilder` those of kubebuilder with another name or form, and `layer` reads variables and files with their parsers.
-//! - `file` reads the file.
-//! - `json_line` makes a flat JSON object of an event and its spans, and `json_log` writes it.
-//! - [`console`] has [`Console`], which prints the texts of a program.
-//! - [`log`] has [`LogLevel`].
-//! - `level_route` shows and changes the level over HTTP.
-//! - [`config`] has [`Config`], and [`args`] the command line.
+//! - `flags` are the flags, and `kubebuilder` those of kubebuilder with another name or form.
+//! - `layer` reads variables and files with the parsers of the flags, and `file` splits a file into keys and values
+//!   with their lines.
+//! - `json_line` merges an event and its spans into one flat JSON object, and `json_log` writes these lines, those of
+//!   panics and the error that ends the process.
+//! - [`console`] has [`Console`], which prints the texts of a program in the form of its log.
+//! - [`log`] has [`LogLevel`], and `level_route` shows and changes the level over HTTP.
+//! - [`config`] has [`Config`], the result of all sources, and [`args`] the command line.
 //! - `dev_session` ends a program with `cargo steersman dev`.
 //! - [`program`] has [`Program`], a whole `main`.
 

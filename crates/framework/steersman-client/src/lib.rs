@@ -48,33 +48,38 @@
 //! A write that was sent is finished by a task of its own, and is never repeated if the server may have executed it
 //! (`CLIENT-7`).
 //!
-//! Modules, words first:
+//! # Reading order
 //!
 //! - [`mod@write`] has [`Write`], one write with its outcome, and [`WriteObserver`], which is called for every write;
 //!   `write::outcome` derives the outcome of a write from the server's answer.
 //! - [`condition`] has [`Condition`], a condition of an object; [`conditions`] has those that programs need most.
 //! - [`error`] has [`Error`].
 //! - [`consistency`] has [`ReadConsistency`]: which writes a cached read must see. [`metrics`] has [`ClientMetrics`].
-//! - [`options`] has [`ClientOptions`] and [`Lock`].
+//! - [`options`] has [`ClientOptions`] and [`Lock`]; `field_manager` derives the names of field managers.
 //! - [`kinds`] has [`KindSource`]: how a client learns the kind of an object, from its type or from a value.
 //! - `namespace` fills in the namespace of a client that has one.
-//! - `patch` has the bodies of patches: `diff` computes merge patches, `strategic` strategic merge patches, and
-//!   `change` turns a mutated copy into a patch and decides when to try again. `document` makes the body of an apply,
-//!   and reads the conflicts of a refused one; `extract` finds the fields that one manager owns. `status_field` finds
-//!   out whether a type has a status.
+//! - `patch` has the bodies of patches: `patch::diff` computes merge patches, `patch::strategic` strategic merge
+//!   patches by the merge keys in `src/patch/strategic/lists.txt`, which `cargo xtask schemas` writes, and
+//!   `patch::change` turns a mutated copy into a patch and decides when to try again. `patch::document` makes the body
+//!   of an apply, and reads the conflicts of a refused one; `patch::extract` finds the fields that one manager owns.
+//!   `patch::status_field` finds out whether a type has a status.
 //! - `applied` remembers the last apply of each field manager to each object.
-//! - `own_writes` has the writes that the cache has not seen yet: `unseen_writes` remembers them, `write_tracker` notes
-//!   them and lets reads wait for them.
+//! - `own_writes` has the writes that the cache has not seen yet: `own_writes::unseen_writes` decides what a
+//!   read must see, `own_writes::write_tracker` records the writes and lets reads wait for them, and
+//!   `own_writes::unseen_writes::kept_answer` has the answers that replace such a wait.
 //! - [`owner`] sets, finds and removes owner references.
 //! - [`finalizer`] adds and removes finalizers, and decides which finalizer may act.
-//! - `send` sends every request, and repeats it if the server says when.
-//! - `ensure` runs a change: read, mutate, send, and read again after a conflict.
+//! - `send` sends every write in a task of its own and reports the outcome to the observers; it repeats a request if
+//!   the server says when.
+//! - `ensure` is create-or-patch: it reads, changes a copy, sends the difference, and reads again after a conflict.
 //! - `shared` has the state that all handles of one client share; `shared::apply` sends applies.
-//! - `read` has the reads: `route` decides whether the cache or the server answers, `live` asks the server, and
-//!   `cached` reads from the cache once it has seen the writes that the read must see.
+//! - `read` has the reads: `read::route` is the one function that decides whether the cache or the server answers,
+//!   `read::live` asks the server, and `read::cached` reads from the cache once it has seen the writes that the read
+//!   must see.
 //! - [`mod@watch`] has [`ObjectWatch`], a watch over a cache of its own; `wait` waits for a condition over one.
-//! - [`client`] has [`Client`]; `client::status` has the verbs of the status subresource, `client::subresource` those of
-//!   any subresource.
+//! - [`client`] has [`Client`], with each family of verbs in a file: `client::applies` leaves out applies that would
+//!   change nothing, `client::status` has the verbs of the status subresource, and `client::subresource` those of any
+//!   subresource.
 
 pub mod write;
 pub mod condition;

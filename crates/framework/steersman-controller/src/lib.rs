@@ -41,9 +41,6 @@
 //! 5. `outcome` decides from the result how the ticket ends: with nothing, with a run at a given time,
 //!    or with a retry with backoff.
 //!
-//! `builder` declares a controller, `lifecycle` decides when its workers start and what ends it, and
-//! `running` carries that out.
-//!
 //! # What it promises
 //!
 //! - **CTRL-1** Workers start only after every watch has handed its initial set to the queue.
@@ -75,6 +72,31 @@
 //! - **CTRL-34** Several clean-ups run in order, and none runs again after its finalizer was removed.
 //!
 //! The queue's own promises are in [`steersman_workqueue`].
+//!
+//! # Reading order
+//!
+//! - `request`, `error`, `clock` and `action`: the vocabulary of a reconcile.
+//! - `clusters` is the set of clusters besides that of the manager.
+//! - `outcome` decides how the result of a reconcile ends its ticket.
+//! - `status` shows what a controller waits for and which handlers panicked; `metrics` has its metrics.
+//! - `guarded` protects the queue from panics of a rate limiter.
+//! - `limit` shares permits for reconciles among controllers, in the turns that `limit::turns` decides.
+//! - `options` has the options of the queue and of the workers.
+//! - `context` has [`Context`]: `context::reason` is why a reconcile runs, from the table in `context::changes`, and
+//!   `context::loops` detects requests that trigger themselves.
+//! - [`predicate`], [`reconcile`] and [`handler`] have the traits that authors of operators implement, and what is made
+//!   of functions.
+//! - `watch` routes the events of one kind. `watch::optional` watches a kind whenever the server serves it,
+//!   `watch::added` is a set of such watches that changes at run time, `watch::in_clusters` watches a kind in each
+//!   cluster of a set, and `watch::followed_namespaces` records the namespaces of the cache that a watch or poll
+//!   follows (CTRL-42).
+//! - [`source`] has the sources of requests: `source::channel` is a channel of objects, and `source::poll` polls
+//!   something outside the cluster when `source::poll::schedule` says so.
+//! - `pump` is the wiring file of one watch: subscription, predicate, handler, queue.
+//! - `worker` takes tickets and runs the reconciler; `worker::recent_reconciles` has the last reconciles.
+//! - `lifecycle` decides when workers start and what ends a controller; `start` has what a controller is started with,
+//!   and `running` carries the decisions out.
+//! - `controller` has [`Controller`], and `builder` [`ControllerBuilder`], which declares it.
 
 mod request;
 mod error;

@@ -18,25 +18,23 @@
 //! server is refused, a definition of a later release is kept, and stored objects are migrated to the version that the
 //! definition stores, so that a later release can remove the former versions.
 //!
-//! Modules, words first:
+//! # Reading order
 //!
-//! - [`error`] has [`Error`].
-//! - [`status`] has [`DefinitionStatus`].
-//! - [`metrics`] has [`DefinitionMetrics`].
+//! - [`error`] has [`Error`], [`status`] [`CrdStatus`], and [`metrics`] [`CrdMetrics`].
 //! - `number_formats` replaces formats that API servers do not know.
 //! - `schema_narrowing` compares two schemas.
-//! - [`check_versions`] compares the versions of one definition.
+//! - `version_difference` compares the versions of one definition ([`check_versions`]).
 //! - [`crd`] has [`Crd`].
 //! - `normal_form` writes definitions in one notation, and `release_history` remembers which ones were installed.
-//! - `progress` reads and writes how far a migration is.
-//! - `narrowing` compares two definitions, and `plan` decides what is written.
-//! - [`difference`] has [`DefinitionDifference`].
+//! - `progress` reads and writes how far a migration is, so that an interrupted one goes on from there.
+//! - `narrowing` compares two definitions, and `plan` decides whether a definition is written, kept or refused.
+//! - [`difference`] has [`CrdDifference`], the fields in which the definition on the server differs.
 //! - `status_board` has the state of all definitions.
 //! - `requests` has the requests about one definition on the server.
-//! - `server_migration` lets the server migrate objects.
-//! - `migration` stores the objects of one definition anew.
+//! - `server_migration` lets the server migrate objects; `migration` stores the objects of one definition anew if the
+//!   server does not.
 //! - `installer` reads, writes and awaits one definition, and lets its objects be migrated.
-//! - [`crds`] has [`Crds`].
+//! - [`crds`] has [`Crds`], with the loops of the leader and of the other replicas.
 
 pub mod error;
 pub mod status;

@@ -28,20 +28,23 @@
 //! # }
 //! ```
 //!
-//! Operators use it as `steersman::versioned`. Modules, words first:
+//! Operators use it as `steersman::versioned`.
+//!
+//! # Reading order
 //!
 //! - `version_name` orders the names of versions.
 //! - `arguments` are those of the attribute on the module.
-//! - `history` is that of a field or variant.
+//! - `history` reads and checks the history of a field or variant.
 //! - `kind` reads the attributes of kube.
-//! - `declaration` is the module with its types.
+//! - `declaration` is the whole module with its types.
 //! - `scope` rewrites paths and visibilities for submodules.
 //! - `render` declares a type in one version.
-//! - `boundaries` decides which types differ between versions.
+//! - `boundaries` decides between which versions a type differs.
 //! - `wire_name` has the names of fields in JSON, for errors.
-//! - `convert` has the conversions between neighbouring versions.
-//! - `expand` makes the module.
-//! - `forward` calls kube's derives with the crates of the facade.
+//! - `convert` has the conversions between neighbouring versions. They call
+//!   `crates/framework/steersman-webhook/src/conversion/steps.rs`.
+//! - `expand` puts the generated module together.
+//! - `forward` calls the derives of kube with the crates of the facade, so that a kind names no crates.
 
 mod version_name;
 mod arguments;

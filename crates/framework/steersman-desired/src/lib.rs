@@ -35,15 +35,18 @@
 //! - **SET-4** A child is applied after the children that it comes after are ready, or gone.
 //! - **SET-5** A set of which all children are as they were applied sends no request.
 //!
-//! Modules, words first:
+//! # Reading order
 //!
 //! - [`readiness`] has [`Readiness`]: whether an object is as its spec says, by the rules of kstatus.
-//! - [`child_id`] has [`ChildId`], [`child`] [`Child`] and [`AbsentChild`], [`error`] [`Error`].
-//! - [`outcome`] has [`SetOutcome`], what became of each child; `conditions` derives the conditions of the owner from it.
+//! - [`child_id`] has [`ChildId`], and [`error`] has [`Error`].
+//! - [`outcome`] has [`SetOutcome`], what became of each child; `conditions` derives the conditions of the owner from
+//!   it.
+//! - [`child`] has [`Child`] and [`AbsentChild`].
 //! - `owner` completes the documents of children, and tells children from other objects.
 //! - `schedule` decides which child may start.
-//! - `member` applies or deletes one child; `inventory` finds those that exist; `run` runs a whole set.
-//! - [`set`] has [`DesiredSet`].
+//! - `member` applies or deletes one child; `inventory` finds those that exist.
+//! - `plan` has the content of a set, and `run` runs it once.
+//! - [`set`] has [`DesiredSet`], the handle.
 
 pub mod readiness;
 pub mod child_id;

@@ -45,18 +45,19 @@
 //! The numbers are those of client-go (`tools/events` and `tools/record`), except that the state per
 //! object replaces its cache of 4,096 entries; [`EventLimits`] changes those of EVENT-3 to EVENT-5.
 //!
-//! Modules, words first:
+//! # Reading order
 //!
-//! - [`event_type`] has [`EventType`], [`event_limits`] [`EventLimits`], [`object_ref`] [`ObjectRef`] and [`Regarding`], [`new_event`]
-//!   [`NewEvent`].
+//! - [`event_type`] has [`EventType`], and [`event_limits`] has [`EventLimits`].
 //! - `names` makes names and texts valid.
-//! - `drop_reason` and `drop_log`: why events are dropped, and when the log says so; [`metrics`] has
-//!   [`EventMetrics`].
-//! - `token_bucket`, `series`, `event_group` and `object_events` decide about one object, `correlator`
-//!   about all, and the order of the writes.
-//! - `write_request` makes the requests and reads their answers; `sender` sends them, over the state
-//!   in `shared`.
-//! - [`publisher`] has [`EventPublisher`], [`recorder`] [`EventRecorder`].
+//! - [`object_ref`] has [`ObjectRef`] and [`Regarding`], and [`new_event`] has [`NewEvent`].
+//! - `drop_reason` and `drop_log`: why events are dropped, and when the log says so; [`metrics`] has [`EventMetrics`].
+//! - `token_bucket` limits the new Events of one object; `series` decides about one Event, `event_group` about similar
+//!   events, and `object_events` about one object.
+//! - `correlator` decides what becomes of an event, and which write is next.
+//! - `shared` has the state that recorders and the task share. `write_request` makes the requests and reads their
+//!   answers; `sender` is the task that sends them.
+//! - [`publisher`] has [`EventPublisher`], which a manager holds, and [`recorder`] has [`EventRecorder`], which
+//!   reconcilers hold.
 
 pub mod event_type;
 pub mod event_limits;

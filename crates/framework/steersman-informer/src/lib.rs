@@ -55,20 +55,33 @@
 //! `pipeline` is the only module that joins these parts. [`Informer`] is the handle for one type,
 //! [`UntypedInformer`] the handle without a type.
 //!
-//! Modules, in the order of their dependencies:
+//! # Reading order
 //!
-//! - [`error`], [`state`], [`metrics`], [`options`]: the vocabulary of the handles; [`transform`]
-//!   has [`Transform`], a change of each object before it is stored.
-//! - [`health`] has [`ServerHealth`],
-//!   the state of the server that the informers of one connection share.
-//! - `body`: one object, packed and decoded; `intern`: values that many objects share; [`entry`]
-//!   has [`Entry`], an object in the store.
+//! - [`error`], [`state`] and [`metrics`] are the vocabulary of the handles; `metrics::scrape` computes sums when
+//!   metrics are collected. [`transform`] has [`Transform`], a change of each object before it is stored.
+//! - [`health`] has [`ServerHealth`], the state of the server that the informers of one connection share.
+//!   `health::machine` decides whether the server is away, which informer probes it each second, and when the other
+//!   informers repeat their requests.
+//! - [`options`] has the options of an informer.
+//! - `body`: one object, packed by `steersman-pack`, and its decoded forms; `intern`: values that many objects share;
+//!   [`entry`] has [`Entry`], an object in the store, with its metadata for routing.
 //! - [`uncached`] has [`UncachedList`], objects that are decoded for the caller alone.
-//! - [`event`] has [`Event`], the change of one object; `view_results` what views find of one, and
-//!   `delta` the reflector's input to the store.
-//! - [`store`], `ingest`, `reflector`, `queue`, [`fanout`]: the parts of an informer.
-//! - `pipeline` joins them; [`untyped_informer`] and [`informer`] have the handles. [`internal`] has the methods that only other
-//!   crates of this workspace call.
+//! - [`event`] has [`Event`], the change of one object; [`key_state`] has the progress of an informer and its object
+//!   under one key.
+//! - `view_results` has what views find of one object, `chunked_vec` is a vector that grows without moving its
+//!   elements, and `delta` is the input of the store.
+//! - [`store`]: the objects. `store::indexer` changes them with their views, `store::view` holds them as one Rust type,
+//!   and `store::query` selects the objects of a list, by an index of labels or of the user (`store::index`) if
+//!   possible.
+//! - `ingest`: the way of an object from the stream of the server to an entry. `ingest::plan` decides what becomes of
+//!   an object that arrives, and `ingest::dictionary` trains dictionaries in the background.
+//! - `reflector` lists and watches. `reflector::machine` decides each step, such as a list after a 410;
+//!   `reflector::failure` classifies failures as those of the kind or of an outage, `reflector::pauses` keeps a backoff
+//!   for each class, and `reflector::watch_activity` decides when a silent watch means a dead connection.
+//! - `queue` is the bounded queue of deltas, and [`fanout`] has the subscribers.
+//! - `pipeline` is the wiring file of these parts; `pipeline::status` derives the state of the informer.
+//! - [`untyped_informer`] and [`informer`] have the handles. [`internal`] has the methods that only other crates of
+//!   this workspace call.
 
 pub mod error;
 pub mod state;

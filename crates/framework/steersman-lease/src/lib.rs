@@ -37,20 +37,20 @@
 //! - The elector runs on a thread and a runtime of its own, and sends its requests through a client of its own, which
 //!   has a hard deadline for each request (`LEASE-6`). Reconcilers that block their threads delay no renewal.
 //!
-//! Modules, words first:
+//! # Reading order
 //!
 //! - [`error`] has [`Error`].
 //! - `timing` has the three durations and their validation.
 //! - `identity` makes the identity of a replica.
-//! - [`options`] has [`LeaderElection`].
 //! - [`status`] has [`LeaseStatus`], [`LossReason`] and [`ElectionChange`].
-//! - [`metrics`] has [`ElectionMetrics`].
+//! - [`options`] has [`LeaderElection`], and [`metrics`] has [`ElectionMetrics`].
 //! - `record` has the content of a Lease, and `term_clock` the clock of its holder.
-//! - `candidacy` decides when a candidate may take the lease.
-//! - `machine` decides each request, the loss and the release.
+//! - `candidacy` decides when a candidate may take the lease, by its own observations.
+//! - `machine` decides each request, the loss, the abort and the release: `machine::replies` what a reply means, and
+//!   `machine::ending` how a term ends.
 //! - `requests` sends the requests of the machine.
-//! - `driver` runs the machine, `abort` aborts the process, and `watchdog` does so if the thread of the driver is
-//!   blocked.
+//! - `abort` aborts the process, `driver` runs the machine on a thread of its own, and `watchdog` aborts if that thread
+//!   is blocked.
 //! - [`elector`] has [`Elector`] and [`Leadership`].
 
 pub mod error;

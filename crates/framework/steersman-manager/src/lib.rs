@@ -49,25 +49,28 @@
 //! minute (`CTRL-7`), and a panic of a reconciler, predicate, handler or hook (`CTRL-2`, `CTRL-6`, `MGR-7`).
 //! [`Manager::health`] names them (`MGR-6`).
 //!
-//! Modules, words first:
+//! # Reading order
 //!
 //! - [`order`] has [`Group`] and the two orders.
-//! - [`error`] has [`Error`].
-//! - [`options`] has the default grace period.
-//! - [`health`] has [`Health`], which `monitor` reads from caches and controllers.
+//! - [`error`] has [`Error`], and [`options`] has the default grace period.
+//! - [`health`] has [`Health`].
 //! - `liveness` decides whether the process makes progress.
 //! - [`diagnostics`] has [`Diagnostics`], sections of JSON that parts of a program add.
+//! - `monitor` reads the health from caches and controllers.
 //! - [`runnable`] has [`Runnable`].
 //! - [`shutdown`] has [`shutdown_signal`] and [`Shutdown`].
-//! - `supervision` decides which group starts or stops next, and `supervisor` carries that out with the
-//!   tasks of `tasks`.
-//! - [`cluster`] has [`Cluster`]: connection, cache and client of one api-server; `client_certificate_check` looks at the
-//!   certificate of the connection.
-//! - [`manager`] has the handle, [`Manager`].
-//! - [`builder`] has [`ManagerBuilder`].
-//!
-//! Health probes and metrics are served by `http_server`, with the options of [`http_options`]. `probes` runs the checks, those of the manager
-//! included, and `process_metrics` reads the metrics of the process on Linux.
+//! - `reminders` decides when the log names runnables that are not ready, `readiness` waits for them, and `tasks` has
+//!   the tasks of runnables.
+//! - `supervision` decides which group starts or stops next, by the tables of `order`, and `supervisor` carries that
+//!   out; `supervisor::campaign` is the manager's part in a leader election.
+//! - [`http_options`] has the options of the servers of health probes and metrics.
+//! - `probes` runs all checks; `probes::built_in_checks` has the manager's own. `process_metrics` reads the metrics of
+//!   the process on Linux.
+//! - `http_server` has the runnables of the servers.
+//! - `client_certificate_check` looks at the certificate of a connection.
+//! - [`cluster`] has [`Cluster`]: connection, cache and client of one API server. `clusters` runs the clusters that are
+//!   added to a manager, and collects their metrics.
+//! - [`manager`] has [`Manager`], the handle, and [`builder`] has [`ManagerBuilder`].
 
 pub mod order;
 pub mod error;

@@ -21,28 +21,30 @@
 //! metadata-only objects share one code path. One key type ([`ObjectKey`]) addresses objects of
 //! namespaced and cluster-scoped kinds. Only [`ResourceVersion`] compares versions.
 //!
-//! Modules:
+//! # Reading order
 //!
-//! - [`kind`] contains [`Gvk`], [`Gvr`], [`Scope`], [`Kind`].
-//! - [`key`] contains [`ObjectKey`].
-//! - [`version`] contains [`ResourceVersion`]; [`uid`] contains [`Uid`].
-//! - [`object`] contains the traits [`Object`] and [`TypedObject`].
-//! - [`as_object`] contains [`AsObject`], an object or an `Arc` of one.
-//! - [`initial`] contains [`Initial`], what a new object is made from.
-//! - [`whole`] contains [`WholeObject`], the types that hold every field of their kind.
-//! - [`decodes_all_protobuf`] knows the types that objects in protobuf always decode as.
-//! - [`labels`] contains [`Labels`], the compact form of labels in caches.
-//! - [`selector`] contains [`LabelSelector`], parsed from the syntax of kubectl.
-//! - [`field_selector`] contains [`FieldSelector`], in the syntax of the API server.
-//! - [`list_options`] contains [`ListOptions`], the objects that a list selects.
+//! - [`kind`] has [`Kind`], [`Gvk`], [`Gvr`] and [`Scope`]: group, version, kind, plural and scope as a value.
+//! - [`key`] has [`ObjectKey`], [`version`] [`ResourceVersion`], and [`uid`] [`Uid`].
+//! - [`object`] has the traits [`Object`] and [`TypedObject`]. It is the only file that connects the traits of
+//!   kube-core with Rust types.
+//! - `as_object` has [`AsObject`], an object or an `Arc` of one, as methods take it by reference; `initial` has
+//!   [`Initial`], what a new object is made from.
+//! - [`whole`] has [`WholeObject`]: which types hold every field of their kind and may be sent as a whole.
+//! - `built_in` has [`decodes_all_protobuf`]: which types every object in protobuf decodes as.
+//! - [`labels`] has [`Labels`], the compact form of labels in caches.
+//! - [`selector`] has [`LabelSelector`], in the syntax of kubectl, and [`field_selector`] has [`FieldSelector`], in the
+//!   syntax of the API server.
+//! - [`list_options`] has [`ListOptions`], the objects that a list selects.
+//! - [`owner`] finds and builds owner references; [`owned_kinds`] has [`OwnedKinds`], the declaration of the kinds of
+//!   children.
+//! - [`policy_rule`] has [`PolicyRule`], a rule of a role.
 //! - [`status_conditions`] sets and finds the conditions of a status.
-//! - [`owner`] finds and builds owner references.
-//! - [`OwnedKinds`] is implemented by what declares the kinds of children.
-//! - [`policy_rule`] contains [`PolicyRule`], a rule of a role.
-//! - [`decode_json`] and [`decode_value`] decode the JSON of an object, with errors that name the field.
-//! - [`parse_duration`] reads durations as Go writes them.
-//! - [`Jitter`] returns random fractions, for pauses that must not coincide.
-//! - [`report()`] formats an error and its causes in one line; [`panic_text`] returns the text of a panic.
+//! - `json` has [`decode_json`] and [`decode_value`], which decode the JSON of an object, with errors that name the
+//!   field.
+//! - `jitter` has [`Jitter`], random fractions for pauses that must not coincide; `duration` has [`parse_duration`],
+//!   which reads durations as Go writes them.
+//! - `report` has [`report()`], which formats an error and its causes in one line; `panics` has [`panic_text`], the
+//!   text of a panic.
 
 pub mod kind;
 pub mod key;

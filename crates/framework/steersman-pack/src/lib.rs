@@ -22,9 +22,10 @@
 //! # Reading order
 //!
 //! - `codec` packs and unpacks one body; [`Packed`] is the result.
-//! - `samples` collects samples and trains a [`Dictionary`]; `training` decides when, and whether the dictionary is kept.
+//! - `samples` collects samples and trains a [`Dictionary`]; `training` decides when, and whether the dictionary is
+//!   kept.
 //! - `weight` estimates the memory of a decoded form.
-//! - `s3_fifo` decides which decoded forms are evicted; [`Budget`] is the handle of it.
+//! - `s3_fifo` decides which decoded forms are evicted; `budget` has [`Budget`], the handle of it.
 //! - `context` connects these for the bodies of one kind ([`PackContext`]).
 
 mod codec;

@@ -19,16 +19,17 @@
 //! from Kubernetes' Go types) drives both directions, for the client and for the embedded API server; both are checked
 //! against bytes that a real server sent.
 //!
-//! Modules, words first:
+//! # Reading order
 //!
-//! - `table` has [`Message`], and reads the table.
+//! - `table` has [`Message`], and reads the table `src/messages.txt`, which `cargo xtask schemas --go DIR` writes.
 //! - `wire` reads and writes the fields of a message; `parts` reads the small messages that are one value in JSON.
 //! - `json` appends values to JSON text.
 //! - `findings` has [`Keep`], which parts of an object are decoded, and [`Findings`].
-//! - `tree` decodes a message into a tree of JSON, whatever the order of its fields.
+//! - `tree` decodes a message into a tree of JSON, for bytes in an order that Go does not write.
 //! - `complete` adds the members to a tree of JSON that Go always writes.
-//! - [`transcode`] turns a message into JSON text without a tree.
-//! - [`mod@encode`] encodes JSON: `values` writes single values, `visitors` visits the JSON.
+//! - [`transcode`] turns a message into JSON text without a tree, from bytes to bytes.
+//! - [`mod@encode`] encodes JSON byte for byte as Go does: `encode::values` writes single values, `encode::visitors`
+//!   visits the JSON.
 //! - [`envelope`] has the envelope of an object, and the events of a watch.
 //! - [`stream`] cuts the body of a list into its objects and that of a watch into its events, as the bytes arrive.
 //! - `random` makes random objects for tests, with the feature of that name.

@@ -28,11 +28,9 @@
 //! [`ReviewedAccess`] lets in clients that the api-server knows and permits. The manager makes the servers of health
 //! probes and metrics with this crate; a program without a manager can do the same.
 //!
-//! Modules, words first:
+//! # Reading order
 //!
-//! - [`error`] has [`Error`].
-//! - [`limits`] has [`Limits`].
-//! - [`address`] has [`ListenAddress`].
+//! - [`error`] has [`Error`], [`limits`] [`Limits`], and [`address`] [`ListenAddress`].
 //! - `connection_phase` decides how long a connection may wait, and which one makes room for another.
 //! - [`probe`] has the responses of health endpoints.
 //! - `certificate` turns PEM texts into TLS settings, and [`certificate_times`] has [`CertificateTimes`].
@@ -40,12 +38,13 @@
 //! - `review_cache` keeps the answers of reviews.
 //! - [`routes`] has [`Routes`], [`Handler`] and [`AccessControl`].
 //! - [`metrics_page`] has [`MetricsPage`].
-//! - [`tls`] has [`TlsOptions`].
-//! - [`access`] has [`ReviewedAccess`], and [`token_file`] has [`TokenFile`].
+//! - [`tls`] has [`TlsOptions`]: the certificate, read again before each handshake.
+//! - [`access`] has [`ReviewedAccess`], by reviews of the API server, and [`token_file`] has [`TokenFile`], by the
+//!   token of a file.
 //! - `dial` has [`dial_tls`].
 //! - `tracked_connection` reports what happens on a connection to its phase.
-//! - `respond` answers one request, and `connection` serves one connection.
-//! - [`server`] has [`Server`].
+//! - `respond` answers one request, and `connection` serves one connection until the deadline of its phase.
+//! - [`server`] has [`Server`], which listens, admits connections and stops.
 
 pub mod error;
 pub mod limits;

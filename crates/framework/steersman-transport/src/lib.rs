@@ -32,15 +32,19 @@
 //!
 //! # Reading order
 //!
-//! - `options`: [`ConnectionOptions`]; `table` is the machine that decides which connection carries a request, and when
-//!   connections close.
-//! - `credentials` and `signing`: what names the user, from files or from plugins (`plugin`); [`AnyCertificate`] is
-//!   the verifier of `insecure-skip-tls-verify`.
-//! - `dial` opens TCP, the `tunnel` of a proxy and TLS; `handshake` sets up HTTP/2.
-//! - `pool` sends each request on the connection that the table chooses, as `request_form` writes it; `body` is the body
-//!   of a response, which holds its stream until it ends.
-//! - `access` adds the credentials to requests; `transport` has the handle.
-//! - `explain` writes errors as texts of one line.
+//! - `explain` writes errors as texts of one line, and `options` has [`ConnectionOptions`].
+//! - `table` is the machine that decides which connection carries a request, and when connections close.
+//! - `any_certificate` has [`AnyCertificate`], a verifier that accepts each certificate.
+//! - `request_form` writes a request as HTTP/1.1 needs it, and decides whether a server processed the request of a
+//!   failed stream.
+//! - `plugin` prepares the input of a credential plugin, and `credentials` reads the credentials of files again when
+//!   the files change.
+//! - `tunnel` asks a proxy for a tunnel, and `dial` opens TCP, the tunnel and TLS.
+//! - `signing` signs requests with a credential outside of files, such as the token of a plugin.
+//! - `handshake` sets up HTTP/2 with windows and pings; `body` is the body of a response, which holds its stream until
+//!   it ends or is dropped.
+//! - `pool` sends each request on the connection that the table chooses.
+//! - `access` adds the credentials to requests; `transport` has the handle, [`Transport`].
 
 mod explain;
 mod any_certificate;

@@ -26,15 +26,16 @@
 //! - Each review gets one response: a body that cannot be read, a panic and a missed deadline are answers, too.
 //! - [`WebhookServer::in_process`] answers without sockets and certificates, for tests.
 //!
-//! Modules, words first:
+//! # Reading order
 //!
 //! - [`request`] has [`AdmissionRequest`] and [`Operation`].
-//! - [`field_errors`] has [`FieldErrors`].
-//! - [`refusal`] has [`Refusal`].
-//! - [`response`] has [`AdmissionResponse`].
+//! - [`field_errors`] has [`FieldErrors`], [`refusal`] [`Refusal`], and [`response`] [`AdmissionResponse`].
 //! - [`path`] has the paths of kubebuilder.
-//! - `timeout`, `review` and `unknown_fields` decide: the time of a request, its form, and the patch of a defaulter.
-//! - [`conversion`] has [`Conversions`] and [`Spoke`].
+//! - `timeout`, `review` and `unknown_fields` decide: the time of a request, the form of an AdmissionReview, and the
+//!   patch of a defaulter, which puts the changes of a typed object into the JSON that arrived.
+//! - [`conversion`] has [`Conversions`] and [`Spoke`]: `conversion::versions` converts an object between versions,
+//!   `conversion::kept_fields` keeps the fields that one of them cannot hold, and `conversion::steps` has the steps
+//!   that `steersman-derive` generates.
 //! - [`context`] has [`AdmissionContext`].
 //! - [`handler`] has [`AdmissionHandler`].
 //! - `typed` decodes the objects of a request; [`defaulter`] and [`validator`] have the typed webhooks.
@@ -43,8 +44,10 @@
 //! - `endpoint` answers the requests of one path.
 //! - [`token_review`] has [`TokenReviewer`].
 //! - [`in_process`] has [`InProcessWebhooks`].
-//! - [`certificates`] has [`BuiltInCertificates`], an authority in a Secret.
-//! - [`server`] has [`WebhookServer`].
+//! - [`certificates`] has [`BuiltInCertificates`], an authority in a Secret: `certificates::rotation` decides its next
+//!   step, `certificates::leader` carries that step out, and `certificates::follower` hands the certificate to the
+//!   server.
+//! - [`server`] has [`WebhookServer`], the webhooks of an operator with their paths.
 
 pub mod request;
 pub mod field_errors;

@@ -36,11 +36,20 @@
 //!
 //! # Reading order
 //!
-//! `ready` and `delayed` hold the ready and the delayed keys, `table` what the queue knows of each key,
-//! `index` the slot of a key in the table, and `held` what the queue knows of a key only while a ticket
-//! holds it. `causes` names why a key runs. `machine` joins them into the queue's whole behaviour, without
-//! a lock and without a clock. `shared` puts the machine behind one lock, and `add_buffer` collects adds
-//! until the next look at the machine. [`Ticket`] and [`Queue`] are what users hold.
+//! - `key` has [`Key`], `causes` names why a key runs, and `error` has the errors.
+//! - [`limiter`] decides the delay of a key that failed: `limiter::exponential` after each failure, `limiter::windows`
+//!   by a limit of the runs of each key.
+//! - `metrics` and `options` are the vocabulary of the handle.
+//! - `ready` selects the next ready key, and `delayed` holds the delayed keys by their deadlines.
+//! - `table` has one slot for each key that the queue knows, `index` finds that slot with one random access to memory,
+//!   and `held` has what is known of a key only while a ticket holds it.
+//! - `exchange` has the inputs and outputs of the machine, such as [`Verdict`].
+//! - `machine` joins them into the whole behaviour of the queue, without a lock and without a clock: which keys are
+//!   ready, delayed or held, and which key is next. `machine::arrivals` decides where an add or a passed deadline puts
+//!   a key, and `machine::verdicts` what the end of a ticket does.
+//! - `sync` has the locks of production and those of loom. `add_buffer` collects adds while the queue has a backlog, so
+//!   that the machine applies many at once.
+//! - `shared` puts the machine behind one lock; `ticket` has [`Ticket`] and `queue` [`Queue`], the handles.
 
 mod key;
 mod causes;

@@ -75,9 +75,9 @@
 //!
 //! The names that a first operator needs are at the root. All others are in the modules of their crates, here in
 //! the order in which an event passes through them: [`object`], [`api`], [`informer`], [`cache`], [`client`],
-//! [`desired`], [`workqueue`], [`controller`], [`events`], [`lease`], [`webhook`], [`definitions`], [`manager`]. The
-//! feature `cli` adds the module `cli`: flags, environment variables, a configuration file and logging for the `main`
-//! of an operator.
+//! [`desired`], [`workqueue`], [`controller`], [`events`], [`lease`], [`serve`], [`webhook`], [`crds`], [`manager`].
+//! The feature `cli` adds the module `cli`: flags, environment variables, a configuration file and logging for the
+//! `main` of an operator. This crate has no behaviour of its own; [`guide`] is the users' guide.
 #![doc = include_str!("guide/derive.md")]
 
 // The name of this crate in the output of macros, for the tests of the guide.

@@ -15,6 +15,19 @@
 //! ```
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
+//!
+//! # Reading order
+//!
+//! - [`go`] reads durations, booleans and the escapes of URLs as Go does, and quotes texts.
+//! - [`status`] has the `Status` object of a failure, with the texts of kube-apiserver.
+//! - [`json`] parses JSON with the errors of Go's decoder, and [`yaml`] reads and writes YAML as Go does.
+//! - [`order`] is the order in which Go writes the fields of metadata.
+//! - [`names`] checks names, labels, annotations, finalizers and owner references.
+//! - [`patterns`] reads regular expressions in Go's syntax, for schemas and expressions.
+//! - [`quantity`], [`zones`], [`times`], [`indexes`] and [`schedule`] read amounts, time zones, times, the indexes of
+//!   Jobs and the schedules of CronJobs.
+//! - [`selector`] parses label and field selectors.
+//! - [`versions`] is the order of the versions of a group, and [`verbs`] that of the verbs of permissions.
 
 pub mod go;
 pub mod status;

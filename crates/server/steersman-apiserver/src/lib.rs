@@ -55,6 +55,28 @@
 //! - SRV-2: a watch marks changes as seen before it polls for events, so none is lost between
 //!   the poll and the wait.
 //! - SRV-3: no bytes that a client sends make the server panic.
+//!
+//! # Reading order
+//!
+//! - [`error`] has [`Error`]: a server that cannot be set up.
+//! - `watch_wakers` wakes the watches of a kind when it changes, many watches in rounds.
+//! - [`manifests`] reads objects from YAML and JSON files.
+//! - [`faults`] has planned failures, and the log of requests.
+//! - `tls` has the certificates of the listener and of its clients.
+//! - `wal` has the transactions that are not in the write-ahead log yet, and what waits for them.
+//! - `http` turns HTTP requests into calls of verbs and back: `http::service` is the tower service, `http::handlers`
+//!   has one file per family of endpoints, `http::documents` discovery, OpenAPI, health, metrics and the issuer of
+//!   tokens, and `http::webhooks` sends the requests to webhooks. `http::documents::openapi_v2` builds OpenAPI v2 from
+//!   the documents of v3; its module `gnostic` encodes it in protobuf.
+//! - `kubeconfig` writes the kubeconfig of a server.
+//! - `server` has [`ApiServer`], the handle: a tower service in process, and HTTPS on loopback with HTTP/1.1 and
+//!   HTTP/2.
+//!
+//! The program `steersman-apiserver` is `src/main.rs` and `src/program.rs`: command line, data directory, initial
+//! objects. Called `kube-apiserver`, `etcd` or `kubectl` it takes the place of that program; the table of all flags of
+//! kube-apiserver is below `program/kube_apiserver`, `program/etcd` keeps the snapshot and the log of one
+//! kube-apiserver, and `program/data` keeps the log in files, with the frames of `program/data/frame.rs`. The folder
+//! `python` has the Python package with the program: `Server`, faults, the log of requests, and fixtures of pytest.
 
 pub mod error;
 mod watch_wakers;

@@ -14,10 +14,6 @@
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 //!
-//! Reading order: `user.rs` is the user of a request, whom `tokens.rs`, `certificate.rs` and `token_issuer.rs`
-//! authenticate and `impersonate.rs` replaces; `attributes.rs` is what the user wants to do, and `rbac.rs` decides
-//! by the rules of `rule.rs`; `bootstrap.rs` and `reconciliation.rs` are the roles that every server has.
-//!
 //! Invariants:
 //!
 //! - A request that authentication or authorization refuses is refused before its body is read and
@@ -31,7 +27,19 @@
 //! - A request that does the work of a second verb needs the permission for that verb too (AUTH-5).
 //! - Some parts of a ResourceClaim's status need permissions of their own (AUTH-6).
 //! - A token of a ServiceAccount is accepted only if one of the keys signed it and one of the issuers,
-//!   or kube-controller-manager for a Secret, issued it (AUTH-8), and the key set verifies every token that the server issues (AUTH-9).
+//!   or kube-controller-manager for a Secret, issued it (AUTH-8), and the key set verifies every token that
+//!   the server issues (AUTH-9).
+//!
+//! # Reading order
+//!
+//! - `option_error` has [`OptionError`], an option of a server that cannot be used.
+//! - `user` has [`User`], the user of a request, and `attributes` what the user wants to do.
+//! - `rbac` decides by roles and bindings, with the rules of `rule`; `escalation` refuses grants that the user does not
+//!   have.
+//! - `impersonate` replaces the user.
+//! - `bootstrap` and `reconciliation` have the roles that every server has, from the table `src/bootstrap.txt`.
+//! - `tokens`, `certificate` and `token_issuer` authenticate the user. `token_issuer` signs the tokens of
+//!   ServiceAccounts and checks their signatures, with the keys of `public_key`, `signing_key` and `key_pem`.
 
 mod option_error;
 mod user;

@@ -15,6 +15,19 @@
 //! ```
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
+//!
+//! # Reading order
+//!
+//! - `fields` has the checks that many kinds share; `fields::go_value` prints the values in refusals as Go prints its
+//!   internal types.
+//! - `quota` has LimitRanges and ResourceQuotas.
+//! - Each folder is a family of kinds: `networking`, `storage`, `pod`, `workloads`, `cluster`, `access`, `admission`
+//!   and `devices`.
+//! - `cluster` and `workloads` also convert objects between versions ([`events`], [`autoscaling`]), and `access` reads
+//!   certificate signing requests ([`signing_request`]).
+//! - [`crd`] turns CRDs into kinds, and [`custom`] checks custom resources against their schemas.
+//! - [`defaults`] fills in defaults, and brings objects into their stored form.
+//! - The table of all kinds is in this file ([`of`]).
 
 mod fields;
 mod quota;

@@ -27,6 +27,20 @@
 //! Invariants: no run of an expression exceeds its cost limit, for any expression and any input
 //! (CEL-1); type errors are reported when a rule is compiled, not when it runs (CEL-2). See
 //! `docs/decisions/0009-rules-are-evaluated-here.md`.
+//!
+//! # Reading order
+//!
+//! - [`structural`] reads structural schemas; `types` has the types of expressions.
+//! - `syntax` has the parser (`syntax::parse`) and the syntax tree.
+//! - `authorizer` has the checks that expressions build for an authorizer, and `value` the values of expressions.
+//! - `run` is one run with its cost and limits, and `cost_range` has ranges of sizes and costs.
+//! - `library` has the table of functions: each row has the signatures, the cost and the implementation, for the next
+//!   three steps.
+//! - An expression passes `check`, which infers types, `cost`, which estimates the worst case, and `eval`, which
+//!   evaluates within a limit. `program` joins them.
+//! - `admission` has the variables of admission expressions, and `expression` compiles one at its first use.
+//! - `rules` compiles the validation rules of CRDs, and `rules::evaluate` evaluates them on an object.
+//! - `shard_selector` reads the shard selector of a list, which is an expression, too.
 
 pub mod structural;
 mod types;

@@ -12,6 +12,13 @@
 //! ```
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
+//!
+//! # Reading order
+//!
+//! - `json_patch` (RFC 6902) and `merge` (RFC 7386) need no types.
+//! - `strategic` merges lists by the merge keys of their types.
+//! - [`apply`] is server-side apply: `apply::owners` decides the owners of fields and refuses an apply that conflicts,
+//!   and `apply::conflict` finds the fields and writes the 409.
 
 mod json_patch;
 mod merge;

@@ -28,6 +28,21 @@
 //! - A write that changes nothing creates no revision, unless the object is stored in another version
 //!   than its definition says (SRV-REG-4).
 //! - A watch sees each change once, in order (SRV-WATCH-1).
+//!
+//! # Reading order
+//!
+//! - [`definition_check`] checks a definition without a store.
+//! - [`webhook`] has admission and conversion webhooks: selection, requests and responses. `steersman-apiserver` sends
+//!   the requests.
+//! - `policies` compiles admission policies.
+//! - `requests` reads the parts of a request: its resource, options, selectors, field manager and body.
+//! - `state` is the state of the server, [`Registry`]: `state::transaction` has all changes of one turn of the lock, as
+//!   text for the write-ahead log, and `state::recovery` replays them.
+//! - `objects` has functions on single objects, such as the allocation of the addresses of Services.
+//! - `admission` has the admission of a write; `admission::attempt` is one run of a verb.
+//! - `plugins`, `verbs`, `subresources` and `controllers`: each file is one admission plugin, verb, subresource or
+//!   controller. `verbs::watch` follows the log of revisions, and returns 410 to a watch that has fallen behind it;
+//!   `steersman-store` decides which revisions are forgotten.
 
 pub mod definition_check;
 pub mod webhook;

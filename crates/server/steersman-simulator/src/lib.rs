@@ -46,6 +46,18 @@
 //! writes left, so it never makes one Pod too many (PLAY-2); a change that it overslept is found by
 //! looking at everything again (PLAY-3); a rollout keeps its bounds at each step (PLAY-4); no request
 //! waits for more than a few of its writes (PLAY-7).
+//!
+//! # Reading order
+//!
+//! - `options` has the simulated parts of a cluster, their speed, and simulated failures of Pods.
+//! - `state` remembers the objects of the store: `state::cluster_facts` decides which objects a change concerns,
+//!   `state::work_queue` holds them, and `state::nodes` chooses nodes for Pods.
+//! - `actions` has the writes; `actions::turn_context` is what the functions of a turn read and write.
+//! - `pods` has the scheduler (`pods::pod`), the kubelets and the binder of volumes.
+//! - `workloads` and `services`: each file is one controller, or a part of one.
+//! - `machine` is one turn: it reads the changes of the store, and reconciles the objects that they concern, each with
+//!   the function of its kind.
+//! - `handle` has [`Simulator`]; `driver` runs a turn after each change, and when a timer is due.
 
 mod options;
 mod state;

@@ -16,10 +16,6 @@
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 //!
-//! Reading order: `machine.rs` keeps the objects and the log; `object.rs` is one revision of an object,
-//! `revision_text.rs` its JSON and `decoded.rs` its decoded value; `decoded_window.rs` chooses the revisions that
-//! stay decoded.
-//!
 //! Invariants:
 //!
 //! - One revision is one change (SRV-STORE-1).
@@ -33,6 +29,17 @@
 //! - The server works with objects without their managedFields, which keep the text they were
 //!   written as (SRV-STORE-8).
 //! - A revision is encoded as protobuf at most once, when a reader first needs it (SRV-STORE-9).
+//!
+//! # Reading order
+//!
+//! - `change_type`, `head` and `draft`: the type of a change, the parts of an object that are available without
+//!   decoding, and an object to store.
+//! - `revision_text` is the JSON of a revision, `protobuf_form` its protobuf, and `decoded` its decoded value.
+//! - `later_reads` counts the reads that decoded an object again, and `decoded_window` chooses the revisions that stay
+//!   decoded.
+//! - `object` is one revision of an object, encoded once for all readers.
+//! - `after_writes` has the work that writes leave for the time after the lock.
+//! - `machine` is the revision counter, the objects, the log of past revisions and its compaction.
 
 mod change_type;
 mod protobuf_form;

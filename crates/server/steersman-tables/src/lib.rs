@@ -17,9 +17,14 @@
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
 //!
-//! Reading order: `table_maker.rs` builds a Table; `builtin.rs` finds the columns of a built-in kind in the files of
-//! its family, such as `pods.rs`, which `columns.rs` and `cells.rs` help to write; `jsonpath.rs` finds the cells of
-//! custom columns. `partial.rs` has the form with the metadata alone.
+//! # Reading order
+//!
+//! - `forms` has the forms in which a client asks for tables.
+//! - `age`, `cells` and `columns` help to write the columns of a family of kinds: `access`, `cluster`, `devices`,
+//!   `events`, `network`, `pods`, `policies`, `storage` and `workloads`.
+//! - `builtin` finds the columns of a built-in kind, and `jsonpath` the cells of custom columns.
+//! - `partial` has the form with the metadata alone.
+//! - `table_maker` builds a Table.
 
 mod forms;
 mod age;

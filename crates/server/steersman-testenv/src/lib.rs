@@ -13,9 +13,26 @@
 //! [`TestEnv::user`] creates users with permissions, [`TestEnv::namespace`] a namespace for one
 //! test. [`eventually`], [`consistently`] and [`never()`] wait on either clock, and
 //! [`TestEnv::expect`] adds a report of the last requests, objects and reconciles. [`log::capture`]
-//! captures the log of a test, and [`json_lines()`] reads the log of a process. [`seeds::live`] runs seeded simulations with the random numbers of
-//! [`seeds::SeededRng`]. [`TestEnv::rbac_needed`] is the least role for the requests of a test, for a
-//! comparison with the role of the operator. [`apiserver`] is the embedded server, with its request log and its faults.
+//! captures the log of a test, and [`json_lines()`] reads the log of a process. [`seeds::live`]
+//! runs seeded simulations with the random numbers of [`seeds::SeededRng`].
+//! [`TestEnv::rbac_needed`] is the least role for the requests of a test, for a comparison with the
+//! role of the operator. [`apiserver`] is the embedded server, with its request log and its faults.
+//!
+//! # Reading order
+//!
+//! - [`error`] has the errors of an environment.
+//! - [`mod@assert`] waits for a condition, or checks that it stays true.
+//! - `backend` chooses the server: the embedded one, real binaries, or an existing cluster.
+//! - `arguments`, `pki` and `process` are parts of `control_plane`, a real etcd and kube-apiserver; `rest` sends the
+//!   requests of the environment itself.
+//! - `definitions` installs definitions from files.
+//! - `reconciles` reads the last reconciles of controllers from their spans, [`log`] captures the log of a test, and
+//!   `json_lines` reads the log of a process.
+//! - `report` describes the state after a wait that timed out.
+//! - `rbac_rules` has RBAC rules as a set, and `rbac_log` derives them from the log of requests.
+//! - [`environment`] has [`TestEnv`], and `builder` its options.
+//! - `user`, `namespace` and `expect` are what a test asks of an environment.
+//! - [`seeds`] runs seeded simulations.
 
 pub mod error;
 pub mod assert;

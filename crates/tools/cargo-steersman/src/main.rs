@@ -1,18 +1,26 @@
 //! `cargo steersman`: makes operators, runs them while they are written, and generates their manifests.
 //!
-//! Modules, words first:
+//! # Reading order
 //!
 //! - `error` has the errors, and `command_line` the arguments.
 //! - `names` checks names, and `shell_words` quotes words of printed commands.
 //! - `edits` adds to sources, `api_kind` finds the kinds of an operator, `program_edits` adds to the `main`, and
 //!   `version_edits` to a kind.
-//! - `record` keeps what was made, and `scaffold` makes the files of a new operator.
+//! - `record` keeps what was made, and `scaffold` fills in the texts of the folder `templates` for a new operator.
 //! - `screen` prints lines.
 //! - `comparison` finds what differs between generated files and those of a folder.
 //! - `project` finds, builds and describes an operator.
 //! - `files` writes files, and `change_set` those of one command together.
 //! - `kubeconfig` finds a cluster.
-//! - `new`, `add`, `generate`, `deploy`, `dev`, `doctor` and `upgrade` are the commands.
+//! - `new`, `add`, `generate` and `deploy` are commands; `generate` writes or compares manifests.
+//! - `dev` runs an operator with an API server: one on this machine (`dev::cluster`) or that of a kubeconfig
+//!   (`dev::real`). `dev::session` runs the operator and decides when it is built anew, and `dev::lines` words what
+//!   happens. `dev::view::model` is the state of the view, `dev::view::faults` decides when all is as before a fault,
+//!   `dev::view::render` draws, and `dev::terminal` has the terminal.
+//! - `doctor` checks an operator in a cluster: `doctor::gather` reads the facts through `doctor::target`, and each
+//!   other module turns the facts of one subject into findings.
+//! - `upgrade` brings an operator to the present templates; `upgrade::merge_plan` decides about each file, from the
+//!   texts in the record.
 
 mod error;
 mod command_line;

@@ -3,6 +3,18 @@
 //! Each measurement is a separate process of this program: either `steersman-bench`, with the
 //! allocator of the program `steersman-apiserver`, or `steersman-bench-client`, with the system's
 //! allocator, as in most operators. The figures go to standard output as JSON, one per line.
+//!
+//! # Reading order
+//!
+//! - `process` starts a process for a measurement, and `stops` ends one.
+//! - `samples` has the measured objects, and `wire` a minimal HTTPS client.
+//! - `report`, `figures` and `fit` make tables of measurements.
+//! - `server` measures the embedded API server, each measurement in a process of its own.
+//! - `world` has the servers to measure against.
+//! - [`micro`] has the fixtures of the micro benchmarks.
+//! - `cache` measures the cache beside kube-runtime's reflector, in processes of a second program with the system's
+//!   allocator: `cache::storm` reconciles all objects once, beside kube-runtime's controller, `cache::latency` measures
+//!   the time from a change to its reconcile, and `cache::outage` the time until a deletion during an outage is seen.
 
 mod process;
 mod stops;

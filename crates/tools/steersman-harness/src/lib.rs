@@ -80,6 +80,21 @@
 //! - **HARNESS-4** The file of [`observe_rbac`](OperatorTest::observe_rbac) only gains permissions: those that the
 //!   operator of a test needed, if the test ends with [`stop`](RunningOperator::stop) on the embedded server. Merges
 //!   of several threads and processes lose none, and a file that cannot be read as rules stays as it is.
+//!
+//! # Reading order
+//!
+//! - `error` has [`HarnessError`].
+//! - `random_text` makes random texts of patterns and formats, `random_object` random objects of a schema, and
+//!   `round_trips` converts these between versions.
+//! - `definition_check` checks a definition and its CEL rules, with the code of the embedded server.
+//! - `prepared` has the surroundings of an operator before its start.
+//! - `progress` reads the progress of controllers from their metrics, and `steadiness` decides from it and the revision
+//!   of the server whether an operator has nothing to do. `bound_watch` ends the wait for an operator that never
+//!   pauses.
+//! - `request_log` finds the requests of an operator in the log of the server.
+//! - `rbac_file` merges permissions into the file of observed permissions.
+//! - `called_webhooks` lets the server call the webhooks of this process, and `sample` reads objects from a file.
+//! - `running_operator` runs an operator, and `operator_test` declares it with its surroundings.
 
 mod error;
 mod random_text;

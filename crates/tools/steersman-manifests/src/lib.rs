@@ -24,24 +24,24 @@
 //! # f().unwrap();
 //! ```
 //!
-//! Modules, words first:
+//! # Reading order
 //!
-//! - [`error`] has [`Error`].
-//! - [`options`] has [`Options`].
-//! - [`files`] has [`Files`].
+//! - [`error`] has [`Error`], [`options`] [`Options`], and [`files`] [`Files`].
 //! - [`rule_reason`] has [`RuleReason`].
 //! - `yaml` writes values as YAML, with their keys in the usual order.
-//! - [`rule_set`] merges rules, and has [`RuleTarget`].
-//! - [`rule_list`] has [`RuleList`].
+//! - [`rule_set`] merges rules with their reasons, and has [`RuleTarget`]; [`rule_list`] has [`RuleList`], the rules of
+//!   a file.
 //! - `definition` prepares definitions for API servers and finds their kinds.
-//! - `operator` has the facts about one operator that the generators share.
-//! - `implied` has the rules that follow from the declarations of an operator, and `permissions` unites them with all others.
+//! - `operator` has the facts about one operator that the generators share, from its description.
+//! - `implied` has the rules that follow from the declarations of an operator. `permissions` decides their scope, and
+//!   unites them with those that controllers declare and those of files.
 //! - [`role_grant`] has [`RoleGrant`] and [`Permission`].
 //! - `crds` and `rbac` make files of values.
-//! - `template` fills in texts, of which `workload` makes the Deployment and the objects around it.
+//! - `template` fills in the texts of the folder `templates`, of which `workload` makes the Deployment and the objects
+//!   around it.
 //! - `webhooks` makes the Service and the configurations of webhooks.
 //! - `install` puts everything together, and `helm` makes a chart of it.
-//! - [`manifests`] has [`Manifests`].
+//! - [`manifests`] has [`Manifests`], the handle.
 
 pub mod error;
 pub mod options;
