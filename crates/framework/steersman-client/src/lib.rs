@@ -77,9 +77,9 @@
 //!   `read::live` asks the server, and `read::cached` reads from the cache once it has seen the writes that the read
 //!   must see.
 //! - [`mod@watch`] has [`ObjectWatch`], a watch over a cache of its own; `wait` waits for a condition over one.
-//! - [`client`] has [`Client`], with each family of verbs in a file: `client::applies` leaves out applies that would
-//!   change nothing, `client::status` has the verbs of the status subresource, and `client::subresource` those of any
-//!   subresource.
+//! - [`client`] has [`Client`], with each family of verbs in a file: `client::ensures` has create-or-patch and
+//!   `client::applies` server-side apply, each with its options; `client::status` has the verbs of the status
+//!   subresource, and `client::subresource` those of any subresource.
 
 pub mod write;
 pub mod condition;
