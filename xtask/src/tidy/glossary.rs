@@ -34,13 +34,13 @@ const SHARED: &[(&str, &str)] = &[
     ("Request", "api, controller, registry"),
     ("Retry", "client, workqueue"),
     ("Snapshot", "cargo-steersman, registry, workqueue"),
-    ("Source", "cargo-steersman, apiserver, schema, simulator"),
+    ("Source", "apiserver, cargo-steersman, schema, simulator"),
     ("Standing", "lease, workqueue"),
     ("Trouble", "cache, simulator"),
     ("Verdict", "cel, harness, registry, workqueue"),
     (
         "View",
-        "cargo-steersman, apiserver, informer, schema, simulator",
+        "apiserver, cargo-steersman, informer, schema, simulator",
     ),
 ];
 
