@@ -36,7 +36,7 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
     manager.cache().index_controller_uid::<Job>()?;
     let controller = Controller::builder::<CronJob>()
         // The operator's own status writes do not cause a reconcile; events of Jobs do.
-        .for_filter(predicate::generation_changed())
+        .with_predicates(predicate::generation_changed())
         .owns::<Job>()
         .build(CronJobReconciler)?;
     manager.add_controller(controller)

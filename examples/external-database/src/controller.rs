@@ -10,7 +10,7 @@ use steersman::k8s_openapi;
 use steersman::object::Object as _;
 use steersman::{
     Action, ByObject, CacheOptions, Context, Controller, Error, Manager, Reconciler, Request,
-    client, owner, predicate, source,
+    Watch, client, owner, predicate, source,
 };
 
 use crate::credentials::{self, Credentials, LABEL, secret_key};
@@ -78,13 +78,13 @@ pub fn declare(
     let polled = poll.results();
     // ANCHOR: watches
     let controller = Controller::builder::<Database>()
-        .for_filter(predicate::or(
+        .with_predicates(predicate::or(
             predicate::generation_changed(),
             // A finalizer that was removed by hand is restored.
             predicate::finalizers_changed(),
         ))
         .owns::<Secret>()
-        .polls(poll)
+        .watch(Watch::poll(poll))
         .at_least_every(CHECK_CREDENTIALS)
         .max_concurrent_reconciles(4)
         .build(DatabaseReconciler { service, polled })?;

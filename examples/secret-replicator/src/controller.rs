@@ -10,8 +10,8 @@ use steersman::informer::Store;
 use steersman::k8s_openapi;
 use steersman::object::Object as _;
 use steersman::{
-    Action, ByObject, CacheOptions, Context, Controller, Error, LabelSelector, ListOptions,
-    Manager, ObjectKey, Reconciler, Request, client, handler, predicate,
+    Action, ByObject, CacheOptions, Context, Controller, Error, LabelSelector, Manager, ObjectKey,
+    Reconciler, Request, ListOptions, Watch, client, mapped, predicate,
 };
 
 use crate::checked::CheckedCopies;
@@ -69,9 +69,9 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
     let source_key = |secret: &SecretMeta| -> Option<ObjectKey> { source_of(secret)?.parse().ok() };
     let controller = Controller::builder::<SecretMeta>()
         .name("secret-replicator")
-        .for_filter(predicate::labelled(LabelSelector::label(ROLE, SOURCE)))
-        .watches::<SecretMeta>(handler::mapped(source_key))
-        .watches_with::<NamespaceMeta>(handler::mapped(sources_for), predicate::labels_changed())
+        .with_predicates(predicate::labelled(LabelSelector::label(ROLE, SOURCE)))
+        .watches::<SecretMeta>(mapped(source_key))
+        .watch(Watch::of::<NamespaceMeta>(mapped(sources_for)).filter(predicate::labels_changed()))
         .build(Replicator::default())?;
     // ANCHOR_END: watches
     manager.add_controller(controller)

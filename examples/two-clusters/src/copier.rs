@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use steersman::controller::{ClusterMember, ClusterRequest, Clusters};
 use steersman::futures::stream::{self, Stream, StreamExt as _};
 use steersman::{
-    Action, ByObject, CacheOptions, Client, Context, Controller, Error, ListOptions, Manager,
-    ObjectKey, Reconciler, handler,
+    Action, ByObject, CacheOptions, Client, Context, Controller, Error, Manager, ObjectKey,
+    Reconciler, ListOptions, Watch, itself, mapped,
 };
 
 /// The label of the ConfigMaps to copy, and of their copies.
@@ -59,14 +59,14 @@ pub fn add(manager: &Manager) -> Result<(), Error> {
     // ANCHOR: watches
     let controller = Controller::keyed::<ClusterRequest>("copier")
         // A change of an original concerns every cluster.
-        .watches::<ConfigMap>(handler::mapped(in_each_cluster))
+        .watches::<ConfigMap>(mapped(in_each_cluster))
         // A change of a copy is corrected.
-        .watches_in_clusters::<ConfigMap>(handler::itself())
+        .watch(Watch::of::<ConfigMap>(itself()).in_clusters())
         // A new cluster gets every copy.
-        .requests(copies_for_new_clusters(
+        .watch(Watch::requests(copies_for_new_clusters(
             manager.clusters(),
             manager.client().clone(),
-        ))
+        )))
         .build(Copier)?;
     // ANCHOR_END: watches
     manager.add_controller(controller)?;

@@ -10,7 +10,7 @@ use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
 use steersman::object::{Object as _, TypedObject};
 use steersman::{
-    Action, Client, Context, Controller, Error, Manager, ObjectKey, Reconciler, Request, handler,
+    Action, Client, Context, Controller, Error, Manager, ObjectKey, Reconciler, Request, indexed,
     owner, predicate, report,
 };
 
@@ -47,7 +47,7 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
     let controller = Controller::builder::<Website>()
         .name("website")
         // The operator's own status writes do not cause a reconcile; events of children do.
-        .for_filter(predicate::or(
+        .with_predicates(predicate::or(
             predicate::generation_changed(),
             // A finalizer that was removed by hand is restored.
             predicate::finalizers_changed(),
@@ -56,7 +56,7 @@ pub fn declare(manager: &Manager) -> Result<(), steersman::manager::Error> {
         .owns::<Deployment>()
         .owns::<Service>()
         // A change of the pages concerns each site that names them.
-        .watches::<ConfigMap>(handler::indexed::<Website>(BY_PAGES))
+        .watches::<ConfigMap>(indexed(BY_PAGES))
         .max_concurrent_reconciles(4)
         .build(WebsiteReconciler)?;
     // ANCHOR_END: watches

@@ -2,9 +2,7 @@
 
 mod around;
 mod retries;
-mod sources;
-mod kinds;
-mod rules;
+pub(crate) mod watches;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,26 +10,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_client::check_field_manager;
-use steersman_informer::Event;
-use steersman_object::{Kind, OwnedKinds, TypedObject};
+use steersman_object::{Kind, OwnedKinds, PolicyRule, TypedObject};
 use steersman_workqueue::Priority;
 
 use crate::context::declared::{DeclaredKinds, PrimaryKind};
 use crate::controller::Controller;
 use crate::controller::declaration::NeededRule;
 use crate::error::ControllerError;
-use crate::handler::{EventHandler, Itself, itself, owner};
+use crate::handler::EventHandler;
 use crate::options::Options;
-use crate::predicate::{EventSummary, Everything, Predicate};
-use crate::reconcile::pause::PauseRule;
+use crate::predicate::{EventSummary, Predicate, add_predicate};
 use crate::reconcile::{BoxReconciler, Reconciler};
-use crate::request::ClusterRequest;
-use crate::request::{Request, RequestKey};
+use crate::request::RequestKey;
 use crate::running::Parts;
 use crate::status::ControllerStatus;
-use crate::watch::in_clusters::{AnyClusterWatch, ClusterWatch};
-use crate::watch::{AnySource, AnyWatch, FilterAll, Watch};
+use crate::subject::{Keyed, Primary, Subject};
+use crate::watch::declared::Watch;
+use crate::watch::{AnyWatch, EventFilter, Sources};
 use crate::worker::hooks::Hooks;
+
+use watches::WatchSource;
 
 /// Declares a controller; it makes no request and starts no task.
 ///
@@ -55,7 +53,7 @@ use crate::worker::hooks::Hooks;
 /// #     }
 /// # }
 /// let controller = Controller::builder::<Deployment>()
-///     .for_filter(predicate::generation_changed())
+///     .with_predicates(predicate::generation_changed())
 ///     .owns::<ConfigMap>()
 ///     .max_concurrent_reconciles(4)
 ///     .build(Rollouts)?;
@@ -68,14 +66,10 @@ pub struct ControllerBuilder<P: Subject> {
     subject: P,
     /// Makes the parts of the primary kind; `None` if there is no primary kind.
     primary_parts: Option<MakeParts<P>>,
-    /// The kinds of `owns`.
-    owned: Vec<Kind>,
-    watches: Vec<Box<dyn AnyWatch<P::Key>>>,
     /// What is put around the reconciler, the outermost first.
     wrappers: Vec<Wrapper<P::Key>>,
-    cluster_watches: Vec<Arc<dyn AnyClusterWatch<P::Key>>>,
-    sources: Vec<Box<dyn AnySource<P::Key>>>,
-    filter_all: Option<FilterAll>,
+    sources: Sources<P::Key>,
+    event_filter: Option<EventFilter>,
     options: Options<P::Key>,
     hooks: Hooks<P::Key>,
     field_manager: Option<String>,
@@ -97,44 +91,11 @@ struct PrimaryParts<R: RequestKey> {
     pause: Option<Wrapper<R>>,
 }
 
-/// What the requests of a controller are about: a [`Primary`] kind, or [`Keyed`] requests.
-///
-/// No other type implements it.
-pub trait Subject: sealed::Sealed {
-    /// The type of the controller's requests.
-    type Key: RequestKey;
-}
-
-/// The subject of a controller with requests for objects of the kind `K`.
-pub struct Primary<K: TypedObject> {
-    predicate: Box<dyn Predicate<K>>,
-    handler: Itself,
-    pause: PauseRule<K>,
-}
-
-/// The subject of a controller with requests of type `R`.
-pub struct Keyed<R> {
-    requests: PhantomData<fn(R)>,
-}
-
-mod sealed {
-    #[expect(
-        unnameable_types,
-        reason = "so that no other crate can implement `Subject`"
-    )]
-    pub trait Sealed {}
-}
-
 impl Controller {
     /// Starts to declare a controller with requests for objects of the primary kind `K`.
     pub fn builder<K: TypedObject>() -> ControllerBuilder<Primary<K>> {
-        let primary = Primary {
-            predicate: Box::new(Everything),
-            handler: itself(),
-            pause: PauseRule::never(),
-        };
         let name = Kind::of::<K>().gvk().kind().to_lowercase();
-        ControllerBuilder::new(name, primary, Some(Primary::parts))
+        ControllerBuilder::new(name, Primary::new(), Some(Primary::parts))
     }
 
     /// Starts to declare a controller called `name` with requests of type `R`, which stand for
@@ -153,9 +114,9 @@ impl Controller {
 
 impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// Filters the events of the primary kind, and of no other watch. If given twice, both predicates
-    /// must let an event pass.
-    pub fn for_filter(mut self, predicate: impl Predicate<K>) -> Self {
-        self.subject.predicate = Box::new(Both(self.subject.predicate, Box::new(predicate)));
+    /// must let an event pass. In controller-runtime: `For` with `builder.WithPredicates`.
+    pub fn with_predicates(mut self, predicate: impl Predicate<K>) -> Self {
+        add_predicate(&mut self.subject.predicate, predicate);
         self
     }
 
@@ -168,26 +129,14 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// (WQ-12). Do not call this if a kubelet, a cloud provider or a user
     /// writes that status as well.
     pub fn sole_status_writer(mut self) -> Self {
-        self.subject.handler = self.subject.handler.sole_status_writer();
+        self.subject.sole_status_writer = true;
         self
     }
 
-    /// Watches the objects of kind `C` that objects of the primary kind control: an event of one
-    /// requests its controlling owner.
-    ///
-    /// [`watches`](Self::watches) with [`handler::owner`](crate::handler::owner()) requests every
-    /// owner of the primary kind, controlling or not.
-    ///
-    /// The roles of `cargo steersman generate` let the program create, patch and delete objects of an owned
-    /// kind, and only read those of a watched one.
+    /// Watches the objects of kind `C` that objects of the primary kind control: the short form of
+    /// [`watch`](Self::watch) with [`Watch::owned`]. In controller-runtime: `Owns`.
     pub fn owns<C: TypedObject>(self) -> Self {
-        self.owns_with::<C>(Everything)
-    }
-
-    /// Watches like [`owns`](Self::owns), but only events that `predicate` lets pass.
-    pub fn owns_with<C: TypedObject>(mut self, predicate: impl Predicate<C>) -> Self {
-        self.owned.push(Kind::of::<C>());
-        self.watches_with::<C>(owner::<K>().controller_only(), predicate)
+        self.watch(Watch::owned::<C>())
     }
 }
 
@@ -197,44 +146,15 @@ impl<K: TypedObject> OwnedKinds for ControllerBuilder<Primary<K>> {
     }
 }
 
-impl ControllerBuilder<Keyed<ClusterRequest>> {
-    /// Watches kind `W` in each cluster that the manager has besides its own, those that are added later
-    /// included; `handler` names the requests, and the framework adds the cluster to them.
-    ///
-    /// The workers do not wait for the first syncs of these clusters (CTRL-12): the reads of
-    /// [`Context::client_in`](crate::Context::client_in) do.
-    pub fn watches_in_clusters<W: TypedObject>(
-        self,
-        handler: impl EventHandler<W, Request>,
-    ) -> Self {
-        self.watches_in_clusters_with::<W>(handler, Everything)
-    }
-
-    /// Watches like [`watches_in_clusters`](Self::watches_in_clusters), but only events that `predicate`
-    /// lets pass.
-    pub fn watches_in_clusters_with<W: TypedObject>(
-        mut self,
-        handler: impl EventHandler<W, Request>,
-        predicate: impl Predicate<W>,
-    ) -> Self {
-        let watch = ClusterWatch::<W>::new(predicate, handler);
-        self.cluster_watches.push(Arc::new(watch));
-        self
-    }
-}
-
 impl<P: Subject> ControllerBuilder<P> {
     fn new(name: String, subject: P, primary_parts: Option<MakeParts<P>>) -> Self {
         Self {
             name,
             subject,
             primary_parts,
-            owned: Vec::new(),
-            watches: Vec::new(),
+            sources: Sources::default(),
             wrappers: Vec::new(),
-            cluster_watches: Vec::new(),
-            sources: Vec::new(),
-            filter_all: None,
+            event_filter: None,
             options: Options::default(),
             hooks: Hooks::default(),
             field_manager: None,
@@ -250,29 +170,29 @@ impl<P: Subject> ControllerBuilder<P> {
         self
     }
 
-    /// Watches kind `W`; `handler` names the requests that an event causes.
-    pub fn watches<W: TypedObject>(self, handler: impl EventHandler<W, P::Key>) -> Self {
-        self.watches_with::<W>(handler, Everything)
+    /// Watches kind `W`; `handler` names the requests that an event causes. The short form of [`watch`](Self::watch) with
+    /// [`Watch::of`]. In controller-runtime: `Watches`.
+    pub fn watches<W: TypedObject>(self, handler: impl EventHandler<W, P>) -> Self {
+        self.watch(Watch::of::<W>(handler))
     }
 
-    /// Watches like [`watches`](Self::watches), but only events that `predicate` lets pass.
-    pub fn watches_with<W: TypedObject>(
-        mut self,
-        handler: impl EventHandler<W, P::Key>,
-        predicate: impl Predicate<W>,
-    ) -> Self {
-        let watch = Watch::<W, P::Key>::new(Box::new(predicate), handler);
-        self.watches.push(Box::new(watch));
+    /// Adds a source of requests. In controller-runtime: `Watches` and `WatchesRawSource`.
+    ///
+    /// The position of a watch appears in the log and in the [`ControllerStatus`] when its handler fails. The positions
+    /// begin with the primary kind (0); the watches that the workers wait for are next, then those in clusters, then all
+    /// others, each group in the order of the calls.
+    pub fn watch<S: WatchSource<P>>(mut self, watch: Watch<S>) -> Self {
+        watch.source.declare(&mut self.sources);
         self
     }
 
     /// Filters the events of every watch of this controller, deletes included, before the predicate of
-    /// the watch. If given twice, both filters must let an event pass.
-    pub fn filter_all(
+    /// the watch. If given twice, both filters must let an event pass. In controller-runtime: `WithEventFilter`.
+    pub fn with_event_filter(
         mut self,
         filter: impl Fn(&EventSummary<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.filter_all = Some(match self.filter_all {
+        self.event_filter = Some(match self.event_filter {
             Some(first) => Arc::new(move |event: &EventSummary<'_>| first(event) && filter(event)),
             None => Arc::new(filter),
         });
@@ -343,6 +263,31 @@ impl<P: Subject> ControllerBuilder<P> {
         self
     }
 
+    /// Declares a rule of RBAC that the reconciler needs, with the reason. It sends no request and grants nothing:
+    /// `cargo steersman generate` adds the rule to the role of the program, and `cargo steersman doctor` checks that the
+    /// cluster grants it.
+    ///
+    /// The rules that follow from the declaration need no call: to read the watched kinds, to create, patch and delete
+    /// objects of the owned kinds, to write the status and the finalizers of a primary kind that the program defines, and
+    /// to record Events. `needs_rule` is for what the code does besides: other writes, subresources such as
+    /// `pods/eviction`, and verbs that are in no request, such as `bind`, `escalate` and `impersonate`.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// use steersman_controller::Controller;
+    /// use steersman_object::PolicyRule;
+    ///
+    /// let controller = Controller::builder::<Deployment>().needs_rule(
+    ///     PolicyRule::new("apps", &["deployments/scale"], &["patch"]),
+    ///     "scales Deployments at night",
+    /// );
+    /// # let _ = controller;
+    /// ```
+    pub fn needs_rule(mut self, rule: PolicyRule, reason: impl Into<String>) -> Self {
+        self.needed_rules.push(NeededRule::new(rule, reason.into()));
+        self
+    }
+
     /// Completes the declaration.
     ///
     /// # Errors
@@ -353,21 +298,19 @@ impl<P: Subject> ControllerBuilder<P> {
     pub fn build(self, reconciler: impl Reconciler<P::Key>) -> Result<Controller, ControllerError> {
         self.check()?;
         let status = ControllerStatus::new(&self.name);
-        let (mut watches, mut wrappers) = (self.watches, self.wrappers);
-        let mut declared = DeclaredKinds::owning(self.owned);
+        let (mut sources, mut wrappers) = (self.sources, self.wrappers);
+        let mut declared = DeclaredKinds::owning(std::mem::take(&mut sources.owned));
         if let Some(primary_parts) = self.primary_parts {
             let parts = primary_parts(self.subject, &status);
-            watches.insert(0, parts.watch);
+            sources.watches.insert(0, parts.watch);
             declared.primary = Some(parts.kind);
             // The pause is outermost, so that a request for a paused object reaches no layer.
             wrappers.splice(..0, parts.pause);
         }
         let parts = Parts {
             name: self.name,
-            watches,
-            cluster_watches: self.cluster_watches,
-            sources: self.sources,
-            filter_all: self.filter_all,
+            sources,
+            event_filter: self.event_filter,
             options: self.options,
             hooks: self.hooks,
             declared,
@@ -404,8 +347,7 @@ impl<P: Subject> ControllerBuilder<P> {
                 controller: controller(),
             });
         }
-        let watches = self.primary_parts.is_some() || !self.watches.is_empty();
-        if !watches && self.cluster_watches.is_empty() && self.sources.is_empty() {
+        if self.primary_parts.is_none() && self.sources.is_empty() {
             return Err(ControllerError::NothingWatched {
                 controller: controller(),
             });
@@ -420,45 +362,10 @@ impl<P: Subject> ControllerBuilder<P> {
     }
 }
 
-impl<K: TypedObject> Subject for Primary<K> {
-    type Key = Request;
-}
-
-impl<R: RequestKey> Subject for Keyed<R> {
-    type Key = R;
-}
-
-impl<K: TypedObject> sealed::Sealed for Primary<K> {}
-
-impl<R: RequestKey> sealed::Sealed for Keyed<R> {}
-
-/// The predicates of several calls of `for_filter`.
-struct Both<K>(Box<dyn Predicate<K>>, Box<dyn Predicate<K>>);
-
-impl<K: TypedObject> Predicate<K> for Both<K> {
-    fn passes(&self, event: &Event<K>) -> bool {
-        self.0.passes(event) && self.1.passes(event)
-    }
-}
-
-impl<K: TypedObject> fmt::Debug for Primary<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Primary").finish_non_exhaustive()
-    }
-}
-
-impl<R> fmt::Debug for Keyed<R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keyed").finish_non_exhaustive()
-    }
-}
-
 impl<P: Subject> fmt::Debug for ControllerBuilder<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ControllerBuilder")
             .field("name", &self.name)
-            .field("watches", &self.watches.len())
-            .field("sources", &self.sources.len())
             .field("options", &self.options)
             .field("hooks", &self.hooks)
             .finish_non_exhaustive()

@@ -144,7 +144,7 @@ impl Clusters {
     /// is removed before it is taken from the stream is left out. The stream never ends.
     ///
     /// A controller that copies objects to every cluster reads it as a stream of
-    /// [`requests`](crate::ControllerBuilder::requests), because an empty cluster causes no event.
+    /// [`Watch::requests`](crate::Watch::requests), because an empty cluster causes no event.
     pub fn added(&self) -> impl Stream<Item = ClusterMember> + Send + use<> {
         let added = Added {
             members: self.shared.members.subscribe(),

@@ -53,9 +53,9 @@ impl Controller {
         on_every_replica: bool,
         needed_rules: Vec<NeededRule>,
     ) -> Self {
-        let sources = parts.sources.iter();
-        let watches = parts.watches.iter().map(|watch| watch.kind());
-        let watched = watches.chain(sources.filter_map(|source| source.watched_kind()));
+        let kinds = parts.sources.watch_kinds();
+        let others = parts.sources.others.iter();
+        let others = others.filter_map(|source| source.watched_kind());
         let declaration = ControllerDeclaration {
             name: parts.name.clone(),
             primary: parts
@@ -64,19 +64,16 @@ impl Controller {
                 .as_ref()
                 .map(|primary| primary.kind.clone()),
             owned: parts.declared.owned().to_vec(),
-            watched: watched.cloned().collect(),
+            watched: kinds.iter().chain(others).cloned().collect(),
             needed_rules,
         };
         Self {
             declaration,
             field_manager,
             on_every_replica,
-            kinds: parts
-                .watches
-                .iter()
-                .map(|watch| watch.kind().clone())
-                .collect(),
+            kinds,
             cluster_kinds: parts
+                .sources
                 .cluster_watches
                 .iter()
                 .map(|watch| watch.kind().clone())
@@ -194,7 +191,7 @@ impl fmt::Debug for Controller {
 
 impl<R: RequestKey, C: Reconciler<R>> AnyParts for Parts<R, C> {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError> {
-        for watch in &self.watches {
+        for watch in &self.sources.watches {
             let declared = watch.declare(cache);
             declared.map_err(|source| refused(&self.name, watch.kind(), source))?;
         }
@@ -209,7 +206,8 @@ impl<R: RequestKey, C: Reconciler<R>> AnyParts for Parts<R, C> {
                 declare: Arc::new(move |cache| shared.declare(cache)),
             }
         };
-        let kinds = self.cluster_watches.iter().map(declaration).collect();
+        let cluster_watches = self.sources.cluster_watches.iter();
+        let kinds = cluster_watches.map(declaration).collect();
         let declared = clusters.declare(kinds);
         declared.map_err(|source| ControllerError::Cluster {
             controller: self.name.clone(),

@@ -19,7 +19,8 @@ use steersman_object::Object;
 use steersman_workqueue::AddOptions;
 
 use crate::error::Error;
-use crate::request::{Request, RequestKey};
+use crate::request::RequestKey;
+use crate::subject::Subject;
 
 pub use in_cluster::{InCluster, in_cluster};
 pub use indexed::{Indexed, indexed};
@@ -28,18 +29,20 @@ pub use mapped::{Mapped, mapped};
 pub use mapped_async::{MappedAsync, mapped_async};
 pub use owner::{Owner, owner};
 
-/// Turns the events of one watch into requests.
+/// Turns the events of one watch into requests: events of objects of kind `K` into requests of a controller of `P`,
+/// which is [`Primary<Website>`](crate::Primary) for `Controller::builder::<Website>()`, and [`Keyed<R>`](crate::Keyed)
+/// for `Controller::keyed::<R>`.
 ///
 /// Handlers are called in the order of events. [`handle`](Self::handle) should be quick and must not wait;
 /// a handler that has to wait does so in [`handle_async`](Self::handle_async). A panic costs the
 /// event: requests that the handler wrote before it are kept, and the panic is logged, counted and shown
 /// by [`ControllerStatus`](crate::ControllerStatus) (CTRL-6).
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not turn events of `{K}` into requests of type `{R}`",
-    note = "use one of `steersman_controller::handler`: `itself()`, `owner::<O>()`, \
-            `indexed::<O>(index)`, `mapped(|object: &K| …)`, or `mapped_async(…)` with an asynchronous function"
+    message = "`{Self}` does not turn events of `{K}` into requests of a controller of `{P}`",
+    note = "use one of `steersman_controller::handler`: `owner()`, `itself()`, `indexed(index)`, \
+            `mapped(|object: &K| …)`, or `mapped_async(…)` with an asynchronous function"
 )]
-pub trait EventHandler<K: Object, R: RequestKey = Request>: Send + Sync + 'static {
+pub trait EventHandler<K: Object, P: Subject>: Send + Sync + 'static {
     /// Declares what the handler reads from the cache of the manager, before the watch starts. By default this is
     /// nothing.
     ///
@@ -55,7 +58,7 @@ pub trait EventHandler<K: Object, R: RequestKey = Request>: Send + Sync + 'stati
     ///
     /// An update should cause requests for the objects that the updated object referred to before as well
     /// as for those that it refers to now. Otherwise an object that it refers to no longer is not reconciled.
-    fn handle(&self, event: &Event<K>, requests: &mut Requests<R>);
+    fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>);
 
     /// Returns the part of the handling that waits. By default there is none.
     ///
@@ -70,8 +73,8 @@ pub trait EventHandler<K: Object, R: RequestKey = Request>: Send + Sync + 'stati
         &'a self,
         event: &Event<K>,
         client: &Client,
-        requests: Requests<R>,
-    ) -> Option<HandlerFuture<'a, R>> {
+        requests: Requests<P::Key>,
+    ) -> Option<HandlerFuture<'a, P::Key>> {
         let _ = (event, client, requests);
         None
     }
@@ -176,17 +179,12 @@ impl<R: fmt::Debug> fmt::Debug for Requests<R> {
     }
 }
 
-impl<K, R, H> EventHandler<K, R> for Arc<H>
-where
-    K: Object,
-    R: RequestKey,
-    H: EventHandler<K, R>,
-{
+impl<K: Object, P: Subject, H: EventHandler<K, P> + ?Sized> EventHandler<K, P> for Arc<H> {
     fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
         H::declare(self, cache)
     }
 
-    fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
+    fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>) {
         H::handle(self, event, requests);
     }
 
@@ -194,8 +192,8 @@ where
         &'a self,
         event: &Event<K>,
         client: &Client,
-        requests: Requests<R>,
-    ) -> Option<HandlerFuture<'a, R>> {
+        requests: Requests<P::Key>,
+    ) -> Option<HandlerFuture<'a, P::Key>> {
         H::handle_async(self, event, client, requests)
     }
 }

@@ -18,7 +18,7 @@
 //! }
 //!
 //! let controller = Controller::builder::<Deployment>()
-//!     .for_filter(predicate::generation_changed())
+//!     .with_predicates(predicate::generation_changed())
 //!     .owns::<ConfigMap>()
 //!     .max_concurrent_reconciles(4)
 //!     .build(Rollouts)?;
@@ -112,6 +112,7 @@ mod options;
 mod context;
 pub mod predicate;
 pub mod reconcile;
+mod subject;
 pub mod handler;
 mod watch;
 pub mod source;
@@ -124,7 +125,8 @@ mod controller;
 mod builder;
 
 pub use action::Action;
-pub use builder::{ControllerBuilder, Keyed, Primary, Subject};
+pub use builder::ControllerBuilder;
+pub use builder::watches::WatchSource;
 pub use clusters::{ClusterMember, Clusters};
 pub use context::Context;
 pub use context::reason::{ChangedObject, ObjectChange, RunReason};
@@ -139,6 +141,8 @@ pub use start::StartContext;
 pub use status::recent::{RecentReconcile, ReconcileResult};
 pub use status::{ControllerStatus, HandlerError, HandlerPanic, WorkProgress};
 
+pub use subject::{Keyed, Primary, Subject, SubjectOf};
 pub use watch::added::{AddedWatch, WatchSet};
+pub use watch::declared::{Watch, WatchedKind, WatchedObjects, WatchedRequests};
 
 pub use steersman_workqueue::{AddOptions, Priority, RateLimiter, limiter};

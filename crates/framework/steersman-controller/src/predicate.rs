@@ -4,6 +4,7 @@ mod changed;
 mod func;
 
 use std::fmt;
+use std::sync::Arc;
 
 use steersman_informer::{Entry, Event, Origin};
 use steersman_object::{Kind, Labels, Object, ObjectKey};
@@ -68,6 +69,9 @@ pub struct Or<A, B>(A, B);
 /// The opposite of a predicate; see [`not`].
 #[derive(Debug, Clone, Copy)]
 pub struct Not<A>(A);
+
+/// Passes events that several predicates of one watch let pass.
+struct Both<K>(Arc<dyn Predicate<K>>, Box<dyn Predicate<K>>);
 
 /// Passes every event: the default of a watch.
 #[derive(Debug, Clone, Copy, Default)]
@@ -155,6 +159,20 @@ impl<K: Object, A: Predicate<K>> Predicate<K> for Not<A> {
 }
 
 impl<K: Object> Predicate<K> for Everything {}
+
+impl<K: Object> Predicate<K> for Both<K> {
+    fn passes(&self, event: &Event<K>) -> bool {
+        self.0.passes(event) && self.1.passes(event)
+    }
+}
+
+/// Adds a predicate to those of a watch.
+pub(crate) fn add_predicate<K: Object>(
+    predicates: &mut Arc<dyn Predicate<K>>,
+    predicate: impl Predicate<K>,
+) {
+    *predicates = Arc::new(Both(Arc::clone(predicates), Box::new(predicate)));
+}
 
 impl fmt::Debug for EventSummary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,29 +13,29 @@ use steersman_object::{Kind, Object};
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 
-use crate::request::RequestKey;
 use crate::source::subscribe;
+use crate::subject::Subject;
 use crate::watch::followed_namespaces::FollowedNamespaces;
-use crate::watch::{AnySource, AnyWatch, Pump, PumpEnd, Sink, Watch};
+use crate::watch::{AnySource, AnyWatch, EventRoute, Pump, PumpEnd, Sink};
 
 /// A watch of an informer that need not belong to the cache of the controller.
-pub(crate) struct InformerWatch<K: Object, R: RequestKey> {
+pub(crate) struct InformerWatch<K: Object, P: Subject> {
     pub(crate) informer: Informer<K>,
-    pub(crate) watch: Watch<K, R>,
+    pub(crate) route: EventRoute<K, P>,
 }
 
 /// A watch in a cache of named namespaces, which may change.
-struct FollowedScope<K: Object, R: RequestKey> {
+struct FollowedScope<K: Object, P: Subject> {
     changes: Receiver<u64>,
-    watch: Arc<Watch<K, R>>,
+    route: Arc<EventRoute<K, P>>,
     cache: Cache,
-    sink: Sink<R>,
+    sink: Sink<P::Key>,
     namespaces: FollowedNamespaces,
     /// The subscriptions without a pump.
     new: Vec<(NamespacedInformer<K>, Subscription<K>)>,
 }
 
-impl<K: Object, R: RequestKey> AnyWatch<R> for Watch<K, R> {
+impl<K: Object, P: Subject> AnyWatch<P::Key> for EventRoute<K, P> {
     fn kind(&self) -> &Kind {
         self.kind()
     }
@@ -45,29 +45,33 @@ impl<K: Object, R: RequestKey> AnyWatch<R> for Watch<K, R> {
         self.declare_reads(cache)
     }
 
-    fn start(self: Box<Self>, cache: &Cache, sink: &Sink<R>) -> Result<Vec<Pump>, Error> {
-        let watch: Arc<Self> = Arc::from(self);
+    fn start(self: Box<Self>, cache: &Cache, sink: &Sink<P::Key>) -> Result<Vec<Pump>, Error> {
+        let route: Arc<Self> = Arc::from(self);
         if cache.default_namespaces().is_some() {
-            let following = FollowedScope::new(watch, cache, sink)?;
+            let following = FollowedScope::new(route, cache, sink)?;
             return Ok(vec![following.pump()]);
         }
         let pump_of = |subscription| {
             let (on_synced, synced) = oneshot::channel();
-            let run = pump(subscription, Arc::clone(&watch), sink.clone(), on_synced).boxed();
+            let run = pump(subscription, Arc::clone(&route), sink.clone(), on_synced).boxed();
             Pump { synced, run }
         };
-        let subscriptions = subscribe::<K>(cache, watch.kind())?;
+        let subscriptions = subscribe::<K>(cache, route.kind())?;
         Ok(subscriptions.into_iter().map(pump_of).collect())
     }
 }
 
-impl<K: Object, R: RequestKey> FollowedScope<K, R> {
+impl<K: Object, P: Subject> FollowedScope<K, P> {
     /// Subscribes to the present informers of the kind.
-    fn new(watch: Arc<Watch<K, R>>, cache: &Cache, sink: &Sink<R>) -> Result<Self, Error> {
+    fn new(
+        route: Arc<EventRoute<K, P>>,
+        cache: &Cache,
+        sink: &Sink<P::Key>,
+    ) -> Result<Self, Error> {
         let mut this = Self {
             // Before the informers are read, so that no change is missed.
             changes: cache.scope_changes(),
-            watch,
+            route,
             cache: cache.clone(),
             sink: sink.clone(),
             namespaces: FollowedNamespaces::default(),
@@ -79,7 +83,7 @@ impl<K: Object, R: RequestKey> FollowedScope<K, R> {
 
     /// Subscribes to the informers of namespaces that are new.
     fn subscribe(&mut self) -> Result<(), Error> {
-        let informers = self.cache.informers_by_namespace(self.watch.kind())?;
+        let informers = self.cache.informers_by_namespace(self.route.kind())?;
         for informer in self.namespaces.begin(&informers) {
             let subscription = informer.subscribe();
             self.new.push((informer, subscription));
@@ -119,7 +123,7 @@ impl<K: Object, R: RequestKey> FollowedScope<K, R> {
             self.spawn_new(&mut pumps);
         }
         PumpEnd::Stopped {
-            kind: self.watch.kind().clone(),
+            kind: self.route.kind().clone(),
         }
     }
 
@@ -132,7 +136,7 @@ impl<K: Object, R: RequestKey> FollowedScope<K, R> {
             let (tell, synced) = oneshot::channel();
             let run = pump(
                 subscription,
-                Arc::clone(&self.watch),
+                Arc::clone(&self.route),
                 self.sink.clone(),
                 tell,
             );
@@ -143,25 +147,25 @@ impl<K: Object, R: RequestKey> FollowedScope<K, R> {
     }
 }
 
-impl<K: Object, R: RequestKey> AnySource<R> for InformerWatch<K, R> {
-    fn run(self: Box<Self>, _: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+impl<K: Object, P: Subject> AnySource<P::Key> for InformerWatch<K, P> {
+    fn run(self: Box<Self>, _: &Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
         let (tell, _) = oneshot::channel();
-        let pump = pump(self.informer.subscribe(), Arc::new(self.watch), sink, tell);
+        let pump = pump(self.informer.subscribe(), Arc::new(self.route), sink, tell);
         // The end of the informer is a matter of its owner.
         pump.map(|_| PumpEnd::Finished).boxed()
     }
 }
 
-async fn pump<K: Object, R: RequestKey>(
+async fn pump<K: Object, P: Subject>(
     mut subscription: Subscription<K>,
-    watch: Arc<Watch<K, R>>,
-    sink: Sink<R>,
+    route: Arc<EventRoute<K, P>>,
+    sink: Sink<P::Key>,
     synced: oneshot::Sender<()>,
 ) -> PumpEnd {
     let mut synced = Some(synced);
     while let Some(delivery) = subscription.next().await {
         match delivery {
-            Delivery::Event(event) => sink.handle(&watch, &event).await,
+            Delivery::Event(event) => sink.handle(&route, &event).await,
             // CTRL-1: the whole initial set is in the queue. If the receiver is dropped, the
             // controller no longer waits for it.
             Delivery::Synced => {
@@ -173,6 +177,6 @@ async fn pump<K: Object, R: RequestKey>(
         tokio::task::coop::consume_budget().await;
     }
     PumpEnd::Stopped {
-        kind: watch.kind().clone(),
+        kind: route.kind().clone(),
     }
 }

@@ -32,8 +32,8 @@ use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
 use crate::start::StartContext;
 use crate::status::{ControllerStatus, Waiting, WorkProgress, Working};
-use crate::watch::in_clusters::{AnyClusterWatch, follow};
-use crate::watch::{AnySource, AnyWatch, FilterAll, PumpEnd, Sink};
+use crate::watch::in_clusters::follow;
+use crate::watch::{EventFilter, PumpEnd, Sink, Sources};
 use crate::worker::Worker;
 use crate::worker::hooks::Hooks;
 use crate::worker::recent_reconciles::RecentReconciles;
@@ -45,10 +45,8 @@ use tasks::ControllerTasks;
 /// The parts of a controller that depend on the types of request and reconciler.
 pub(crate) struct Parts<R: RequestKey, C> {
     pub(crate) name: String,
-    pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
-    pub(crate) cluster_watches: Vec<Arc<dyn AnyClusterWatch<R>>>,
-    pub(crate) sources: Vec<Box<dyn AnySource<R>>>,
-    pub(crate) filter_all: Option<FilterAll>,
+    pub(crate) sources: Sources<R>,
+    pub(crate) event_filter: Option<EventFilter>,
     pub(crate) options: Options<R>,
     pub(crate) hooks: Hooks<R>,
     pub(crate) declared: DeclaredKinds,
@@ -92,7 +90,7 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
     status: ControllerStatus,
 ) -> Result<(), ControllerError> {
     let name = parts.name.clone();
-    let kinds: Vec<Kind> = parts.watches.iter().map(|w| w.kind().clone()).collect();
+    let kinds: Vec<Kind> = parts.sources.watch_kinds();
     let waiting = status.wait_for(start.cache.clone(), kinds);
     let settings = start.defaults.resolve(&name, &parts.options.settings);
     let limit = limit_user(&name, &start)?;
@@ -151,7 +149,7 @@ fn watch<R: RequestKey, C>(
         queue: queue.clone(),
         changes: changes.clone(),
         loops: Arc::clone(&loops),
-        filter_all: parts.filter_all.clone(),
+        event_filter: parts.event_filter.clone(),
         status: status.clone(),
         metrics: metrics.clone(),
         source_metrics,
@@ -160,7 +158,7 @@ fn watch<R: RequestKey, C>(
         watch: 0,
         cluster: None,
     };
-    for watch in parts.watches.drain(..) {
+    for watch in parts.sources.watches.drain(..) {
         let kind = watch.kind().clone();
         metrics.watches(&kind);
         let pumps = watch.start(&start.cache, &sink);
@@ -171,13 +169,13 @@ fn watch<R: RequestKey, C>(
         }
         sink.watch += 1;
     }
-    for watch in parts.cluster_watches.drain(..) {
+    for watch in parts.sources.cluster_watches.drain(..) {
         metrics.watches(watch.kind());
         let following = follow(watch, start.clusters.clone(), sink.clone());
         tasks.pumps.spawn(following);
         sink.watch += 1;
     }
-    for source in parts.sources.drain(..) {
+    for source in parts.sources.others.drain(..) {
         tasks.pumps.spawn(source.run(&start.cache, sink.clone()));
         sink.watch += 1;
     }
@@ -212,10 +210,8 @@ impl<R: RequestKey, C> Parts<R, C> {
     pub(crate) fn map<D>(self, change: impl FnOnce(C) -> D) -> Parts<R, D> {
         Parts {
             name: self.name,
-            watches: self.watches,
-            cluster_watches: self.cluster_watches,
             sources: self.sources,
-            filter_all: self.filter_all,
+            event_filter: self.event_filter,
             options: self.options,
             hooks: self.hooks,
             declared: self.declared,

@@ -1,8 +1,7 @@
 //! Driver: the sources of requests: kinds of the cache, channels, polls, and streams of requests.
 //!
-//! [`channel()`] makes a channel of objects, which
-//! [`ControllerBuilder::watches_channel`](crate::ControllerBuilder::watches_channel) takes. [`poll()`] asks for
-//! the state of something outside the cluster, for [`ControllerBuilder::polls`](crate::ControllerBuilder::polls).
+//! [`channel()`] makes a channel of objects, for [`Watch::channel`](crate::Watch::channel). [`poll()`] asks for the state
+//! of something outside the cluster, for [`Watch::poll`](crate::Watch::poll).
 
 pub(crate) mod channel;
 pub(crate) mod poll;

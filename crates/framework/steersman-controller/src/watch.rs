@@ -1,7 +1,8 @@
-//! Machine: one watch: a kind, its predicate and its handler, and the requests that an event causes.
+//! Machine: the route of an event: the predicate and the handler of a watch, and the requests that the event causes.
 
 mod awaiting;
 mod handling;
+pub(crate) mod declared;
 pub(crate) mod followed_namespaces;
 pub(crate) mod in_clusters;
 pub(crate) mod optional;
@@ -15,7 +16,7 @@ use futures::future::BoxFuture;
 use steersman_cache::{Cache, Error};
 use steersman_client::Client;
 use steersman_informer::{Event, Origin};
-use steersman_object::{Kind, Object, TypedObject};
+use steersman_object::{Kind, Object};
 use steersman_workqueue::{AddOptions, Priority, Queue};
 
 use crate::context::changes::PendingChanges;
@@ -23,22 +24,41 @@ use crate::context::loop_watch::LoopWatch;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 use crate::metrics::Metrics;
 use crate::metrics::sources::SourceMetrics;
-use crate::predicate::{EventSummary, Predicate};
+use crate::predicate::{EventSummary, Everything, Predicate, add_predicate};
 use crate::request::ClusterName;
 use crate::request::RequestKey;
 use crate::status::ControllerStatus;
+use crate::subject::Subject;
+use crate::watch::in_clusters::AnyClusterWatch;
 
 /// A filter over the events of all watches of one controller.
-pub(crate) type FilterAll = Arc<dyn Fn(&EventSummary<'_>) -> bool + Send + Sync>;
+pub(crate) type EventFilter = Arc<dyn Fn(&EventSummary<'_>) -> bool + Send + Sync>;
 
-/// A kind with its predicate and its handler.
-pub(crate) struct Watch<K: Object, R: RequestKey> {
+/// The predicate and the handler of the events of a kind.
+pub(crate) struct EventRoute<K: Object, P: Subject> {
     kind: Kind,
-    predicate: Box<dyn Predicate<K>>,
-    handler: Box<dyn EventHandler<K, R>>,
+    predicate: Arc<dyn Predicate<K>>,
+    handler: Arc<dyn EventHandler<K, P>>,
 }
 
-/// A [`Watch`] of an erased kind.
+/// The sources of the requests of a controller, each list in the order of the declarations.
+#[expect(
+    unnameable_types,
+    missing_debug_implementations,
+    reason = "part of a sealed trait, which only this crate calls"
+)]
+pub struct Sources<R: RequestKey> {
+    /// The watches whose first sync the workers wait for, that of the primary kind first.
+    pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
+    /// The watches in each cluster that the manager has besides its own.
+    pub(crate) cluster_watches: Vec<Arc<dyn AnyClusterWatch<R>>>,
+    /// The sources that nothing waits for.
+    pub(crate) others: Vec<Box<dyn AnySource<R>>>,
+    /// The kinds of owned objects.
+    pub(crate) owned: Vec<Kind>,
+}
+
+/// An [`EventRoute`] of an erased kind whose first sync the workers wait for.
 pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn kind(&self) -> &Kind;
 
@@ -55,7 +75,7 @@ pub(crate) struct Sink<R: RequestKey> {
     pub(crate) queue: Queue<R>,
     pub(crate) changes: PendingChanges<R>,
     pub(crate) loops: Arc<LoopWatch>,
-    pub(crate) filter_all: Option<FilterAll>,
+    pub(crate) event_filter: Option<EventFilter>,
     pub(crate) status: ControllerStatus,
     pub(crate) metrics: Metrics,
     pub(crate) source_metrics: SourceMetrics,
@@ -98,25 +118,41 @@ pub(crate) enum PumpEnd {
     StreamPanicked { message: String },
 }
 
-// === impl Watch ===
+// === impl EventRoute ===
 
-impl<K: TypedObject, R: RequestKey> Watch<K, R> {
-    pub(crate) fn new(predicate: Box<dyn Predicate<K>>, handler: impl EventHandler<K, R>) -> Self {
-        Self::of(Kind::of::<K>(), predicate, handler)
+impl<K: Object, P: Subject> EventRoute<K, P> {
+    /// Makes the route of every event of a kind, with its objects read as `K`s.
+    pub(crate) fn new(kind: Kind, handler: impl EventHandler<K, P>) -> Self {
+        Self::filtered(kind, Arc::new(Everything), handler)
     }
-}
 
-impl<K: Object, R: RequestKey> Watch<K, R> {
-    /// Makes a watch of a kind that is a value, with its objects read as `K`s.
-    pub(crate) fn of(
+    /// Makes the route of the events that a predicate lets pass.
+    pub(crate) fn filtered(
         kind: Kind,
-        predicate: Box<dyn Predicate<K>>,
-        handler: impl EventHandler<K, R>,
+        predicate: Arc<dyn Predicate<K>>,
+        handler: impl EventHandler<K, P>,
     ) -> Self {
         Self {
             kind,
             predicate,
-            handler: Box::new(handler),
+            handler: Arc::new(handler),
+        }
+    }
+
+    /// Lets pass only the events that `predicate` lets pass, too.
+    pub(crate) fn filter(&mut self, predicate: impl Predicate<K>) {
+        add_predicate(&mut self.predicate, predicate);
+    }
+
+    /// Returns the route of the same events to another handler, which gets the present one.
+    pub(crate) fn map_handler<Q: Subject, H: EventHandler<K, Q>>(
+        &self,
+        change: impl FnOnce(Arc<dyn EventHandler<K, P>>) -> H,
+    ) -> EventRoute<K, Q> {
+        EventRoute {
+            kind: self.kind.clone(),
+            predicate: Arc::clone(&self.predicate),
+            handler: Arc::new(change(Arc::clone(&self.handler))),
         }
     }
 
@@ -134,10 +170,10 @@ impl<K: Object, R: RequestKey> Watch<K, R> {
     pub(crate) fn route(
         &self,
         event: &Event<K>,
-        filter_all: Option<&FilterAll>,
-        requests: &mut Requests<R>,
+        event_filter: Option<&EventFilter>,
+        requests: &mut Requests<P::Key>,
     ) -> bool {
-        let passes = filter_all.is_none_or(|filter| filter(&self.summary(event)));
+        let passes = event_filter.is_none_or(|filter| filter(&self.summary(event)));
         let passes = passes && self.predicate.passes(event);
         if passes {
             self.handler.handle(event, requests);
@@ -151,8 +187,8 @@ impl<K: Object, R: RequestKey> Watch<K, R> {
         &'a self,
         event: &Event<K>,
         client: &Client,
-        requests: Requests<R>,
-    ) -> Option<HandlerFuture<'a, R>> {
+        requests: Requests<P::Key>,
+    ) -> Option<HandlerFuture<'a, P::Key>> {
         self.handler.handle_async(event, client, requests)
     }
 
@@ -167,11 +203,37 @@ impl<K: Object, R: RequestKey> Watch<K, R> {
     }
 }
 
-impl<K: Object, R: RequestKey> fmt::Debug for Watch<K, R> {
+impl<K: Object, P: Subject> fmt::Debug for EventRoute<K, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch")
+        f.debug_struct("EventRoute")
             .field("kind", &self.kind)
             .finish_non_exhaustive()
+    }
+}
+
+// === impl Sources ===
+
+impl<R: RequestKey> Sources<R> {
+    /// Returns whether nothing would ever cause a request.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.watches.is_empty() && self.cluster_watches.is_empty() && self.others.is_empty()
+    }
+
+    /// Returns the kinds that the workers wait for, in their order.
+    pub(crate) fn watch_kinds(&self) -> Vec<Kind> {
+        let kinds = self.watches.iter().map(|watch| watch.kind().clone());
+        kinds.collect()
+    }
+}
+
+impl<R: RequestKey> Default for Sources<R> {
+    fn default() -> Self {
+        Self {
+            watches: Vec::new(),
+            cluster_watches: Vec::new(),
+            others: Vec::new(),
+            owned: Vec::new(),
+        }
     }
 }
 

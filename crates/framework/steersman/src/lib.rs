@@ -59,7 +59,7 @@
 //! async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //!     let manager = Manager::builder(ClientConfig::infer().await?).build()?;
 //!     let publisher = Controller::builder::<Greeting>()
-//!         .for_filter(predicate::generation_changed())
+//!         .with_predicates(predicate::generation_changed())
 //!         .owns::<ConfigMap>()
 //!         .build(Publisher)?;
 //!     manager.add_controller(publisher)?;
@@ -106,8 +106,10 @@ pub use steersman_workqueue as workqueue;
 pub use steersman_api::ClientConfig;
 pub use steersman_cache::{ByObject, CacheOptions};
 pub use steersman_client::{Client, finalizer, owner};
+/// The handlers of watches; see [`handler`].
+pub use steersman_controller::handler::{indexed, itself, mapped, mapped_async, owner};
 pub use steersman_controller::{
-    Action, Context, Controller, Error, Reconciler, Request, handler, predicate, source,
+    Action, Context, Controller, Error, Reconciler, Request, Watch, handler, predicate, source,
 };
 pub use steersman_manager::{Manager, shutdown_signal};
 pub use steersman_object::{

@@ -31,7 +31,7 @@ pub fn add(manager: &Manager) -> Result<(), BoxError> {
     // A child that another writer changes or deletes is put right.
     let controller = children(Controller::builder::<Greeting>())
         // A change of the status alone needs no reconcile.
-        .for_filter(predicate::generation_changed())
+        .with_predicates(predicate::generation_changed())
         // A failure that lasts makes `Ready` false, with the error as its message, and is an Event.
         .report_failures()
         .build(GreetingReconciler)?;

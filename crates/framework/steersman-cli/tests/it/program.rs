@@ -11,7 +11,9 @@ use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::RequestRecord;
 use steersman_cli::description::{DescribedKind, DescribedRule, DescribedWebhook};
 use steersman_cli::{BoxError, Description, Program, ProgramError};
-use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request, handler};
+use steersman_controller::{
+    Action, Context, Controller, Error, Reconciler, Request, Watch, handler,
+};
 use steersman_crds::{Crd, Crds};
 use steersman_manager::{Manager, Shutdown};
 use steersman_object::{PolicyRule, report};
@@ -52,8 +54,8 @@ impl Validator<Deployment> for Lenient {
 fn add(manager: &Manager) -> Result<(), BoxError> {
     let controller = Controller::builder::<Deployment>()
         .owns::<Pod>()
-        .owns_optional::<Service>()
-        .watches_optional::<Node>(handler::mapped(|_: &Node| Vec::<Request>::new()))
+        .watch(Watch::owned::<Service>().optional())
+        .watch(Watch::of::<Node>(handler::mapped(|_: &Node| Vec::<Request>::new())).optional())
         .needs_rule(eviction(), "evicts Pods");
     manager.add_controller(controller.build(Idle)?)?;
     manager.add_controller(

@@ -1,20 +1,23 @@
 //! Handle: what a builder puts around a reconciler: layers of tower, and the rule of a pause.
 
+use std::sync::Arc;
+
 use steersman_object::TypedObject;
 use steersman_object::status_conditions::HasConditions;
 use tower::{BoxError, Layer, Service};
 
-use super::{ControllerBuilder, Primary, PrimaryParts, Subject, Wrapper};
+use super::{ControllerBuilder, PrimaryParts, Wrapper};
 use crate::action::Action;
 use crate::context::declared::PrimaryKind;
 use crate::context::report::ConditionsOf;
-use crate::predicate::Predicate;
+use crate::handler::Itself;
 use crate::reconcile::{
     BoxReconciler, ReconcileCall, ReconcileService, Reconciler, boxed, layered,
 };
 use crate::request::{Request, RequestKey};
 use crate::status::ControllerStatus;
-use crate::watch::Watch;
+use crate::subject::{Primary, Subject};
+use crate::watch::EventRoute;
 
 impl<P: Subject> ControllerBuilder<P> {
     /// Puts a layer of tower around the reconciler, as [`reconcile::layered`](crate::reconcile::layered)
@@ -54,12 +57,12 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// Does not reconcile the objects for which `is_paused` returns true, until it returns false (CTRL-32).
     ///
     /// The closure gets the object as the cache has it, before each reconcile, and both objects of each update that
-    /// [`for_filter`](Self::for_filter) refuses.
+    /// [`with_predicates`](Self::with_predicates) refuses.
     /// [`pause::annotation`](crate::pause::annotation) makes one for an annotation. If given twice, an
     /// object is paused while either closure says so.
     ///
     /// An update that begins or ends the pause requests the object whatever
-    /// [`for_filter`](Self::for_filter) says of the update. While an object is paused, requests for it end
+    /// [`with_predicates`](Self::with_predicates) says of the update. While an object is paused, requests for it end
     /// without a reconcile, also if it is being deleted: its finalizers stay. A reconcile that runs
     /// already is not interrupted. [`ControllerStatus::paused_objects`] and the metric
     /// `steersman_controller_paused_objects` show the paused objects.
@@ -92,23 +95,26 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
 
 impl<K: TypedObject> Primary<K> {
     pub(super) fn parts(self, status: &ControllerStatus) -> PrimaryParts<Request> {
-        let rule = self.pause;
-        if rule.is_never() {
-            return PrimaryParts {
-                watch: Box::new(Watch::<K, Request>::new(self.predicate, self.handler)),
-                kind: PrimaryKind::of::<K>(),
-                pause: None,
-            };
+        let (mut predicate, rule) = (self.predicate, self.pause);
+        let mut pause = None;
+        if !rule.is_never() {
+            // CTRL-32: the end of a pause requests the object, whatever the predicate says.
+            predicate = Arc::new(rule.predicate(predicate));
+            let status = status.clone();
+            status.pauses();
+            let wrapper: Wrapper<Request> =
+                Box::new(move |inner| boxed(rule.around(inner, status)));
+            pause = Some(wrapper);
         }
-        // CTRL-32: the end of a pause requests the object, whatever the predicate says.
-        let predicate: Box<dyn Predicate<K>> = Box::new(rule.predicate(self.predicate));
-        let status = status.clone();
-        status.pauses();
-        let wrapper: Wrapper<Request> = Box::new(move |inner| boxed(rule.around(inner, status)));
+        let handler = Itself {
+            sole_status_writer: self.sole_status_writer,
+        };
+        let kind = PrimaryKind::of::<K>();
+        let route = EventRoute::<K, Self>::filtered(kind.kind.clone(), predicate, handler);
         PrimaryParts {
-            watch: Box::new(Watch::<K, Request>::new(predicate, self.handler)),
-            kind: PrimaryKind::of::<K>(),
-            pause: Some(wrapper),
+            watch: Box::new(route),
+            kind,
+            pause,
         }
     }
 }

@@ -9,11 +9,12 @@ use steersman_object::status_conditions::{self, FALSE, HasConditions, READY, con
 use steersman_object::{TypedObject, report};
 use steersman_workqueue::RateLimiter;
 
-use super::{ControllerBuilder, Primary, Subject};
+use super::ControllerBuilder;
 use crate::context::Context;
 use crate::context::report::differ_beyond_messages;
 use crate::error::{Error, NoResult};
 use crate::request::Request;
+use crate::subject::{Primary, Subject};
 use crate::worker::hooks::AtLeastEvery;
 
 /// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every). The queue waits no longer anyway.

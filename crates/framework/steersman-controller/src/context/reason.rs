@@ -124,7 +124,7 @@ impl RunReason {
         self.causes.contains(RESYNC)
     }
 
-    /// Returns whether a [stream of requests](crate::ControllerBuilder::requests) requested this run, or a channel,
+    /// Returns whether a [stream of requests](crate::Watch::requests) requested this run, or a channel,
     /// a poll or a periodic function.
     #[must_use]
     pub fn is_requested(&self) -> bool {

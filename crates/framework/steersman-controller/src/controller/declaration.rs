@@ -11,7 +11,8 @@ pub struct ControllerDeclaration {
     /// The kind of the objects that the requests are about; `None` for
     /// [`Controller::keyed`](crate::Controller::keyed).
     pub primary: Option<Kind>,
-    /// The kinds of [`owns`](crate::ControllerBuilder::owns) and its variants.
+    /// The kinds of [`owns`](crate::ControllerBuilder::owns), [`Watch::owned`](crate::Watch::owned) and
+    /// [`Watch::owned_kind`](crate::Watch::owned_kind).
     pub owned: Vec<Kind>,
     /// Every kind that the controller watches in the cluster of its manager: the primary kind, the owned kinds, and kinds
     /// that need not be served.

@@ -9,6 +9,7 @@ use steersman_object::Object;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 use crate::request::Request;
 use crate::request::{ClusterName, ClusterRequest};
+use crate::subject::Keyed;
 
 /// Names a cluster in the requests of another handler; see [`in_cluster`].
 #[derive(Debug, Clone)]
@@ -23,11 +24,11 @@ pub struct InCluster<H> {
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use steersman_controller::{ClusterName, ClusterRequest, Controller, handler};
+/// use steersman_controller::{ClusterName, ClusterRequest, Controller, Watch, handler};
 ///
 /// let copies = Controller::keyed::<ClusterRequest>("copies")
 ///     .watches::<ConfigMap>(handler::in_cluster(ClusterName::local(), handler::itself()))
-///     .watches_in_clusters::<ConfigMap>(handler::itself());
+///     .watch(Watch::of::<ConfigMap>(handler::itself()).in_clusters());
 /// # let _ = copies;
 /// ```
 pub fn in_cluster<H>(cluster: impl Into<ClusterName>, handler: H) -> InCluster<H> {
@@ -47,7 +48,11 @@ impl<H> InCluster<H> {
     }
 }
 
-impl<K: Object, H: EventHandler<K, Request>> EventHandler<K, ClusterRequest> for InCluster<H> {
+impl<K, H> EventHandler<K, Keyed<ClusterRequest>> for InCluster<H>
+where
+    K: Object,
+    H: EventHandler<K, Keyed<Request>>,
+{
     fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
         self.handler.declare(cache)
     }

@@ -11,7 +11,7 @@ use steersman_object::{Kind, ListOptions, Object, ObjectKey, TypedObject};
 
 use crate::error::Error;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
-use crate::request::RequestKey;
+use crate::subject::SubjectOf;
 
 /// Requests the objects that name the event's object; see [`indexed`].
 pub struct Indexed<K> {
@@ -19,7 +19,8 @@ pub struct Indexed<K> {
     of: PhantomData<fn(&K)>,
 }
 
-/// Requests the objects of kind `K` that name the event's object in an index of the cache.
+/// Requests the objects of kind `K`, the primary kind of the controller, that name the event's object in an index of the
+/// cache.
 ///
 /// The index is registered first, with [`Cache::index_field`] or [`Cache::index_values`]. Its values are names as `K`
 /// holds them:
@@ -45,7 +46,7 @@ pub struct Indexed<K> {
 ///     volumes.filter_map(|volume| Some(volume.config_map.as_ref()?.name.clone())).collect()
 /// })?;
 /// let controller = Controller::builder::<Deployment>()
-///     .watches::<ConfigMap>(handler::indexed::<Deployment>(CONFIG));
+///     .watches::<ConfigMap>(handler::indexed(CONFIG));
 /// # let _ = controller;
 /// # Ok(())
 /// # }
@@ -80,12 +81,7 @@ impl<K: TypedObject> Indexed<K> {
     }
 }
 
-impl<W, K, R> EventHandler<W, R> for Indexed<K>
-where
-    W: Object,
-    K: TypedObject,
-    R: RequestKey + From<ObjectKey>,
-{
+impl<W: Object, K: TypedObject, P: SubjectOf<K>> EventHandler<W, P> for Indexed<K> {
     fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
         let reads = cache.typed::<K>();
         let kind = reads.kind().clone();
@@ -103,20 +99,22 @@ where
         }
     }
 
-    fn handle(&self, _: &Event<W>, _: &mut Requests<R>) {}
+    fn handle(&self, _: &Event<W>, _: &mut Requests<P::Key>) {}
 
     fn handle_async<'a>(
         &'a self,
         event: &Event<W>,
         client: &Client,
-        mut requests: Requests<R>,
-    ) -> Option<HandlerFuture<'a, R>> {
+        mut requests: Requests<P::Key>,
+    ) -> Option<HandlerFuture<'a, P::Key>> {
         let selections = self.selections(event.key());
         let reads = client.cache().typed::<K>();
         let found = async move {
             for list_options in selections {
                 match reads.keys(&list_options).await {
-                    Ok(keys) => keys.into_iter().for_each(|key| requests.add(R::from(key))),
+                    Ok(keys) => keys
+                        .into_iter()
+                        .for_each(|key| requests.add(P::Key::from(key))),
                     // The cache has no objects of the kind in the namespace of the event.
                     Err(error) if error.is_outside_scope() => {}
                     Err(error) => return Err(Error::from(error)),

@@ -4,12 +4,12 @@ use steersman_informer::{Entry, Event};
 use steersman_object::{Object, ObjectKey};
 
 use crate::handler::{EventHandler, Requests};
-use crate::request::RequestKey;
+use crate::subject::Subject;
 
 /// Requests the object of the event; see [`itself`].
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Itself {
-    sole_status_writer: bool,
+    pub(crate) sole_status_writer: bool,
 }
 
 /// Requests the object of the event: the handler of the primary kind.
@@ -36,9 +36,9 @@ impl Itself {
     }
 }
 
-impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Itself {
-    fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
-        let request = R::from(event.key().clone());
+impl<K: Object, P: Subject<Key: From<ObjectKey>>> EventHandler<K, P> for Itself {
+    fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>) {
+        let request = P::Key::from(event.key().clone());
         let options = requests.defaults();
         let options = match (event.old(), event.current()) {
             (Some(_), Some(_)) if event.is_resync() => options.keep_backoff(),

@@ -7,7 +7,7 @@ use steersman_informer::Event;
 use steersman_object::Object;
 
 use crate::handler::{EventHandler, Requests};
-use crate::request::RequestKey;
+use crate::subject::Subject;
 
 /// Requests the keys that a function returns; see [`mapped`].
 pub struct Mapped<K, F> {
@@ -33,14 +33,14 @@ where
     }
 }
 
-impl<K, R, F, I> EventHandler<K, R> for Mapped<K, F>
+impl<K, P, F, I> EventHandler<K, P> for Mapped<K, F>
 where
     K: Object,
-    R: RequestKey,
+    P: Subject,
     F: Fn(&K) -> I + Send + Sync + 'static,
-    I: IntoIterator<Item: Into<R>>,
+    I: IntoIterator<Item: Into<P::Key>>,
 {
-    fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
+    fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>) {
         // The old object is included, so that an object that is no longer referenced is also
         // requested.
         for entry in [event.old(), event.current()].into_iter().flatten() {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::error::{Error, TookTooLong};
 use crate::handler::{EventHandler, HandlerFuture, Requests};
-use crate::request::RequestKey;
+use crate::subject::Subject;
 
 /// How long the function may take for one event by default.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -92,22 +92,22 @@ impl<K, F> MappedAsync<K, F> {
     }
 }
 
-impl<K, R, F, Fut, I> EventHandler<K, R> for MappedAsync<K, F>
+impl<K, P, F, Fut, I> EventHandler<K, P> for MappedAsync<K, F>
 where
     K: Object,
-    R: RequestKey,
+    P: Subject,
     F: Fn(Client, Arc<K>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<I, Error>> + Send,
-    I: IntoIterator<Item: Into<R>>,
+    I: IntoIterator<Item: Into<P::Key>>,
 {
-    fn handle(&self, _: &Event<K>, _: &mut Requests<R>) {}
+    fn handle(&self, _: &Event<K>, _: &mut Requests<P::Key>) {}
 
     fn handle_async<'a>(
         &'a self,
         event: &Event<K>,
         client: &Client,
-        mut requests: Requests<R>,
-    ) -> Option<HandlerFuture<'a, R>> {
+        mut requests: Requests<P::Key>,
+    ) -> Option<HandlerFuture<'a, P::Key>> {
         // The old object is included, so that an object that is no longer referenced is also requested. A
         // resync has the same object twice.
         let old = event.old().filter(|_| !event.is_resync());

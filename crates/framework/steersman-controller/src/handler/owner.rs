@@ -1,40 +1,42 @@
 //! Machine: the handler that requests the owners of the event's object.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use steersman_informer::{Entry, Event};
 use steersman_object::owner::{owner_key, refers_to_kind};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
 use crate::handler::{EventHandler, Requests};
 use crate::request::RequestKey;
+use crate::subject::SubjectOf;
 
 /// Requests the owners of one kind; see [`owner`].
-#[derive(Debug, Clone)]
-pub struct Owner {
+pub struct Owner<O> {
     kind: Kind,
     controller_only: bool,
+    of: PhantomData<fn(&O)>,
 }
 
-/// Requests the owners of kind `O` that the object's owner references name, before an update as well
-/// as after it.
+/// Requests the owners of kind `O`, the primary kind of the controller, that the object's owner references name, before
+/// an update as well as after it.
+///
+/// The compiler finds `O` by the controller; [`Controller::keyed`](crate::Controller::keyed) needs `owner::<O>()`.
+/// controller-runtime calls this handler `EnqueueRequestForOwner`.
 ///
 /// The group and kind of a reference decide. Its version does not, because a kind is the same in all its
 /// versions, and its uid does not, because a recreated owner has to know the children of its
 /// predecessor. A cluster-scoped owner has no namespace; any other owner is in the object's.
 #[must_use]
-pub fn owner<O: TypedObject>() -> Owner {
-    Owner::of(Kind::of::<O>())
+pub fn owner<O: TypedObject>() -> Owner<O> {
+    Owner {
+        kind: Kind::of::<O>(),
+        controller_only: false,
+        of: PhantomData,
+    }
 }
 
-impl Owner {
-    /// Requests the owners of a kind that is known only at runtime; see [`owner`].
-    #[must_use]
-    pub fn of(kind: Kind) -> Self {
-        Self {
-            kind,
-            controller_only: false,
-        }
-    }
-
+impl<O> Owner<O> {
     /// Requests only the controlling owner.
     #[must_use]
     pub fn controller_only(mut self) -> Self {
@@ -59,11 +61,17 @@ impl Owner {
     }
 }
 
-impl<K: Object, R: RequestKey + From<ObjectKey>> EventHandler<K, R> for Owner {
-    fn handle(&self, event: &Event<K>, requests: &mut Requests<R>) {
+impl<K: Object, O: TypedObject, P: SubjectOf<O>> EventHandler<K, P> for Owner<O> {
+    fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>) {
         // The old object is included, so that the former owner of a moved child is also requested.
         for entry in [event.old(), event.current()].into_iter().flatten() {
             self.add(entry, requests);
         }
+    }
+}
+
+impl<O> fmt::Debug for Owner<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Owner").field(&self.kind).finish()
     }
 }

@@ -11,6 +11,8 @@ use steersman_object::ObjectKey;
 use steersman_workqueue::Priority;
 
 use super::*;
+use crate::request::Request;
+use crate::subject::Keyed;
 
 fn reference(api_version: &str, kind: &str, name: &str, controller: bool) -> OwnerReference {
     OwnerReference {
@@ -36,7 +38,10 @@ fn owned(references: &[OwnerReference]) -> Entry<ReplicaSet> {
     })
 }
 
-fn keys<K: Object>(handler: &impl EventHandler<K>, event: &Event<K>) -> Vec<String> {
+fn keys<K: Object>(
+    handler: &impl EventHandler<K, Keyed<Request>>,
+    event: &Event<K>,
+) -> Vec<String> {
     let mut requests = Requests::new();
     handler.handle(event, &mut requests);
     requests.iter().map(ToString::to_string).collect()
@@ -130,7 +135,7 @@ fn a_mapping_runs_on_the_old_and_the_new_object() {
 fn a_handler_may_make_requests_of_its_own_type() {
     let handler = mapped(|set: &ReplicaSet| set.metadata.namespace.clone());
     let mut requests = Requests::<String>::new();
-    handler.handle(&created(owned(&[])), &mut requests);
+    EventHandler::<_, Keyed<String>>::handle(&handler, &created(owned(&[])), &mut requests);
     assert_eq!(requests.iter().collect::<Vec<_>>(), ["shop"]);
 }
 

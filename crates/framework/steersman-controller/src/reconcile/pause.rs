@@ -27,7 +27,7 @@ type IsPaused<K> = Arc<dyn Fn(&K) -> bool + Send + Sync>;
 
 /// Passes the events that another predicate passes, and updates that begin or end a pause.
 pub(crate) struct PausePredicate<K> {
-    inner: Box<dyn Predicate<K>>,
+    inner: Arc<dyn Predicate<K>>,
     rule: PauseRule<K>,
 }
 
@@ -91,7 +91,7 @@ impl<K: Object> PauseRule<K> {
     }
 
     /// Makes a predicate that passes what `inner` passes, and updates that begin or end a pause.
-    pub(crate) fn predicate(&self, inner: Box<dyn Predicate<K>>) -> PausePredicate<K> {
+    pub(crate) fn predicate(&self, inner: Arc<dyn Predicate<K>>) -> PausePredicate<K> {
         PausePredicate {
             inner,
             rule: self.clone(),

@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::context::reason::STREAM;
-use crate::request::RequestKey;
-use crate::watch::{AnySource, PumpEnd, Sink, Watch};
+use crate::subject::Subject;
+use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 
 /// The number of objects that a [`channel`] holds: that of controller-runtime's `source.Channel`.
 pub const DEFAULT_CHANNEL_BOUND: usize = 1024;
@@ -27,11 +27,11 @@ pub const DEFAULT_CHANNEL_BOUND: usize = 1024;
 /// use std::sync::Arc;
 ///
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use steersman_controller::{Controller, Request, handler, predicate, source};
+/// use steersman_controller::{Controller, Watch, handler, source};
 ///
 /// let (sender, alarms) = source::channel::<Deployment>();
 /// let controller = Controller::builder::<Deployment>()
-///     .watches_channel(alarms, handler::itself());
+///     .watch(Watch::channel(alarms, handler::itself()));
 ///
 /// // A server of webhooks, for example, requests an object with `sender.send(deployment).await`.
 /// assert!(sender.try_send(Deployment::default()).is_ok());
@@ -51,11 +51,10 @@ pub fn channel_with_bound<T>(objects: usize) -> (ChannelSender<T>, Channel<T>) {
 
 /// The receiving end of a channel: a source for one controller.
 ///
-/// [`ControllerBuilder::watches_channel`](crate::ControllerBuilder::watches_channel) takes a channel of
-/// Kubernetes objects. Each object counts as a creation (controller-runtime: `GenericEvent`): the filters,
+/// [`Watch::channel`](crate::Watch::channel) takes a channel of Kubernetes objects. Each object counts as a creation (controller-runtime: `GenericEvent`): the filters,
 /// the predicate and the handler of the channel decide about it, and a panic of these costs that object
 /// alone (CTRL-6). A channel of other values is a stream of `Arc`s, to be mapped to requests for
-/// [`ControllerBuilder::requests`](crate::ControllerBuilder::requests).
+/// [`Watch::requests`](crate::Watch::requests).
 ///
 /// The controller takes objects from its start to its end. Before the start objects wait in the channel up to its
 /// bound, also on a replica that does not lead. At the end the waiting objects are dropped, and later sends fail.
@@ -79,9 +78,9 @@ pub enum Unsent<T> {
 }
 
 /// A watch with objects that come from a channel.
-pub(crate) struct ChannelWatch<K: Object, R: RequestKey> {
+pub(crate) struct ChannelWatch<K: Object, P: Subject> {
     channel: Channel<K>,
-    watch: Watch<K, R>,
+    route: EventRoute<K, P>,
 }
 
 // === impl ChannelSender ===
@@ -206,23 +205,23 @@ impl<T> Error for Unsent<T> {}
 
 // === impl ChannelWatch ===
 
-impl<K: Object, R: RequestKey> ChannelWatch<K, R> {
-    pub(crate) fn new(channel: Channel<K>, watch: Watch<K, R>) -> Self {
-        Self { channel, watch }
+impl<K: Object, P: Subject> ChannelWatch<K, P> {
+    pub(crate) fn new(channel: Channel<K>, route: EventRoute<K, P>) -> Self {
+        Self { channel, route }
     }
 
-    async fn pump(mut self, sink: Sink<R>) -> PumpEnd {
+    async fn pump(mut self, sink: Sink<P::Key>) -> PumpEnd {
         while let Some(object) = self.channel.next().await {
             let event = Event::created(Entry::new(object), Origin::Live);
-            sink.handle_caused(&self.watch, &event, STREAM).await;
+            sink.handle_caused(&self.route, &event, STREAM).await;
             tokio::task::coop::consume_budget().await;
         }
         PumpEnd::Finished
     }
 }
 
-impl<K: Object, R: RequestKey> AnySource<R> for ChannelWatch<K, R> {
-    fn run(self: Box<Self>, _: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+impl<K: Object, P: Subject> AnySource<P::Key> for ChannelWatch<K, P> {
+    fn run(self: Box<Self>, _: &Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
         self.pump(sink).boxed()
     }
 }

@@ -23,7 +23,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Asks for the state of something outside the cluster, for each object of the primary kind of a controller;
 /// see [`poll`].
-#[must_use = "pass it to `ControllerBuilder::polls`"]
+#[must_use = "pass it to `Watch::poll`"]
 pub struct Poll<K, T> {
     every: Duration,
     max_concurrent: usize,
@@ -70,7 +70,7 @@ pub struct PollResults<T> {
 /// use std::time::Duration;
 ///
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use steersman_controller::{Action, Context, Controller, Error, Request, reconcile, source};
+/// use steersman_controller::{Action, Context, Controller, Error, Request, Watch, reconcile, source};
 ///
 /// /// Asks a service how many rows a table has.
 /// async fn rows(table: Arc<ConfigMap>) -> Result<u64, Error> {
@@ -87,7 +87,7 @@ pub struct PollResults<T> {
 ///         Ok::<_, Error>(Action::done())
 ///     }
 /// });
-/// let controller = Controller::builder::<ConfigMap>().polls(poll).build(reconciler)?;
+/// let controller = Controller::builder::<ConfigMap>().watch(Watch::poll(poll)).build(reconciler)?;
 /// # let _ = controller;
 /// # Ok::<_, steersman_controller::ControllerError>(())
 /// ```

@@ -8,46 +8,45 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::{BoxFuture, FutureExt};
 use steersman_cache::Cache;
-use steersman_object::{Kind, Object, TypedObject};
+use steersman_object::{Kind, Object};
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::EventHandler;
-use crate::predicate::{Everything, Predicate};
-use crate::request::{Request, RequestKey};
+use crate::request::RequestKey;
+use crate::subject::Subject;
+use crate::watch::declared::{Watch, WatchedKind};
 use crate::watch::optional::follow_kind;
-use crate::watch::{AnySource, PumpEnd, Sink, Watch};
+use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 
 /// Watches that are added and removed while controllers run: for kinds that objects of the primary kind name,
 /// for example. Cheap to clone; all clones are one set.
 ///
-/// A controller follows a set with [`ControllerBuilder::watch_set`](crate::ControllerBuilder::watch_set); it
-/// begins each watch that is in the set at its start or is added later, and ends each that is removed.
-/// Several controllers with the same type of requests may follow one set.
+/// A controller follows a set with [`Watch::set`]; it begins each watch that is in the set at its start or is added later,
+/// and ends each that is removed. Several controllers of one kind may follow one set.
 ///
-/// A watch of the set is [optional](crate::ControllerBuilder::watches_optional): it waits, without trouble,
-/// for a kind that the server does not serve, and the workers do not wait for it. Its informer is shared with
-/// all other readers of the kind. After the removal of its last watch, an informer that nothing else uses
-/// ends when it was idle for its linger time.
+/// A watch of the set is always [optional](Watch::optional): it waits, without trouble, for a kind that the server does
+/// not serve, and the workers do not wait for it. Its informer is shared with all other readers of the kind. After the
+/// removal of its last watch, an informer that nothing else uses ends when it was idle for its linger time.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use steersman_controller::{Controller, WatchSet, handler};
+/// use steersman_controller::handler::owner;
+/// use steersman_controller::{Controller, Watch, WatchSet};
 ///
 /// let watches = WatchSet::new();
-/// let controller = Controller::builder::<Deployment>().watch_set(&watches);
+/// let controller = Controller::builder::<Deployment>().watch(Watch::set(&watches));
 ///
 /// // At any time, before the controller starts or while it runs:
-/// let added = watches.add::<ConfigMap>(handler::owner::<Deployment>());
+/// let added = watches.add(Watch::of::<ConfigMap>(owner()));
 /// assert_eq!(watches.kinds().len(), 1);
 /// drop(added); // Ends the watch.
 /// assert!(watches.kinds().is_empty());
 /// # let _ = controller;
 /// ```
-pub struct WatchSet<R: RequestKey = Request> {
-    shared: Arc<WatchSetShared<R>>,
+pub struct WatchSet<P: Subject> {
+    shared: Arc<WatchSetShared<P::Key>>,
 }
 
 /// A watch of a [`WatchSet`]. Dropping it removes the watch.
@@ -87,13 +86,13 @@ trait AnyAddedWatch<R: RequestKey>: Send + Sync {
 }
 
 /// The source of a controller that follows a set.
-pub(crate) struct FollowedSet<R: RequestKey> {
-    set: WatchSet<R>,
+pub(crate) struct FollowedSet<P: Subject> {
+    set: WatchSet<P>,
 }
 
 // === impl WatchSet ===
 
-impl<R: RequestKey> WatchSet<R> {
+impl<P: Subject> WatchSet<P> {
     /// Makes an empty set.
     #[must_use]
     pub fn new() -> Self {
@@ -106,40 +105,16 @@ impl<R: RequestKey> WatchSet<R> {
         }
     }
 
-    /// Adds a watch of kind `W`; `handler` names the requests that an event causes. Existing objects are
-    /// creations, with requests of low priority.
-    pub fn add<W: TypedObject>(&self, handler: impl EventHandler<W, R>) -> AddedWatch {
-        self.add_with::<W>(handler, Everything)
-    }
-
-    /// Adds a watch like [`add`](Self::add), but only of events that `predicate` lets pass.
-    pub fn add_with<W: TypedObject>(
-        &self,
-        handler: impl EventHandler<W, R>,
-        predicate: impl Predicate<W>,
-    ) -> AddedWatch {
-        self.add_kind_with::<W>(Kind::of::<W>(), handler, predicate)
-    }
-
-    /// Adds a watch of a kind that is known only at run time, with objects that are read as `W`s; see
-    /// [`ControllerBuilder::watches_kind`](crate::ControllerBuilder::watches_kind).
-    pub fn add_kind<W: Object>(&self, kind: Kind, handler: impl EventHandler<W, R>) -> AddedWatch {
-        self.add_kind_with::<W>(kind, handler, Everything)
-    }
-
-    /// Adds a watch like [`add_kind`](Self::add_kind), but only of events that `predicate` lets pass.
-    pub fn add_kind_with<W: Object>(
-        &self,
-        kind: Kind,
-        handler: impl EventHandler<W, R>,
-        predicate: impl Predicate<W>,
-    ) -> AddedWatch {
+    /// Adds a watch of a kind, until the returned value is dropped. Existing objects are creations, with requests of low
+    /// priority.
+    ///
+    /// Nothing is declared: the roles of `cargo steersman generate` do not name the kind, even if the watch is
+    /// [`Watch::owned`], and the index of [`handler::indexed`](crate::handler::indexed()) is not checked.
+    pub fn add<W: Object>(&self, watch: Watch<WatchedKind<W, P>>) -> AddedWatch {
+        let route = watch.source.route;
+        let kind = route.kind().clone();
         let member = Member {
-            watch: Arc::new(Watch::<W, R>::of(
-                kind.clone(),
-                Box::new(predicate),
-                handler,
-            )),
+            watch: Arc::new(route),
             removed: CancellationToken::new(),
         };
         let mut id = 0;
@@ -206,13 +181,13 @@ impl Drop for AddedWatch {
 
 // === impl FollowedSet ===
 
-impl<R: RequestKey> FollowedSet<R> {
-    pub(crate) fn new(set: WatchSet<R>) -> Self {
+impl<P: Subject> FollowedSet<P> {
+    pub(crate) fn new(set: WatchSet<P>) -> Self {
         Self { set }
     }
 
     /// Runs the watches that are in the set, each until it is removed. Never ends by itself.
-    async fn follow(self, cache: Cache, sink: Sink<R>) -> PumpEnd {
+    async fn follow(self, cache: Cache, sink: Sink<P::Key>) -> PumpEnd {
         let mut members = self.set.shared.members.subscribe();
         let mut last_id = 0;
         let mut watches = JoinSet::new();
@@ -248,13 +223,13 @@ fn later_than<R: RequestKey>(
     later.map(|(id, member)| (*id, member.clone())).collect()
 }
 
-impl<R: RequestKey> AnySource<R> for FollowedSet<R> {
-    fn run(self: Box<Self>, cache: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
+impl<P: Subject> AnySource<P::Key> for FollowedSet<P> {
+    fn run(self: Box<Self>, cache: &Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
         self.follow(cache.clone(), sink).boxed()
     }
 }
 
-impl<K: Object, R: RequestKey> AnyAddedWatch<R> for Watch<K, R> {
+impl<K: Object, P: Subject> AnyAddedWatch<P::Key> for EventRoute<K, P> {
     fn kind(&self) -> &Kind {
         self.kind()
     }
@@ -262,7 +237,7 @@ impl<K: Object, R: RequestKey> AnyAddedWatch<R> for Watch<K, R> {
     fn follow(
         self: Arc<Self>,
         cache: Cache,
-        sink: Sink<R>,
+        sink: Sink<P::Key>,
         removed: CancellationToken,
     ) -> BoxFuture<'static, PumpEnd> {
         follow_kind(self, cache, sink, removed).boxed()
@@ -278,7 +253,7 @@ impl<R: RequestKey> Clone for Member<R> {
     }
 }
 
-impl<R: RequestKey> Clone for WatchSet<R> {
+impl<P: Subject> Clone for WatchSet<P> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -286,13 +261,13 @@ impl<R: RequestKey> Clone for WatchSet<R> {
     }
 }
 
-impl<R: RequestKey> Default for WatchSet<R> {
+impl<P: Subject> Default for WatchSet<P> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<R: RequestKey> fmt::Debug for WatchSet<R> {
+impl<P: Subject> fmt::Debug for WatchSet<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.kinds()).finish()
     }

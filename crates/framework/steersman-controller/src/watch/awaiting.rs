@@ -12,7 +12,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, TookTooLong};
 use crate::request::{ClusterName, RequestKey};
-use crate::watch::{Sink, Watch};
+use crate::subject::Subject;
+use crate::watch::{EventRoute, Sink};
 
 /// The interval of the log lines about a handler that waits.
 const REMINDERS: Duration = Duration::from_secs(60);
@@ -43,15 +44,15 @@ impl<R: RequestKey> Sink<R> {
     /// of waits for the event before this one.
     ///
     /// Cancel safe.
-    pub(crate) async fn wait_for<K: Object>(
+    pub(crate) async fn wait_for<K: Object, P: Subject<Key = R>>(
         &self,
-        watch: &Watch<K, R>,
+        route: &EventRoute<K, P>,
         event: &Event<K>,
         unsynced: &Unsynced,
         attempt: u32,
     ) {
         if attempt == 0 {
-            self.remind(watch, event, unsynced);
+            self.remind(route, event, unsynced);
         } else {
             sleep(PAUSE).await;
         }
@@ -60,16 +61,21 @@ impl<R: RequestKey> Sink<R> {
         while timeout(REMINDERS, &mut synced).await.is_err() {
             // A controller that waits for its kinds says so itself.
             if !self.status.is_waiting() {
-                self.remind(watch, event, unsynced);
+                self.remind(route, event, unsynced);
             }
         }
     }
 
-    fn remind<K: Object>(&self, watch: &Watch<K, R>, event: &Event<K>, unsynced: &Unsynced) {
+    fn remind<K: Object, P: Subject<Key = R>>(
+        &self,
+        route: &EventRoute<K, P>,
+        event: &Event<K>,
+        unsynced: &Unsynced,
+    ) {
         tracing::warn!(
             controller = self.status.controller(),
             watch = self.watch,
-            kind = %watch.kind(),
+            kind = %route.kind(),
             cluster = self.cluster.as_ref().map(ClusterName::as_str),
             object = %event.key(),
             // The last field and without quotes, because it may hold an RBAC rule to copy.

@@ -14,7 +14,8 @@ use crate::error::Error;
 use crate::handler::Requests;
 use crate::request::{ClusterName, RequestKey};
 use crate::status::{HandlerError, HandlerPanic};
-use crate::watch::{Sink, Watch, requests_of};
+use crate::subject::Subject;
+use crate::watch::{EventRoute, Sink, requests_of};
 
 impl<R: RequestKey> Sink<R> {
     /// Adds the requests that an event causes to the queue. Returns when the event is handled, also by a
@@ -22,62 +23,66 @@ impl<R: RequestKey> Sink<R> {
     ///
     /// CTRL-6: a panic or an error loses this event alone. The author of the closures is responsible for
     /// their state, as after an early return.
-    pub(crate) async fn handle<K: Object>(&self, watch: &Watch<K, R>, event: &Event<K>) {
-        self.handle_caused(watch, event, cause_of(event)).await;
+    pub(crate) async fn handle<K: Object, P: Subject<Key = R>>(
+        &self,
+        route: &EventRoute<K, P>,
+        event: &Event<K>,
+    ) {
+        self.handle_caused(route, event, cause_of(event)).await;
     }
 
     /// Handles an event like [`handle`](Self::handle); its requests have this cause.
-    pub(crate) async fn handle_caused<K: Object>(
+    pub(crate) async fn handle_caused<K: Object, P: Subject<Key = R>>(
         &self,
-        watch: &Watch<K, R>,
+        route: &EventRoute<K, P>,
         event: &Event<K>,
         cause: Causes,
     ) {
         let mut requests = requests_of(event, self.initial_priority);
         let defaults = requests.defaults();
-        let route = || watch.route(event, self.filter_all.as_ref(), &mut requests);
-        let routed = catch_unwind(AssertUnwindSafe(route));
+        let pass = || route.route(event, self.event_filter.as_ref(), &mut requests);
+        let routed = catch_unwind(AssertUnwindSafe(pass));
         // After a panic these are the requests that the handler had added before it.
-        self.add(watch, event, cause, &mut requests);
+        self.add(route, event, cause, &mut requests);
         match routed {
-            Ok(true) => self.handle_async(watch, event, cause, defaults).await,
+            Ok(true) => self.handle_async(route, event, cause, defaults).await,
             Ok(false) => {}
-            Err(payload) => self.panicked(watch, event, &*payload),
+            Err(payload) => self.panicked(route, event, &*payload),
         }
     }
 
-    async fn handle_async<K: Object>(
+    async fn handle_async<K: Object, P: Subject<Key = R>>(
         &self,
-        watch: &Watch<K, R>,
+        route: &EventRoute<K, P>,
         event: &Event<K>,
         cause: Causes,
         defaults: AddOptions,
     ) {
         for attempt in 0.. {
             let requests = Requests::with_defaults(defaults);
-            let begin = || watch.handle_async(event, &self.client, requests);
+            let begin = || route.handle_async(event, &self.client, requests);
             let ended = match catch_unwind(AssertUnwindSafe(begin)) {
                 Ok(None) => return,
                 Ok(Some(handling)) => AssertUnwindSafe(handling).catch_unwind().await,
                 Err(payload) => Err(payload),
             };
             let error = match ended {
-                Ok(Ok(mut requests)) => return self.add(watch, event, cause, &mut requests),
+                Ok(Ok(mut requests)) => return self.add(route, event, cause, &mut requests),
                 Ok(Err(error)) => error,
-                Err(payload) => return self.panicked(watch, event, &*payload),
+                Err(payload) => return self.panicked(route, event, &*payload),
             };
             // CTRL-43
             match self.awaited_by(&error) {
-                Some(unsynced) => self.wait_for(watch, event, &unsynced, attempt).await,
-                None => return self.failed(watch, event, &error),
+                Some(unsynced) => self.wait_for(route, event, &unsynced, attempt).await,
+                None => return self.failed(route, event, &error),
             }
         }
     }
 
     /// Adds the requests of an event to the queue, with the event as their cause.
-    fn add<K: Object>(
+    fn add<K: Object, P: Subject<Key = R>>(
         &self,
-        watch: &Watch<K, R>,
+        route: &EventRoute<K, P>,
         event: &Event<K>,
         cause: Causes,
         requests: &mut Requests<R>,
@@ -85,10 +90,10 @@ impl<R: RequestKey> Sink<R> {
         if cause == EVENT && requests.iter().next().is_some() {
             // The detector knows the writes in the manager's own cluster alone.
             if self.cluster.is_none() {
-                self.loops.observe(watch.kind(), event);
+                self.loops.observe(route.kind(), event);
             }
             // CTRL-20: recorded before the request is added, so that the run of the request finds it.
-            let changed = ChangedObject::of(watch.kind(), self.cluster.as_ref(), event);
+            let changed = ChangedObject::of(route.kind(), self.cluster.as_ref(), event);
             self.changes.record(requests.iter(), &Arc::new(changed));
         }
         for (request, options) in requests.drain() {
@@ -97,14 +102,14 @@ impl<R: RequestKey> Sink<R> {
     }
 
     /// Logs and counts a panic of a predicate, handler or filter, and records it in the status.
-    fn panicked<K: Object>(
+    fn panicked<K: Object, P: Subject<Key = R>>(
         &self,
-        watch: &Watch<K, R>,
+        route: &EventRoute<K, P>,
         event: &Event<K>,
         payload: &(dyn Any + Send),
     ) {
         let panic = HandlerPanic {
-            kind: watch.kind().clone(),
+            kind: route.kind().clone(),
             watch: self.watch,
             cluster: self.cluster.clone(),
             key: event.key().clone(),
@@ -125,9 +130,14 @@ impl<R: RequestKey> Sink<R> {
     }
 
     /// Logs and counts an error of a handler, and records it in the status.
-    fn failed<K: Object>(&self, watch: &Watch<K, R>, event: &Event<K>, error: &Error) {
+    fn failed<K: Object, P: Subject<Key = R>>(
+        &self,
+        route: &EventRoute<K, P>,
+        event: &Event<K>,
+        error: &Error,
+    ) {
         let error = HandlerError {
-            kind: watch.kind().clone(),
+            kind: route.kind().clone(),
             watch: self.watch,
             cluster: self.cluster.clone(),
             key: event.key().clone(),

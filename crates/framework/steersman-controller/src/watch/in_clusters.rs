@@ -4,27 +4,26 @@ use std::panic::resume_unwind;
 use std::pin::pin;
 use std::sync::Arc;
 
+use futures::channel::oneshot;
 use futures::future::join_all;
 use futures::stream::StreamExt as _;
 use steersman_cache::{Cache, Error};
-use steersman_client::Client;
-use steersman_informer::Event;
-use steersman_object::{Kind, TypedObject, report};
+use steersman_object::{Kind, Object, report};
 use tokio::task::{JoinError, JoinSet};
 
 use crate::clusters::ClusterMember;
 use crate::clusters::Clusters;
-use crate::handler::{EventHandler, HandlerFuture, InCluster, Requests, in_cluster};
-use crate::predicate::Predicate;
+use crate::handler::in_cluster;
 use crate::request::ClusterRequest;
 use crate::request::{Request, RequestKey};
-use crate::watch::{AnyWatch, Pump, PumpEnd, Sink, Watch};
+use crate::subject::Keyed;
+use crate::watch::optional::OptionalWatch;
+use crate::watch::{AnySource as _, AnyWatch as _, EventRoute, Pump, PumpEnd, Sink};
 
-/// A kind that is watched in each cluster, with its predicate and its handler.
-pub(crate) struct ClusterWatch<K: TypedObject> {
-    kind: Kind,
-    predicate: Arc<dyn Predicate<K>>,
-    handler: Arc<dyn EventHandler<K, Request>>,
+/// A watch of a kind in each cluster.
+pub(crate) struct ClusterWatch<K: Object> {
+    route: EventRoute<K, Keyed<Request>>,
+    is_optional: bool,
 }
 
 /// A [`ClusterWatch`] of an erased kind.
@@ -37,12 +36,6 @@ pub(crate) trait AnyClusterWatch<R: RequestKey>: Send + Sync {
     /// Subscribes to the kind in one cluster, and returns one task per subscription.
     fn start(&self, member: &ClusterMember, sink: &Sink<R>) -> Result<Vec<Pump>, Error>;
 }
-
-/// A predicate that the watches of several clusters share.
-struct SharedPredicate<K>(Arc<dyn Predicate<K>>);
-
-/// A handler that the watches of several clusters share.
-struct SharedHandler<K>(Arc<dyn EventHandler<K, Request>>);
 
 /// Watches the present clusters of a set, those added later, and no cluster after its removal. Never ends by
 /// itself.
@@ -103,26 +96,22 @@ async fn follow_one<R: RequestKey>(
 
 // === impl ClusterWatch ===
 
-impl<K: TypedObject> ClusterWatch<K> {
-    pub(crate) fn new(
-        predicate: impl Predicate<K>,
-        handler: impl EventHandler<K, Request>,
-    ) -> Self {
-        Self {
-            kind: Kind::of::<K>(),
-            predicate: Arc::new(predicate),
-            handler: Arc::new(handler),
-        }
+impl<K: Object> ClusterWatch<K> {
+    pub(crate) fn new(route: EventRoute<K, Keyed<Request>>, is_optional: bool) -> Self {
+        Self { route, is_optional }
     }
 }
 
-impl<K: TypedObject> AnyClusterWatch<ClusterRequest> for ClusterWatch<K> {
+impl<K: Object> AnyClusterWatch<ClusterRequest> for ClusterWatch<K> {
     fn kind(&self) -> &Kind {
-        &self.kind
+        self.route.kind()
     }
 
     fn declare(&self, cache: &Cache) -> Result<(), Error> {
-        cache.informers::<K>().map(drop)
+        match self.is_optional {
+            true => Ok(()),
+            false => cache.informers_of::<K>(self.kind()).map(drop),
+        }
     }
 
     fn start(
@@ -130,36 +119,18 @@ impl<K: TypedObject> AnyClusterWatch<ClusterRequest> for ClusterWatch<K> {
         member: &ClusterMember,
         sink: &Sink<ClusterRequest>,
     ) -> Result<Vec<Pump>, Error> {
-        let predicate = SharedPredicate(Arc::clone(&self.predicate));
-        let handler: InCluster<SharedHandler<K>> = in_cluster(
-            member.name().clone(),
-            SharedHandler(Arc::clone(&self.handler)),
-        );
-        let watch = Watch::<K, ClusterRequest>::new(Box::new(predicate), handler);
+        let name = || member.name().clone();
+        let route: EventRoute<K, Keyed<ClusterRequest>> = self
+            .route
+            .map_handler(|handler| in_cluster(name(), handler));
         let mut sink = sink.clone();
-        sink.cluster = Some(member.name().clone());
+        sink.cluster = Some(name());
         sink.client = member.client().clone();
-        Box::new(watch).start(member.cache(), &sink)
-    }
-}
-
-impl<K: TypedObject> Predicate<K> for SharedPredicate<K> {
-    fn passes(&self, event: &Event<K>) -> bool {
-        self.0.passes(event)
-    }
-}
-
-impl<K: TypedObject> EventHandler<K, Request> for SharedHandler<K> {
-    fn handle(&self, event: &Event<K>, requests: &mut Requests<Request>) {
-        self.0.handle(event, requests);
-    }
-
-    fn handle_async<'a>(
-        &'a self,
-        event: &Event<K>,
-        client: &Client,
-        requests: Requests<Request>,
-    ) -> Option<HandlerFuture<'a, Request>> {
-        self.0.handle_async(event, client, requests)
+        if !self.is_optional {
+            return Box::new(route).start(member.cache(), &sink);
+        }
+        let run = Box::new(OptionalWatch::new(route)).run(member.cache(), sink);
+        let (_, synced) = oneshot::channel();
+        Ok(vec![Pump { synced, run }])
     }
 }

@@ -18,15 +18,16 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::request::RequestKey;
+use crate::subject::Subject;
 use crate::watch::followed_namespaces::FollowedNamespaces;
-use crate::watch::{AnySource, PumpEnd, Sink, Watch};
+use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 
 /// The pause between two questions whether the server serves the kind, before jitter.
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// A watch that its controller does not wait for.
-pub(crate) struct OptionalWatch<K: Object, R: RequestKey> {
-    watch: Arc<Watch<K, R>>,
+pub(crate) struct OptionalWatch<K: Object, P: Subject> {
+    route: Arc<EventRoute<K, P>>,
 }
 
 /// Asks the server whether it serves a kind.
@@ -48,43 +49,43 @@ enum OptionalEnd {
 }
 
 /// Handles the events of an optional watch until the watch is removed.
-struct OptionalEvents<K: Object, R: RequestKey> {
-    watch: Arc<Watch<K, R>>,
-    sink: Sink<R>,
+struct OptionalEvents<K: Object, P: Subject> {
+    route: Arc<EventRoute<K, P>>,
+    sink: Sink<P::Key>,
     /// Fires when the watch is removed from its set (SRC-5); never for a watch that the builder declared.
     removed: CancellationToken,
 }
 
-impl<K: Object, R: RequestKey> OptionalWatch<K, R> {
-    pub(crate) fn new(watch: Watch<K, R>) -> Self {
+impl<K: Object, P: Subject> OptionalWatch<K, P> {
+    pub(crate) fn new(route: EventRoute<K, P>) -> Self {
         Self {
-            watch: Arc::new(watch),
+            route: Arc::new(route),
         }
     }
 }
 
-impl<K: Object, R: RequestKey> AnySource<R> for OptionalWatch<K, R> {
+impl<K: Object, P: Subject> AnySource<P::Key> for OptionalWatch<K, P> {
     fn watched_kind(&self) -> Option<&Kind> {
-        Some(self.watch.kind())
+        Some(self.route.kind())
     }
 
-    fn run(self: Box<Self>, cache: &Cache, sink: Sink<R>) -> BoxFuture<'static, PumpEnd> {
-        follow_kind(self.watch, cache.clone(), sink, CancellationToken::new()).boxed()
+    fn run(self: Box<Self>, cache: &Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
+        follow_kind(self.route, cache.clone(), sink, CancellationToken::new()).boxed()
     }
 }
 
 /// Watches a kind whenever the server serves it, until the cache stops. After `removed` has fired, the handler is
 /// not called again.
-pub(crate) async fn follow_kind<K: Object, R: RequestKey>(
-    watch: Arc<Watch<K, R>>,
+pub(crate) async fn follow_kind<K: Object, P: Subject>(
+    route: Arc<EventRoute<K, P>>,
     cache: Cache,
-    sink: Sink<R>,
+    sink: Sink<P::Key>,
     removed: CancellationToken,
 ) -> PumpEnd {
-    sink.metrics.watches(watch.kind());
-    let mut served = ServedKind::new(watch.kind(), &sink);
+    sink.metrics.watches(route.kind());
+    let mut served = ServedKind::new(route.kind(), &sink);
     let events = OptionalEvents {
-        watch,
+        route,
         sink,
         removed,
     };
@@ -100,8 +101,8 @@ pub(crate) async fn follow_kind<K: Object, R: RequestKey>(
 
 /// Watches a kind until the server serves it no more. Objects that disappeared unseen are handled as deleted,
 /// so that the objects that refer to them are requested (SRC-4).
-async fn watch_while_served<K: Object, R: RequestKey>(
-    events: &OptionalEvents<K, R>,
+async fn watch_while_served<K: Object, P: Subject>(
+    events: &OptionalEvents<K, P>,
     cache: &Cache,
     served: &mut ServedKind,
 ) -> OptionalEnd {
@@ -147,7 +148,7 @@ async fn watch_while_served<K: Object, R: RequestKey>(
 
 // === impl OptionalEvents ===
 
-impl<K: Object, R: RequestKey> OptionalEvents<K, R> {
+impl<K: Object, P: Subject> OptionalEvents<K, P> {
     /// Handles the events of one subscription until its informer ends, or `gone` fires and no delivery waits.
     async fn pump(&self, mut subscription: Subscription<K>, gone: &CancellationToken) {
         loop {
@@ -169,7 +170,7 @@ impl<K: Object, R: RequestKey> OptionalEvents<K, R> {
     async fn handle(&self, event: &Event<K>) {
         // SRC-5: the task of a removed watch handles several events in one turn.
         if !self.removed.is_cancelled() {
-            self.sink.handle(&self.watch, event).await;
+            self.sink.handle(&self.route, event).await;
         }
     }
 }

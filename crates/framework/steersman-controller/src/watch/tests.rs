@@ -6,8 +6,9 @@ use steersman_informer::{Certainty, Entry};
 
 use super::*;
 use crate::handler::{Itself, itself};
-use crate::predicate::{Everything, func};
+use crate::predicate::func;
 use crate::request::Request;
+use crate::subject::Keyed;
 
 fn entry(version: u32, generation: i64) -> Entry<Deployment> {
     Entry::new(Deployment {
@@ -24,9 +25,9 @@ fn entry(version: u32, generation: i64) -> Entry<Deployment> {
 }
 
 fn added(event: &Event<Deployment>, handler: Itself) -> String {
-    let watch = Watch::<_, Request>::new(Box::new(Everything), handler);
+    let route = EventRoute::<Deployment, Keyed<Request>>::new(Kind::of::<Deployment>(), handler);
     let mut requests = requests_of(event, Priority::LOW);
-    watch.route(event, None, &mut requests);
+    route.route(event, None, &mut requests);
     let (_, options) = requests.drain().next().unwrap();
     format!("{options:?}")
 }
@@ -80,8 +81,10 @@ fn initial_events_and_resyncs_have_low_priority_and_deletes_have_not() {
 #[test]
 fn a_filter_over_all_watches_runs_first_and_sees_deletes() {
     let refuses = |_: &Event<Deployment>| -> bool { panic!("the filter refused the event") };
-    let watch = Watch::<_, Request>::new(Box::new(func(refuses)), itself());
-    let filter: FilterAll = Arc::new(|event| {
+    let mut route =
+        EventRoute::<Deployment, Keyed<Request>>::new(Kind::of::<Deployment>(), itself());
+    route.filter(func(refuses));
+    let filter: EventFilter = Arc::new(|event| {
         assert_eq!(event.kind.gvk().kind(), "Deployment");
         assert_eq!(event.key.to_string(), "shop/web");
         assert!(event.is_delete && event.labels.is_empty());
@@ -89,6 +92,6 @@ fn a_filter_over_all_watches_runs_first_and_sees_deletes() {
     });
     let event = Event::deleted(entry(1, 1), Certainty::Observed);
     let mut requests = requests_of(&event, Priority::LOW);
-    watch.route(&event, Some(&filter), &mut requests);
+    route.route(&event, Some(&filter), &mut requests);
     assert_eq!(requests.iter().count(), 0);
 }

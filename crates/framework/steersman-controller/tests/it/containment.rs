@@ -7,8 +7,8 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::jiff::Timestamp;
 use steersman_controller::{
-    Action, Context, Controller, ControllerError, Error, RateLimiter, Request, handler, predicate,
-    reconcile,
+    Action, Context, Controller, ControllerError, Error, RateLimiter, Request, Watch, handler,
+    predicate, reconcile,
 };
 use steersman_object::ObjectKey;
 use steersman_testenv::log::capture;
@@ -248,11 +248,11 @@ async fn a_panic_in_a_predicate_or_a_filter_costs_its_event() {
     }
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .for_filter(predicate::object(|web: &Deployment| {
+        .with_predicates(predicate::object(|web: &Deployment| {
             assert!(web.metadata.name.as_deref() != Some("bad"), "cannot tell");
             true
         }))
-        .filter_all(|event| {
+        .with_event_filter(|event| {
             assert!(event.key.name() != "fails-the-filter", "cannot tell either");
             true
         })
@@ -357,7 +357,7 @@ async fn a_panicking_stream_of_requests_ends_the_controller_by_name() {
     let mut world = World::new();
     let stream = futures::stream::once(async { panic!("no requests") });
     let controller = Controller::builder::<Deployment>()
-        .requests(stream)
+        .watch(Watch::requests(stream))
         .build(record().0.reconciler())
         .unwrap();
     let error = world.start(controller).await.unwrap().unwrap_err();

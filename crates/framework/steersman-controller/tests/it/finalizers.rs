@@ -87,7 +87,7 @@ fn reconciler(note: &Record, finalizers: Finalizers<Site>) -> impl Reconciler {
 
 fn start(world: &mut World, note: &Record, finalizers: Finalizers<Site>) {
     let controller = Controller::builder::<Site>()
-        .for_filter(steersman_controller::predicate::generation_changed())
+        .with_predicates(steersman_controller::predicate::generation_changed())
         .build(reconciler(note, finalizers))
         .unwrap();
     world.start(controller);

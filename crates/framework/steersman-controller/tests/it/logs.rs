@@ -3,7 +3,7 @@
 use std::io;
 
 use k8s_openapi::api::apps::v1::Deployment;
-use steersman_controller::{Action, Context, Controller, Error, Request, reconcile};
+use steersman_controller::{Action, Context, Controller, Error, Request, Watch, reconcile};
 use steersman_testenv::log::capture;
 
 use crate::world::{World, record};
@@ -63,7 +63,7 @@ async fn a_request_of_a_type_of_its_own_is_logged_as_a_whole() {
         std::future::ready(Err(Error::msg("on purpose").terminal()))
     };
     let controller = Controller::keyed::<String>("namespaces")
-        .requests(futures::stream::iter(["shop".to_owned()]))
+        .watch(Watch::requests(futures::stream::iter(["shop".to_owned()])))
         .build(reconcile::from_fn(fails))
         .unwrap();
     world.start(controller);

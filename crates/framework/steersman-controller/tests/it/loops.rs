@@ -94,7 +94,7 @@ async fn steps_timers_and_other_writers_are_no_loop() {
     let (note, mut runs) = record();
     let each_minute = || Action::requeue_after(Duration::from_secs(60));
     let controller = Controller::builder::<Deployment>()
-        .for_filter(steersman_controller::predicate::generation_changed())
+        .with_predicates(steersman_controller::predicate::generation_changed())
         .build(writes_its_status(note, 30, each_minute))
         .unwrap();
     world.start(controller);
@@ -108,7 +108,7 @@ async fn steps_timers_and_other_writers_are_no_loop() {
     world.deploy("web");
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .for_filter(steersman_controller::predicate::generation_changed())
+        .with_predicates(steersman_controller::predicate::generation_changed())
         .build(writes_its_status(note, 100, Action::done))
         .unwrap();
     world.start(controller);

@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::{Value, json};
 use steersman_cache::CacheOptions;
-use steersman_controller::{Action, Context, Controller, Error, handler, reconcile, source};
+use steersman_controller::{Action, Context, Controller, Error, Watch, handler, reconcile, source};
 use steersman_object::{Object as _, ObjectKey};
 
 use crate::sources::optional::{Monitor, install};
@@ -150,8 +150,8 @@ async fn optional_watches_and_polls_follow_the_namespaces_of_the_cache() {
     });
     let results = poll.results();
     let controller = Controller::builder::<Deployment>()
-        .watches_optional::<Monitor>(handler::itself())
-        .polls(poll)
+        .watch(Watch::of::<Monitor>(handler::itself()).optional())
+        .watch(Watch::poll(poll))
         .build(note.reconciler())
         .unwrap();
     let running = world.start(controller);
@@ -184,7 +184,7 @@ async fn an_object_that_is_created_after_the_removal_of_its_namespace_causes_no_
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
         .watches::<ConfigMap>(handler::itself())
-        .watches_optional::<Monitor>(handler::itself())
+        .watch(Watch::of::<Monitor>(handler::itself()).optional())
         .build(note.reconciler())
         .unwrap();
     world.start(controller);
@@ -262,7 +262,7 @@ async fn a_call_of_a_poll_goes_no_further_after_the_removal_of_its_namespace() {
     let results = poll.results();
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .polls(poll)
+        .watch(Watch::poll(poll))
         .build(note.reconciler())
         .unwrap();
     world.start(controller);
@@ -287,8 +287,8 @@ async fn watches_and_polls_move_to_another_namespace_at_once() {
     });
     let results = poll.results();
     let controller = Controller::builder::<Deployment>()
-        .watches_optional::<Monitor>(handler::itself())
-        .polls(poll)
+        .watch(Watch::of::<Monitor>(handler::itself()).optional())
+        .watch(Watch::poll(poll))
         .build(note.reconciler())
         .unwrap();
     let running = world.start(controller);

@@ -23,7 +23,7 @@ async fn a_paused_object_is_not_reconciled_until_its_mark_goes() {
     let (note, mut runs) = record();
     // The end of the pause is an update that this predicate refuses.
     let controller = Controller::builder::<Deployment>()
-        .for_filter(predicate::generation_changed())
+        .with_predicates(predicate::generation_changed())
         .owns::<ConfigMap>()
         .pause_when(pause::annotation(NOTE))
         .build(note.reconciler())
@@ -77,7 +77,7 @@ async fn an_object_is_not_counted_as_paused_after_a_delete_that_a_filter_refuses
     }
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .filter_all(|event| !event.is_delete)
+        .with_event_filter(|event| !event.is_delete)
         .pause_when(pause::annotation(NOTE))
         .build(note.reconciler())
         .unwrap();

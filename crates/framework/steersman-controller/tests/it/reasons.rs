@@ -7,8 +7,8 @@ use futures::channel::mpsc;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_controller::{
-    Action, Context, Controller, Error, ObjectChange, Priority, Reconciler, Request, handler,
-    reconcile,
+    Action, Context, Controller, Error, ObjectChange, Priority, Reconciler, Request, Watch,
+    handler, reconcile,
 };
 use steersman_object::ObjectKey;
 use tokio::sync::Semaphore;
@@ -42,7 +42,7 @@ async fn each_run_names_what_requested_it() {
     });
     let controller = Controller::builder::<Deployment>()
         .owns::<ConfigMap>()
-        .requests(stream)
+        .watch(Watch::requests(stream))
         .build(reconciler)
         .unwrap();
     world.start(controller);

@@ -38,7 +38,7 @@ async fn an_error_is_an_event_and_a_condition_with_its_causes() {
         }
     });
     let controller = Controller::builder::<Site>()
-        .for_filter(steersman_controller::predicate::generation_changed())
+        .with_predicates(steersman_controller::predicate::generation_changed())
         .build(reconciler)
         .unwrap();
     world.start(controller);
@@ -229,7 +229,7 @@ async fn a_lasting_failure_is_a_condition_and_an_event_and_a_passing_one_is_none
         }
     });
     let controller = Controller::builder::<Site>()
-        .for_filter(steersman_controller::predicate::generation_changed())
+        .with_predicates(steersman_controller::predicate::generation_changed())
         .deadline(std::time::Duration::from_secs(10))
         .max_retries(9)
         .report_failures()

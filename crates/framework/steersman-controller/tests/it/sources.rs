@@ -17,8 +17,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman_api::ClientConfig;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::Client;
-use steersman_controller::{Controller, Error, handler, predicate, source};
-use steersman_object::{ListOptions, Object as _, ObjectKey};
+use steersman_controller::{Controller, Error, Watch, handler, predicate, source};
+use steersman_object::{Object as _, ObjectKey, ListOptions};
 use steersman_testenv::log::capture;
 
 use crate::world::{World, record};
@@ -41,7 +41,7 @@ async fn a_full_channel_makes_its_producer_wait_until_the_controller_takes_an_ob
     let (sender, channel) = source::channel_with_bound(2);
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .watches_channel(channel, handler::itself())
+        .watch(Watch::channel(channel, handler::itself()))
         .build(note.reconciler())
         .unwrap();
     sender.try_send(object("a")).unwrap();
@@ -92,8 +92,8 @@ async fn a_panic_over_an_object_of_a_channel_costs_that_object_alone() {
         name != Some("hidden")
     });
     let controller = Controller::builder::<Deployment>()
-        .watches_channel_with(channel, handler::itself(), not_bad)
-        .filter_all(|event| event.key.name() != "filtered")
+        .watch(Watch::channel(channel, handler::itself()).filter(not_bad))
+        .with_event_filter(|event| event.key.name() != "filtered")
         .build(note.reconciler())
         .unwrap();
     let status = controller.status();
@@ -123,7 +123,7 @@ async fn a_periodic_source_calls_its_function_at_a_jittered_interval_also_after_
     let every = Duration::from_secs(600);
     let calls = Arc::new(AtomicU32::new(0));
     let controller = Controller::builder::<Deployment>()
-        .requests_every(every, move |client: Client| {
+        .watch(Watch::every(every, move |client: Client| {
             let number = calls.fetch_add(1, Ordering::Relaxed);
             async move {
                 match number {
@@ -138,7 +138,7 @@ async fn a_periodic_source_calls_its_function_at_a_jittered_interval_also_after_
                     .map(|object| object.key())
                     .collect::<Vec<ObjectKey>>())
             }
-        })
+        }))
         .build(note.reconciler())
         .unwrap();
     let running = world.start(controller);
@@ -186,9 +186,9 @@ async fn a_periodic_source_alone_is_enough_for_a_controller() {
     let mut world = World::new();
     let (note, mut runs) = record();
     let controller = Controller::keyed("clock")
-        .requests_every(Duration::ZERO, |_| async {
+        .watch(Watch::every(Duration::ZERO, |_| async {
             Ok([ObjectKey::namespaced("default", "tick")])
-        })
+        }))
         .build(note.reconciler())
         .unwrap();
     world.start(controller);
@@ -209,7 +209,7 @@ async fn an_informer_of_another_cache_causes_requests_and_its_end_is_no_error() 
     let informer = other.informer::<ConfigMap>().unwrap();
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .watches_informer(informer, handler::owner::<Deployment>())
+        .watch(Watch::informer(informer, handler::owner::<Deployment>()))
         .build(note.reconciler())
         .unwrap();
     let running = world.start(controller);

@@ -8,7 +8,7 @@ use serde_json::json;
 use steersman_api::kube_client::core::PartialObjectMeta;
 use steersman_cache::{CacheMetrics, CacheOptions};
 use steersman_controller::{
-    Action, Context, Controller, Error, Request, handler, predicate, reconcile,
+    Action, Context, Controller, Error, Request, Watch, handler, predicate, reconcile,
 };
 use steersman_object::ObjectKey;
 
@@ -22,8 +22,8 @@ async fn predicates_belong_to_one_watch_and_never_hide_a_delete() {
     world.own("pages", &["web"]);
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .for_filter(predicate::generation_changed())
-        .owns_with::<ConfigMap>(predicate::labels_changed())
+        .with_predicates(predicate::generation_changed())
+        .watch(Watch::owned::<ConfigMap>().filter(predicate::labels_changed()))
         .build(note.reconciler())
         .unwrap();
     world.start(controller);
@@ -71,7 +71,7 @@ async fn a_child_that_moves_requests_both_owners() {
     world.own("pages", &["from", "other"]);
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .for_filter(predicate::generation_changed())
+        .with_predicates(predicate::generation_changed())
         .owns::<ConfigMap>()
         .build(note.reconciler())
         .unwrap();
@@ -117,7 +117,7 @@ async fn a_delete_that_was_missed_requests_the_owner() {
     world.own("pages", &["web"]);
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .owns_with::<ConfigMap>(predicate::generation_changed())
+        .watch(Watch::owned::<ConfigMap>().filter(predicate::generation_changed()))
         .build(note.reconciler())
         .unwrap();
     world.start(controller);
@@ -155,8 +155,10 @@ async fn mappings_streams_and_a_filter_over_all_watches_work_together() {
     };
     let controller = Controller::builder::<Deployment>()
         .watches::<ConfigMap>(handler::mapped(users))
-        .filter_all(|event| event.key.name() != "hidden")
-        .requests(requests.map(move |name| Request::new(key(name))))
+        .with_event_filter(|event| event.key.name() != "hidden")
+        .watch(Watch::requests(
+            requests.map(move |name| Request::new(key(name))),
+        ))
         .build(note.reconciler())
         .unwrap();
     world.start(controller);

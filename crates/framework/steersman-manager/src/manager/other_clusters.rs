@@ -19,7 +19,7 @@ impl Manager {
 
     /// Adds a cluster besides the manager's own, also while the manager runs. Its cache starts with the other
     /// caches, or at once, and controllers that
-    /// [watch each cluster](steersman_controller::ControllerBuilder::watches_in_clusters) begin to watch it.
+    /// [watch each cluster](steersman_controller::Watch::in_clusters) begin to watch it.
     /// Its client has the options of the manager's client, and its metrics of cache, client and requests have the
     /// label `cluster`.
     ///

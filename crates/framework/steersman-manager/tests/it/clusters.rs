@@ -13,7 +13,7 @@ use steersman_cache::CacheOptions;
 use steersman_client::ClientOptions;
 use steersman_controller::{
     Action, ClusterError, ClusterName, ClusterRequest, Context, Controller,
-    Error as ReconcileError, Reconciler, handler,
+    Error as ReconcileError, Reconciler, Watch, handler,
 };
 use steersman_manager::{Error, Manager};
 use steersman_object::ObjectKey;
@@ -87,7 +87,7 @@ fn marking(own: &ApiServer) -> (Manager, Marker) {
     let (manager, marker) = (manager_of(own).build().unwrap(), Marker::default());
     let controller = Controller::keyed::<ClusterRequest>("marker")
         .watches::<ConfigMap>(handler::in_cluster(ClusterName::local(), handler::itself()))
-        .watches_in_clusters::<ConfigMap>(handler::itself())
+        .watch(Watch::of::<ConfigMap>(handler::itself()).in_clusters())
         .build(marker.clone())
         .unwrap();
     manager.add_controller(controller).unwrap();
@@ -380,7 +380,7 @@ async fn requests_of_a_removed_cluster_find_no_client() {
         gone: record,
     };
     let controller = Controller::keyed::<ClusterRequest>("late")
-        .watches_in_clusters::<ConfigMap>(handler::itself())
+        .watch(Watch::of::<ConfigMap>(handler::itself()).in_clusters())
         .build(late)
         .unwrap();
     manager.add_controller(controller).unwrap();

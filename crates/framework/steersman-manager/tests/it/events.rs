@@ -9,7 +9,7 @@ use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::Verb;
 use steersman_cache::CacheOptions;
 use steersman_controller::{
-    Action, ClusterRequest, Context, Controller, Error as ReconcileError, Request, handler,
+    Action, ClusterRequest, Context, Controller, Error as ReconcileError, Request, Watch, handler,
     reconcile,
 };
 use steersman_lease::LeaderElection;
@@ -147,7 +147,7 @@ async fn events_about_objects_of_another_cluster_go_to_its_server() {
         }
     });
     let controller = Controller::keyed::<ClusterRequest>("looker")
-        .watches_in_clusters::<ConfigMap>(handler::itself())
+        .watch(Watch::of::<ConfigMap>(handler::itself()).in_clusters())
         .build(reconciler)
         .unwrap();
     manager.add_controller(controller).unwrap();

@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Service, ServiceAccount};
+use kube_core::CustomResourceExt as _;
+use serde_json::json;
+use steersman_apiserver::ApiServer;
 use steersman_cache::{ByObject, CacheOptions};
 use steersman_controller::{
-    Action, ClusterRequest, Context, Controller, Error as ReconcileError, Reconciler, handler,
+    Action, ClusterRequest, Context, Controller, Error as ReconcileError, Reconciler, Watch,
+    handler, reconcile,
 };
 use steersman_object::ObjectKey;
 use steersman_testenv::eventually_within;
 
 use crate::clusters::{client_config, server_with, until, unusable};
+use crate::missing_kinds::Website;
 use crate::world::{Notes, config_map, manager_of, start};
 
 /// Reads the object of each request in its cluster, and notes the beginning and the end of each read.
@@ -78,7 +83,7 @@ async fn a_cluster_that_answers_at_last_is_read() {
     let (own, notes) = (server_with(&[]), Notes::default());
     let manager = manager_of(&own).build().unwrap();
     let controller = Controller::keyed::<ClusterRequest>("reader")
-        .watches_in_clusters::<ConfigMap>(handler::itself())
+        .watch(Watch::of::<ConfigMap>(handler::itself()).in_clusters())
         .build(Reader(notes.clone()))
         .unwrap();
     manager.add_controller(controller).unwrap();
@@ -102,5 +107,51 @@ async fn a_cluster_that_answers_at_last_is_read() {
     tokio::time::sleep(Duration::from_secs(60)).await;
     let read = west.get_opt::<ServiceAccount>(&absent).await;
     assert!(read.unwrap().is_none());
+    started.stop().await.unwrap();
+}
+
+/// CTRL-12: an optional kind begins in each cluster with its definition, and no cluster complains of it.
+#[tokio::test(start_paused = true)]
+async fn an_optional_kind_is_watched_in_each_cluster_that_serves_it() {
+    let (own, west, east) = (server_with(&[]), server_with(&[]), server_with(&[]));
+    let install = |server: &ApiServer| {
+        let definition = serde_json::to_value(Website::crd()).unwrap();
+        server.install_crd(definition).unwrap();
+        let site = json!({
+            "apiVersion": "web.example.com/v1", "kind": "Website", "spec": {"image": "nginx"},
+            "metadata": {"name": "shop", "namespace": "default"},
+        });
+        server.create(site).unwrap();
+    };
+    install(&west);
+    let notes = Notes::default();
+    let manager = manager_of(&own).build().unwrap();
+    let controller = Controller::keyed::<ClusterRequest>("sites")
+        .watch(
+            Watch::of::<Website>(handler::itself())
+                .in_clusters()
+                .optional(),
+        )
+        .build(reconcile::from_fn({
+            let notes = notes.clone();
+            move |_: Context, request: ClusterRequest| {
+                notes.note(request.to_string());
+                std::future::ready(Ok::<_, ReconcileError>(Action::done()))
+            }
+        }))
+        .unwrap();
+    manager.add_controller(controller).unwrap();
+    for (name, server) in [("west", &west), ("east", &east)] {
+        let added = manager.add_cluster(name, connection(server), CacheOptions::new());
+        drop(added.unwrap());
+    }
+    let started = start(&manager);
+    notes.reach(1).await;
+    tokio::time::sleep(Duration::from_secs(300)).await;
+    assert_eq!(notes.all(), ["west/default/shop"]);
+    assert!(manager.health().is_ok(), "{}", manager.health());
+    install(&east);
+    notes.reach(2).await;
+    assert_eq!(notes.all()[1], "east/default/shop");
     started.stop().await.unwrap();
 }

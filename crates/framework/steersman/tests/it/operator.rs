@@ -114,7 +114,7 @@ async fn an_operator_creates_restores_and_deletes_the_child_of_an_object() {
     manager
         .add_controller(
             Controller::builder::<Greeting>()
-                .for_filter(predicate::generation_changed())
+                .with_predicates(predicate::generation_changed())
                 .owns::<ConfigMap>()
                 .build(Publisher)
                 .unwrap(),

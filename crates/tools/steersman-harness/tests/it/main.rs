@@ -58,7 +58,7 @@ async fn create(prepared: Prepared) -> Result<(), BoxError> {
 /// Declares a controller of ConfigMaps without the events of its own writes.
 fn declare(writer: &Writer, manager: &Manager) -> Result<(), BoxError> {
     let controller = Controller::builder::<ConfigMap>()
-        .for_filter(predicate::func(|event| event.is_create()))
+        .with_predicates(predicate::func(|event| event.is_create()))
         .build(writer.clone())?;
     Ok(manager.add_controller(controller)?)
 }

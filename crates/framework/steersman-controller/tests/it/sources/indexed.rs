@@ -146,8 +146,8 @@ async fn cluster_scoped_objects_name_and_are_named() {
 fn an_index_that_is_missing_refuses_the_controller() {
     let (note, _runs) = record();
     let declare = |options: CacheOptions, index: &str| {
-        let controller = Controller::builder::<Deployment>()
-            .watches::<ConfigMap>(handler::indexed::<Monitor>(index))
+        let controller = Controller::builder::<Monitor>()
+            .watches::<ConfigMap>(handler::indexed(index))
             .build(note.clone().reconciler())
             .unwrap();
         let cache = Cache::new(options).unwrap();

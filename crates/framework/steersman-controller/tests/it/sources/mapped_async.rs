@@ -9,8 +9,8 @@ use serde_json::json;
 use steersman_apiserver::faults::Answer;
 use steersman_client::Client;
 use steersman_controller::handler::EventHandler;
-use steersman_controller::{Controller, Error, handler, predicate};
-use steersman_object::{ListOptions, Object, ObjectKey, TypedObject};
+use steersman_controller::{Controller, Error, Primary, Watch, handler, predicate};
+use steersman_object::{Object, ObjectKey, ListOptions, TypedObject};
 use steersman_testenv::log::{CapturedLog, capture};
 
 use super::optional::{Monitor, install, monitor};
@@ -145,7 +145,7 @@ async fn a_function_without_a_limit_may_take_hours() {
 }
 
 /// Returns a handler that requests every object of a kind.
-fn every<K: TypedObject>() -> impl EventHandler<ConfigMap> {
+fn every<K: TypedObject>() -> impl EventHandler<ConfigMap, Primary<Deployment>> {
     handler::mapped_async(|client: Client, _: Arc<ConfigMap>| async move {
         let all = client.list::<K>(&ListOptions::new()).await?;
         Ok(all
@@ -215,9 +215,10 @@ async fn a_function_waits_for_an_undeclared_kind_with_a_line_each_minute_unless_
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
         .watches::<ConfigMap>(every::<Service>())
-        .watches_with::<ConfigMap>(
-            every::<Monitor>(),
-            predicate::object(|config: &ConfigMap| config.metadata.name.as_deref() == Some("m")),
+        .watch(
+            Watch::of::<ConfigMap>(every::<Monitor>()).filter(predicate::object(
+                |config: &ConfigMap| config.metadata.name.as_deref() == Some("m"),
+            )),
         )
         .build(note.reconciler())
         .unwrap();

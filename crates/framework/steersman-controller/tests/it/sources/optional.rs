@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use steersman_apiserver::faults::Answer;
-use steersman_controller::{Controller, handler};
+use steersman_controller::{Controller, Watch, handler};
 use steersman_object::Kind;
 use steersman_testenv::log::capture;
 
@@ -57,7 +57,7 @@ async fn an_optional_kind_is_watched_while_its_definition_exists_and_delays_noth
     world.deploy("web");
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .owns_optional::<Monitor>()
+        .watch(Watch::owned::<Monitor>().optional())
         .build(note.reconciler())
         .unwrap();
     let status = controller.status();
@@ -115,7 +115,7 @@ async fn objects_that_disappear_unseen_with_their_kind_are_handled_as_deleted() 
     monitor(&world, "pages", "web");
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .owns_optional::<Monitor>()
+        .watch(Watch::owned::<Monitor>().optional())
         .build(note.reconciler())
         .unwrap();
     world.start(controller);
@@ -135,7 +135,7 @@ async fn the_end_of_an_optional_watch_leaves_the_informer_of_another_controller_
     let (note, mut runs) = record();
     let (other, mut other_runs) = record();
     let optional = Controller::builder::<Deployment>()
-        .watches_optional::<Monitor>(handler::itself())
+        .watch(Watch::of::<Monitor>(handler::itself()).optional())
         .build(note.reconciler())
         .unwrap();
     let requires = Controller::builder::<Monitor>()
@@ -170,7 +170,7 @@ async fn a_404_that_discovery_does_not_confirm_ends_no_watch() {
     install(&world);
     let (note, mut runs) = record();
     let controller = Controller::builder::<Deployment>()
-        .watches_optional::<Monitor>(handler::itself())
+        .watch(Watch::of::<Monitor>(handler::itself()).optional())
         .build(note.reconciler())
         .unwrap();
     world.start(controller);

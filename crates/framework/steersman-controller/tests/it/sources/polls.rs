@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use parking_lot::Mutex;
 use steersman_controller::source::{self, Poll, PollResults};
-use steersman_controller::{Controller, Error};
+use steersman_controller::{Controller, Error, Watch};
 use steersman_object::{Object, ObjectKey};
 use steersman_testenv::log::capture;
 use tokio::time::Instant;
@@ -77,7 +77,7 @@ impl Outside {
 fn polling(poll: Poll<Deployment, String>, note: Record) -> (Controller, PollResults<String>) {
     let results = poll.results();
     let controller = Controller::builder::<Deployment>()
-        .polls(poll)
+        .watch(Watch::poll(poll))
         .build(note.reconciler())
         .unwrap();
     (controller, results)

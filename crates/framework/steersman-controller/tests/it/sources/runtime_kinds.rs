@@ -4,7 +4,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::{DynamicObject, PartialObjectMeta};
 use serde_json::json;
-use steersman_controller::{Controller, Request, handler, predicate};
+use steersman_controller::{Controller, Request, Watch, handler, predicate};
 use steersman_object::{Gvk, Kind};
 
 use crate::sources::optional::{install, monitor};
@@ -17,7 +17,7 @@ async fn a_kind_by_value_is_owned_by_its_metadata_alone() {
     let (note, mut runs) = record();
     let kind = Kind::of::<ConfigMap>();
     let controller = Controller::builder::<Deployment>()
-        .owns_kind(kind.clone())
+        .watch(Watch::owned_kind(kind.clone()))
         .build(note.reconciler())
         .unwrap();
     assert_eq!(controller.kinds(), [Kind::of::<Deployment>(), kind.clone()]);
@@ -46,7 +46,7 @@ async fn a_kind_from_the_server_is_watched_as_dynamic_objects() {
         .delay(None, "monitors.metrics.example.com", slow);
     let watched = predicate::object(|monitor: &DynamicObject| monitor.data["spec"]["path"] == "/");
     let controller = Controller::keyed::<Request>("monitors")
-        .watches_kind_with::<DynamicObject>(kind, handler::itself(), watched)
+        .watch(Watch::kind::<DynamicObject>(kind, handler::itself()).filter(watched))
         .build(note.reconciler())
         .unwrap();
     world.start(controller);
@@ -73,7 +73,7 @@ async fn an_optional_kind_by_value_is_watched_once_it_is_served() {
     let gvk = Gvk::new("metrics.example.com", "v1", "Monitor");
     let kind = Kind::new(gvk, "monitors", steersman_object::Scope::Namespaced);
     let controller = Controller::keyed::<Request>("monitors")
-        .watches_kind_optional::<DynamicObject>(kind, handler::itself())
+        .watch(Watch::kind::<DynamicObject>(kind, handler::itself()).optional())
         .build(note.reconciler())
         .unwrap();
     let status = controller.status();

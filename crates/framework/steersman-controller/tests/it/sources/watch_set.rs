@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube_core::DynamicObject;
 use parking_lot::Mutex;
 use steersman_controller::{
-    Action, Context, Controller, Error, Request, WatchSet, handler, predicate, reconcile,
+    Action, Context, Controller, Error, Request, Watch, WatchSet, handler, predicate, reconcile,
 };
 use steersman_object::{Gvk, Kind, Scope};
 
@@ -30,7 +30,7 @@ async fn a_watch_is_added_to_and_removed_from_a_running_controller() {
     let (note, mut runs) = record();
     let watches = WatchSet::new();
     let controller = Controller::builder::<Deployment>()
-        .watch_set(&watches)
+        .watch(Watch::set(&watches))
         .build(note.reconciler())
         .unwrap();
     let running = world.start(controller);
@@ -38,7 +38,8 @@ async fn a_watch_is_added_to_and_removed_from_a_running_controller() {
     assert_eq!(world.server.requests().watch_lists("configmaps"), 0);
 
     let owner = handler::owner::<Deployment>();
-    let added = watches.add_with::<ConfigMap>(owner, predicate::resource_version_changed());
+    let added =
+        watches.add(Watch::of::<ConfigMap>(owner).filter(predicate::resource_version_changed()));
     assert_eq!(added.kind(), &Kind::of::<ConfigMap>());
     assert_eq!(runs.rest().await, ["web"], "the existing ConfigMap");
     world.annotate("configmaps", "pages", "1");
@@ -52,7 +53,7 @@ async fn a_watch_is_added_to_and_removed_from_a_running_controller() {
         0,
         "it ended as idle"
     );
-    let again = watches.add::<ConfigMap>(handler::owner::<Deployment>());
+    let again = watches.add(Watch::of::<ConfigMap>(handler::owner::<Deployment>()));
     assert_eq!(runs.rest().await, ["web"]);
     again.keep();
     world.annotate("configmaps", "pages", "3");
@@ -66,19 +67,19 @@ async fn every_controller_of_a_set_begins_the_watches_that_are_in_the_set_at_its
     let mut world = World::new();
     world.own("pages", &["web"]);
     let watches = WatchSet::new();
-    let removed = watches.add::<ConfigMap>(handler::mapped(|_: &ConfigMap| {
+    let removed = watches.add(Watch::of::<ConfigMap>(handler::mapped(|_: &ConfigMap| {
         [steersman_object::ObjectKey::namespaced(
             "default", "removed",
         )]
-    }));
-    let _added = watches.add::<ConfigMap>(handler::owner::<Deployment>());
+    })));
+    let _added = watches.add(Watch::of::<ConfigMap>(handler::owner::<Deployment>()));
     drop(removed);
     let mut controllers = Vec::new();
     for name in ["one", "two"] {
         let (note, runs) = record();
         let controller = Controller::builder::<Deployment>()
             .name(name)
-            .watch_set(&watches)
+            .watch(Watch::set(&watches))
             .build(note.reconciler())
             .unwrap();
         controllers.push((world.start(controller), runs));
@@ -95,7 +96,7 @@ async fn every_controller_of_a_set_begins_the_watches_that_are_in_the_set_at_its
 async fn a_reconciler_adds_the_watch_of_a_kind_that_need_not_be_served_yet() {
     let mut world = World::new();
     let (note, mut runs) = record();
-    let watches = WatchSet::<Request>::new();
+    let watches = WatchSet::new();
     let reconciler = reconcile::from_fn({
         let watches = watches.clone();
         move |_: Context, request: Request| {
@@ -103,14 +104,14 @@ async fn a_reconciler_adds_the_watch_of_a_kind_that_need_not_be_served_yet() {
             if watches.kinds().is_empty() {
                 let handler = handler::owner::<Deployment>();
                 watches
-                    .add_kind::<DynamicObject>(monitors(), handler)
+                    .add(Watch::kind::<DynamicObject>(monitors(), handler))
                     .keep();
             }
             std::future::ready(Ok::<_, Error>(Action::done()))
         }
     });
     let controller = Controller::builder::<Deployment>()
-        .watch_set(&watches)
+        .watch(Watch::set(&watches))
         .build(reconciler)
         .unwrap();
     world.start(controller);
@@ -129,9 +130,9 @@ async fn a_reconciler_adds_the_watch_of_a_kind_that_need_not_be_served_yet() {
 async fn a_removed_watch_calls_its_handler_no_more() {
     let mut world = World::new();
     let (note, mut runs) = record();
-    let watches = WatchSet::<Request>::new();
+    let watches = WatchSet::new();
     let controller = Controller::builder::<Deployment>()
-        .watch_set(&watches)
+        .watch(Watch::set(&watches))
         .build(note.reconciler())
         .unwrap();
     world.start(controller);
@@ -146,7 +147,7 @@ async fn a_removed_watch_calls_its_handler_no_more() {
             ))])
         }
     });
-    let added = watches.add::<ConfigMap>(slow.limit(HOUR));
+    let added = watches.add(Watch::of::<ConfigMap>(slow.limit(HOUR)));
     for name in ["first", "second"] {
         world.own(name, &["web"]);
     }
@@ -165,20 +166,22 @@ async fn a_handler_that_removes_its_own_watch_is_not_called_for_the_events_that_
         world.own(name, &["web"]);
     }
     let (note, mut runs) = record();
-    let watches = WatchSet::<Request>::new();
+    let watches = WatchSet::new();
     let controller = Controller::builder::<Deployment>()
-        .watch_set(&watches)
+        .watch(Watch::set(&watches))
         .build(note.reconciler())
         .unwrap();
     world.start(controller);
     let (called, mut calls) = record();
     let own = Arc::new(Mutex::new(None));
     let (remove, notes) = (Arc::clone(&own), called.clone());
-    let added = watches.add::<ConfigMap>(handler::mapped(move |config: &ConfigMap| {
-        notes.note(&config.metadata.name.clone().unwrap_or_default());
-        drop(remove.lock().take());
-        [steersman_object::ObjectKey::namespaced("default", "web")]
-    }));
+    let added = watches.add(Watch::of::<ConfigMap>(handler::mapped(
+        move |config: &ConfigMap| {
+            notes.note(&config.metadata.name.clone().unwrap_or_default());
+            drop(remove.lock().take());
+            [steersman_object::ObjectKey::namespaced("default", "web")]
+        },
+    )));
     *own.lock() = Some(added);
     assert_eq!(calls.rest().await, ["first"]);
     assert_eq!(runs.rest().await, ["web"], "the request of the only call");

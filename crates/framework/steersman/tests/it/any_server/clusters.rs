@@ -7,7 +7,7 @@ use steersman::api::Patch;
 use steersman::controller::{ClusterName, ClusterRequest};
 use steersman::prometheus::TextEncoder;
 use steersman::{
-    Action, ByObject, CacheOptions, Context, Controller, Error, Manager, Reconciler, handler,
+    Action, ByObject, CacheOptions, Context, Controller, Error, Manager, Reconciler, Watch, handler,
 };
 use steersman_testenv::eventually;
 
@@ -80,7 +80,7 @@ async fn a_controller_works_in_a_cluster_until_it_is_removed() {
         .unwrap();
     let marker = Controller::keyed::<ClusterRequest>("marker")
         .watches::<ConfigMap>(handler::in_cluster(ClusterName::local(), handler::itself()))
-        .watches_in_clusters::<ConfigMap>(handler::itself())
+        .watch(Watch::of::<ConfigMap>(handler::itself()).in_clusters())
         .build(Marker)
         .unwrap();
     manager.add_controller(marker).unwrap();

@@ -6,5 +6,5 @@ use steersman::k8s_openapi::api::core::v1::ConfigMap;
 use steersman::Controller;
 
 fn main() {
-    let _ = Controller::builder::<ConfigMap>().for_filter(|_: &ConfigMap| true);
+    let _ = Controller::builder::<ConfigMap>().with_predicates(|_: &ConfigMap| true);
 }

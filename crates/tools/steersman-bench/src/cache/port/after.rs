@@ -28,7 +28,7 @@ pub(super) fn operator(
     let manager = Manager::builder(client_config).build()?;
     let documents = Controller::builder::<Document>()
         .name("documents")
-        .for_filter(or(generation_changed(), finalizers_changed()))
+        .with_predicates(or(generation_changed(), finalizers_changed()))
         .owns::<ConfigMap>()
         .max_concurrent_reconciles(WORKERS.into())
         .build(DocumentReconciler { count })?;

@@ -1,0 +1,278 @@
+//! Handle: the constructors of watches, and what a builder makes of each watch.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{Stream, StreamExt};
+use kube_core::{DynamicObject, PartialObjectMeta};
+use steersman_client::Client;
+use steersman_informer::Informer;
+use steersman_object::{Kind, Object, TypedObject};
+
+use crate::error::Error;
+use crate::handler::{EventHandler, owner};
+use crate::pump::InformerWatch;
+use crate::request::{ClusterRequest, Request};
+use crate::source::channel::ChannelWatch;
+use crate::source::periodic::Periodic;
+use crate::source::{Channel, Poll, RequestStream};
+use crate::subject::{Keyed, Primary, Subject};
+use crate::watch::added::{FollowedSet, WatchSet};
+use crate::watch::declared::{Watch, WatchedKind, WatchedObjects, WatchedRequests};
+use crate::watch::in_clusters::ClusterWatch;
+use crate::watch::optional::OptionalWatch;
+use crate::watch::{AnySource, EventRoute, Sources};
+
+/// The sources of a [`Watch`] that a controller of `P` takes.
+///
+/// No other type implements it.
+#[diagnostic::on_unimplemented(
+    message = "a controller of `{P}` takes no watch of `{Self}`",
+    note = "a watch of `owned`, `owned_kind` or `poll` belongs to `Controller::builder` of the same kind, and one of \
+            `in_clusters` to `Controller::keyed` with `ClusterRequest`s"
+)]
+pub trait WatchSource<P: Subject>: sealed::Declared<P> {}
+
+mod sealed {
+    use super::{Sources, Subject};
+
+    #[expect(
+        unnameable_types,
+        reason = "so that no other crate can implement `WatchSource`"
+    )]
+    pub trait Declared<P: Subject> {
+        /// Adds the source to those of a controller.
+        fn declare(self, sources: &mut Sources<P::Key>);
+    }
+}
+
+// === impl Watch ===
+
+impl<P: Subject> Watch<WatchedRequests<P>> {
+    /// Watches kind `W`; `handler` names the requests that an event causes. In controller-runtime: `Watches`.
+    ///
+    /// Two watches of a kind, of one controller or of several, share an informer. The workers wait for the first sync of
+    /// the kind (CTRL-1), without a limit unless
+    /// [`require_sync`](crate::ControllerBuilder::require_sync) sets one.
+    pub fn of<W: TypedObject>(handler: impl EventHandler<W, P>) -> Watch<WatchedKind<W, P>> {
+        Self::kind(Kind::of::<W>(), handler)
+    }
+
+    /// Watches the metadata of kind `W`; the handler and the predicates get no other part of an object. In
+    /// controller-runtime: `WatchesMetadata`, or `builder.OnlyMetadata`.
+    ///
+    /// As long as no other reader needs whole objects of the kind, the server sends metadata alone.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+    /// use steersman_controller::handler::itself;
+    /// use steersman_controller::{Controller, Watch};
+    ///
+    /// // The Secret with the name of the ConfigMap.
+    /// let controller =
+    ///     Controller::builder::<ConfigMap>().watch(Watch::metadata_of::<Secret>(itself()));
+    /// # let _ = controller;
+    /// ```
+    pub fn metadata_of<W: TypedObject>(
+        handler: impl EventHandler<PartialObjectMeta<W>, P>,
+    ) -> Watch<WatchedKind<PartialObjectMeta<W>, P>> {
+        Self::of::<PartialObjectMeta<W>>(handler)
+    }
+
+    /// Watches a kind that is known only at run time, like [`Watch::of`].
+    ///
+    /// Objects are read as `W`s: `DynamicObject` for whole objects, `PartialObjectMeta<DynamicObject>` for
+    /// metadata, or a type that several kinds decode to. A [`Kind`] comes from its parts, or from
+    /// [`Client::mapper`](steersman_client::Client::mapper), which asks the server for the plural and the
+    /// scope. In controller-runtime: `Watches` of an `unstructured.Unstructured`.
+    ///
+    /// ```
+    /// use kube_core::DynamicObject;
+    /// use steersman_controller::handler::itself;
+    /// use steersman_controller::{Controller, Request, Watch};
+    /// use steersman_object::{Gvk, Kind, Scope};
+    ///
+    /// let gvk = Gvk::new("web.example.com", "v1", "Website");
+    /// let websites = Kind::new(gvk, "websites", Scope::Namespaced);
+    /// let controller = Controller::keyed::<Request>("websites")
+    ///     .watch(Watch::kind::<DynamicObject>(websites, itself()));
+    /// # let _ = controller;
+    /// ```
+    pub fn kind<W: Object>(
+        kind: Kind,
+        handler: impl EventHandler<W, P>,
+    ) -> Watch<WatchedKind<W, P>> {
+        let route = EventRoute::new(kind, handler);
+        Watch {
+            source: WatchedKind::new(route, false),
+        }
+    }
+
+    /// Takes the objects of a channel; `handler` names the requests that an object causes, as if the object
+    /// had just been created. See [`source::channel`](crate::source::channel()). In controller-runtime:
+    /// `source.Channel`.
+    ///
+    /// The end of the channel is no error, and the workers do not wait for it.
+    pub fn channel<W: TypedObject>(
+        channel: Channel<W>,
+        handler: impl EventHandler<W, P>,
+    ) -> Watch<WatchedObjects<W, P>> {
+        let route = EventRoute::new(Kind::of::<W>(), handler);
+        Watch {
+            source: WatchedObjects::new(route, |route| ChannelWatch::new(channel, route)),
+        }
+    }
+
+    /// Takes the events of an informer, which need not belong to the cache of the controller; `handler` names
+    /// the requests that an event causes. In controller-runtime: `source.Informer`.
+    ///
+    /// The workers do not wait for the informer, and its end is no error.
+    pub fn informer<W: TypedObject>(
+        informer: Informer<W>,
+        handler: impl EventHandler<W, P>,
+    ) -> Watch<WatchedObjects<W, P>> {
+        let route = EventRoute::new(Kind::of::<W>(), handler);
+        Watch {
+            source: WatchedObjects::new(route, |route| InformerWatch { informer, route }),
+        }
+    }
+
+    /// Adds every request of a stream, for causes outside the cluster, such as a webhook. In controller-runtime:
+    /// `source.Func`.
+    ///
+    /// The stream is read as fast as it delivers, its end is no error, and the workers do not wait for
+    /// it.
+    pub fn requests(requests: impl Stream<Item = P::Key> + Send + 'static) -> Self {
+        Self::of_source(RequestStream(requests.boxed()))
+    }
+
+    /// Adds the requests that `function` returns, at an interval, shortened or lengthened by up to a
+    /// tenth each time. The `interval` is at least a second.
+    ///
+    /// The first call is made after one interval, because the initial objects cause requests anyway. The next
+    /// pause begins when a call has ended. The function gets the client of the controller, so it may select
+    /// objects of the cache. An error, a panic, and a call that takes longer than the interval (at least 30 s)
+    /// are logged, counted in `steersman_controller_periodic_errors_total`, and cost that call alone (SRC-6).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use k8s_openapi::api::apps::v1::Deployment;
+    /// use steersman_client::Client;
+    /// use steersman_controller::{Controller, Watch};
+    /// use steersman_object::{Object as _, ObjectKey, Selection};
+    ///
+    /// let hour = Duration::from_secs(3600);
+    /// let hourly = Watch::every(hour, |client: Client| async move {
+    ///     let all = client.list::<Deployment>(&Selection::new()).await?;
+    ///     let paused = all.iter().filter(|deployment| {
+    ///         deployment.spec.as_ref().is_some_and(|spec| spec.paused == Some(true))
+    ///     });
+    ///     Ok(paused.map(|deployment| deployment.key()).collect::<Vec<ObjectKey>>())
+    /// });
+    /// let controller = Controller::builder::<Deployment>().watch(hourly);
+    /// # let _ = controller;
+    /// ```
+    ///
+    /// # Cancel safety
+    ///
+    /// The function is dropped at an await when its controller stops.
+    pub fn every<F, Fut, I>(interval: Duration, function: F) -> Self
+    where
+        F: Fn(Client) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<I, Error>> + Send + 'static,
+        I: IntoIterator<Item: Into<P::Key>>,
+    {
+        Self::of_source(Periodic::new(interval, function))
+    }
+
+    /// Follows a set of watches, to which watches can be added and from which they can be removed while the
+    /// controller runs. See [`WatchSet`]. In controller-runtime: `Controller.Watch`.
+    pub fn set(set: &WatchSet<P>) -> Self {
+        Self::of_source(FollowedSet::new(set.clone()))
+    }
+
+    fn of_source(source: impl AnySource<P::Key> + 'static) -> Self {
+        let source = Box::new(source);
+        Self {
+            source: WatchedRequests { source },
+        }
+    }
+}
+
+impl<K: TypedObject> Watch<WatchedRequests<Primary<K>>> {
+    /// Watches the objects of kind `C` that objects of the primary kind control: an event of one
+    /// requests its controlling owner. In controller-runtime: `Owns`.
+    ///
+    /// [`Watch::of`] with [`handler::owner`](crate::handler::owner()) requests every owner of the primary kind,
+    /// controlling or not. The roles of `cargo steersman generate` let the program create, patch and delete objects of an
+    /// owned kind, and only read those of another watch.
+    ///
+    /// With a `PartialObjectMeta<C>` the watch needs metadata alone.
+    pub fn owned<C: TypedObject>() -> Watch<WatchedKind<C, Primary<K>>> {
+        Self::owned_as(Kind::of::<C>())
+    }
+
+    /// Watches the objects of a kind that is known only at run time and that objects of the primary kind
+    /// control, like [`Watch::owned`].
+    ///
+    /// The watch needs the metadata of the objects alone; as long as no other reader needs whole objects, the
+    /// server sends only metadata.
+    pub fn owned_kind(
+        kind: Kind,
+    ) -> Watch<WatchedKind<PartialObjectMeta<DynamicObject>, Primary<K>>> {
+        Self::owned_as(kind)
+    }
+
+    fn owned_as<C: Object>(kind: Kind) -> Watch<WatchedKind<C, Primary<K>>> {
+        let route = EventRoute::new(kind, owner::<K>().controller_only());
+        Watch {
+            source: WatchedKind::new(route, true),
+        }
+    }
+
+    /// Asks for the state of something outside the cluster, for each object of the primary kind, and requests
+    /// the objects with another state than before. See [`source::poll`](crate::source::poll()).
+    pub fn poll<T: PartialEq + Send + Sync + 'static>(poll: Poll<K, T>) -> Self {
+        Self::of_source(poll)
+    }
+}
+
+// === impl WatchSource ===
+
+impl<P: Subject, S: sealed::Declared<P>> WatchSource<P> for S {}
+
+impl<W: Object, P: Subject> sealed::Declared<P> for WatchedKind<W, P> {
+    fn declare(self, sources: &mut Sources<P::Key>) {
+        if self.is_owned {
+            sources.owned.push(self.route.kind().clone());
+        }
+        match self.is_optional {
+            true => sources
+                .others
+                .push(Box::new(OptionalWatch::new(self.route))),
+            false => sources.watches.push(Box::new(self.route)),
+        }
+    }
+}
+
+impl<W: Object> sealed::Declared<Keyed<ClusterRequest>>
+    for WatchedKind<W, Keyed<Request>, Keyed<ClusterRequest>>
+{
+    fn declare(self, sources: &mut Sources<ClusterRequest>) {
+        let watch = ClusterWatch::new(self.route, self.is_optional);
+        sources.cluster_watches.push(Arc::new(watch));
+    }
+}
+
+impl<W: Object, P: Subject> sealed::Declared<P> for WatchedObjects<W, P> {
+    fn declare(self, sources: &mut Sources<P::Key>) {
+        sources.others.push(self.into_source());
+    }
+}
+
+impl<P: Subject> sealed::Declared<P> for WatchedRequests<P> {
+    fn declare(self, sources: &mut Sources<P::Key>) {
+        sources.others.push(self.source);
+    }
+}

@@ -1,0 +1,87 @@
+//! Words: what the requests of a controller are about.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use steersman_object::{ObjectKey, TypedObject};
+
+use crate::predicate::{Everything, Predicate};
+use crate::reconcile::pause::PauseRule;
+use crate::request::{Request, RequestKey};
+
+/// What the requests of a controller are about: a [`Primary`] kind, or [`Keyed`] requests.
+///
+/// No other type implements it.
+pub trait Subject: sealed::Sealed + 'static {
+    /// The type of the controller's requests.
+    type Key: RequestKey;
+}
+
+/// A [`Subject`] with requests for objects of kind `K`.
+///
+/// No other type implements it.
+#[diagnostic::on_unimplemented(
+    message = "a controller of `{Self}` takes no requests for objects of `{K}`",
+    note = "`owner()` and `indexed(…)` request objects of the primary kind of `Controller::builder`; for another \
+            kind use `Controller::keyed`"
+)]
+pub trait SubjectOf<K>: Subject<Key: From<ObjectKey>> {}
+
+/// The subject of a controller with requests for objects of the kind `K`.
+pub struct Primary<K: TypedObject> {
+    pub(crate) predicate: Arc<dyn Predicate<K>>,
+    pub(crate) sole_status_writer: bool,
+    pub(crate) pause: PauseRule<K>,
+}
+
+/// The subject of a controller with requests of type `R`.
+pub struct Keyed<R> {
+    pub(crate) requests: PhantomData<fn(R)>,
+}
+
+mod sealed {
+    #[expect(
+        unnameable_types,
+        reason = "so that no other crate can implement `Subject`"
+    )]
+    pub trait Sealed {}
+}
+
+impl<K: TypedObject> Primary<K> {
+    pub(crate) fn new() -> Self {
+        Self {
+            predicate: Arc::new(Everything),
+            sole_status_writer: false,
+            pause: PauseRule::never(),
+        }
+    }
+}
+
+impl<K: TypedObject> Subject for Primary<K> {
+    type Key = Request;
+}
+
+impl<R: RequestKey> Subject for Keyed<R> {
+    type Key = R;
+}
+
+impl<K: TypedObject> SubjectOf<K> for Primary<K> {}
+
+impl<K, R: RequestKey + From<ObjectKey>> SubjectOf<K> for Keyed<R> {}
+
+impl<K: TypedObject> sealed::Sealed for Primary<K> {}
+
+impl<R: RequestKey> sealed::Sealed for Keyed<R> {}
+
+impl<K: TypedObject> fmt::Debug for Primary<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Primary").finish_non_exhaustive()
+    }
+}
+
+impl<R> fmt::Debug for Keyed<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyed").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,230 @@
+//! Handle: the watch that a builder or a set takes.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use steersman_object::Object;
+
+use crate::predicate::Predicate;
+use crate::request::{ClusterRequest, Request};
+use crate::subject::{Keyed, Subject};
+use crate::watch::{AnySource, EventRoute};
+
+/// A source of requests of a controller: a watched kind, a channel, an informer, a stream, a poll or an interval.
+///
+/// [`ControllerBuilder::watch`](crate::ControllerBuilder::watch) takes every watch, and
+/// [`WatchSet::add`](crate::WatchSet::add) takes those of kinds. A [`handler`](crate::handler) turns an event into
+/// requests.
+///
+/// | Constructor | An event of … | In controller-runtime |
+/// | --- | --- | --- |
+/// | [`Watch::of`] | a kind, with whole objects | `Watches` |
+/// | [`Watch::metadata_of`] | a kind, with metadata alone | `WatchesMetadata` |
+/// | [`Watch::kind`] | a kind that is known at run time | `Watches` of `unstructured.Unstructured` |
+/// | [`Watch::owned`], [`Watch::owned_kind`] | a kind of objects that the primary kind controls | `Owns` |
+/// | [`Watch::channel`] | a channel of objects | `source.Channel` |
+/// | [`Watch::informer`] | an informer, of any cache | `source.Informer` |
+/// | [`Watch::requests`] | a stream of requests | `source.Func` |
+/// | [`Watch::every`] | an interval | |
+/// | [`Watch::poll`] | something outside the cluster, per object | |
+/// | [`Watch::set`] | kinds that are added and removed at run time | `Controller.Watch` |
+///
+/// [`filter`](Self::filter) adds a predicate to a watch of objects. [`optional`](Self::optional) and
+/// [`in_clusters`](Self::in_clusters) change a watch of a kind. The order of these calls does not matter. A combination
+/// without a sense does not compile:
+///
+/// ```compile_fail,E0599
+/// # use k8s_openapi::api::core::v1::Secret;
+/// # use steersman_controller::{Controller, Watch, handler, source};
+/// # let (_sender, secrets) = source::channel::<Secret>();
+/// # let controller = Controller::builder::<Secret>();
+/// // A channel is never missing on the server.
+/// controller.watch(Watch::channel(secrets, handler::itself()).optional());
+/// ```
+///
+/// # Example
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
+/// use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+/// use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+/// use steersman_controller::handler::{itself, mapped, owner};
+/// use steersman_controller::predicate::{generation_changed, labels_changed};
+/// use steersman_controller::{Controller, Request, Watch, source};
+/// use steersman_object::ObjectKey;
+///
+/// let default = |_: &Secret| [ObjectKey::namespaced("default", "web")];
+/// let (_sender, alarms) = source::channel::<Deployment>();
+/// let controller = Controller::builder::<Deployment>()
+///     .owns::<ConfigMap>()
+///     .watches::<StatefulSet>(owner())
+///     .watch(Watch::owned::<PodDisruptionBudget>().filter(generation_changed()).optional())
+///     .watch(Watch::of::<Secret>(mapped(default)).filter(labels_changed()))
+///     .watch(Watch::channel(alarms, itself()))
+///     .watch(Watch::requests(futures::stream::empty::<Request>()));
+/// # let _ = controller;
+/// ```
+#[derive(Debug)]
+#[must_use = "pass it to `ControllerBuilder::watch` or `WatchSet::add`"]
+pub struct Watch<S> {
+    pub(crate) source: S,
+}
+
+/// The source of a [`Watch`] of a kind: objects are read as `W`s, `P` is the subject of the handler, and `C` is that of
+/// the controller.
+pub struct WatchedKind<W: Object, P: Subject, C = P> {
+    pub(crate) route: EventRoute<W, P>,
+    pub(crate) is_optional: bool,
+    /// Whether the controller writes the objects.
+    pub(crate) is_owned: bool,
+    of: PhantomData<fn(C)>,
+}
+
+/// The source of a [`Watch`] of a channel or an informer with objects of type `W`; `P` is the subject of the controller.
+pub struct WatchedObjects<W: Object, P: Subject> {
+    route: EventRoute<W, P>,
+    begin: BeginSource<W, P>,
+}
+
+/// The source of a [`Watch`] that makes requests without objects; `P` is the subject of the controller.
+pub struct WatchedRequests<P: Subject> {
+    pub(crate) source: Box<dyn AnySource<P::Key>>,
+}
+
+/// Makes the source of events that take a route.
+type BeginSource<W, P> =
+    Box<dyn FnOnce(EventRoute<W, P>) -> Box<dyn AnySource<<P as Subject>::Key>> + Send>;
+
+// === impl Watch ===
+
+impl<W: Object, P: Subject, C> Watch<WatchedKind<W, P, C>> {
+    /// Lets pass only events that `predicate` lets pass; every further predicate must let them pass, too. By default all
+    /// events pass. In controller-runtime: `builder.WithPredicates`.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::apps::v1::Deployment;
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// # use steersman_controller::{Controller, Watch};
+    /// use steersman_controller::predicate::labels_changed;
+    ///
+    /// let controller = Controller::builder::<Deployment>()
+    ///     .watch(Watch::owned::<ConfigMap>().filter(labels_changed()));
+    /// # let _ = controller;
+    /// ```
+    pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
+        self.source.route.filter(predicate);
+        self
+    }
+
+    /// Watches the kind whenever the server serves it. By default a controller waits for a missing kind (CTRL-7).
+    ///
+    /// Use it for a kind of another project that need not be installed, such as a `ServiceMonitor` or a
+    /// `Certificate`. The controller asks the server every 30 s whether it serves the kind (discovery, which
+    /// every client may read), begins the watch when it does, and ends the watch when it does no more. Each
+    /// change is one line of the log at level `INFO`. After [`Cache::remove`](steersman_cache::Cache::remove) of
+    /// the kind the watch has ended until the controller starts again. The workers do not wait for the kind, neither
+    /// before it is served nor for its first sync, and while it is missing, neither readiness nor
+    /// [`ControllerStatus::waiting_for`](crate::ControllerStatus::waiting_for) name it. When the kind ends,
+    /// objects without a delete event are handled as deleted (SRC-4).
+    ///
+    /// A read of a missing kind fails at once with an error that says so. A kind that is served and forbidden
+    /// is trouble like that of any other kind. controller-runtime has no such watch.
+    pub fn optional(mut self) -> Self {
+        self.source.is_optional = true;
+        self
+    }
+}
+
+impl<W: Object> Watch<WatchedKind<W, Keyed<Request>>> {
+    /// Watches the kind in each cluster that the manager has besides its own, those that are added later included, and
+    /// not in the manager's own. The framework adds the cluster to the requests of the handler, so the controller is
+    /// [`Controller::keyed`](crate::Controller::keyed) with [`ClusterRequest`]s.
+    ///
+    /// The workers do not wait for the first syncs of these clusters (CTRL-12): the reads of
+    /// [`Context::client_in`](crate::Context::client_in) do. In controller-runtime, each `cluster.Cluster` needs a source
+    /// of its own.
+    ///
+    /// ```
+    /// # use k8s_openapi::api::core::v1::ConfigMap;
+    /// use steersman_controller::handler::itself;
+    /// use steersman_controller::{ClusterRequest, Controller, Watch};
+    ///
+    /// let copies = Controller::keyed::<ClusterRequest>("copies")
+    ///     .watch(Watch::of::<ConfigMap>(itself()).in_clusters());
+    /// # let _ = copies;
+    /// ```
+    pub fn in_clusters(self) -> Watch<WatchedKind<W, Keyed<Request>, Keyed<ClusterRequest>>> {
+        Watch {
+            source: WatchedKind {
+                route: self.source.route,
+                is_optional: self.source.is_optional,
+                is_owned: false,
+                of: PhantomData,
+            },
+        }
+    }
+}
+
+impl<W: Object, P: Subject> Watch<WatchedObjects<W, P>> {
+    /// Lets pass only events that `predicate` lets pass, like the method of a watch of a kind. An object of a channel is a
+    /// creation.
+    pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
+        self.source.route.filter(predicate);
+        self
+    }
+}
+
+// === impl WatchedKind ===
+
+impl<W: Object, P: Subject> WatchedKind<W, P> {
+    pub(crate) fn new(route: EventRoute<W, P>, is_owned: bool) -> Self {
+        Self {
+            route,
+            is_optional: false,
+            is_owned,
+            of: PhantomData,
+        }
+    }
+}
+
+// === impl WatchedObjects ===
+
+impl<W: Object, P: Subject> WatchedObjects<W, P> {
+    pub(crate) fn new<S: AnySource<P::Key> + 'static>(
+        route: EventRoute<W, P>,
+        begin: impl FnOnce(EventRoute<W, P>) -> S + Send + 'static,
+    ) -> Self {
+        Self {
+            route,
+            begin: Box::new(|route| Box::new(begin(route))),
+        }
+    }
+
+    pub(crate) fn into_source(self) -> Box<dyn AnySource<P::Key>> {
+        (self.begin)(self.route)
+    }
+}
+
+impl<W: Object, P: Subject, C> fmt::Debug for WatchedKind<W, P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WatchedKind")
+            .field(self.route.kind())
+            .finish()
+    }
+}
+
+impl<W: Object, P: Subject> fmt::Debug for WatchedObjects<W, P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("WatchedObjects")
+            .field(self.route.kind())
+            .finish()
+    }
+}
+
+impl<P: Subject> fmt::Debug for WatchedRequests<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchedRequests").finish_non_exhaustive()
+    }
+}
