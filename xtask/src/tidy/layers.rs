@@ -65,6 +65,7 @@ const NEVER: &[(&str, &[&str])] = &[
     ("steersman-store", WIRE),
     ("steersman-auth", WIRE),
     ("steersman-tables", WIRE),
+    ("steersman-openapi", WIRE),
     ("steersman-builtins", WIRE),
     ("steersman-patch", WIRE),
     ("steersman-registry", WIRE),

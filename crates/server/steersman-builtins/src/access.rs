@@ -2,5 +2,5 @@
 
 pub(crate) mod rbac;
 pub(crate) mod flow;
-pub(crate) mod certificates;
 pub mod signing_request;
+pub(crate) mod certificates;

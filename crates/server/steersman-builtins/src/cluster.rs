@@ -1,8 +1,8 @@
 //! Machine: Namespaces and Nodes (upstream: `pkg/apis/core/validation`).
 
+pub(crate) mod key_pair;
 pub(crate) mod config;
 pub mod events;
-pub(crate) mod key_pair;
 pub(crate) mod migrations;
 pub(crate) mod scheduling;
 

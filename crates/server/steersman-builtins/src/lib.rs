@@ -39,8 +39,8 @@ mod cluster;
 mod access;
 mod admission;
 mod devices;
-pub mod crd;
 pub mod custom;
+pub mod crd;
 pub mod defaults;
 
 use serde_json::Value;

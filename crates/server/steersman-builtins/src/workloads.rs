@@ -2,8 +2,8 @@
 //! ReplicationControllers.
 
 pub(crate) mod batch;
-pub(crate) mod autoscaler;
 pub mod autoscaling;
+pub(crate) mod autoscaler;
 pub(crate) mod budget;
 mod defaults;
 mod stateful;

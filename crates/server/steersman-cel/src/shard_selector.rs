@@ -16,7 +16,7 @@ use crate::syntax::parse::parse_core;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardSelector {
     field: HashedField,
-    ranges: Vec<Range>,
+    ranges: Vec<HashRange>,
 }
 
 /// The field to hash.
@@ -28,7 +28,7 @@ enum HashedField {
 
 /// A range of hashes: start inclusive, end exclusive. No end means 2^64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Range {
+struct HashRange {
     start: u64,
     end: Option<u64>,
 }
@@ -131,7 +131,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
     Ok(ShardSelector { field, ranges })
 }
 
-fn shard_range(arguments: &[Node]) -> Result<(HashedField, Range), String> {
+fn shard_range(arguments: &[Node]) -> Result<(HashedField, HashRange), String> {
     let [field, start, end] = arguments else {
         let count = arguments.len();
         return Err(format!(
@@ -153,7 +153,7 @@ fn shard_range(arguments: &[Node]) -> Result<(HashedField, Range), String> {
     let (end_text, end) = bound(end, "hexEnd")?;
     match (start, end) {
         (Some(start), end) if end.is_none_or(|end| start < end) => {
-            Ok((field, Range { start, end }))
+            Ok((field, HashRange { start, end }))
         }
         _ => Err(format!(
             "shard range start {start_text} must be less than end {end_text}"

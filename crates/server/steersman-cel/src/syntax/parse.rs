@@ -56,13 +56,18 @@ pub(crate) fn parse_core(source: &str) -> Result<Node, String> {
     let parsed = on_deep_stack(source, |source| {
         read(source, false).map_err(|mistakes| {
             let first = mistakes.into_iter().min_by_key(|(at, _)| *at);
-            first.map(|(_, what)| what).unwrap_or_default()
+            let what = first.map(|(_, what)| what).unwrap_or_default();
+            // Where the text may end, upstream expects nothing but the end.
+            match what.split_once("expecting {<EOF>,") {
+                Some((found, _)) => format!("{found}expecting <EOF>"),
+                None => what,
+            }
         })
     });
     parsed.map(|parsed| parsed.root)
 }
 
-/// Runs a parser on a thread whose stack fits every accepted expression.
+/// Runs a parser on a thread with a stack for the deepest accepted expression.
 fn on_deep_stack(
     source: &str,
     read: impl FnOnce(&str) -> Result<Parsed, String> + Send,

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
+use steersman_openapi::{discovery, groups, v2, v3};
 use steersman_schema::resource::Resource;
 use steersman_schema::types::Descriptions;
 
 use crate::http::documents::cache::{Document, DocumentCache};
-use crate::http::documents::{discovery, health, openapi, openapi_groups, openapi_v2};
+use crate::http::documents::health;
 use crate::http::requests::call::Refusal;
 use crate::http::requests::negotiate::{self, Discovery, Format, Reader};
 use crate::http::requests::path::Route;
@@ -54,15 +55,15 @@ pub(crate) fn answer(
         .ok_or(Refusal::PageNotFound),
         Route::Root => Ok(paths(resources, ask.has_issuer)),
         // The handlers of OpenAPI ignore the method.
-        Route::OpenApiV2 if openapi_v2::is_accepted(ask.accept) => {
-            let mut reply = openapi_v2(ask, resources, cache, "protobuf", openapi_v2::protobuf);
+        Route::OpenApiV2 if v2::is_accepted(ask.accept) => {
+            let mut reply = openapi_v2(ask, resources, cache, "protobuf", v2::protobuf);
             if reply.code == 200 {
-                reply.content_type = openapi_v2::CONTENT_TYPE;
+                reply.content_type = v2::CONTENT_TYPE;
             }
             Ok(reply)
         }
-        Route::OpenApiV2 if openapi_v2::is_unknown(ask.accept) => Ok(Reply::new(406, "", "")),
-        Route::OpenApiV2 => Ok(openapi_v2(ask, resources, cache, "json", openapi_v2::json)),
+        Route::OpenApiV2 if v2::is_unknown(ask.accept) => Ok(Reply::new(406, "", "")),
+        Route::OpenApiV2 => Ok(openapi_v2(ask, resources, cache, "json", v2::json)),
         Route::OpenApi { path } => match openapi_v3(resources, path, cache) {
             Some(document) => Ok(tagged(document, ask)),
             None => Ok(Reply::new(404, "", "")),
@@ -144,7 +145,7 @@ fn paths(resources: &[Arc<Resource>], has_issuer: bool) -> Reply {
         let issuer = ["/.well-known/openid-configuration", "/openid/v1/jwks"];
         paths.extend(issuer.map(str::to_owned));
     }
-    for path in openapi::paths(resources) {
+    for path in v3::paths(resources) {
         if let Some((group, _)) = path.rsplit_once('/') {
             paths.push(format!("/{group}"));
         }
@@ -223,7 +224,7 @@ fn openapi_v2(
     encoding: &str,
     make: fn(&[Arc<Resource>]) -> Vec<u8>,
 ) -> Reply {
-    let tag = openapi::tag(resources.iter());
+    let tag = v3::tag(resources.iter());
     if ask.if_none_match.is_some_and(|known| known.contains(&tag)) {
         let bytes = Bytes::new();
         return tagged(Document { bytes, tag }, ask);
@@ -242,12 +243,12 @@ fn openapi_v3(
     cache: &mut DocumentCache,
 ) -> Option<Document> {
     cache.get(resources, &format!("openapi/v3/{path}"), || {
-        if let Some(tag) = openapi::tag_of(resources, path) {
-            let json = openapi::json(resources, path, &Descriptions::unpack())?;
+        if let Some(tag) = v3::tag_of(resources, path) {
+            let json = v3::json(resources, path, &Descriptions::unpack())?;
             let bytes = json.into();
             return Some(Document { bytes, tag });
         }
-        let mut value = openapi_groups::document(resources, path)?;
+        let mut value = groups::document(resources, path)?;
         // As in the index, which does not unpack the descriptions.
         let tag = discovery::etag(&value);
         if let Value::Object(schemas) = &mut value["components"]["schemas"] {
@@ -260,13 +261,13 @@ fn openapi_v3(
 
 /// Builds the index of the OpenAPI documents, which names each document with its hash.
 fn index(resources: &[Arc<Resource>]) -> Document {
-    let paths = openapi::paths(resources);
-    let tags = paths.filter_map(|path| Some((path.clone(), openapi::tag_of(resources, &path)?)));
-    let groups = openapi_groups::paths(resources).filter_map(|path| {
-        let tag = discovery::etag(&openapi_groups::document(resources, &path)?);
+    let paths = v3::paths(resources);
+    let tags = paths.filter_map(|path| Some((path.clone(), v3::tag_of(resources, &path)?)));
+    let groups = groups::paths(resources).filter_map(|path| {
+        let tag = discovery::etag(&groups::document(resources, &path)?);
         Some((path, tag))
     });
-    document(&openapi::index(tags.chain(groups).collect()))
+    document(&v3::index(tags.chain(groups).collect()))
 }
 
 fn document(value: &Value) -> Document {

@@ -1,6 +1,7 @@
 //! Machine: content negotiation: the media type and shape of an answer, and the format of a body.
 
 use steersman_apimachinery::status::{Details, Status};
+use steersman_openapi::discovery::DiscoveryVersion;
 use steersman_tables::MetaVersion;
 
 /// The format of an answer.
@@ -34,15 +35,6 @@ pub(crate) struct Media {
     pub(crate) format: Format,
     /// The shape.
     pub(crate) shape: Shape,
-}
-
-/// The version of the aggregated discovery documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DiscoveryVersion {
-    /// `apidiscovery.k8s.io/v2`.
-    V2,
-    /// `apidiscovery.k8s.io/v2beta1`.
-    V2Beta1,
 }
 
 /// The form of a discovery document.

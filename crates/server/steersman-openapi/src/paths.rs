@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
 
-use crate::http::documents::discovery::{ListedSubresource, subresources};
+use crate::discovery::{ListedSubresource, subresources};
 
 /// The schema components that operations refer to.
 #[derive(Debug, Clone, Copy)]

@@ -9,7 +9,7 @@ use steersman_schema::builtin::built_in;
 use steersman_schema::custom_schema::CustomSchema;
 
 use super::*;
-use crate::http::documents::openapi_v2::{json as document_as_json, protobuf};
+use crate::v2::{json as document_as_json, protobuf};
 
 /// The messages of gnostic's `OpenAPIv2.proto` that documents of Kubernetes have: `number:name=type`, where `*` marks
 /// a repeated field, and `^` one that stands for its holder.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use steersman_schema::resource::Resource;
 
-use crate::http::documents::openapi_paths::{capital, group_name};
+use crate::paths::{capital, group_name};
 
 /// The package of the schemas of discovery.
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
@@ -28,7 +28,7 @@ struct Reading {
 }
 
 /// Returns the paths of the documents below `/openapi/v3/`.
-pub(crate) fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
+pub fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
     let built_in = resources.iter().filter(|one| one.built_in);
     let groups = built_in.map(|one| one.group.as_str());
     let groups: BTreeSet<&str> = groups.filter(|group| !group.is_empty()).collect();
@@ -41,7 +41,7 @@ pub(crate) fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String>
 }
 
 /// Builds the document at one of the [`paths`].
-pub(crate) fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value> {
+pub fn document(resources: &[Arc<Resource>], path: &str) -> Option<Value> {
     paths(resources).find(|known| known == path)?;
     let meta = |kind: &str| format!("{META}.{kind}");
     let reading = match path {

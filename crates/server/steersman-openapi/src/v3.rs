@@ -9,13 +9,11 @@ use steersman_schema::resource::Resource;
 use steersman_schema::stored_schemas::StoredSchemas;
 use steersman_schema::types::{self, Descriptions};
 
-use crate::http::documents::discovery::{
-    ListedSubresource, group_version, group_versions, of_version,
-};
-use crate::http::documents::members::Members;
-use crate::http::documents::openapi_groups;
-use crate::http::documents::openapi_paths::{self, Components};
-use crate::http::documents::openapi_reduction;
+use crate::discovery::{ListedSubresource, group_version, group_versions, of_version};
+use crate::groups;
+use crate::members::Members;
+use crate::paths::{self, Components};
+use crate::reduction;
 
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 const EVENT: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.WatchEvent";
@@ -32,13 +30,13 @@ pub(crate) enum Edition {
 }
 
 /// Returns the paths of the documents below `/openapi/v3/`.
-pub(crate) fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
+pub fn paths(resources: &[Arc<Resource>]) -> impl Iterator<Item = String> {
     let versions = group_versions(resources).into_iter();
     versions.map(|(group, version)| document_path(group, version))
 }
 
 /// Builds `/openapi/v3`: the paths of the documents and their hashes.
-pub(crate) fn index(documents: Vec<(String, String)>) -> Value {
+pub fn index(documents: Vec<(String, String)>) -> Value {
     let mut paths = Map::new();
     for (path, tag) in documents {
         let url = format!("/openapi/v3/{path}?hash={}", tag.trim_matches('"'));
@@ -49,7 +47,7 @@ pub(crate) fn index(documents: Vec<(String, String)>) -> Value {
 
 /// Returns the `ETag`, in quotes, of a document about these resources. The tag depends on all that the
 /// documents are built from, so that an index names the documents without building them.
-pub(crate) fn tag<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> String {
+pub fn tag<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> String {
     let mut hasher = DefaultHasher::new();
     // The types and descriptions of the built-in kinds change with the program.
     env!("CARGO_PKG_VERSION").hash(&mut hasher);
@@ -72,7 +70,7 @@ pub(crate) fn tag<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> Str
 }
 
 /// Returns the `ETag` of the document at a path; `None` if the version is not served.
-pub(crate) fn tag_of(resources: &[Arc<Resource>], path: &str) -> Option<String> {
+pub fn tag_of(resources: &[Arc<Resource>], path: &str) -> Option<String> {
     let (group, version) = version_at(resources, path)?;
     Some(tag(of_version(resources, group, version)))
 }
@@ -124,12 +122,12 @@ pub(crate) fn document(
             types::describe(&version, below.kind, &mut schemas)
         };
         let root = format!("/{path}");
-        openapi_paths::add(resource, &root, components, component, &mut paths);
+        paths::add(resource, &root, components, component, &mut paths);
     }
     let built_in = of_version(resources, group, version).any(|one| one.built_in);
     if built_in {
         let root = format!("/{path}");
-        openapi_groups::add_resources((group, version), &root, &mut paths, &mut schemas);
+        groups::add_resources((group, version), &root, &mut paths, &mut schemas);
     }
     // The one document of v2 takes the built-in types beside a custom resource from the built-in kinds.
     if built_in || edition == Edition::V3 {
@@ -146,7 +144,7 @@ pub(crate) fn document(
 
 /// Builds the document of a group version for v3 like [`document`], as JSON. Only one custom resource at a time is
 /// decoded.
-pub(crate) fn json(
+pub fn json(
     resources: &[Arc<Resource>],
     path: &str,
     descriptions: &Descriptions,
@@ -322,7 +320,7 @@ impl SchemaWriter<'_> {
             schema = json!({ "type": "object" });
         } else {
             if in_v2 {
-                openapi_reduction::reduce(&mut schema);
+                reduction::reduce(&mut schema);
             }
             self.complete_embedded(&mut schema, metadata);
             let standard = self.standard("PartialObjectMetadata", metadata);

@@ -10,22 +10,22 @@ use serde_json::Value;
 use steersman_schema::resource::Resource;
 use steersman_schema::types::Descriptions;
 
-use crate::http::documents::members::Members;
-use crate::http::documents::openapi::{self, Edition, INFO};
+use crate::members::Members;
+use crate::v3::{self, Edition, INFO};
 
 /// The media type of the protobuf document in Accept headers.
 const ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 /// The media type of the protobuf document in answers.
-pub(crate) const CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+pub const CONTENT_TYPE: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Returns whether a client accepts the protobuf document.
-pub(crate) fn is_accepted(accept: Option<&str>) -> bool {
+pub fn is_accepted(accept: Option<&str>) -> bool {
     let mut clauses = accept.unwrap_or_default().split(',');
     clauses.any(|clause| matches!(clause.trim(), ASKED | CONTENT_TYPE))
 }
 
 /// Returns whether a client accepts none of the forms that a kube-apiserver has.
-pub(crate) fn is_unknown(accept: Option<&str>) -> bool {
+pub fn is_unknown(accept: Option<&str>) -> bool {
     let mut clauses = accept.unwrap_or("*/*").split(',');
     !clauses.any(|clause| {
         let media = clause.split(';').next().unwrap_or_default().trim();
@@ -60,8 +60,8 @@ impl Parts {
         let (built_in, custom): (Vec<_>, Vec<_>) =
             resources.iter().cloned().partition(|one| one.built_in);
         for part in std::iter::once(&*built_in).chain(custom.chunks(1)) {
-            for path in openapi::paths(part) {
-                if let Some(document) = openapi::document(part, &path, &descriptions, Edition::V2) {
+            for path in v3::paths(part) {
+                if let Some(document) = v3::document(part, &path, &descriptions, Edition::V2) {
                     parts.add(document, part.len() == 1, encoding);
                 }
             }
@@ -94,7 +94,7 @@ impl Parts {
 }
 
 /// Builds the document as JSON.
-pub(crate) fn json(resources: &[Arc<Resource>]) -> Vec<u8> {
+pub fn json(resources: &[Arc<Resource>]) -> Vec<u8> {
     let text = |_: &str, value: &Value| value.to_string().into_bytes();
     let encoding = Encoding {
         path: text,
@@ -114,7 +114,7 @@ pub(crate) fn json(resources: &[Arc<Resource>]) -> Vec<u8> {
 }
 
 /// Builds the document as protobuf.
-pub(crate) fn protobuf(resources: &[Arc<Resource>]) -> Vec<u8> {
+pub fn protobuf(resources: &[Arc<Resource>]) -> Vec<u8> {
     let encoding = Encoding {
         path: |name, value| gnostic::named(name, value, gnostic::path_item),
         definition: |name, value| gnostic::named(name, value, gnostic::schema),

@@ -12,7 +12,14 @@ use steersman_apimachinery::versions::compare_versions;
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::further;
 
-use crate::http::requests::negotiate::DiscoveryVersion;
+/// The version of the aggregated discovery documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DiscoveryVersion {
+    /// `apidiscovery.k8s.io/v2`.
+    V2,
+    /// `apidiscovery.k8s.io/v2beta1`.
+    V2Beta1,
+}
 
 const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 
@@ -23,7 +30,7 @@ struct Group<'a> {
 }
 
 /// Builds `/api`.
-pub(crate) fn core_versions() -> Value {
+pub fn core_versions() -> Value {
     json!({
         "kind": "APIVersions",
         "versions": ["v1"],
@@ -32,7 +39,7 @@ pub(crate) fn core_versions() -> Value {
 }
 
 /// Builds `/apis`.
-pub(crate) fn groups(resources: &[Arc<Resource>]) -> Value {
+pub fn groups(resources: &[Arc<Resource>]) -> Value {
     let groups: Vec<Value> = collect(resources)
         .iter()
         .filter(|group| !group.name.is_empty())
@@ -42,7 +49,7 @@ pub(crate) fn groups(resources: &[Arc<Resource>]) -> Value {
 }
 
 /// Builds `/apis/<group>`, if the group is served.
-pub(crate) fn group(resources: &[Arc<Resource>], name: &str) -> Option<Value> {
+pub fn group(resources: &[Arc<Resource>], name: &str) -> Option<Value> {
     let groups = collect(resources);
     let group = groups
         .iter()
@@ -55,7 +62,7 @@ pub(crate) fn group(resources: &[Arc<Resource>], name: &str) -> Option<Value> {
 }
 
 /// Builds `/api/v1` or `/apis/<group>/<version>`, if the version is served.
-pub(crate) fn version(resources: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
+pub fn version(resources: &[Arc<Resource>], group: &str, version: &str) -> Option<Value> {
     let mut entries: Vec<Value> = Vec::new();
     let mut sorted: Vec<&Arc<Resource>> = of_version(resources, group, version).collect();
     sorted.sort_by_key(|resource| &resource.plural);
@@ -105,11 +112,7 @@ pub(crate) fn version(resources: &[Arc<Resource>], group: &str, version: &str) -
 }
 
 /// Builds the aggregated document of `/api` (`core`) or of `/apis`.
-pub(crate) fn aggregated(
-    resources: &[Arc<Resource>],
-    core: bool,
-    version: DiscoveryVersion,
-) -> Value {
+pub fn aggregated(resources: &[Arc<Resource>], core: bool, version: DiscoveryVersion) -> Value {
     let items: Vec<Value> = collect(resources)
         .iter()
         .filter(|group| group.name.is_empty() == core)
@@ -144,7 +147,7 @@ fn aggregated_api_version(version: DiscoveryVersion) -> &'static str {
 }
 
 /// Returns the content type of the aggregated documents.
-pub(crate) fn aggregated_content_type(version: DiscoveryVersion) -> &'static str {
+pub fn aggregated_content_type(version: DiscoveryVersion) -> &'static str {
     match version {
         DiscoveryVersion::V2 => {
             "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -156,7 +159,7 @@ pub(crate) fn aggregated_content_type(version: DiscoveryVersion) -> &'static str
 }
 
 /// Returns an `ETag`, in quotes, derived from the content.
-pub(crate) fn etag(document: &Value) -> String {
+pub fn etag(document: &Value) -> String {
     let mut hasher = DefaultHasher::new();
     document.to_string().hash(&mut hasher);
     format!("\"{:016X}\"", hasher.finish())
