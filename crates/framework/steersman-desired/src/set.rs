@@ -122,7 +122,7 @@ impl DesiredSet {
     /// First the existing children of the declared kinds are listed, from the cache. Then each child is applied with
     /// server-side apply under the field manager of the client, several at once, and each after the children that it
     /// comes after are ready; nothing is sent for a child that is as it was applied before
-    /// ([`Client::ensure_applied`]). A child that must wait is left for a later run. At the end, existing children that
+    /// ([`if_changed`](steersman_client::ApplyRequest::if_changed)). A child that must wait is left for a later run. At the end, existing children that
     /// are not in the set are deleted, if every child of the set was applied: not while one failed or waits.
     ///
     /// A set without children deletes all children, as the clean-up of a finalizer needs it:
