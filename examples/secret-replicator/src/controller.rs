@@ -10,8 +10,8 @@ use steersman::informer::Store;
 use steersman::k8s_openapi;
 use steersman::object::Object as _;
 use steersman::{
-    Action, ByObject, CacheOptions, Context, Controller, Error, LabelSelector, Manager, ObjectKey,
-    Reconciler, Request, ListOptions, Watch, client, mapped, predicate,
+    Action, ByObject, CacheOptions, Context, Controller, Error, LabelSelector, ListOptions,
+    Manager, ObjectKey, Reconciler, Request, Watch, client, mapped, predicate,
 };
 
 use crate::checked::CheckedCopies;

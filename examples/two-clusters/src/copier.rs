@@ -6,8 +6,8 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use steersman::controller::{ClusterMember, ClusterRequest, Clusters};
 use steersman::futures::stream::{self, Stream, StreamExt as _};
 use steersman::{
-    Action, ByObject, CacheOptions, Client, Context, Controller, Error, Manager, ObjectKey,
-    Reconciler, ListOptions, Watch, itself, mapped,
+    Action, ByObject, CacheOptions, Client, Context, Controller, Error, ListOptions, Manager,
+    ObjectKey, Reconciler, Watch, itself, mapped,
 };
 
 /// The label of the ConfigMaps to copy, and of their copies.

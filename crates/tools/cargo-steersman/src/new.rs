@@ -80,9 +80,7 @@ fn prune_lock(folder: &Path) {
 /// Returns the sources in a folder.
 fn sources(folder: &Path) -> Result<Source, Error> {
     let there = folder
-        .join("crates")
-        .join("steersman")
-        .join("Cargo.toml")
+        .join("crates/framework/steersman/Cargo.toml")
         .is_file();
     let found = folder.canonicalize().ok().filter(|_| there);
     let missing = || Error::NoSources {

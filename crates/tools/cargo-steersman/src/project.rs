@@ -126,7 +126,7 @@ fn sources(package: &Value) -> Option<PathBuf> {
         .iter()
         .find(|dependency| dependency["name"] == "steersman")?;
     // It is FOLDER/crates/framework/steersman.
-    let sources = Path::new(own["path"].as_str()?).parent()?.parent()?;
+    let sources = Path::new(own["path"].as_str()?).ancestors().nth(3)?;
     Some(sources.to_owned())
 }
 

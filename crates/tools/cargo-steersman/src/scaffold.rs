@@ -256,7 +256,12 @@ impl Source {
     fn dependency(&self, name: &str, more: &str) -> String {
         let place = match self {
             Self::Path(folder) => {
-                let folder = folder.join("crates").join(name);
+                let building = match name {
+                    "steersman-harness" => "crates/tools",
+                    "steersman-testenv" => "crates/server",
+                    _ => "crates/framework",
+                };
+                let folder = folder.join(building).join(name);
                 format!("path = {}", quoted(&folder.to_string_lossy()))
             }
             Self::Version(version) => format!("version = \"{version}\""),
@@ -279,7 +284,7 @@ fn places_of(folder: &Path) -> [String; 4] {
     let sources = format!(
         "      # Cargo.toml depends on Steersman's sources by path: they must be here at the same place.\n      - run: {here}\n"
     );
-    let command = path_word(&folder.join("crates").join("cargo-steersman"));
+    let command = path_word(&folder.join("crates/tools/cargo-steersman"));
     let install = quoted(&format!("cargo install --path {command} --locked"));
     let files = serde_json::json!(["Cargo.toml", "Cargo.lock", format!("{text}/")]);
     let crates = serde_json::json!(["crates", format!("{text}/crates")]);

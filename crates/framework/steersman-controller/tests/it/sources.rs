@@ -18,7 +18,7 @@ use steersman_api::ClientConfig;
 use steersman_cache::{Cache, CacheOptions};
 use steersman_client::Client;
 use steersman_controller::{Controller, Error, Watch, handler, predicate, source};
-use steersman_object::{Object as _, ObjectKey, ListOptions};
+use steersman_object::{ListOptions, Object as _, ObjectKey};
 use steersman_testenv::log::capture;
 
 use crate::world::{World, record};

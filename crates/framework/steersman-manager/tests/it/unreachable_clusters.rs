@@ -142,7 +142,7 @@ async fn an_optional_kind_is_watched_in_each_cluster_that_serves_it() {
         .unwrap();
     manager.add_controller(controller).unwrap();
     for (name, server) in [("west", &west), ("east", &east)] {
-        let added = manager.add_cluster(name, connection(server), CacheOptions::new());
+        let added = manager.add_cluster(name, client_config(server), CacheOptions::new());
         drop(added.unwrap());
     }
     let started = start(&manager);

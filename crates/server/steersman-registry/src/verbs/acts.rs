@@ -2,9 +2,10 @@
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use steersman_apimachinery::status::{FieldError, Status, GroupResource};
+use steersman_apimachinery::status::{FieldError, GroupResource, Status};
 use steersman_schema::resource::StorageKey;
 use steersman_schema::subresources::Act;
+use steersman_store::Stored;
 
 use super::pods;
 use crate::requests::intake;
@@ -12,7 +13,6 @@ use crate::requests::metadata;
 use crate::requests::options::WriteOptions;
 use crate::requests::request_kinds;
 use crate::state::registry::Registry;
-use crate::store::Stored;
 
 /// An act and its target.
 #[derive(Debug, Clone, Copy)]
@@ -241,7 +241,7 @@ fn check_preconditions(
             let why = format!(
                 "StorageError: invalid object, Code: 4, Key: /registry/pods/{namespace}/{name}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: {word} in precondition: {wanted}, {word} in object meta: {found}"
             );
-            return Err(Status::conflict(Subject::new("", "pods"), name, &why));
+            return Err(Status::conflict(GroupResource::new("", "pods"), name, &why));
         }
     }
     Ok(())

@@ -118,7 +118,7 @@ impl TurnContext<'_> {
         let filled = self.fill(key, set, members, &plan, (current, update));
         let Some(created) = filled else { return };
         if self.delete_surplus(key, set, members, &plan) && !plan.by_hand && !created {
-            self.update_members(set, members, &plan, update);
+            self.update_members(key, set, members, &plan, update);
         }
     }
 
@@ -194,6 +194,7 @@ impl TurnContext<'_> {
     /// Deletes Pods of the old revision, as many as may be unavailable at once.
     fn update_members(
         &mut self,
+        key: &Key,
         set: &Stored,
         members: &BTreeMap<i64, SetMember>,
         plan: &SetPlan,

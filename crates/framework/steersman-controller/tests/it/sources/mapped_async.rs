@@ -10,7 +10,7 @@ use steersman_apiserver::faults::Answer;
 use steersman_client::Client;
 use steersman_controller::handler::EventHandler;
 use steersman_controller::{Controller, Error, Primary, Watch, handler, predicate};
-use steersman_object::{Object, ObjectKey, ListOptions, TypedObject};
+use steersman_object::{ListOptions, Object, ObjectKey, TypedObject};
 use steersman_testenv::log::{CapturedLog, capture};
 
 use super::optional::{Monitor, install, monitor};

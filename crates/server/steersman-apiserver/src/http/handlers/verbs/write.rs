@@ -5,10 +5,8 @@ use std::sync::Arc;
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
 use steersman_registry::{
-    DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions,
-    check_options,
+    DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, check_options,
 };
-use steersman_schema::resource::Resource;
 
 use super::{ObjectCall, RequestBody};
 use crate::http::requests::call::Call;
@@ -53,7 +51,8 @@ impl ObjectCall<'_> {
         let options = self.call.write_options();
         let (object, sent) = self.object_body("UpdateOptions", &options, body)?;
         let updated = registry.update(self.target, object, &options, self.now);
-        self.maker.written(self.target.resource, &sent.settle(registry, updated)?)
+        self.maker
+            .written(self.target.resource, &sent.settle(registry, updated)?)
     }
 
     /// Patches or applies an object.
@@ -64,7 +63,10 @@ impl ObjectCall<'_> {
         body: &[u8],
     ) -> Result<Reply, Status> {
         let options = self.call.write_options();
-        self.maker.written(self.target.resource, &registry.patch(self.target, kind, body, &options, self.now)?)
+        self.maker.written(
+            self.target.resource,
+            &registry.patch(self.target, kind, body, &options, self.now)?,
+        )
     }
 
     /// Deletes an object.
