@@ -1,5 +1,6 @@
 //! Words: handlers: the requests that an event causes.
 
+pub(crate) mod subject;
 mod itself;
 mod owner;
 mod mapped;
@@ -19,8 +20,8 @@ use steersman_object::Object;
 use steersman_workqueue::AddOptions;
 
 use crate::error::Error;
+use crate::handler::subject::Subject;
 use crate::request::RequestKey;
-use crate::subject::Subject;
 
 pub use in_cluster::{InCluster, in_cluster};
 pub use indexed::{Indexed, indexed};

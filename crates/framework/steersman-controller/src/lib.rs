@@ -112,7 +112,6 @@ mod options;
 mod context;
 pub mod predicate;
 pub mod reconcile;
-mod subject;
 pub mod handler;
 mod watch;
 pub mod source;
@@ -141,7 +140,7 @@ pub use start::StartContext;
 pub use status::recent::{RecentReconcile, ReconcileResult};
 pub use status::{ControllerStatus, HandlerError, HandlerPanic, WorkProgress};
 
-pub use subject::{Keyed, Primary, Subject, SubjectOf};
+pub use handler::subject::{Keyed, Primary, Subject, SubjectOf};
 pub use watch::added::{AddedWatch, WatchSet};
 pub use watch::declared::{Watch, WatchedKind, WatchedObjects, WatchedRequests};
 

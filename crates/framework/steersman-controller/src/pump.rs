@@ -13,8 +13,8 @@ use steersman_object::{Kind, Object};
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 
+use crate::handler::subject::Subject;
 use crate::source::subscribe;
-use crate::subject::Subject;
 use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, AnyWatch, EventRoute, Pump, PumpEnd, Sink};
 

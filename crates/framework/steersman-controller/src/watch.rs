@@ -4,8 +4,8 @@ mod awaiting;
 mod handling;
 pub(crate) mod declared;
 pub(crate) mod followed_namespaces;
-pub(crate) mod in_clusters;
 pub(crate) mod optional;
+pub(crate) mod in_clusters;
 pub(crate) mod added;
 
 use std::fmt;
@@ -21,6 +21,7 @@ use steersman_workqueue::{AddOptions, Priority, Queue};
 
 use crate::context::changes::PendingChanges;
 use crate::context::loop_watch::LoopWatch;
+use crate::handler::subject::Subject;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 use crate::metrics::Metrics;
 use crate::metrics::sources::SourceMetrics;
@@ -28,7 +29,6 @@ use crate::predicate::{EventSummary, Everything, Predicate, add_predicate};
 use crate::request::ClusterName;
 use crate::request::RequestKey;
 use crate::status::ControllerStatus;
-use crate::subject::Subject;
 use crate::watch::in_clusters::AnyClusterWatch;
 
 /// A filter over the events of all watches of one controller.
@@ -48,7 +48,7 @@ pub(crate) struct EventRoute<K: Object, P: Subject> {
     reason = "part of a sealed trait, which only this crate calls"
 )]
 pub struct Sources<R: RequestKey> {
-    /// The watches whose first sync the workers wait for, that of the primary kind first.
+    /// The watches that delay the workers until the first sync, that of the primary kind first.
     pub(crate) watches: Vec<Box<dyn AnyWatch<R>>>,
     /// The watches in each cluster that the manager has besides its own.
     pub(crate) cluster_watches: Vec<Arc<dyn AnyClusterWatch<R>>>,
@@ -58,7 +58,7 @@ pub struct Sources<R: RequestKey> {
     pub(crate) owned: Vec<Kind>,
 }
 
-/// An [`EventRoute`] of an erased kind whose first sync the workers wait for.
+/// An [`EventRoute`] of an erased kind, which delays the workers until the first sync.
 pub(crate) trait AnyWatch<R: RequestKey>: Send {
     fn kind(&self) -> &Kind;
 

@@ -11,12 +11,12 @@ use crate::action::Action;
 use crate::context::declared::PrimaryKind;
 use crate::context::report::ConditionsOf;
 use crate::handler::Itself;
+use crate::handler::subject::{Primary, Subject};
 use crate::reconcile::{
     BoxReconciler, ReconcileCall, ReconcileService, Reconciler, boxed, layered,
 };
 use crate::request::{Request, RequestKey};
 use crate::status::ControllerStatus;
-use crate::subject::{Primary, Subject};
 use crate::watch::EventRoute;
 
 impl<P: Subject> ControllerBuilder<P> {

@@ -13,8 +13,8 @@ use super::ControllerBuilder;
 use crate::context::Context;
 use crate::context::report::differ_beyond_messages;
 use crate::error::{Error, NoResult};
+use crate::handler::subject::{Primary, Subject};
 use crate::request::Request;
-use crate::subject::{Primary, Subject};
 use crate::worker::hooks::AtLeastEvery;
 
 /// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every). The queue waits no longer anyway.

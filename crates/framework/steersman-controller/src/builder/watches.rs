@@ -10,13 +10,13 @@ use steersman_informer::Informer;
 use steersman_object::{Kind, Object, TypedObject};
 
 use crate::error::Error;
+use crate::handler::subject::{Keyed, Primary, Subject};
 use crate::handler::{EventHandler, owner};
 use crate::pump::InformerWatch;
 use crate::request::{ClusterRequest, Request};
 use crate::source::channel::ChannelWatch;
 use crate::source::periodic::Periodic;
 use crate::source::{Channel, Poll, RequestStream};
-use crate::subject::{Keyed, Primary, Subject};
 use crate::watch::added::{FollowedSet, WatchSet};
 use crate::watch::declared::{Watch, WatchedKind, WatchedObjects, WatchedRequests};
 use crate::watch::in_clusters::ClusterWatch;
@@ -31,7 +31,7 @@ use crate::watch::{AnySource, EventRoute, Sources};
     note = "a watch of `owned`, `owned_kind` or `poll` belongs to `Controller::builder` of the same kind, and one of \
             `in_clusters` to `Controller::keyed` with `ClusterRequest`s"
 )]
-pub trait WatchSource<P: Subject>: sealed::Declared<P> {}
+pub trait WatchSource<P: Subject>: sealed::DeclareSource<P> {}
 
 mod sealed {
     use super::{Sources, Subject};
@@ -40,7 +40,7 @@ mod sealed {
         unnameable_types,
         reason = "so that no other crate can implement `WatchSource`"
     )]
-    pub trait Declared<P: Subject> {
+    pub trait DeclareSource<P: Subject> {
         /// Adds the source to those of a controller.
         fn declare(self, sources: &mut Sources<P::Key>);
     }
@@ -240,9 +240,9 @@ impl<K: TypedObject> Watch<WatchedRequests<Primary<K>>> {
 
 // === impl WatchSource ===
 
-impl<P: Subject, S: sealed::Declared<P>> WatchSource<P> for S {}
+impl<P: Subject, S: sealed::DeclareSource<P>> WatchSource<P> for S {}
 
-impl<W: Object, P: Subject> sealed::Declared<P> for WatchedKind<W, P> {
+impl<W: Object, P: Subject> sealed::DeclareSource<P> for WatchedKind<W, P> {
     fn declare(self, sources: &mut Sources<P::Key>) {
         if self.is_owned {
             sources.owned.push(self.route.kind().clone());
@@ -256,7 +256,7 @@ impl<W: Object, P: Subject> sealed::Declared<P> for WatchedKind<W, P> {
     }
 }
 
-impl<W: Object> sealed::Declared<Keyed<ClusterRequest>>
+impl<W: Object> sealed::DeclareSource<Keyed<ClusterRequest>>
     for WatchedKind<W, Keyed<Request>, Keyed<ClusterRequest>>
 {
     fn declare(self, sources: &mut Sources<ClusterRequest>) {
@@ -265,13 +265,13 @@ impl<W: Object> sealed::Declared<Keyed<ClusterRequest>>
     }
 }
 
-impl<W: Object, P: Subject> sealed::Declared<P> for WatchedObjects<W, P> {
+impl<W: Object, P: Subject> sealed::DeclareSource<P> for WatchedObjects<W, P> {
     fn declare(self, sources: &mut Sources<P::Key>) {
         sources.others.push(self.into_source());
     }
 }
 
-impl<P: Subject> sealed::Declared<P> for WatchedRequests<P> {
+impl<P: Subject> sealed::DeclareSource<P> for WatchedRequests<P> {
     fn declare(self, sources: &mut Sources<P::Key>) {
         sources.others.push(self.source);
     }

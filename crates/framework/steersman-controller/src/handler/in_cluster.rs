@@ -6,10 +6,10 @@ use steersman_client::Client;
 use steersman_informer::Event;
 use steersman_object::Object;
 
+use crate::handler::subject::Keyed;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 use crate::request::Request;
 use crate::request::{ClusterName, ClusterRequest};
-use crate::subject::Keyed;
 
 /// Names a cluster in the requests of another handler; see [`in_cluster`].
 #[derive(Debug, Clone)]

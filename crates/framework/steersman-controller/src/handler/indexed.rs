@@ -10,8 +10,8 @@ use steersman_informer::Event;
 use steersman_object::{Kind, ListOptions, Object, ObjectKey, TypedObject};
 
 use crate::error::Error;
+use crate::handler::subject::SubjectOf;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
-use crate::subject::SubjectOf;
 
 /// Requests the objects that name the event's object; see [`indexed`].
 pub struct Indexed<K> {

@@ -3,8 +3,8 @@
 use steersman_informer::{Entry, Event};
 use steersman_object::{Object, ObjectKey};
 
+use crate::handler::subject::Subject;
 use crate::handler::{EventHandler, Requests};
-use crate::subject::Subject;
 
 /// Requests the object of the event; see [`itself`].
 #[derive(Debug, Clone, Copy, Default)]

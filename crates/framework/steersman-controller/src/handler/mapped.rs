@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 use steersman_informer::Event;
 use steersman_object::Object;
 
+use crate::handler::subject::Subject;
 use crate::handler::{EventHandler, Requests};
-use crate::subject::Subject;
 
 /// Requests the keys that a function returns; see [`mapped`].
 pub struct Mapped<K, F> {

@@ -12,8 +12,8 @@ use steersman_object::Object;
 use tokio::time::timeout;
 
 use crate::error::{Error, TookTooLong};
+use crate::handler::subject::Subject;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
-use crate::subject::Subject;
 
 /// How long the function may take for one event by default.
 const LIMIT: Duration = Duration::from_secs(30);

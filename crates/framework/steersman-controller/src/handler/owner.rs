@@ -7,9 +7,9 @@ use steersman_informer::{Entry, Event};
 use steersman_object::owner::{owner_key, refers_to_kind};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
+use crate::handler::subject::SubjectOf;
 use crate::handler::{EventHandler, Requests};
 use crate::request::RequestKey;
-use crate::subject::SubjectOf;
 
 /// Requests the owners of one kind; see [`owner`].
 pub struct Owner<O> {

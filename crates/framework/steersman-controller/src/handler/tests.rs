@@ -11,8 +11,8 @@ use steersman_object::ObjectKey;
 use steersman_workqueue::Priority;
 
 use super::*;
+use crate::handler::subject::Keyed;
 use crate::request::Request;
-use crate::subject::Keyed;
 
 fn reference(api_version: &str, kind: &str, name: &str, controller: bool) -> OwnerReference {
     OwnerReference {

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::context::reason::STREAM;
-use crate::subject::Subject;
+use crate::handler::subject::Subject;
 use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 
 /// The number of objects that a [`channel`] holds: that of controller-runtime's `source.Channel`.

@@ -13,8 +13,8 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
+use crate::handler::subject::Subject;
 use crate::request::RequestKey;
-use crate::subject::Subject;
 use crate::watch::declared::{Watch, WatchedKind};
 use crate::watch::optional::follow_kind;
 use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};

@@ -11,8 +11,8 @@ use steersman_object::Object;
 use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, TookTooLong};
+use crate::handler::subject::Subject;
 use crate::request::{ClusterName, RequestKey};
-use crate::subject::Subject;
 use crate::watch::{EventRoute, Sink};
 
 /// The interval of the log lines about a handler that waits.

@@ -5,9 +5,9 @@ use std::marker::PhantomData;
 
 use steersman_object::Object;
 
+use crate::handler::subject::{Keyed, Subject};
 use crate::predicate::Predicate;
 use crate::request::{ClusterRequest, Request};
-use crate::subject::{Keyed, Subject};
 use crate::watch::{AnySource, EventRoute};
 
 /// A source of requests of a controller: a watched kind, a channel, an informer, a stream, a poll or an interval.

@@ -12,9 +12,9 @@ use steersman_workqueue::{AddOptions, Causes};
 use crate::context::reason::{ChangedObject, EVENT, cause_of};
 use crate::error::Error;
 use crate::handler::Requests;
+use crate::handler::subject::Subject;
 use crate::request::{ClusterName, RequestKey};
 use crate::status::{HandlerError, HandlerPanic};
-use crate::subject::Subject;
 use crate::watch::{EventRoute, Sink, requests_of};
 
 impl<R: RequestKey> Sink<R> {

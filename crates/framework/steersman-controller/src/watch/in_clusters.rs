@@ -14,9 +14,9 @@ use tokio::task::{JoinError, JoinSet};
 use crate::clusters::ClusterMember;
 use crate::clusters::Clusters;
 use crate::handler::in_cluster;
+use crate::handler::subject::Keyed;
 use crate::request::ClusterRequest;
 use crate::request::{Request, RequestKey};
-use crate::subject::Keyed;
 use crate::watch::optional::OptionalWatch;
 use crate::watch::{AnySource as _, AnyWatch as _, EventRoute, Pump, PumpEnd, Sink};
 

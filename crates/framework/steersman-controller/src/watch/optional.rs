@@ -17,8 +17,8 @@ use steersman_object::{Jitter, Kind, Object, report};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::handler::subject::Subject;
 use crate::request::RequestKey;
-use crate::subject::Subject;
 use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 

@@ -5,10 +5,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman_informer::{Certainty, Entry};
 
 use super::*;
+use crate::handler::subject::Keyed;
 use crate::handler::{Itself, itself};
 use crate::predicate::func;
 use crate::request::Request;
-use crate::subject::Keyed;
 
 fn entry(version: u32, generation: i64) -> Entry<Deployment> {
     Entry::new(Deployment {
