@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Secret;
-use steersman::client::finalizer::{self, Stage};
+use steersman::client::finalizer::{self, FinalizerStage};
 use steersman::controller::source::PollResults;
 use steersman::k8s_openapi;
 use steersman::object::Object as _;
@@ -101,7 +101,7 @@ impl Reconciler for DatabaseReconciler {
             return Ok(Action::done());
         };
         let database = match finalizer::stage(&database, FINALIZER) {
-            Stage::Missing => {
+            FinalizerStage::Missing => {
                 // Before anything exists that it cleans up. An object that is being deleted gets none.
                 let added = client.add_finalizer(&database, FINALIZER).await?;
                 if added.object().is_being_deleted() {
@@ -109,9 +109,9 @@ impl Reconciler for DatabaseReconciler {
                 }
                 added.into_object()
             }
-            Stage::Held => database,
-            Stage::CleanUp => return self.clean_up(ctx, &database).await,
-            Stage::Released => return Ok(Action::done()),
+            FinalizerStage::Held => database,
+            FinalizerStage::CleanUp => return self.clean_up(ctx, &database).await,
+            FinalizerStage::Released => return Ok(Action::done()),
         };
         let found = match find_secret(ctx, &database).await? {
             FoundSecret::Occupied => {

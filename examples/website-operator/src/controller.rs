@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use steersman::client::Ensured;
-use steersman::client::finalizer::{self, Stage};
+use steersman::client::finalizer::{self, FinalizerStage};
 use steersman::events::NewEvent;
 use steersman::k8s_openapi::api::apps::v1::Deployment;
 use steersman::k8s_openapi::api::core::v1::{ConfigMap, Service};
@@ -72,7 +72,7 @@ impl Reconciler for WebsiteReconciler {
             return Ok(Action::done());
         };
         let site = match finalizer::stage(&site, FINALIZER) {
-            Stage::Missing => {
+            FinalizerStage::Missing => {
                 // Before anything exists that it cleans up. An object that is being deleted gets none.
                 let added = client.add_finalizer(&site, FINALIZER).await?;
                 if added.object().is_being_deleted() {
@@ -80,9 +80,9 @@ impl Reconciler for WebsiteReconciler {
                 }
                 added.into_object()
             }
-            Stage::Held => site,
-            Stage::CleanUp => return clean_up(client, &site).await,
-            Stage::Released => return Ok(Action::done()),
+            FinalizerStage::Held => site,
+            FinalizerStage::CleanUp => return clean_up(client, &site).await,
+            FinalizerStage::Released => return Ok(Action::done()),
         };
         let progress = match serve(ctx, &site).await {
             Err(error) => Progress::Refused {

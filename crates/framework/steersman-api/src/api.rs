@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use steersman_object::{Kind, ListOptions, Object, ObjectKey, TypedObject, WholeObject};
 
-use crate::decode::Decoder;
-use crate::decode::bodies::Page;
+use crate::decode::AnswerDecoder;
+use crate::decode::bodies::PageBody;
 use crate::error::Error;
 use crate::event::ListPage;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, Projection, WriteOptions};
 use crate::pages;
-use crate::request::transport::{Accept, Answered, Call, DEFAULT_REQUEST_TIMEOUT, next_chunk};
+use crate::request::transport::{Accept, Answered, ApiCall, DEFAULT_REQUEST_TIMEOUT, next_chunk};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
@@ -47,7 +47,7 @@ mod requests;
 pub struct Api<K> {
     client: kube_client::Client,
     kind: Kind,
-    decoder: Decoder,
+    decoder: AnswerDecoder,
     limit: Duration,
     of: PhantomData<fn() -> K>,
 }
@@ -58,7 +58,7 @@ impl<K: Object> Api<K> {
     pub fn new(client: kube_client::Client, kind: Kind) -> Self {
         Self {
             client,
-            decoder: Decoder::new(kind.clone(), false).metadata_only(K::metadata_api()),
+            decoder: AnswerDecoder::new(kind.clone(), false).metadata_only(K::metadata_api()),
             kind,
             limit: DEFAULT_REQUEST_TIMEOUT,
             of: PhantomData,
@@ -135,7 +135,7 @@ impl<K: Object> Api<K> {
             response,
             negotiated,
         } = call.send(&self.client).await?;
-        let page = Page::new(self.decoder.clone(), info.clone(), negotiated);
+        let page = PageBody::new(self.decoder.clone(), info.clone(), negotiated);
         let (mut body, mut page) = (response.into_body(), page);
         let mut items = Vec::new();
         while let Some(chunk) = next_chunk(&info, &mut body).await? {
@@ -322,14 +322,14 @@ impl<K: Object> Api<K> {
         }
     }
 
-    fn asking(&self, info: RequestInfo, url: Url) -> Call {
-        Call {
+    fn asking(&self, info: RequestInfo, url: Url) -> ApiCall {
+        ApiCall {
             limit: self.limit,
-            ..Call::get(info, url)
+            ..ApiCall::get(info, url)
         }
     }
 
-    async fn one(&self, call: Call) -> Result<K, Error> {
+    async fn one(&self, call: ApiCall) -> Result<K, Error> {
         let (info, body) = call.fetch(&self.client).await?;
         requests::read_object(&self.decoder, &info, &body)
     }

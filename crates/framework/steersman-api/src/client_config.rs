@@ -16,7 +16,7 @@ use tower::{BoxError, Layer, Service};
 
 use crate::client_certificate::ClientCertificate;
 use crate::config::proxy::is_local;
-use crate::config::{ConfigChoice, Environment, Found, find};
+use crate::config::{ConfigChoice, Environment, FoundConfig, find};
 use crate::encoding::{Encoding, SharedEncoding};
 use crate::error::Error;
 use crate::metrics::ConnectionMetrics;
@@ -446,7 +446,7 @@ impl ClientConfig {
     }
 
     /// Checks that the credentials can be read. Credentials from a plugin are left to the first client.
-    fn checked(found: Found) -> Result<Self, Error> {
+    fn checked(found: FoundConfig) -> Result<Self, Error> {
         let runs_a_program = found.config.auth_info.exec.is_some();
         let mut client_config = Self::of_config(found.config);
         client_config.credentials = Some(found.credentials.into());

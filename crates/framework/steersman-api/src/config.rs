@@ -83,7 +83,7 @@ impl ConfigChoice {
 
 /// A configuration, and its origin.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct FoundConfig {
     pub(crate) config: kube_client::Config,
     /// The user of the credentials and where they are renewed, for people.
     pub(crate) credentials: String,
@@ -95,7 +95,10 @@ pub(crate) struct Found {
 
 /// Returns the chosen configuration, or else that of this environment: `KUBECONFIG`, or else the service account of
 /// the Pod, or else `~/.kube/config`: the order of controller-runtime.
-pub(crate) async fn find(environment: &Environment, choice: &ConfigChoice) -> Result<Found, Error> {
+pub(crate) async fn find(
+    environment: &Environment,
+    choice: &ConfigChoice,
+) -> Result<FoundConfig, Error> {
     let context = choice.context.as_deref();
     if let Some(path) = &choice.kubeconfig {
         let path = std::slice::from_ref(path);
@@ -128,7 +131,7 @@ pub(crate) async fn find(environment: &Environment, choice: &ConfigChoice) -> Re
 }
 
 /// Returns the configuration of the service account of this Pod.
-fn of_pod(environment: &Environment) -> Result<Found, Error> {
+fn of_pod(environment: &Environment) -> Result<FoundConfig, Error> {
     let place = "the service account of this pod".to_owned();
     check_pod(environment).map_err(|problem| Error::Config {
         place: place.clone(),
@@ -140,7 +143,7 @@ fn of_pod(environment: &Environment) -> Result<Found, Error> {
         Ok(config)
     });
     match found {
-        Ok(config) => Ok(Found {
+        Ok(config) => Ok(FoundConfig {
             config,
             credentials: place,
             context: None,
@@ -188,7 +191,7 @@ pub(crate) async fn read(
     context: Option<&str>,
     environment: &Environment,
     why: &str,
-) -> Result<Found, Error> {
+) -> Result<FoundConfig, Error> {
     let place = paths
         .iter()
         .map(|path| path.display().to_string())
@@ -248,7 +251,7 @@ pub(crate) async fn read(
             proxy.map_err(config_error)?
         }
     };
-    Ok(Found {
+    Ok(FoundConfig {
         config,
         credentials,
         context,

@@ -20,7 +20,7 @@ use raw::Prepared;
 
 /// Decodes the objects of one answer.
 #[derive(Clone, Debug)]
-pub(crate) struct Decoder {
+pub(crate) struct AnswerDecoder {
     kind: Kind,
     drop_managed_fields: bool,
     metadata_only: bool,
@@ -28,7 +28,7 @@ pub(crate) struct Decoder {
     managers: FieldManagers,
 }
 
-impl Decoder {
+impl AnswerDecoder {
     pub(crate) fn new(kind: Kind, drop_managed_fields: bool) -> Self {
         Self {
             kind,
@@ -123,7 +123,7 @@ impl Decoder {
 /// form of an object in a list: with the type of the kind, and without `managedFields` unless they are kept.
 #[must_use]
 pub fn decode_raw_object(kind: &Kind, keep_managed_fields: bool, raw: &[u8]) -> Decoded<RawObject> {
-    Decoder::new(kind.clone(), !keep_managed_fields).raw_object(raw)
+    AnswerDecoder::new(kind.clone(), !keep_managed_fields).raw_object(raw)
 }
 
 /// Returns an object by its metadata alone; whether the rest is valid JSON shows when the object is decoded as a

@@ -4,5 +4,5 @@ mod document;
 mod table;
 mod mapper;
 
-pub use document::Served;
+pub use document::ServedResource;
 pub use mapper::{Mapper, ServedKinds};

@@ -46,39 +46,39 @@ pub enum Error {
     },
     /// 404: the object is absent.
     #[error("{0}")]
-    NotFound(Box<Refusal>),
+    NotFound(Box<ApiRefusal>),
     /// 409 AlreadyExists: an object of this name exists.
     #[error("{0}")]
-    AlreadyExists(Box<Refusal>),
+    AlreadyExists(Box<ApiRefusal>),
     /// 409 Conflict: the object has changed since it was read, or a precondition failed.
     #[error("{0}")]
-    Conflict(Box<Refusal>),
+    Conflict(Box<ApiRefusal>),
     /// 410: the requested version or continue token is no longer available.
     #[error("{0}")]
-    Expired(Box<Refusal>),
+    Expired(Box<ApiRefusal>),
     /// 422: the object, or the change to it, is invalid.
     #[error("{0}")]
-    Invalid(Box<Refusal>),
+    Invalid(Box<ApiRefusal>),
     /// 429: the server throttles its clients.
     #[error("{refusal}")]
     Throttled {
         /// The time to wait, if the server named one.
         after: Option<Duration>,
         /// The refusal.
-        refusal: Box<Refusal>,
+        refusal: Box<ApiRefusal>,
     },
     /// 403: the server does not allow the request.
     #[error("{0}; grant it with RBAC")]
-    Forbidden(Box<Refusal>),
+    Forbidden(Box<ApiRefusal>),
     /// 401: the server does not accept the credentials.
     #[error("{0}; renew the credentials of the kubeconfig or of the service account")]
-    Unauthorized(Box<Refusal>),
+    Unauthorized(Box<ApiRefusal>),
     /// 404 of a whole collection: the server does not serve this kind.
     #[error("{refusal}; install the definition of {kind}, or ask for a version that is served", refusal = .0, kind = .0.info.kind())]
-    KindNotServed(Box<Refusal>),
+    KindNotServed(Box<ApiRefusal>),
     /// Any other refusal: 400, 405, 415, 5xx, and a 404 that does not come from a Kubernetes API server.
     #[error("{0}")]
-    Refused(Box<Refusal>),
+    Refused(Box<ApiRefusal>),
     /// The server could not be reached, or the connection broke. Whether the server executed the request is unknown.
     #[error("could not {info}: {}{cause}", endpoint_prefix(.endpoint.as_deref()))]
     Transport {
@@ -101,7 +101,7 @@ pub enum Error {
 
 /// An answer that refuses a request.
 #[derive(Clone, Debug)]
-pub struct Refusal {
+pub struct ApiRefusal {
     info: RequestInfo,
     status: Status,
     retry_after: Option<Duration>,
@@ -111,7 +111,7 @@ const NOT_KUBERNETES: &str = "the address does not look like a Kubernetes API se
 
 // ===== impl Refusal =====
 
-impl Refusal {
+impl ApiRefusal {
     /// Returns the request.
     #[must_use]
     pub fn request_info(&self) -> &RequestInfo {
@@ -149,7 +149,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ApiRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "could not {}: {}", self.info, self.answer())
     }
@@ -171,7 +171,7 @@ impl Error {
         let (code, reason) = (status.code, status.reason.clone());
         // A refusal that names no object is about the path, and so about the kind.
         let names_an_object = status.details.as_ref().is_some_and(|d| !d.name.is_empty());
-        let refusal = Box::new(Refusal {
+        let refusal = Box::new(ApiRefusal {
             info,
             status,
             retry_after: after,
@@ -213,7 +213,7 @@ impl Error {
             if !said.is_empty() {
                 status.message = format!("{said} ({NOT_KUBERNETES})");
             }
-            return Self::Refused(Box::new(Refusal {
+            return Self::Refused(Box::new(ApiRefusal {
                 info,
                 status,
                 retry_after,
@@ -262,7 +262,7 @@ impl Error {
 
     /// Returns the refusal, if a server answered.
     #[must_use]
-    pub fn refusal(&self) -> Option<&Refusal> {
+    pub fn refusal(&self) -> Option<&ApiRefusal> {
         match self {
             Self::NotFound(refusal)
             | Self::AlreadyExists(refusal)
@@ -290,7 +290,7 @@ impl Error {
             | Self::Transport { info, .. }
             | Self::Decode { info, .. } => Some(info),
             Self::NoConfig { .. } | Self::Config { .. } => None,
-            refused => refused.refusal().map(Refusal::request_info),
+            refused => refused.refusal().map(ApiRefusal::request_info),
         }
     }
 
@@ -309,7 +309,7 @@ impl Error {
             Self::InvalidRequest { problem, .. } => problem.clone(),
             refused => refused
                 .refusal()
-                .map_or_else(|| refused.to_string(), Refusal::answer),
+                .map_or_else(|| refused.to_string(), ApiRefusal::answer),
         };
         format!("{} failed: {outcome}", info.brief())
     }
@@ -317,7 +317,7 @@ impl Error {
     /// Returns the server's `Status`, if a server answered.
     #[must_use]
     pub fn status(&self) -> Option<&Status> {
-        self.refusal().map(Refusal::status)
+        self.refusal().map(ApiRefusal::status)
     }
 
     /// Returns the HTTP code, if a server answered.
@@ -329,7 +329,7 @@ impl Error {
     /// Returns the time to wait before another attempt, if the server named one.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
-        self.refusal().and_then(Refusal::retry_after)
+        self.refusal().and_then(ApiRefusal::retry_after)
     }
 }
 

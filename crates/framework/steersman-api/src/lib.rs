@@ -43,7 +43,7 @@
 //!   `decode::bookmark` reads bookmarks, and `decode::protobuf` turns protobuf into JSON.
 //! - `pages` joins the pages of a list.
 //! - `problem_log` has [`ProblemLog`], which keeps a lasting problem from filling the log.
-//! - [`request`] has [`Request`], the request of a verb as a value, which a task of its own can send. `request::url`
+//! - [`request`] has [`PreparedRequest`], the request of a verb as a value, which a task of its own can send. `request::url`
 //!   builds paths and queries, `request::transport` sends the bytes of all requests and collects their answers within
 //!   time limits, and `request::answered_object` reads which object an answer is about.
 //! - [`list_watch`] has the [`ListWatch`] trait, the two calls that a reflector needs.
@@ -89,9 +89,9 @@ pub use client_certificate::ClientCertificate;
 pub use client_config::ClientConfig;
 pub use config::ConfigChoice;
 pub use decode::decode_raw_object;
-pub use discovery::{Mapper, Served};
+pub use discovery::{Mapper, ServedResource};
 pub use encoding::Encoding;
-pub use error::{Error, Refusal};
+pub use error::{ApiRefusal, Error};
 pub use event::{Decoded, ListPage, ListPart, Malformed, PageEnd, WatchEvent};
 pub use field_managers::FieldManagers;
 pub use head::{Conformity, Head, RawObject};
@@ -105,7 +105,7 @@ pub use owned_fields::{ItemKeys, OwnedFields};
 pub use problem_log::ProblemLog;
 pub use request::answered_object::AnsweredObject;
 pub use request::transport::DEFAULT_REQUEST_TIMEOUT;
-pub use request::{Answer, Request};
+pub use request::{Answer, PreparedRequest};
 pub use request_info::RequestInfo;
 pub use steersman_transport::AnyCertificate;
 pub use warning::Warning;

@@ -8,15 +8,15 @@ use http_body_util::BodyExt as _;
 use kube_client::client::Body;
 use steersman_object::Kind;
 
-use crate::decode::Decoder;
-use crate::decode::bodies::{Events, Page};
+use crate::decode::AnswerDecoder;
+use crate::decode::bodies::{Events, PageBody};
 use crate::error::Error;
 use crate::event::{ListPage, ListPart, WatchEvent};
 use crate::field_managers::FieldManagers;
 use crate::head::RawObject;
 use crate::options::{PageRequest, Projection, WatchOptions};
 use crate::pages;
-use crate::request::transport::{Accept, Answered, Call, next_chunk};
+use crate::request::transport::{Accept, Answered, ApiCall, next_chunk};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
@@ -70,7 +70,7 @@ pub struct ApiListWatch {
     client: kube_client::Client,
     kind: Kind,
     namespace: Option<String>,
-    decoder: Decoder,
+    decoder: AnswerDecoder,
 }
 
 impl ApiListWatch {
@@ -79,7 +79,7 @@ impl ApiListWatch {
     pub fn new(client: kube_client::Client, kind: Kind, namespace: Option<String>) -> Self {
         Self {
             client,
-            decoder: Decoder::new(kind.clone(), true),
+            decoder: AnswerDecoder::new(kind.clone(), true),
             kind,
             namespace,
         }
@@ -147,7 +147,7 @@ impl ListWatch for ApiListWatch {
     async fn list(&self, request: &PageRequest) -> Result<ListStream, Error> {
         let info = self.info("list");
         let url = self.url(&info)?.list(request);
-        let mut call = Call::get(info, url);
+        let mut call = ApiCall::get(info, url);
         let decoder = self
             .decoder
             .metadata_only(request.projection == Projection::Metadata);
@@ -159,7 +159,7 @@ impl ListWatch for ApiListWatch {
         } = call.send(&self.client).await?;
         let arriving = PartialPage {
             body: response.into_body(),
-            page: Page::new(decoder, info.clone(), negotiated),
+            page: PageBody::new(decoder, info.clone(), negotiated),
             info,
         };
         Ok(stream::unfold(Some(arriving), |arriving| async {
@@ -172,7 +172,7 @@ impl ListWatch for ApiListWatch {
     async fn watch(&self, options: &WatchOptions) -> Result<WatchStream, Error> {
         let info = self.info("watch");
         let url = self.url(&info)?.watch(options);
-        let mut call = Call::get(info, url);
+        let mut call = ApiCall::get(info, url);
         let decoder = self
             .decoder
             .metadata_only(options.projection == Projection::Metadata);
@@ -200,7 +200,7 @@ impl ListWatch for ApiListWatch {
     /// Requests `/readyz`, which kube-apiserver grants to every client (`system:public-info-viewer`).
     async fn ready(&self) -> Option<Result<(), Error>> {
         let info = RequestInfo::of_document("get", "/readyz");
-        let mut call = Call::get(info, Url::path("/readyz".to_owned()));
+        let mut call = ApiCall::get(info, Url::path("/readyz".to_owned()));
         call.accept = Accept::only("*/*");
         Some(call.fetch(&self.client).await.map(drop))
     }
@@ -209,7 +209,7 @@ impl ListWatch for ApiListWatch {
 /// A page that is arriving.
 struct PartialPage {
     body: Body,
-    page: Page,
+    page: PageBody,
     info: RequestInfo,
 }
 

@@ -14,23 +14,23 @@ use http::StatusCode;
 use crate::error::Error;
 use crate::request_info::RequestInfo;
 use answered_object::{AnsweredObject, answered_object};
-use transport::Call;
+use transport::ApiCall;
 
 /// A request that is ready to be sent: its body is encoded, and it knows how to read its answer.
 ///
 /// Made by [`Api`](crate::Api), to be sent from a task of its own or more than once. The verb of the same name sends
 /// it at once. Cheap to clone.
 #[must_use = "nothing is sent before `send` is awaited"]
-pub struct Request<T> {
+pub struct PreparedRequest<T> {
     client: kube_client::Client,
-    call: Call,
+    call: ApiCall,
     read: Arc<Read<T>>,
     generate_name: Option<Arc<str>>,
 }
 
 type Read<T> = dyn Fn(&RequestInfo, &Bytes) -> Result<T, Error> + Send + Sync;
 
-/// The answer to a [`Request`].
+/// The answer to a [`PreparedRequest`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Answer<T> {
@@ -44,10 +44,10 @@ pub struct Answer<T> {
     pub created: bool,
 }
 
-impl<T> Request<T> {
+impl<T> PreparedRequest<T> {
     pub(crate) fn new(
         client: kube_client::Client,
-        call: Call,
+        call: ApiCall,
         read: impl Fn(&RequestInfo, &Bytes) -> Result<T, Error> + Send + Sync + 'static,
     ) -> Self {
         Self {
@@ -109,7 +109,7 @@ impl<T> Request<T> {
     }
 }
 
-impl<T> Clone for Request<T> {
+impl<T> Clone for PreparedRequest<T> {
     fn clone(&self) -> Self {
         Self {
             client: self.client.clone(),
@@ -120,7 +120,7 @@ impl<T> Clone for Request<T> {
     }
 }
 
-impl<T> fmt::Debug for Request<T> {
+impl<T> fmt::Debug for PreparedRequest<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Request").field(&self.call.info).finish()
     }

@@ -11,14 +11,14 @@ pub struct RequestInfo {
     verb: &'static str,
     kind: String,
     plural: String,
-    target: Target,
+    target: RequestTarget,
     part: Option<String>,
     /// The prefix of a name that the server makes.
     generate_name: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Target {
+enum RequestTarget {
     Everywhere,
     Namespace(String),
     Object(ObjectKey),
@@ -30,15 +30,15 @@ impl RequestInfo {
     /// Describes a request for one object.
     #[must_use]
     pub fn of_object(verb: &'static str, kind: &Kind, key: &ObjectKey) -> Self {
-        Self::new(verb, kind, Target::Object(key.clone()))
+        Self::new(verb, kind, RequestTarget::Object(key.clone()))
     }
 
     /// Describes a request for a collection: of one namespace, or of the whole cluster.
     #[must_use]
     pub fn of_collection(verb: &'static str, kind: &Kind, namespace: Option<&str>) -> Self {
         let target = match namespace {
-            Some(namespace) => Target::Namespace(namespace.to_owned()),
-            None => Target::Everywhere,
+            Some(namespace) => RequestTarget::Namespace(namespace.to_owned()),
+            None => RequestTarget::Everywhere,
         };
         Self::new(verb, kind, target)
     }
@@ -51,7 +51,7 @@ impl RequestInfo {
             verb,
             plural: what.clone(),
             kind: what,
-            target: Target::Document,
+            target: RequestTarget::Document,
             part: None,
             generate_name: None,
         }
@@ -82,7 +82,7 @@ impl RequestInfo {
         }
     }
 
-    fn new(verb: &'static str, kind: &Kind, target: Target) -> Self {
+    fn new(verb: &'static str, kind: &Kind, target: RequestTarget) -> Self {
         Self {
             verb,
             kind: kind.to_string(),
@@ -109,9 +109,9 @@ impl RequestInfo {
     pub(crate) fn brief(&self) -> String {
         let verb = self.verb;
         match &self.target {
-            Target::Everywhere | Target::Document => verb.to_owned(),
-            Target::Namespace(namespace) => format!("{verb} of namespace {namespace}"),
-            Target::Object(key) => format!("{verb} of {}", self.shown(key)),
+            RequestTarget::Everywhere | RequestTarget::Document => verb.to_owned(),
+            RequestTarget::Namespace(namespace) => format!("{verb} of namespace {namespace}"),
+            RequestTarget::Object(key) => format!("{verb} of {}", self.shown(key)),
         }
     }
 
@@ -119,8 +119,10 @@ impl RequestInfo {
     #[must_use]
     pub fn key(&self) -> Option<&ObjectKey> {
         match &self.target {
-            Target::Object(key) => Some(key),
-            Target::Namespace(_) | Target::Everywhere | Target::Document => None,
+            RequestTarget::Object(key) => Some(key),
+            RequestTarget::Namespace(_) | RequestTarget::Everywhere | RequestTarget::Document => {
+                None
+            }
         }
     }
 
@@ -128,9 +130,9 @@ impl RequestInfo {
     #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         match &self.target {
-            Target::Object(key) => key.namespace(),
-            Target::Namespace(namespace) => Some(namespace),
-            Target::Everywhere | Target::Document => None,
+            RequestTarget::Object(key) => key.namespace(),
+            RequestTarget::Namespace(namespace) => Some(namespace),
+            RequestTarget::Everywhere | RequestTarget::Document => None,
         }
     }
 
@@ -147,15 +149,15 @@ impl fmt::Display for RequestInfo {
             verb, kind, plural, ..
         } = self;
         match &self.target {
-            Target::Everywhere => write!(f, "{verb} {plural} of all namespaces"),
-            Target::Namespace(namespace) => {
+            RequestTarget::Everywhere => write!(f, "{verb} {plural} of all namespaces"),
+            RequestTarget::Namespace(namespace) => {
                 write!(f, "{verb} {plural} of namespace {namespace}")
             }
-            Target::Object(key) => match &self.part {
+            RequestTarget::Object(key) => match &self.part {
                 Some(part) => write!(f, "{verb} {part} of {kind} {key}"),
                 None => write!(f, "{verb} {kind} {}", self.shown(key)),
             },
-            Target::Document => write!(f, "{verb} {kind}"),
+            RequestTarget::Document => write!(f, "{verb} {kind}"),
         }
     }
 }

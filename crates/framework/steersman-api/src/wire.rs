@@ -40,13 +40,13 @@ pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 pub(crate) struct Middleware {
     pub(crate) agent: HeaderValue,
     said: Arc<Mutex<SeenWarnings>>,
-    hooks: Vec<Arc<Hook>>,
+    hooks: Vec<Arc<WarningHook>>,
     layers: Vec<Arc<Wrap>>,
     pub(crate) metrics: Option<Arc<HostMetrics>>,
     pub(crate) encoding: Arc<SharedEncoding>,
 }
 
-type Hook = dyn Fn(&Warning) + Send + Sync;
+type WarningHook = dyn Fn(&Warning) + Send + Sync;
 type Wrap = dyn Fn(Wire) -> Wire + Send + Sync;
 
 impl Middleware {
@@ -142,7 +142,7 @@ struct UserAgentAndWarnings {
     inner: Wire,
     agent: HeaderValue,
     said: Arc<Mutex<SeenWarnings>>,
-    hooks: Vec<Arc<Hook>>,
+    hooks: Vec<Arc<WarningHook>>,
 }
 
 impl Service<Request<Body>> for UserAgentAndWarnings {

@@ -13,10 +13,10 @@ use tokio_util::sync::CancellationToken;
 use crate::coverage::check;
 use crate::error::{Error, absent_is_none};
 use crate::informer_entry::InformerEntry;
-use crate::informer_map::Phase;
+use crate::informer_map::CachePhase;
 use crate::options::CacheOptions;
 use crate::reads::{Reads, get};
-use crate::shared::{CacheRun, Shared};
+use crate::shared::{CacheRun, SharedCache};
 use crate::unsynced::{InformerFailure, InformerReport, Unsynced};
 
 mod declaring;
@@ -43,7 +43,7 @@ mod namespaces;
 #[derive(Clone)]
 #[must_use]
 pub struct Cache {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SharedCache>,
 }
 
 /// A cache that is marked as running; see [`Cache::begin`].
@@ -61,7 +61,7 @@ impl Cache {
     pub fn new(options: CacheOptions) -> Result<Self, Error> {
         check(&options)?;
         Ok(Self {
-            shared: Arc::new(Shared::new(options)),
+            shared: Arc::new(SharedCache::new(options)),
         })
     }
 
@@ -79,13 +79,13 @@ impl Cache {
     /// reader or watcher of the kind needs whole objects.
     #[must_use]
     pub fn metadata<K: TypedObject>(&self) -> Reads<PartialObjectMeta<K>> {
-        Reads::new(Arc::clone(&self.shared), Shared::coverage_of::<K>)
+        Reads::new(Arc::clone(&self.shared), SharedCache::coverage_of::<K>)
     }
 
     /// Returns reads of the kind `K`.
     #[must_use]
     pub fn typed<K: TypedObject>(&self) -> Reads<K> {
-        Reads::new(Arc::clone(&self.shared), Shared::coverage_of::<K>)
+        Reads::new(Arc::clone(&self.shared), SharedCache::coverage_of::<K>)
     }
 
     /// Returns the object, shared. Waits for the first sync of the kind.
@@ -289,7 +289,7 @@ impl Cache {
     ///
     /// [`Error::AlreadyRan`].
     pub fn begin(&self) -> Result<StartedCache, Error> {
-        let run = Shared::begin(&self.shared).ok_or(Error::AlreadyRan)?;
+        let run = SharedCache::begin(&self.shared).ok_or(Error::AlreadyRan)?;
         Ok(StartedCache { run })
     }
 
@@ -313,7 +313,7 @@ impl Cache {
         };
         let mut known = known.iter().filter(|e| !e.is_removed()).peekable();
         if let Some(first) = known.peek()
-            && self.shared.registry.read().phase() == Phase::Stopped
+            && self.shared.registry.read().phase() == CachePhase::Stopped
         {
             let kind = first.kind().clone();
             return Err(Error::Stopped { kind });

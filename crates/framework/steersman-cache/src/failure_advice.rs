@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use steersman_informer::{Reason, State};
+use steersman_informer::{InformerState, Reason};
 
 use crate::coverage::Coverage;
 use crate::server_problem::ServerProblem;
@@ -24,19 +24,19 @@ pub(crate) struct Advice {
 
 impl Advice {
     /// Builds the report of an informer in `state` that has not synced.
-    pub(crate) fn unsynced(&self, state: &State) -> Unsynced {
+    pub(crate) fn unsynced(&self, state: &InformerState) -> Unsynced {
         let problem = self.server.get();
         let (reason, why) = match (state, &problem) {
-            (State::Declared | State::Syncing, Some((reason, text))) => {
+            (InformerState::Declared | InformerState::Syncing, Some((reason, text))) => {
                 (UnsyncedReason::Failing(*reason), &**text)
             }
-            (State::Declared, None) => (
+            (InformerState::Declared, None) => (
                 UnsyncedReason::NotStarted,
                 "its informer has not been started",
             ),
-            (State::Stopped, _) => (UnsyncedReason::Stopped, "its informer has stopped"),
+            (InformerState::Stopped, _) => (UnsyncedReason::Stopped, "its informer has stopped"),
             (
-                State::Degraded {
+                InformerState::Degraded {
                     reason, message, ..
                 },
                 _,
@@ -298,7 +298,7 @@ mod tests {
     fn a_kind_in_its_first_list_is_reported_as_such() {
         let advice = advice(&Kind::of::<Deployment>(), Some("a"));
         assert_eq!(
-            advice.unsynced(&State::Syncing).to_string(),
+            advice.unsynced(&InformerState::Syncing).to_string(),
             "deployments.apps could not be cached in namespace \"a\": its first list has not ended"
         );
     }

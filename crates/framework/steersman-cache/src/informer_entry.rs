@@ -13,7 +13,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use steersman_api::{ApiListWatch, FieldManagers, kube_client};
 use steersman_informer::internal::StoreInternals as _;
-use steersman_informer::{Informer, State, UntypedInformer};
+use steersman_informer::{Informer, InformerState, UntypedInformer};
 use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
@@ -33,10 +33,10 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// The registry's entry of one informer. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct InformerEntry {
-    inner: Arc<Inner>,
+    inner: Arc<EntryState>,
 }
 
-struct Inner {
+struct EntryState {
     advice: Advice,
     untyped: UntypedInformer,
     /// One typed handle for each Rust type that has a view.
@@ -75,7 +75,7 @@ impl InformerEntry {
         permanent: bool,
         reads: Option<Arc<ReadCounts>>,
     ) -> Self {
-        let inner = Inner {
+        let inner = EntryState {
             advice,
             untyped,
             types: RwLock::default(),
@@ -321,7 +321,8 @@ impl InformerEntry {
     /// Cancel safe.
     pub(crate) async fn synced(&self) -> bool {
         let untyped = &self.inner.untyped;
-        let ends = |state: &State| matches!(state, State::Synced | State::Stopped);
+        let ends =
+            |state: &InformerState| matches!(state, InformerState::Synced | InformerState::Stopped);
         until(untyped.state_changes(), || untyped.has_synced(), ends).await
     }
 }
@@ -330,7 +331,7 @@ impl InformerEntry {
 pub(crate) trait Readable {
     fn has_synced(&self) -> bool;
 
-    fn state_changes(&self) -> watch::Receiver<State>;
+    fn state_changes(&self) -> watch::Receiver<InformerState>;
 }
 
 impl<K: Object> Readable for Informer<K> {
@@ -338,7 +339,7 @@ impl<K: Object> Readable for Informer<K> {
         self.has_synced()
     }
 
-    fn state_changes(&self) -> watch::Receiver<State> {
+    fn state_changes(&self) -> watch::Receiver<InformerState> {
         self.state_changes()
     }
 }
@@ -348,7 +349,7 @@ impl Readable for UntypedInformer {
         self.has_synced()
     }
 
-    fn state_changes(&self) -> watch::Receiver<State> {
+    fn state_changes(&self) -> watch::Receiver<InformerState> {
         self.state_changes()
     }
 }
@@ -360,17 +361,17 @@ pub(crate) async fn settled(read: &impl Readable) -> bool {
     until(read.state_changes(), || read.has_synced(), is_settled).await
 }
 
-fn is_settled(state: &State) -> bool {
+fn is_settled(state: &InformerState) -> bool {
     matches!(
         state,
-        State::Synced | State::Degraded { .. } | State::Stopped
+        InformerState::Synced | InformerState::Degraded { .. } | InformerState::Stopped
     )
 }
 
 async fn until(
-    mut changes: watch::Receiver<State>,
+    mut changes: watch::Receiver<InformerState>,
     synced: impl Fn() -> bool,
-    ends: impl Fn(&State) -> bool,
+    ends: impl Fn(&InformerState) -> bool,
 ) -> bool {
     loop {
         if synced() {

@@ -14,7 +14,7 @@ pub(crate) struct InformerKey {
 
 /// The phase of a cache. Phases follow each other in this order only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum CachePhase {
     /// Informers are declared; none runs.
     Declaring,
     /// Informers run; a new entry starts at once.
@@ -31,7 +31,7 @@ type ByNamespace<E> = BTreeMap<Option<Arc<str>>, E>;
 pub(crate) struct InformerMap<E> {
     entries: BTreeMap<Gvk, ByNamespace<E>>,
     to_start: Vec<InformerKey>,
-    phase: Phase,
+    phase: CachePhase,
 }
 
 impl<E: Clone> InformerMap<E> {
@@ -39,11 +39,11 @@ impl<E: Clone> InformerMap<E> {
         Self {
             entries: BTreeMap::new(),
             to_start: Vec::new(),
-            phase: Phase::Declaring,
+            phase: CachePhase::Declaring,
         }
     }
 
-    pub(crate) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> CachePhase {
         self.phase
     }
 
@@ -106,18 +106,18 @@ impl<E: Clone> InformerMap<E> {
         places.remove(&informer_key.namespace)
     }
 
-    /// Enters [`Phase::Running`]; returns false if the cache ran before.
+    /// Enters [`CachePhase::Running`]; returns false if the cache ran before.
     pub(crate) fn start(&mut self) -> bool {
-        let first = self.phase == Phase::Declaring;
+        let first = self.phase == CachePhase::Declaring;
         if first {
-            self.phase = Phase::Running;
+            self.phase = CachePhase::Running;
         }
         first
     }
 
     /// Returns every entry that has not been started, each once; none unless the cache is running.
     pub(crate) fn take_unstarted(&mut self) -> Vec<E> {
-        if self.phase != Phase::Running {
+        if self.phase != CachePhase::Running {
             return Vec::new();
         }
         let keyed_entries = std::mem::take(&mut self.to_start);
@@ -127,9 +127,9 @@ impl<E: Clone> InformerMap<E> {
             .collect()
     }
 
-    /// Enters [`Phase::Stopped`].
+    /// Enters [`CachePhase::Stopped`].
     pub(crate) fn stop(&mut self) {
-        self.phase = Phase::Stopped;
+        self.phase = CachePhase::Stopped;
     }
 
     /// Returns every entry with its key, ordered by kind and namespace.
@@ -239,6 +239,6 @@ mod tests {
         registry.declare(informer_key("Pod", None), || 1);
         assert!(registry.take_unstarted().is_empty());
         assert!(!registry.start());
-        assert_eq!(registry.phase(), Phase::Stopped);
+        assert_eq!(registry.phase(), CachePhase::Stopped);
     }
 }

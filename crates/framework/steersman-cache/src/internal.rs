@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::informer_map::InformerKey;
 use crate::listed::Listed;
 use crate::reads::Reads;
-use crate::shared::Shared;
+use crate::shared::SharedCache;
 
 pub use crate::coverage::Membership;
 pub use crate::live_reads::{LiveIdentity, LiveList, LiveObject, LiveReads};
@@ -177,7 +177,7 @@ impl CacheInternals for Cache {
     }
 
     fn hold<K: Object>(&self, kind: &Kind) -> Result<HeldInformers<K>, Error> {
-        Shared::hold(&self.shared, kind)
+        SharedCache::hold(&self.shared, kind)
     }
 
     fn informers_by_namespace<K: Object>(

@@ -116,8 +116,7 @@ pub use preflight_report::{MissingRule, Preflight};
 pub use reads::Reads;
 pub use settings::Settings;
 pub use steersman_informer::{
-    Delivery, Event, KeyState, Reason, State as InformerState, Subscription, Transform,
-    UntypedInformer,
+    Delivery, Event, InformerState, KeyState, Reason, Subscription, Transform, UntypedInformer,
 };
 pub use steersman_object::{IndexKey, ListOptions};
 pub use unsynced::{InformerFailure, InformerReport, Unsynced, UnsyncedReason};

@@ -37,7 +37,7 @@ pub(crate) enum Verb {
 
 /// The result of a read's wait for a first sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum SyncWait {
     Synced,
     Unavailable,
     Timeout,
@@ -112,12 +112,12 @@ impl CacheMetrics {
         counts
     }
 
-    pub(crate) fn waited(&self, name: &str, outcome: Outcome, time: Duration) {
+    pub(crate) fn waited(&self, name: &str, outcome: SyncWait, time: Duration) {
         let outcome = match outcome {
-            Outcome::Synced => "synced",
-            Outcome::Unavailable => "unavailable",
-            Outcome::Timeout => "timeout",
-            Outcome::Stopped => "stopped",
+            SyncWait::Synced => "synced",
+            SyncWait::Unavailable => "unavailable",
+            SyncWait::Timeout => "timeout",
+            SyncWait::Stopped => "stopped",
         };
         let waits = self.waits.with_label_values(&[name, outcome]);
         waits.observe(time.as_secs_f64());

@@ -19,7 +19,7 @@ use crate::coverage::Coverage;
 use crate::error::{Error, absent_is_none};
 use crate::listed::{Listed, Versions};
 use crate::metrics::Verb;
-use crate::shared::{NamespacedInformer, Shared};
+use crate::shared::{NamespacedInformer, SharedCache};
 
 pub(crate) use point_read::get;
 use point_read::malformed;
@@ -31,7 +31,7 @@ use point_read::malformed;
 /// [`Cache::metadata`](crate::Cache::metadata). All reads of a kind share its informers, whatever
 /// their type.
 pub struct Reads<K> {
-    shared: Arc<Shared>,
+    shared: Arc<SharedCache>,
     coverage: Arc<Coverage>,
     /// The number of changes of the scope when `coverage` was read.
     as_of: u64,
@@ -40,8 +40,8 @@ pub struct Reads<K> {
 
 impl<K: Object> Reads<K> {
     pub(crate) fn new(
-        shared: Arc<Shared>,
-        coverage: impl FnOnce(&Shared) -> Arc<Coverage>,
+        shared: Arc<SharedCache>,
+        coverage: impl FnOnce(&SharedCache) -> Arc<Coverage>,
     ) -> Self {
         // Before the coverage is read, so that a change in between makes it outdated.
         let as_of = shared.scope.changes();

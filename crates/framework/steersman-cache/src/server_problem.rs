@@ -9,10 +9,10 @@ use tokio::sync::watch;
 /// Why no informer of a cache can sync at the moment, whatever its kind: the reason, which decides the remedy, and a
 /// text; for example because no client can be made. Clones share it.
 #[derive(Clone)]
-pub(crate) struct ServerProblem(Arc<watch::Sender<Option<Problem>>>);
+pub(crate) struct ServerProblem(Arc<watch::Sender<Option<ExplainedReason>>>);
 
 /// A reason, and a text that names the cause.
-type Problem = (Reason, Arc<str>);
+type ExplainedReason = (Reason, Arc<str>);
 
 impl Default for ServerProblem {
     fn default() -> Self {
@@ -21,7 +21,7 @@ impl Default for ServerProblem {
 }
 
 impl ServerProblem {
-    pub(crate) fn get(&self) -> Option<Problem> {
+    pub(crate) fn get(&self) -> Option<ExplainedReason> {
         self.0.borrow().clone()
     }
 

@@ -27,8 +27,8 @@ use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::failure_advice::Advice;
 use crate::informer_entry::{InformerEntry, Readable, UseGuard, settled};
-use crate::informer_map::{InformerKey, InformerMap, Phase};
-use crate::metrics::{Outcome, ReadCounts, Verb};
+use crate::informer_map::{CachePhase, InformerKey, InformerMap};
+use crate::metrics::{ReadCounts, SyncWait, Verb};
 use crate::options::CacheOptions;
 use crate::server_problem::ServerProblem;
 use crate::watch_error::WatchError;
@@ -40,7 +40,7 @@ pub(crate) use crate::shared::run::CacheRun;
 use crate::shared::scope::Scope;
 pub(crate) use crate::shared::scope::{AddIndex, IndexName};
 
-pub(crate) struct Shared {
+pub(crate) struct SharedCache {
     pub(crate) options: CacheOptions,
     pub(crate) registry: RwLock<InformerMap<InformerEntry>>,
     pub(crate) scope: Scope,
@@ -67,7 +67,7 @@ pub(crate) struct Shared {
     /// Wakes the supervisor when an informer was declared.
     declared: Notify,
     /// The registry's phase, for tasks that wait for a change.
-    phase: watch::Sender<Phase>,
+    phase: watch::Sender<CachePhase>,
 }
 
 /// The purpose for which a caller obtains an informer.
@@ -81,7 +81,7 @@ pub(crate) enum Purpose {
     Read(&'static Location<'static>),
 }
 
-impl Shared {
+impl SharedCache {
     pub(crate) fn new(options: CacheOptions) -> Self {
         Self {
             budget: Budget::new(options.decoded_budget),
@@ -98,7 +98,7 @@ impl Shared {
             converted: Mutex::default(),
             field_managers: FieldManagers::default(),
             declared: Notify::new(),
-            phase: watch::Sender::new(Phase::Declaring),
+            phase: watch::Sender::new(CachePhase::Declaring),
         }
     }
 
@@ -132,7 +132,7 @@ impl Shared {
         let namespace = coverage.find_informer_for(key)?;
         let registry = self.registry.read();
         // CACHE-10
-        if registry.phase() == Phase::Stopped {
+        if registry.phase() == CachePhase::Stopped {
             return None;
         }
         let entry = registry.at(kind.gvk(), namespace)?;
@@ -214,7 +214,7 @@ impl Shared {
             if let Some(verb) = verb.filter(|_| !is_counted) {
                 entry.count(verb);
             }
-            if registry.phase() == Phase::Declaring {
+            if registry.phase() == CachePhase::Declaring {
                 return Err(Error::NotStarted { kind: kind.clone() });
             }
         }
@@ -224,11 +224,11 @@ impl Shared {
             metrics.waited(&kind.to_string(), outcome, started.elapsed());
         }
         match outcome {
-            Outcome::Synced => Ok(read),
-            Outcome::Stopped => Err(Error::Stopped { kind: kind.clone() }),
+            SyncWait::Synced => Ok(read),
+            SyncWait::Stopped => Err(Error::Stopped { kind: kind.clone() }),
             // CACHE-2: a known failure is returned without waiting for the timeout.
-            Outcome::Unavailable => Err(Error::Unavailable(entry.unsynced())),
-            Outcome::Timeout => Err(Error::SyncTimeout {
+            SyncWait::Unavailable => Err(Error::Unavailable(entry.unsynced())),
+            SyncWait::Timeout => Err(Error::SyncTimeout {
                 timeout: self.options.sync_timeout,
                 unsynced: vec![entry.unsynced()],
             }),
@@ -237,21 +237,21 @@ impl Shared {
 
     /// Waits until an informer has synced, fails, or the cache stops, at most for the sync timeout, and not for a server
     /// with a known problem.
-    async fn outcome(&self, read: &impl Readable) -> Outcome {
+    async fn outcome(&self, read: &impl Readable) -> SyncWait {
         let settled = tokio::select! {
             // The informer's own outcome wins over a simultaneous stop.
             biased;
             settled = timeout(self.options.sync_timeout, settled(read)) => settled,
-            () = self.reaches(|phase| *phase == Phase::Stopped) => return Outcome::Stopped,
+            () = self.reaches(|phase| *phase == CachePhase::Stopped) => return SyncWait::Stopped,
             // CACHE-2
             () = self.server_problem.occurs() => Ok(false),
         };
         match settled {
             // CACHE-10: informers end before the cache does, so the phase decides.
-            Ok(_) if self.registry.read().phase() == Phase::Stopped => Outcome::Stopped,
-            Ok(true) => Outcome::Synced,
-            Ok(false) => Outcome::Unavailable,
-            Err(_) => Outcome::Timeout,
+            Ok(_) if self.registry.read().phase() == CachePhase::Stopped => SyncWait::Stopped,
+            Ok(true) => SyncWait::Synced,
+            Ok(false) => SyncWait::Unavailable,
+            Err(_) => SyncWait::Timeout,
         }
     }
 
@@ -291,7 +291,7 @@ impl Shared {
     ) -> Result<Option<InformerEntry>, Error> {
         let registry = self.registry.read();
         // CACHE-10
-        if registry.phase() == Phase::Stopped {
+        if registry.phase() == CachePhase::Stopped {
             return Err(Error::Stopped { kind: kind.clone() });
         }
         let Some(entry) = registry.at(kind.gvk(), namespace) else {
@@ -327,7 +327,7 @@ impl Shared {
         };
         let (entry, new, coverage) = {
             let mut registry = self.registry.write();
-            if registry.phase() == Phase::Stopped {
+            if registry.phase() == CachePhase::Stopped {
                 return Err(Error::Stopped { kind: kind.clone() });
             }
             // CACHE-17: under the lock, so that a removed namespace gets no informer.
@@ -435,7 +435,7 @@ impl Shared {
     }
 
     /// Waits for a phase. `self` owns the sender, so the wait cannot fail.
-    async fn reaches(&self, is: impl FnMut(&Phase) -> bool) {
+    async fn reaches(&self, is: impl FnMut(&CachePhase) -> bool) {
         let mut phase = self.phase.subscribe();
         let _phase = phase.wait_for(is).await;
     }
@@ -449,7 +449,7 @@ impl Shared {
     ) -> Option<Vec<InformerEntry>> {
         let known = OnceLock::new();
         let all = async {
-            self.reaches(|phase| *phase != Phase::Declaring).await;
+            self.reaches(|phase| *phase != CachePhase::Declaring).await;
             let entries = known.get_or_init(|| self.registry.read().entries());
             for entry in entries {
                 says(entry.clone()).await;
@@ -458,7 +458,7 @@ impl Shared {
         let bounded = timeout(self.options.sync_timeout, all);
         tokio::select! {
             _elapsed = bounded => {}
-            () = self.reaches(|phase| *phase == Phase::Stopped) => {
+            () = self.reaches(|phase| *phase == CachePhase::Stopped) => {
                 known.get_or_init(|| self.registry.read().entries());
             }
         }

@@ -17,10 +17,10 @@ pub(crate) struct TypeIdHasher(u64);
 /// At most one value of each type.
 #[derive(Default)]
 pub(crate) struct TypeMap {
-    values: Vec<Value>,
+    values: Vec<TypeValue>,
 }
 
-struct Value {
+struct TypeValue {
     of: TypeId,
     value: Box<dyn Any + Send + Sync>,
     /// Whether the value stays even if it is not used.
@@ -47,7 +47,7 @@ impl TypeMap {
     /// Inserts a value, unless the map has one of its type.
     pub(crate) fn put<T: Any + Send + Sync>(&mut self, value: T, permanent: bool) {
         if self.get::<T>(permanent).is_none() {
-            self.values.push(Value {
+            self.values.push(TypeValue {
                 of: TypeId::of::<T>(),
                 value: Box::new(value),
                 permanent: AtomicBool::new(permanent),

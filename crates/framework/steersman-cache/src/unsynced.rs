@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
-use steersman_informer::{Reason, State};
+use steersman_informer::{InformerState, Reason};
 use steersman_object::Kind;
 
 /// An informer that has not synced, with the reason and the remedy.
@@ -55,7 +55,7 @@ pub struct InformerReport {
     /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
     /// The state.
-    pub state: State,
+    pub state: InformerState,
     /// Whether the informer had its first sync.
     pub has_synced: bool,
     /// Whether options, a controller, an index or a caller declared the informer; otherwise a read started it.

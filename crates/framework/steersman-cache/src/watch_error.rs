@@ -28,9 +28,9 @@ pub struct WatchError {
 
 /// The hook for failed requests. Default: none.
 #[derive(Clone, Default)]
-pub(crate) struct OnWatchError(pub(crate) Option<Arc<Hook>>);
+pub(crate) struct OnWatchError(pub(crate) Option<Arc<WatchErrorHook>>);
 
-type Hook = dyn Fn(&WatchError) + Send + Sync;
+type WatchErrorHook = dyn Fn(&WatchError) + Send + Sync;
 
 impl fmt::Debug for OnWatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -16,7 +16,7 @@ use tracing_subscriber::util::TryInitError;
 
 use crate::config::Config;
 use crate::error::ConfigError;
-use crate::flags::{Flags, LogFormat};
+use crate::flags::{LogFormat, SettingFlags};
 use crate::kubebuilder::KubebuilderFlags;
 use crate::log::{LogLevel, write_last_error};
 use crate::settings::{OperatorSettings, SETTINGS, Setting};
@@ -76,7 +76,7 @@ pub type Args = OperatorArgs<NoSettings>;
 /// # Ok::<_, steersman_cli::ConfigError>(())
 /// ```
 pub struct OperatorArgs<T> {
-    flags: Flags,
+    flags: SettingFlags,
     kubebuilder: KubebuilderFlags,
     /// The level of the log that [`init_logging`](Self::init_logging) set up.
     log: OnceLock<LogLevel>,
@@ -214,7 +214,7 @@ pub(crate) fn words_about_log(words: impl IntoIterator<Item = OsString>) -> Vec<
 
 /// Returns the flags with their defaults, variables and headings in the help.
 fn described(of_program: &[(&str, &str)]) -> Vec<Arg> {
-    let flags = KubebuilderFlags::augment_args(Flags::augment_args(Command::new("flags")));
+    let flags = KubebuilderFlags::augment_args(SettingFlags::augment_args(Command::new("flags")));
     let described = flags.get_arguments().map(|arg| {
         let key = arg.get_long().unwrap_or_default();
         let arg = last_wins(arg.clone());
@@ -263,7 +263,7 @@ impl<T: OperatorSettings> clap::Args for OperatorArgs<T> {
 impl<T> FromArgMatches for OperatorArgs<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         Ok(Self {
-            flags: Flags::from_arg_matches(matches)?,
+            flags: SettingFlags::from_arg_matches(matches)?,
             kubebuilder: KubebuilderFlags::from_arg_matches(matches)?,
             log: OnceLock::new(),
             operator: PhantomData,
@@ -271,7 +271,7 @@ impl<T> FromArgMatches for OperatorArgs<T> {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        let newer = Flags::from_arg_matches(matches)?;
+        let newer = SettingFlags::from_arg_matches(matches)?;
         self.flags = newer.or(std::mem::take(&mut self.flags));
         let newer = KubebuilderFlags::from_arg_matches(matches)?;
         self.kubebuilder = newer.or(std::mem::take(&mut self.kubebuilder));

@@ -15,10 +15,10 @@ use steersman_serve::{ListenAddress, TlsOptions, TokenFile};
 use steersman_webhook::WebhookServer;
 
 use crate::console::Console;
-use crate::controller_setting::{Backoff, NamedSetting, by_controller};
+use crate::controller_setting::{BackoffSetting, NamedSetting, by_controller};
 use crate::error::ConfigError;
 use crate::file::{FileContent, read_log_format, read_operator, read_settings};
-use crate::flags::{Flags, LogFormat};
+use crate::flags::{LogFormat, SettingFlags};
 use crate::layer::{Given, defaults, layer, of_environment, of_program};
 use crate::level_route::level_route;
 use crate::log::LogLevel;
@@ -30,7 +30,7 @@ use crate::settings::OperatorSettings;
 /// Made by [`OperatorArgs::config`](crate::OperatorArgs::config).
 #[derive(Debug, Clone)]
 pub struct Config<T> {
-    flags: Flags,
+    flags: SettingFlags,
     kubeconfig: Option<PathBuf>,
     controllers: Vec<NamedSetting>,
     log: Option<LogLevel>,
@@ -54,7 +54,7 @@ struct FileText {
 impl<T: OperatorSettings> Config<T> {
     /// Reads the environment and the file.
     pub(crate) fn read(
-        flags: &Flags,
+        flags: &SettingFlags,
         log: Option<LogLevel>,
         variable: impl Fn(&str) -> Option<std::ffi::OsString>,
     ) -> Result<Self, ConfigError> {
@@ -104,7 +104,7 @@ impl<T: OperatorSettings> Config<T> {
 
     /// Returns the form of log lines, as far as the sources can be read: the error about a wrong setting has this form.
     pub(crate) fn log_format_despite_errors(
-        flags: &Flags,
+        flags: &SettingFlags,
         variable: impl Fn(&str) -> Option<std::ffi::OsString>,
     ) -> LogFormat {
         let environment = valid_part(&of_environment(&variable).unwrap_or_default());
@@ -123,14 +123,16 @@ impl<T: OperatorSettings> Config<T> {
 }
 
 /// Returns the settings with allowed values.
-fn valid_part(given: &[Given]) -> Flags {
+fn valid_part(given: &[Given]) -> SettingFlags {
     let parsed = given.iter().map(|one| layer(std::slice::from_ref(one)));
-    parsed.flatten().fold(Flags::default(), Flags::or)
+    parsed
+        .flatten()
+        .fold(SettingFlags::default(), SettingFlags::or)
 }
 
 /// Removes empty values after the last source is known: an empty namespace is all namespaces, and an empty name or
 /// path is none.
-fn without_empty_values(mut flags: Flags) -> Flags {
+fn without_empty_values(mut flags: SettingFlags) -> SettingFlags {
     if let Some(namespaces) = &mut flags.namespace {
         namespaces.retain(|namespace| !namespace.is_empty());
     }
@@ -210,7 +212,7 @@ impl<T> Config<T> {
         if let Some(timeout) = flags.cache_sync_timeout {
             every = every.require_sync(timeout);
         }
-        let backoff = Backoff {
+        let backoff = BackoffSetting {
             base: flags.backoff_base.unwrap_or(Duration::from_millis(5)),
             max: flags.backoff_max.unwrap_or(Duration::from_secs(1000)),
         };

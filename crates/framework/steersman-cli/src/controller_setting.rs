@@ -40,7 +40,7 @@ pub(crate) enum ControllerValue {
 
 /// The delays of a controller with only one of them in its settings.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Backoff {
+pub(crate) struct BackoffSetting {
     pub(crate) base: Duration,
     pub(crate) max: Duration,
 }
@@ -112,9 +112,9 @@ pub(crate) fn parse_value(key: &str, value: &str) -> Result<ControllerValue, Str
 /// one of its delays takes the other from `backoff`.
 pub(crate) fn by_controller(
     settings: &[NamedSetting],
-    backoff: Backoff,
+    backoff: BackoffSetting,
 ) -> BTreeMap<String, ControllerSettings> {
-    let mut found: BTreeMap<String, (ControllerSettings, Backoff)> = BTreeMap::new();
+    let mut found: BTreeMap<String, (ControllerSettings, BackoffSetting)> = BTreeMap::new();
     for NamedSetting { controller, value } in settings {
         let entry = found.entry(controller.clone());
         let (settings, delays) = entry.or_insert((ControllerSettings::new(), backoff));

@@ -26,7 +26,7 @@ pub enum LogFormat {
 
 /// One source of settings: the command line, the environment, the file, or the defaults.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
-pub(crate) struct Flags {
+pub(crate) struct SettingFlags {
     /// The YAML file with settings; its keys are the names of these flags
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -128,7 +128,7 @@ pub(crate) struct Flags {
     pub(crate) log_format: Option<LogFormat>,
 }
 
-impl Flags {
+impl SettingFlags {
     /// Returns these values, and those of `lower` where these have none.
     pub(crate) fn or(self, lower: Self) -> Self {
         Self {

@@ -41,7 +41,7 @@ pub(crate) struct LineSpan<'a> {
 
 /// Keys with their values as JSON. No key is there twice.
 #[derive(Default)]
-struct Entries<'a>(Vec<(Cow<'static, str>, &'a str)>);
+struct JsonEntries<'a>(Vec<(Cow<'static, str>, &'a str)>);
 
 impl LineFields {
     /// Returns the message and the fields of a line without an event.
@@ -115,7 +115,7 @@ impl Visit for LineFields {
 /// the name of its object, whatever the event names. A different value of an outer span or of the event is kept as
 /// `SPAN.KEY` or `event.KEY`.
 pub(crate) fn line(head: &LineHead<'_>, spans: &[LineSpan<'_>], event: &LineFields) -> String {
-    let mut entries = Entries::default();
+    let mut entries = JsonEntries::default();
     for span in spans {
         for (key, value) in &span.fields.fields {
             entries.add(span.name, key, value);
@@ -142,7 +142,7 @@ pub(crate) fn line(head: &LineHead<'_>, spans: &[LineSpan<'_>], event: &LineFiel
     line
 }
 
-impl<'a> Entries<'a> {
+impl<'a> JsonEntries<'a> {
     /// LOG-1: adds a value under a key that is free, unless the key has this value already.
     fn add(&mut self, source: &str, key: &'static str, value: &'a str) {
         let mut candidate = Cow::Borrowed(key);

@@ -1,6 +1,6 @@
 //! Words: the flags of kubebuilder's `main.go` that have another name or form here, or no effect.
 
-use crate::flags::{Flags, LogFormat, parse_level};
+use crate::flags::{LogFormat, SettingFlags, parse_level};
 use crate::named_value::parse_bool;
 
 /// The flags of kubebuilder that a Deployment may hold. `--help` does not list them.
@@ -32,7 +32,7 @@ impl KubebuilderFlags {
     }
 
     /// Returns the flags with the level and the form of the log of these flags, where they have none.
-    pub(crate) fn apply(&self, mut flags: Flags) -> Flags {
+    pub(crate) fn apply(&self, mut flags: SettingFlags) -> SettingFlags {
         let is_devel = self.zap_devel == Some(true);
         let devel = is_devel.then(|| "debug".to_owned());
         flags.log_level = flags.log_level.or(self.zap_log_level.clone()).or(devel);

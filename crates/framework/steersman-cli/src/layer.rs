@@ -4,7 +4,7 @@ use clap::error::{ContextKind, ContextValue, Error as ClapError};
 use clap::{Args as _, Command, FromArgMatches as _};
 
 use crate::error::{ConfigError, SettingSource};
-use crate::flags::Flags;
+use crate::flags::SettingFlags;
 use crate::settings::SETTINGS;
 
 /// A key with its value as text, from a variable or a file.
@@ -20,9 +20,9 @@ pub(crate) struct Given {
 /// # Errors
 ///
 /// [`ConfigError::Value`] for the first value that its flag would refuse.
-pub(crate) fn layer(given: &[Given]) -> Result<Flags, ConfigError> {
+pub(crate) fn layer(given: &[Given]) -> Result<SettingFlags, ConfigError> {
     // CONF-2: values of sources that decide nothing are checked as well.
-    let mut flags = Flags::default();
+    let mut flags = SettingFlags::default();
     for given in given {
         let one = parse(given.key, &given.value).map_err(|error| ConfigError::Value {
             place: given.place.clone(),
@@ -40,7 +40,7 @@ pub(crate) fn layer(given: &[Given]) -> Result<Flags, ConfigError> {
 /// # Errors
 ///
 /// None: a test parses every default.
-pub(crate) fn defaults() -> Result<Flags, ConfigError> {
+pub(crate) fn defaults() -> Result<SettingFlags, ConfigError> {
     let given = SETTINGS.iter().filter_map(|setting| {
         Some(Given {
             place: SettingSource::Default,
@@ -106,10 +106,10 @@ pub(crate) fn of_environment(
     Ok(given)
 }
 
-fn parse(key: &str, value: &str) -> Result<Flags, ClapError> {
-    let command = Flags::augment_args(Command::new("configuration"));
+fn parse(key: &str, value: &str) -> Result<SettingFlags, ClapError> {
+    let command = SettingFlags::augment_args(Command::new("configuration"));
     let words = ["configuration".to_owned(), format!("--{key}={value}")];
-    Flags::from_arg_matches(&command.try_get_matches_from(words)?)
+    SettingFlags::from_arg_matches(&command.try_get_matches_from(words)?)
 }
 
 /// Returns the allowed values, as the parser of a flag states them.
@@ -140,7 +140,7 @@ mod tests {
         let defaults = defaults().unwrap();
         assert_eq!(defaults.log_level.as_deref(), Some("info"));
         assert_eq!(defaults.preflight, Some(false));
-        let command = Flags::augment_args(Command::new("configuration"));
+        let command = SettingFlags::augment_args(Command::new("configuration"));
         let flags: Vec<&str> = command
             .get_arguments()
             .filter_map(clap::Arg::get_long)

@@ -27,8 +27,8 @@ use crate::options::{ClientOptions, Lock};
 use crate::own_writes::unseen_writes::Read;
 use crate::read::cached;
 use crate::read::live::{self, Live};
-use crate::read::route::{Route, route};
-use crate::shared::Shared;
+use crate::read::route::{ReadRoute, route};
+use crate::shared::SharedClient;
 use crate::write::{RequestId, WriteObserver};
 use status::StatusClient;
 use subresource::Subresource;
@@ -51,7 +51,7 @@ use subresource::Subresource;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Client<S = TypedKinds> {
-    shared: Shared,
+    shared: SharedClient,
     kinds: S,
 }
 
@@ -68,7 +68,7 @@ impl Client {
     /// Makes a client of a cache and a connection to the same server.
     pub fn with_options(cache: Cache, client_config: ClientConfig, options: ClientOptions) -> Self {
         Self {
-            shared: Shared::new(cache, client_config, options),
+            shared: SharedClient::new(cache, client_config, options),
             kinds: TypedKinds,
         }
     }
@@ -225,7 +225,7 @@ impl<S: Clone> Client<S> {
         self.over(self.shared.with_options(options))
     }
 
-    fn over(&self, shared: Shared) -> Self {
+    fn over(&self, shared: SharedClient) -> Self {
         Self {
             shared,
             kinds: self.kinds.clone(),
@@ -392,7 +392,7 @@ impl<S> Client<S> {
             let kind = reads.kind();
             let placed = self.shared.selection_in_namespace(kind, list_options)?;
             match route(reads.is_cached()) {
-                Route::Cache => {
+                ReadRoute::Cache => {
                     let read = || async { Ok(reads.list_for(&placed, caller).await?.items) };
                     let namespace = placed.selected_namespace();
                     let namespace = namespace.filter(|_| kind.is_namespaced());
@@ -401,7 +401,7 @@ impl<S> Client<S> {
                         true => Box::pin(cached::list(&self.shared, kind, &placed, read)).await,
                     }
                 }
-                Route::Live => {
+                ReadRoute::Live => {
                     let objects = Box::pin(live::list::<K>(&self.shared, kind, &placed)).await?;
                     Ok(objects.into_iter().map(Arc::new).collect())
                 }
@@ -462,7 +462,7 @@ impl<S> Client<S> {
         let reads = self.reads::<K>();
         let kind = reads.kind();
         match route(reads.is_cached()) {
-            Route::Cache => {
+            ReadRoute::Cache => {
                 let key = self.shared.key_in_namespace(kind, key)?;
                 let read = || reads.get_for(&key, caller);
                 match self.shared.owes(kind, Read::Object(&key.placed(kind))) {
@@ -470,7 +470,7 @@ impl<S> Client<S> {
                     true => cached::get(&self.shared, kind, &key, read).await,
                 }
             }
-            Route::Live => Ok(Arc::new(live::get(&self.shared, kind, key).await?)),
+            ReadRoute::Live => Ok(Arc::new(live::get(&self.shared, kind, key).await?)),
         }
     }
 

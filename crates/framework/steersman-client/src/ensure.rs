@@ -8,7 +8,9 @@ use tracing::debug;
 
 use crate::error::Error;
 use crate::options::ClientOptions;
-use crate::patch::change::{Part, PatchMode, Retry, change, is_another, is_of_another, retry};
+use crate::patch::change::{
+    ChangedPart, PatchMode, PatchRetry, change, is_another, is_of_another, retry,
+};
 use crate::patch::status_field::has_status;
 use crate::send::RequestSender;
 
@@ -99,14 +101,14 @@ impl<K> EnsuredWithStatus<K> {
 }
 
 /// One change by difference: its kind, and how its patches are sent.
-pub(crate) struct Plan<'a, K> {
+pub(crate) struct EnsurePlan<'a, K> {
     pub(crate) api: &'a Api<K>,
     pub(crate) sender: &'a RequestSender,
     pub(crate) kind: &'a Kind,
     pub(crate) mode: PatchMode,
 }
 
-impl<K: Object> Plan<'_, K> {
+impl<K: Object> EnsurePlan<'_, K> {
     /// Creates the object, or changes the existing one: `present` is the object as the caller read it.
     pub(crate) async fn ensure(
         &self,
@@ -203,8 +205,10 @@ impl<K: Object> Plan<'_, K> {
         };
         let (key, options) = (before.key(), self.options().write());
         let request = match self.mode.part {
-            Part::Object | Part::WithoutStatus => self.api.patch_request(&key, &patch, &options)?,
-            Part::Status => self
+            ChangedPart::Object | ChangedPart::WithoutStatus => {
+                self.api.patch_request(&key, &patch, &options)?
+            }
+            ChangedPart::Status => self
                 .api
                 .patch_part_request(&key, "status", &patch, &options)?,
         };
@@ -214,7 +218,7 @@ impl<K: Object> Plan<'_, K> {
 
     /// Returns the error of a change without a difference if the type has no status (CLIENT-8).
     fn check_status(&self, object: &K) -> Result<(), Error> {
-        if self.mode.part == Part::Status && !has_status(self.kind, object)? {
+        if self.mode.part == ChangedPart::Status && !has_status(self.kind, object)? {
             return Err(Error::NoStatus {
                 kind: self.kind.clone(),
                 key: object.key(),
@@ -248,11 +252,11 @@ impl<K: Object> Plan<'_, K> {
         refused: steersman_api::Error,
     ) -> Result<(), Error> {
         match retry(&refused, attempt, self.options().attempts) {
-            Retry::ReadLive => {
+            PatchRetry::ReadLive => {
                 debug!(kind = %self.kind, %key, attempt, "the object has changed: reading it live");
                 Ok(())
             }
-            Retry::GiveUp if refused.is_conflict() || is_of_another(&refused) => {
+            PatchRetry::GiveUp if refused.is_conflict() || is_of_another(&refused) => {
                 Err(Error::KeptChanging {
                     kind: self.kind.clone(),
                     key: key.clone(),
@@ -260,7 +264,7 @@ impl<K: Object> Plan<'_, K> {
                     source: Box::new(refused),
                 })
             }
-            Retry::GiveUp => Err(Error::Api(refused)),
+            PatchRetry::GiveUp => Err(Error::Api(refused)),
         }
     }
 }

@@ -4,7 +4,7 @@ use steersman_object::{AsObject, Object};
 
 /// The state of an object with respect to one finalizer, which tells its owner what to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum FinalizerStage {
     /// Not being deleted, and without the finalizer: add it before making anything outside the object.
     Missing,
     /// Not being deleted, and with the finalizer: reconcile.
@@ -76,7 +76,7 @@ pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::ConfigMap;
-/// use steersman_client::finalizer::{self, Stage};
+/// use steersman_client::finalizer::{self, FinalizerStage};
 ///
 /// let mut config = ConfigMap::default();
 /// assert_eq!(finalizer::stage(&config, "example.com/cleanup"), Stage::Missing);
@@ -84,13 +84,13 @@ pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
 /// assert_eq!(finalizer::stage(&config, "example.com/cleanup"), Stage::Held);
 /// ```
 #[must_use]
-pub fn stage<K: Object>(object: &impl AsObject<K>, finalizer: &str) -> Stage {
+pub fn stage<K: Object>(object: &impl AsObject<K>, finalizer: &str) -> FinalizerStage {
     let object = object.as_object();
     match (object.is_being_deleted(), contains(object, finalizer)) {
-        (false, false) => Stage::Missing,
-        (false, true) => Stage::Held,
-        (true, true) => Stage::CleanUp,
-        (true, false) => Stage::Released,
+        (false, false) => FinalizerStage::Missing,
+        (false, true) => FinalizerStage::Held,
+        (true, true) => FinalizerStage::CleanUp,
+        (true, false) => FinalizerStage::Released,
     }
 }
 
@@ -118,10 +118,10 @@ mod tests {
     #[test]
     fn the_stage_follows_from_deletion_and_presence() {
         for (deleting, finalizers, expected) in [
-            (false, vec!["x/y"], Stage::Missing),
-            (false, vec!["x/y", OURS], Stage::Held),
-            (true, vec![OURS], Stage::CleanUp),
-            (true, vec!["x/y"], Stage::Released),
+            (false, vec!["x/y"], FinalizerStage::Missing),
+            (false, vec!["x/y", OURS], FinalizerStage::Held),
+            (true, vec![OURS], FinalizerStage::CleanUp),
+            (true, vec!["x/y"], FinalizerStage::Released),
         ] {
             assert_eq!(stage(&config(deleting, &finalizers), OURS), expected);
         }

@@ -120,4 +120,4 @@ pub use options::{ClientOptions, Lock};
 pub use patch::extract::extract;
 pub use read::live::{Live, Page, Pages};
 pub use watch::ObjectWatch;
-pub use write::{Outcome, RequestId, Write, WriteObserver, Written};
+pub use write::{RequestId, Write, WriteObserver, WriteOutcome, WrittenObject};

@@ -4,14 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use steersman_api::{Answer, Error, Mapper, Request};
+use steersman_api::{Answer, Error, Mapper, PreparedRequest};
 use steersman_object::{Kind, ResourceVersion, panic_text};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tracing::Instrument as _;
 
 use crate::options::ClientOptions;
-use crate::own_writes::unseen_writes::Writer;
+use crate::own_writes::unseen_writes::WriterHash;
 use crate::own_writes::write_tracker::{WriteTracker, is_noted};
 use crate::write::outcome::{Repeats, outcome};
 use crate::write::{RequestId, Write, WriteObserver};
@@ -24,7 +24,7 @@ pub(crate) struct RequestSender {
     /// The reconcile request that the client works for.
     pub(crate) request: Option<RequestId>,
     /// The same request, as the notes of writes name it.
-    pub(crate) writer: Option<Writer>,
+    pub(crate) writer: Option<WriterHash>,
     /// Tracks the writes that later reads must see.
     pub(crate) own: Arc<WriteTracker>,
     /// The label `host` of metrics.
@@ -42,7 +42,7 @@ pub(crate) struct WritesInFlight {
 }
 
 /// One write in flight. Dropping it ends the write in the count, also if the write's task was dropped.
-struct InFlight(Arc<WritesInFlight>);
+struct WriteInFlight(Arc<WritesInFlight>);
 
 impl WritesInFlight {
     /// Makes a count for some of the clients that are counted here.
@@ -59,9 +59,9 @@ impl WritesInFlight {
         let _ = self.writes.subscribe().wait_for(|many| *many == 0).await;
     }
 
-    fn begin(self: &Arc<Self>) -> InFlight {
+    fn begin(self: &Arc<Self>) -> WriteInFlight {
         self.add(1);
-        InFlight(Arc::clone(self))
+        WriteInFlight(Arc::clone(self))
     }
 
     fn add(&self, change: isize) {
@@ -75,7 +75,7 @@ impl WritesInFlight {
     }
 }
 
-impl Drop for InFlight {
+impl Drop for WriteInFlight {
     fn drop(&mut self) {
         self.0.add(-1);
     }
@@ -89,7 +89,7 @@ impl RequestSender {
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         kind: &Kind,
-        request: Request<T>,
+        request: PreparedRequest<T>,
     ) -> Result<T, Error> {
         // Not through `write_knowing`: each function on the way makes the futures of all verbs larger.
         Ok(self.answer(kind, request, None).await?.value)
@@ -100,7 +100,7 @@ impl RequestSender {
     pub(crate) async fn write_knowing<T: Send + 'static>(
         &self,
         kind: &Kind,
-        request: Request<T>,
+        request: PreparedRequest<T>,
         version: Option<ResourceVersion>,
     ) -> Result<T, Error> {
         Ok(self.answer(kind, request, version).await?.value)
@@ -110,7 +110,7 @@ impl RequestSender {
     pub(crate) async fn answer<T: Send + 'static>(
         &self,
         kind: &Kind,
-        request: Request<T>,
+        request: PreparedRequest<T>,
         version: Option<ResourceVersion>,
     ) -> Result<Answer<T>, Error> {
         let mut repeats = Repeats::default();
@@ -165,7 +165,7 @@ impl RequestSender {
     async fn once<T: Send + 'static>(
         &self,
         write: Write,
-        request: Request<T>,
+        request: PreparedRequest<T>,
     ) -> Result<Answer<T>, Error> {
         let observers = self.observers();
         let own = (!self.options.dry_run).then(|| Arc::clone(&self.own));
@@ -219,7 +219,7 @@ impl RequestSender {
     fn describe<T>(
         &self,
         kind: &Kind,
-        request: &Request<T>,
+        request: &PreparedRequest<T>,
         version: Option<ResourceVersion>,
     ) -> Write {
         static WRITES: AtomicU64 = AtomicU64::new(0);

@@ -13,25 +13,25 @@ use steersman_object::{Kind, ListOptions, Object, ObjectKey};
 use tokio::sync::OnceCell;
 
 use crate::applied::{AppliedIntents, IntentKey};
-use crate::ensure::{Ensured, Plan};
+use crate::ensure::{EnsurePlan, Ensured};
 use crate::error::Error;
 use crate::field_manager;
 use crate::namespace::{key_in_namespace, list_namespace, object_in_namespace};
 use crate::options::{ClientOptions, Lock};
-use crate::own_writes::unseen_writes::{Note, Read, Writer};
+use crate::own_writes::unseen_writes::{Note, Read, WriterHash};
 use crate::own_writes::write_tracker::{RequiredWrites, Unstored, WaitOutcome, WriteTracker};
-use crate::patch::change::{Part, PatchMode, check_version, is_of_another};
+use crate::patch::change::{ChangedPart, PatchMode, check_version, is_of_another};
 use crate::send::RequestSender;
 use crate::write::RequestId;
 
 /// The state behind a handle. Cheap to clone; clones share one transport.
 #[derive(Clone)]
-pub(crate) struct Shared {
-    inner: Arc<Inner>,
+pub(crate) struct SharedClient {
+    inner: Arc<ClientState>,
     sender: RequestSender,
 }
 
-struct Inner {
+struct ClientState {
     cache: Cache,
     client_config: ClientConfig,
     transport: OnceCell<kube_client::Client>,
@@ -41,7 +41,7 @@ struct Inner {
     intent_key: IntentKey,
 }
 
-impl Shared {
+impl SharedClient {
     pub(crate) fn new(cache: Cache, client_config: ClientConfig, options: ClientOptions) -> Self {
         let mapper = Mapper::new(client_config.clone());
         // CLIENT-12: before the informers list the objects that were applied.
@@ -51,7 +51,7 @@ impl Shared {
         }
         let own = Arc::new(WriteTracker::new(cache.clone()));
         let host = Arc::from(client_config.host());
-        let inner = Inner {
+        let inner = ClientState {
             cache,
             client_config,
             transport: OnceCell::new(),
@@ -81,7 +81,7 @@ impl Shared {
 
     pub(crate) fn with_request(&self, request: RequestId) -> Self {
         let mut other = self.clone();
-        other.sender.writer = Some(Writer::of(Some(&request)));
+        other.sender.writer = Some(WriterHash::of(Some(&request)));
         other.sender.request = Some(request);
         other
     }
@@ -238,7 +238,7 @@ impl Shared {
         &self,
         kind: &Kind,
         object: &K,
-        part: Part,
+        part: ChangedPart,
     ) -> Result<K, Error> {
         // CLIENT-6: an object does not tell whether it was read through the transform.
         if let Some(transform) = self.cache().transformed(kind) {
@@ -253,8 +253,10 @@ impl Shared {
         let (api, options) = (self.api::<K>(kind).await?, self.options().write());
         let key = object.key();
         let request = match part {
-            Part::Object | Part::WithoutStatus => api.update_request(&object, &options)?,
-            Part::Status => api.update_status_request(&*object, &options)?,
+            ChangedPart::Object | ChangedPart::WithoutStatus => {
+                api.update_request(&object, &options)?
+            }
+            ChangedPart::Status => api.update_status_request(&*object, &options)?,
         };
         let answer = self.sender.write(kind, request).await;
         answer.map_err(|refused| match is_of_another(&refused) {
@@ -272,7 +274,7 @@ impl Shared {
         kind: &Kind,
         object: &K,
         lock: Lock,
-        part: Part,
+        part: ChangedPart,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
         let object = object_in_namespace(self.options().namespace.as_deref(), kind, object)?;
@@ -288,7 +290,7 @@ impl Shared {
         kind: &Kind,
         before: &K,
         after: &K,
-        part: Part,
+        part: ChangedPart,
     ) -> Result<Ensured<K>, Error> {
         let lock = self.options().lock;
         let api = self.api::<K>(kind).await?;
@@ -304,7 +306,7 @@ impl Shared {
         kind: &Kind,
         initial: &K,
         present: Option<Arc<K>>,
-        part: Part,
+        part: ChangedPart,
         mutate: &mut (dyn FnMut(&mut K) + Send),
     ) -> Result<Ensured<K>, Error> {
         let initial = object_in_namespace(self.options().namespace.as_deref(), kind, initial)?;
@@ -318,10 +320,10 @@ impl Shared {
         api: &'a Api<K>,
         kind: &'a Kind,
         lock: Lock,
-        part: Part,
-    ) -> Plan<'a, K> {
+        part: ChangedPart,
+    ) -> EnsurePlan<'a, K> {
         let strategic = self.options().strategic;
-        Plan {
+        EnsurePlan {
             api,
             sender: &self.sender,
             kind,
@@ -340,9 +342,9 @@ impl Shared {
 }
 
 /// CLIENT-8: turns a 404 of the status subresource into [`Error::NoStatus`].
-fn without_status(refused: Error, kind: &Kind, key: ObjectKey, part: Part) -> Error {
+fn without_status(refused: Error, kind: &Kind, key: ObjectKey, part: ChangedPart) -> Error {
     match refused {
-        Error::Api(refused) if part == Part::Status && refused.is_kind_not_served() => {
+        Error::Api(refused) if part == ChangedPart::Status && refused.is_kind_not_served() => {
             Error::NoStatus {
                 kind: kind.clone(),
                 key,
@@ -353,7 +355,7 @@ fn without_status(refused: Error, kind: &Kind, key: ObjectKey, part: Part) -> Er
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for SharedClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared")
             .field("endpoint", &self.inner.client_config.endpoint())

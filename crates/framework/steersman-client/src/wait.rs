@@ -8,14 +8,14 @@ use tokio::time::timeout;
 
 use crate::condition::{Condition, LastSeen};
 use crate::error::Error;
-use crate::shared::Shared;
+use crate::shared::SharedClient;
 use crate::watch::PrivateCache;
 
 /// Waits until the object of a key meets a condition, and returns the object in the state that met it.
 ///
 /// CLIENT-9: the condition is decoded when the object changes, and for the first time after a complete list.
 pub(crate) async fn await_condition<K: Object>(
-    shared: &Shared,
+    shared: &SharedClient,
     kind: &Kind,
     key: &ObjectKey,
     condition: &dyn Condition<K>,

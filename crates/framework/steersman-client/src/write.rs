@@ -15,7 +15,7 @@ use steersman_object::{Kind, ObjectKey, ResourceVersion};
 ///
 /// Two ids are equal if they have the same controller and an equal key of the same type. Cheap to clone.
 #[derive(Clone)]
-pub struct RequestId(Arc<dyn Erased>);
+pub struct RequestId(Arc<dyn ErasedObject>);
 
 /// One write, from the moment it is sent until its outcome is known.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ pub(crate) struct StateBeforeDelete {
 /// The written object, as the server's answer describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Written {
+pub struct WrittenObject {
     /// The key, with the name that the server made.
     pub key: ObjectKey,
     /// The uid.
@@ -77,10 +77,10 @@ pub struct Written {
 /// The outcome of a write.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Outcome<'a> {
+pub enum WriteOutcome<'a> {
     /// The server executed the write. The value is `None` if the response is not an object of the
     /// kind: for an eviction, a binding, a token, or the delete of a collection.
-    Done(Option<Written>),
+    Done(Option<WrittenObject>),
     /// The server refused the write and changed nothing.
     Refused(&'a steersman_api::Error),
     /// The outcome is unknown: the answer was lost or could not be read, or the server does not know either (any
@@ -105,10 +105,10 @@ pub trait WriteObserver: Send + Sync + 'static {
     }
 
     /// Called when the outcome of a write is known, or is certain to stay unknown.
-    fn ended(&self, write: &Write, outcome: &Outcome<'_>);
+    fn ended(&self, write: &Write, outcome: &WriteOutcome<'_>);
 }
 
-trait Erased: Any + Send + Sync {
+trait ErasedObject: Any + Send + Sync {
     fn controller(&self) -> &str;
     fn is(&self, other: &dyn Any) -> bool;
     fn feed(&self, hasher: &mut dyn Hasher);
@@ -117,7 +117,7 @@ trait Erased: Any + Send + Sync {
 }
 
 #[derive(PartialEq, Eq, Hash)]
-struct Named<K> {
+struct NamedWrite<K> {
     controller: Arc<str>,
     key: K,
 }
@@ -131,7 +131,7 @@ impl RequestId {
     where
         K: Eq + Hash + fmt::Debug + Send + Sync + 'static,
     {
-        Self(Arc::new(Named {
+        Self(Arc::new(NamedWrite {
             controller: controller.into(),
             key,
         }))
@@ -149,12 +149,12 @@ impl RequestId {
     where
         K: Eq + Hash + fmt::Debug + Send + Sync + 'static,
     {
-        let named = self.0.any().downcast_ref::<Named<K>>();
+        let named = self.0.any().downcast_ref::<NamedWrite<K>>();
         named.map(|named| &named.key)
     }
 }
 
-impl<K: Eq + Hash + fmt::Debug + Send + Sync + 'static> Erased for Named<K> {
+impl<K: Eq + Hash + fmt::Debug + Send + Sync + 'static> ErasedObject for NamedWrite<K> {
     fn controller(&self) -> &str {
         &self.controller
     }

@@ -23,7 +23,7 @@ use crate::options::Options;
 use crate::predicate::{EventSummary, Predicate, add_predicate};
 use crate::reconcile::{BoxReconciler, Reconciler};
 use crate::request::RequestKey;
-use crate::running::Parts;
+use crate::running::ControllerParts;
 use crate::status::ControllerStatus;
 use crate::watch::declared::Watch;
 use crate::watch::{AnyWatch, EventFilter, Sources};
@@ -307,7 +307,7 @@ impl<P: Subject> ControllerBuilder<P> {
             // The pause is outermost, so that a request for a paused object reaches no layer.
             wrappers.splice(..0, parts.pause);
         }
-        let parts = Parts {
+        let parts = ControllerParts {
             name: self.name,
             sources,
             event_filter: self.event_filter,

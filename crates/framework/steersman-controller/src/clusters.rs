@@ -41,21 +41,21 @@ pub struct ClusterMember {
 struct ClustersShared {
     /// The watches of controllers: a new cluster declares their kinds before it starts.
     declarations: Mutex<Vec<Declaration>>,
-    members: Sender<Members>,
+    members: Sender<ClusterMembers>,
     /// Members are added in the order of their ids.
     last_id: AtomicU64,
 }
 
 /// The members that were added since the last one that was taken.
 struct Added {
-    members: Receiver<Members>,
+    members: Receiver<ClusterMembers>,
     last_id: u64,
     /// Keeps the sender of `members`.
     _clusters: Clusters,
 }
 
 /// The members by name.
-type Members = Arc<BTreeMap<ClusterName, ClusterMember>>;
+type ClusterMembers = Arc<BTreeMap<ClusterName, ClusterMember>>;
 
 /// Makes a kind known to the cache of one cluster.
 type Declare = dyn Fn(&Cache) -> Result<(), Error> + Send + Sync;

@@ -14,7 +14,7 @@ use crate::controller::declaration::{ControllerDeclaration, NeededRule};
 use crate::error::ControllerError;
 use crate::reconcile::Reconciler;
 use crate::request::RequestKey;
-use crate::running::{Parts, refused, run};
+use crate::running::{ControllerParts, refused, run};
 use crate::start::StartContext;
 use crate::status::ControllerStatus;
 use crate::watch::in_clusters::AnyClusterWatch;
@@ -47,7 +47,7 @@ trait AnyParts: Send {
 
 impl Controller {
     pub(crate) fn new<R: RequestKey, C: Reconciler<R>>(
-        parts: Parts<R, C>,
+        parts: ControllerParts<R, C>,
         status: ControllerStatus,
         field_manager: Option<String>,
         on_every_replica: bool,
@@ -187,9 +187,9 @@ impl fmt::Debug for Controller {
     }
 }
 
-// === impl Parts ===
+// === impl ControllerParts ===
 
-impl<R: RequestKey, C: Reconciler<R>> AnyParts for Parts<R, C> {
+impl<R: RequestKey, C: Reconciler<R>> AnyParts for ControllerParts<R, C> {
     fn declare(&self, cache: &Cache) -> Result<(), ControllerError> {
         for watch in &self.sources.watches {
             let declared = watch.declare(cache);

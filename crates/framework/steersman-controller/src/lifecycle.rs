@@ -13,11 +13,11 @@ const REMINDER: Duration = Duration::from_secs(60);
 
 /// The stages of a controller: wait for the first syncs, work, stop the workers, end.
 ///
-/// The driver reports each [`Event`] and executes the [`Step`] that follows it.
+/// The driver reports each [`LifecycleEvent`] and executes the [`LifecycleStep`] that follows it.
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     controller: String,
-    stage: Stage,
+    stage: LifecycleStage,
     /// The kinds with an initial set that is not in the queue yet, in the order of the watches.
     awaited: VecDeque<Kind>,
     /// How long the first syncs may take; `None` is no limit.
@@ -28,7 +28,7 @@ pub(crate) struct Lifecycle {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum LifecycleStage {
     Syncing {
         /// The end of `limit`.
         deadline: Option<Instant>,
@@ -45,7 +45,7 @@ enum Stage {
 
 /// What happened to a controller.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum LifecycleEvent {
     /// The initial set of the first awaited kind is in the queue, or no kind is awaited.
     Synced,
     /// The controller was told to stop.
@@ -75,7 +75,7 @@ pub(crate) enum TaskEnd {
 
 /// What the driver does next.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum LifecycleStep {
     /// Waits for the next event.
     Wait,
     /// Logs that the controller waits, first of all for this kind.
@@ -104,7 +104,7 @@ impl Lifecycle {
     ) -> Self {
         Self {
             controller: controller.to_owned(),
-            stage: Stage::Syncing {
+            stage: LifecycleStage::Syncing {
                 // A deadline after the last instant of the clock means no limit.
                 deadline: limit.and_then(|limit| now.checked_add(limit)),
                 reminder: now + REMINDER,
@@ -117,49 +117,60 @@ impl Lifecycle {
         }
     }
 
-    /// Returns the instant of the next [`Event::DeadlinePassed`].
+    /// Returns the instant of the next [`LifecycleEvent::DeadlinePassed`].
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.stage {
-            Stage::Syncing {
+            LifecycleStage::Syncing {
                 deadline, reminder, ..
             } => Some(deadline.map_or(reminder, |deadline| deadline.min(reminder))),
-            Stage::Stopping(deadline) => deadline,
-            Stage::Working | Stage::Ended => None,
+            LifecycleStage::Stopping(deadline) => deadline,
+            LifecycleStage::Working | LifecycleStage::Ended => None,
         }
     }
 
     /// Returns whether the controller waits for first syncs.
     pub(crate) fn is_syncing(&self) -> bool {
-        matches!(self.stage, Stage::Syncing { .. })
+        matches!(self.stage, LifecycleStage::Syncing { .. })
     }
 
     /// Returns whether the controller has been told to stop, or a task of it failed.
     pub(crate) fn is_stopping(&self) -> bool {
-        matches!(self.stage, Stage::Stopping(_) | Stage::Ended)
+        matches!(
+            self.stage,
+            LifecycleStage::Stopping(_) | LifecycleStage::Ended
+        )
     }
 
     /// Returns the step that follows an event.
-    pub(crate) fn on(&mut self, event: Event, now: Instant) -> Step {
+    pub(crate) fn handle_event(&mut self, event: LifecycleEvent, now: Instant) -> LifecycleStep {
         match (self.stage, event) {
-            (Stage::Syncing { reminded, .. }, Event::Synced) => self.synced(reminded),
-            (Stage::Syncing { .. }, Event::DeadlinePassed) => self.remind_or_give_up(now),
-            (Stage::Syncing { .. } | Stage::Working, Event::Cancelled) => self.stop(now, Ok(())),
-            (Stage::Syncing { .. } | Stage::Working, Event::TaskEnded(end)) => {
-                match self.failure_of(end) {
-                    Some(failure) => self.stop(now, Err(failure)),
-                    None => Step::Wait,
-                }
+            (LifecycleStage::Syncing { reminded, .. }, LifecycleEvent::Synced) => {
+                self.synced(reminded)
             }
-            (Stage::Stopping(_), Event::DeadlinePassed) => {
+            (LifecycleStage::Syncing { .. }, LifecycleEvent::DeadlinePassed) => {
+                self.remind_or_give_up(now)
+            }
+            (
+                LifecycleStage::Syncing { .. } | LifecycleStage::Working,
+                LifecycleEvent::Cancelled,
+            ) => self.stop(now, Ok(())),
+            (
+                LifecycleStage::Syncing { .. } | LifecycleStage::Working,
+                LifecycleEvent::TaskEnded(end),
+            ) => match self.failure_of(end) {
+                Some(failure) => self.stop(now, Err(failure)),
+                None => LifecycleStep::Wait,
+            },
+            (LifecycleStage::Stopping(_), LifecycleEvent::DeadlinePassed) => {
                 // The grace expires only once.
-                self.stage = Stage::Stopping(None);
-                Step::AbortWorkers
+                self.stage = LifecycleStage::Stopping(None);
+                LifecycleStep::AbortWorkers
             }
-            (Stage::Stopping(deadline), Event::WorkersEnded) => {
+            (LifecycleStage::Stopping(deadline), LifecycleEvent::WorkersEnded) => {
                 let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
-                Step::AwaitWrites(left.unwrap_or(Duration::MAX))
+                LifecycleStep::AwaitWrites(left.unwrap_or(Duration::MAX))
             }
-            (Stage::Stopping(_), Event::WorkersAborted(requests)) => {
+            (LifecycleStage::Stopping(_), LifecycleEvent::WorkersAborted(requests)) => {
                 if self.result.is_ok() {
                     self.result = Err(ControllerError::StillRunning {
                         controller: self.controller.clone(),
@@ -167,13 +178,13 @@ impl Lifecycle {
                         grace: self.grace,
                     });
                 }
-                Step::AwaitWrites(Duration::ZERO)
+                LifecycleStep::AwaitWrites(Duration::ZERO)
             }
-            (Stage::Stopping(_), Event::WritesEnded) => {
-                self.stage = Stage::Ended;
-                Step::End
+            (LifecycleStage::Stopping(_), LifecycleEvent::WritesEnded) => {
+                self.stage = LifecycleStage::Ended;
+                LifecycleStep::End
             }
-            _ => Step::Wait,
+            _ => LifecycleStep::Wait,
         }
     }
 
@@ -183,50 +194,50 @@ impl Lifecycle {
     }
 
     // CTRL-1: workers start when every initial set is in the queue.
-    fn synced(&mut self, reminded: bool) -> Step {
+    fn synced(&mut self, reminded: bool) -> LifecycleStep {
         self.awaited.pop_front();
         if !self.awaited.is_empty() {
-            return Step::Wait;
+            return LifecycleStep::Wait;
         }
-        self.stage = Stage::Working;
-        Step::StartWorkers { reminded }
+        self.stage = LifecycleStage::Working;
+        LifecycleStep::StartWorkers { reminded }
     }
 
     // CTRL-7: without a limit the controller waits until all its kinds have synced.
-    fn remind_or_give_up(&mut self, now: Instant) -> Step {
-        let Stage::Syncing {
+    fn remind_or_give_up(&mut self, now: Instant) -> LifecycleStep {
+        let LifecycleStage::Syncing {
             deadline,
             reminder,
             reminded,
         } = &mut self.stage
         else {
-            return Step::Wait;
+            return LifecycleStep::Wait;
         };
         let Some(kind) = self.awaited.front() else {
-            return Step::Wait;
+            return LifecycleStep::Wait;
         };
         if let (Some(deadline), Some(limit)) = (*deadline, self.limit)
             && deadline <= now
         {
-            return Step::GiveUp(kind.clone(), limit);
+            return LifecycleStep::GiveUp(kind.clone(), limit);
         }
         if now < *reminder {
-            return Step::Wait;
+            return LifecycleStep::Wait;
         }
         *reminder = now + REMINDER;
         *reminded = true;
-        Step::Remind(kind.clone())
+        LifecycleStep::Remind(kind.clone())
     }
 
     // A controller without workers has nothing to wait for.
-    fn stop(&mut self, now: Instant, result: Result<(), ControllerError>) -> Step {
+    fn stop(&mut self, now: Instant, result: Result<(), ControllerError>) -> LifecycleStep {
         self.result = result;
         if self.is_syncing() {
-            self.stage = Stage::Ended;
-            return Step::End;
+            self.stage = LifecycleStage::Ended;
+            return LifecycleStep::End;
         }
-        self.stage = Stage::Stopping(now.checked_add(self.grace));
-        Step::StopWorkers
+        self.stage = LifecycleStage::Stopping(now.checked_add(self.grace));
+        LifecycleStep::StopWorkers
     }
 
     /// Returns the error with which the end of a task ends the controller. A stream of requests may come

@@ -132,7 +132,7 @@ impl LimitUser {
         let shared = &self.limit.shared;
         let (woken, waiter) = {
             let mut state = shared.state.lock();
-            let Some(number) = state.turns.ask(self.number) else {
+            let Some(number) = state.turns.handle_ask(self.number) else {
                 drop(state);
                 self.metrics.waited(std::time::Duration::ZERO);
                 return Permit(Arc::clone(shared));
@@ -169,7 +169,7 @@ impl Drop for Waiter<'_> {
         let left = {
             let mut state = shared.state.lock();
             state.waiters.remove(&self.number);
-            state.turns.leave(self.user.number, self.number)
+            state.turns.handle_leave(self.user.number, self.number)
         };
         if !left {
             drop(Permit(Arc::clone(shared)));
@@ -182,7 +182,7 @@ impl Drop for Waiter<'_> {
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
-        let next = state.turns.give_back();
+        let next = state.turns.handle_return();
         let wake = next.and_then(|number| state.waiters.remove(&number));
         drop(state);
         // Outside the lock. A waiter that was dropped at this moment returns the permit by itself.

@@ -27,7 +27,7 @@ pub(crate) struct RunLimits {
 
 /// How a ticket ends, and the `result` label in the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct ReconcileOutcome {
     pub(crate) verdict: Verdict,
     pub(crate) label: Label,
     /// The priority of the next run, if the reconciler chose one.
@@ -49,7 +49,7 @@ pub(crate) fn outcome(
     ending: Ending,
     limits: RunLimits,
     now: impl FnOnce() -> Timestamp,
-) -> Outcome {
+) -> ReconcileOutcome {
     let (verdict, label) = match ending {
         Ending::Success(Action { requeue, .. }) => success(requeue, now),
         // A terminal error is no success, so the number of failures stays, and no retry follows.
@@ -72,7 +72,7 @@ pub(crate) fn outcome(
         Ending::Failed { terminal } => (None, !terminal),
         Ending::Panicked | Ending::TimedOut => (None, true),
     };
-    Outcome {
+    ReconcileOutcome {
         verdict,
         label,
         priority,
@@ -134,7 +134,7 @@ mod tests {
             (Ending::TimedOut, Verdict::Backoff, Label::Error),
         ];
         for (ending, verdict, label) in table {
-            let expected = Outcome {
+            let expected = ReconcileOutcome {
                 verdict,
                 label,
                 priority: None,

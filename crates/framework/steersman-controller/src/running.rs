@@ -23,7 +23,7 @@ use crate::context::declared::DeclaredKinds;
 use crate::context::loop_watch::{LoopWatch, observer};
 use crate::context::{Context, default_events};
 use crate::error::ControllerError;
-use crate::lifecycle::{Event, Lifecycle, Step};
+use crate::lifecycle::{Lifecycle, LifecycleEvent, LifecycleStep};
 use crate::limit::LimitUser;
 use crate::metrics::sources::SourceMetrics;
 use crate::metrics::{Metrics, PermitMetrics};
@@ -43,7 +43,7 @@ use overdue::{BETWEEN_LOOKS, OverdueReconciles};
 use tasks::ControllerTasks;
 
 /// The parts of a controller that depend on the types of request and reconciler.
-pub(crate) struct Parts<R: RequestKey, C> {
+pub(crate) struct ControllerParts<R: RequestKey, C> {
     pub(crate) name: String,
     pub(crate) sources: Sources<R>,
     pub(crate) event_filter: Option<EventFilter>,
@@ -54,7 +54,7 @@ pub(crate) struct Parts<R: RequestKey, C> {
 }
 
 /// A controller with running watches.
-struct Running<R: RequestKey> {
+struct RunningController<R: RequestKey> {
     queue: Queue<R>,
     tasks: ControllerTasks,
     initial: InitialSets,
@@ -85,7 +85,7 @@ struct WorkerParts<C> {
 
 /// Runs a controller until it is cancelled or fails.
 pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
-    mut parts: Parts<R, C>,
+    mut parts: ControllerParts<R, C>,
     start: StartContext,
     status: ControllerStatus,
 ) -> Result<(), ControllerError> {
@@ -126,11 +126,11 @@ pub(crate) async fn run<R: RequestKey, C: Reconciler<R>>(
 /// Starts the watches and sources of a controller. Returns the kinds that have to sync, one per
 /// subscription, in the order of the watches.
 fn watch<R: RequestKey, C>(
-    parts: &mut Parts<R, C>,
+    parts: &mut ControllerParts<R, C>,
     settings: &ResolvedSettings,
     start: &StartContext,
     status: ControllerStatus,
-) -> Result<(Running<R>, Vec<Kind>), ControllerError> {
+) -> Result<(RunningController<R>, Vec<Kind>), ControllerError> {
     let name = &parts.name;
     let registry = start.registry.as_ref();
     let metrics = Metrics::new(&status, registry).map_err(|source| unregistered(name, source))?;
@@ -189,7 +189,7 @@ fn watch<R: RequestKey, C>(
     let recent = RecentReconciles::new();
     let shown = recent.clone();
     status.shows_recent(move || shown.read());
-    let running = Running {
+    let running = RunningController {
         queue,
         tasks,
         initial,
@@ -203,12 +203,12 @@ fn watch<R: RequestKey, C>(
     Ok((running, awaited))
 }
 
-// === impl Parts ===
+// === impl ControllerParts ===
 
-impl<R: RequestKey, C> Parts<R, C> {
+impl<R: RequestKey, C> ControllerParts<R, C> {
     /// Replaces the reconciler.
-    pub(crate) fn map<D>(self, change: impl FnOnce(C) -> D) -> Parts<R, D> {
-        Parts {
+    pub(crate) fn map<D>(self, change: impl FnOnce(C) -> D) -> ControllerParts<R, D> {
+        ControllerParts {
             name: self.name,
             sources: self.sources,
             event_filter: self.event_filter,
@@ -220,9 +220,9 @@ impl<R: RequestKey, C> Parts<R, C> {
     }
 }
 
-// === impl Running ===
+// === impl RunningController ===
 
-impl<R: RequestKey> Running<R> {
+impl<R: RequestKey> RunningController<R> {
     async fn live<C: Reconciler<R>>(
         &mut self,
         mut life: Lifecycle,
@@ -232,22 +232,24 @@ impl<R: RequestKey> Running<R> {
     ) -> Result<(), ControllerError> {
         let controller = self.status.controller().to_owned();
         let (mut waiting, mut working) = (Some(waiting), None);
-        let mut step = Step::Wait;
+        let mut step = LifecycleStep::Wait;
         loop {
             let done = match step {
-                Step::Wait => None,
-                Step::Remind(kind) => {
+                LifecycleStep::Wait => None,
+                LifecycleStep::Remind(kind) => {
                     remind(&self.status, &kind);
                     None
                 }
-                Step::GiveUp(kind, limit) => return Err(sync_error(&self.status, kind, limit)),
-                Step::StartWorkers { reminded } => {
+                LifecycleStep::GiveUp(kind, limit) => {
+                    return Err(sync_error(&self.status, kind, limit));
+                }
+                LifecycleStep::StartWorkers { reminded } => {
                     waiting = None;
                     working = Some(self.show_work(&work));
                     self.start_workers(&work, reminded);
                     None
                 }
-                Step::StopWorkers => {
+                LifecycleStep::StopWorkers => {
                     working = None;
                     work.worker.stop.cancel();
                     self.queue.shut_down();
@@ -255,45 +257,45 @@ impl<R: RequestKey> Running<R> {
                     self.metrics.overdue(0);
                     None
                 }
-                Step::AbortWorkers => {
+                LifecycleStep::AbortWorkers => {
                     let requests = self.tasks.abort_workers(&self.queue).await;
-                    Some(Event::WorkersAborted(requests))
+                    Some(LifecycleEvent::WorkersAborted(requests))
                 }
-                Step::AwaitWrites(left) => {
+                LifecycleStep::AwaitWrites(left) => {
                     await_writes(&controller, &work.worker.context, left).await;
                     tracing::info!(
                         controller,
                         dropped = self.queue.dropped(),
                         "the controller has stopped; requests that waited are dropped, the next start lists them again"
                     );
-                    Some(Event::WritesEnded)
+                    Some(LifecycleEvent::WritesEnded)
                 }
-                Step::End => break,
+                LifecycleStep::End => break,
             };
             let event = match done {
                 Some(event) => event,
                 None => self.next_event(&life, cancel).await,
             };
-            step = life.on(event, now());
+            step = life.handle_event(event, now());
         }
         drop((waiting, working));
         life.finish()
     }
 
-    async fn next_event(&mut self, life: &Lifecycle, cancel: &CancellationToken) -> Event {
+    async fn next_event(&mut self, life: &Lifecycle, cancel: &CancellationToken) -> LifecycleEvent {
         if life.is_stopping() {
             return tokio::select! {
                 biased;
-                () = self.tasks.workers_ended() => Event::WorkersEnded,
-                () = at(life.deadline()) => Event::DeadlinePassed,
+                () = self.tasks.workers_ended() => LifecycleEvent::WorkersEnded,
+                () = at(life.deadline()) => LifecycleEvent::DeadlinePassed,
             };
         }
         tokio::select! {
             biased;
-            () = cancel.cancelled() => Event::Cancelled,
-            end = self.tasks.ended() => Event::TaskEnded(end),
-            () = next_synced(&mut self.initial), if life.is_syncing() => Event::Synced,
-            () = at(life.deadline()) => Event::DeadlinePassed,
+            () = cancel.cancelled() => LifecycleEvent::Cancelled,
+            end = self.tasks.ended() => LifecycleEvent::TaskEnded(end),
+            () = next_synced(&mut self.initial), if life.is_syncing() => LifecycleEvent::Synced,
+            () = at(life.deadline()) => LifecycleEvent::DeadlinePassed,
         }
     }
 

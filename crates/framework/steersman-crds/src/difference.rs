@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::normal_form::normalized;
-use crate::plan::{Plan, has_all, plan};
+use crate::plan::{InstallPlan, has_all, plan};
 
 /// The difference between the definition on the server and the one that an operator would install.
 ///
@@ -45,12 +45,12 @@ impl CrdDifference {
             return Self::Missing;
         };
         match plan(present, wanted, &[]) {
-            Plan::Create => Self::Missing,
-            Plan::Unchanged => Self::Equal,
-            Plan::Update => Self::Outdated(differences(server, wanted)),
-            Plan::Keep(fields) => Self::Later(fields),
-            Plan::MigrateFirst(fields) => Self::ToMigrate(fields),
-            Plan::Refuse(fields) => Self::Refused(fields),
+            InstallPlan::Create => Self::Missing,
+            InstallPlan::Unchanged => Self::Equal,
+            InstallPlan::Update => Self::Outdated(differences(server, wanted)),
+            InstallPlan::Keep(fields) => Self::Later(fields),
+            InstallPlan::MigrateFirst(fields) => Self::ToMigrate(fields),
+            InstallPlan::Refuse(fields) => Self::Refused(fields),
         }
     }
 }

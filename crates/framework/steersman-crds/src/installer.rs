@@ -13,8 +13,8 @@ use tracing::{info, warn};
 use crate::crd::{Crd, stored_kind};
 use crate::error::Error;
 use crate::migration::Migration;
-use crate::plan::{Plan, plan};
-use crate::progress::{Progress, StoredObjects};
+use crate::plan::{InstallPlan, plan};
+use crate::progress::{MigrationProgress, StoredObjects};
 use crate::release_history::ReleaseHistory;
 use crate::requests::CrdRequests;
 use crate::server_migration::{self, ServerMigration};
@@ -70,19 +70,19 @@ impl<'a> Installer<'a> {
             &self.definition.content,
             &self.definition.accepted,
         ) {
-            Plan::Create | Plan::Update | Plan::MigrateFirst(_) => {
+            InstallPlan::Create | InstallPlan::Update | InstallPlan::MigrateFirst(_) => {
                 // A problem of the leader's own tries stays.
                 if self.report.phase() == CrdPhase::Refused {
                     self.report.enter(CrdPhase::Pending, None);
                 }
             }
-            Plan::Unchanged => {
+            InstallPlan::Unchanged => {
                 if present.as_ref().and_then(obstacle).is_none() {
                     self.report.enter(CrdPhase::Installed, None);
                 }
             }
-            Plan::Keep(more) => self.keep(&more),
-            Plan::Refuse(problems) => return Err(self.refuse(problems)),
+            InstallPlan::Keep(more) => self.keep(&more),
+            InstallPlan::Refuse(problems) => return Err(self.refuse(problems)),
         }
         Ok(())
     }
@@ -99,13 +99,13 @@ impl<'a> Installer<'a> {
             let present = self.requests.read().await?;
             let accepted = &self.definition.accepted;
             let is_new = match plan(present.as_ref(), &self.definition.content, accepted) {
-                Plan::Unchanged => break,
-                Plan::Keep(more) => {
+                InstallPlan::Unchanged => break,
+                InstallPlan::Keep(more) => {
                     self.keep(&more);
                     return Ok(());
                 }
-                Plan::Refuse(problems) => return Err(self.refuse(problems)),
-                Plan::MigrateFirst(problems) => {
+                InstallPlan::Refuse(problems) => return Err(self.refuse(problems)),
+                InstallPlan::MigrateFirst(problems) => {
                     if !self.is_migrated {
                         return Err(self.refuse(problems));
                     }
@@ -113,8 +113,8 @@ impl<'a> Installer<'a> {
                     while !Box::pin(self.migrate()).await? {}
                     continue;
                 }
-                Plan::Create => true,
-                Plan::Update => false,
+                InstallPlan::Create => true,
+                InstallPlan::Update => false,
             };
             let content = self.complete(present.as_ref()).await;
             if !is_new {
@@ -275,14 +275,14 @@ impl<'a> Installer<'a> {
         check_versions(&present)?;
         let (definition, version) = (self.report.name, &*stored.version);
         self.report.enter(CrdPhase::Migrating, None);
-        let has_stored_pages = |progress: &Progress| progress.continue_token().is_some();
+        let has_stored_pages = |progress: &MigrationProgress| progress.continue_token().is_some();
         if !stored.progress.as_ref().is_some_and(has_stored_pages) {
             info!(
                 definition,
                 version, "objects may be stored in other versions: they are migrated"
             );
             // DEF-4: before the server shortens its list of versions.
-            let begun = Progress::begin(stored.generation);
+            let begun = MigrationProgress::begin(stored.generation);
             self.requests.annotate(Some(begun.text())).await?;
             sleep(self.settle).await;
             let (client, generation) = (&self.requests.client, stored.generation);

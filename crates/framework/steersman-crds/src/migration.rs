@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::error::Error;
-use crate::progress::Progress;
+use crate::progress::MigrationProgress;
 use crate::requests::{CrdRequests, REQUEST_LIMIT};
 use crate::status_board::CrdReport;
 
@@ -71,7 +71,7 @@ impl<'a> Migration<'a> {
     ///
     /// [`Error::NotMigrated`] if the server refused objects, and [`Error::Request`] if a request failed. A later call
     /// with the saved progress goes on.
-    pub(crate) async fn run(&mut self, progress: Option<Progress>) -> Result<(), Error> {
+    pub(crate) async fn run(&mut self, progress: Option<MigrationProgress>) -> Result<(), Error> {
         let mut token = progress.and_then(|progress| {
             self.done = progress.migrated;
             progress.continue_token().map(str::to_owned)
@@ -178,7 +178,7 @@ impl<'a> Migration<'a> {
 
     /// DEF-4: saves the progress in the definition. Without it, an interrupted migration begins anew.
     async fn save(&self, token: &str) {
-        let progress = Progress::at(self.generation, token.to_owned(), self.done);
+        let progress = MigrationProgress::at(self.generation, token.to_owned(), self.done);
         if let Err(error) = self.requests.annotate(Some(progress.text())).await {
             let definition = self.report.name;
             warn!(definition, error = %error, "the progress of the migration cannot be saved");

@@ -87,7 +87,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::progress::{ANNOTATION, Progress};
+    use crate::progress::{ANNOTATION, MigrationProgress};
 
     fn version(name: &str, stored: bool, schema: &Value) -> Value {
         json!({"name": name, "served": true, "storage": stored, "schema": {"openAPIV3Schema": schema}})
@@ -129,7 +129,8 @@ mod tests {
             Comparison::default()
         );
         // A server that failed to migrate has shortened its list.
-        migrated["metadata"]["annotations"] = json!({ANNOTATION: Progress::begin(0).text()});
+        migrated["metadata"]["annotations"] =
+            json!({ANNOTATION: MigrationProgress::begin(0).text()});
         assert_eq!(
             compare_definitions(&migrated, &wanted).lost[0].path,
             "v1alpha1"

@@ -10,7 +10,7 @@ use crate::schema_narrowing::Narrowing;
 
 /// What to do about a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Plan {
+pub(crate) enum InstallPlan {
     /// The server has none.
     Create,
     /// The definition on the server differs, and the new one accepts all that it accepts.
@@ -28,9 +28,9 @@ pub(crate) enum Plan {
 }
 
 /// Decides about a definition. `accepted` has the fields that may accept less.
-pub(crate) fn plan(present: Option<&Value>, wanted: &Value, accepted: &[String]) -> Plan {
+pub(crate) fn plan(present: Option<&Value>, wanted: &Value, accepted: &[String]) -> InstallPlan {
     let Some(present) = present else {
-        return Plan::Create;
+        return InstallPlan::Create;
     };
     let comparison = compare_definitions(present, wanted);
     let lost = comparison.lost.iter();
@@ -41,19 +41,19 @@ pub(crate) fn plan(present: Option<&Value>, wanted: &Value, accepted: &[String])
     };
     if lost.is_empty() {
         return match is_installed(present, wanted) {
-            true => Plan::Unchanged,
-            false => Plan::Update,
+            true => InstallPlan::Unchanged,
+            false => InstallPlan::Update,
         };
     }
     let is_stored_as_wanted = stored_version(present) == stored_version(wanted);
     if is_stored_as_wanted && lost.iter().all(|one| one.is_stored_version) {
-        return Plan::MigrateFirst(texts());
+        return InstallPlan::MigrateFirst(texts());
     }
     // DEF-2
     if comparison.gained.is_empty() || ReleaseHistory::read(present).is_former(wanted) {
-        return Plan::Keep(texts());
+        return InstallPlan::Keep(texts());
     }
-    Plan::Refuse(texts())
+    InstallPlan::Refuse(texts())
 }
 
 /// Returns the version in which a definition stores objects.
@@ -147,12 +147,12 @@ mod tests {
         present["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["a"]["minimum"] =
             json!(1.0);
         present["spec"]["versions"][0]["additionalPrinterColumns"] = json!([]);
-        assert_eq!(plan(Some(&present), &wanted, &[]), Plan::Unchanged);
+        assert_eq!(plan(Some(&present), &wanted, &[]), InstallPlan::Unchanged);
         present["metadata"]["labels"] = Value::Null;
         let mut labelled = wanted.clone();
         labelled["metadata"]["labels"] = json!({"app": "sites"});
-        assert_eq!(plan(Some(&present), &labelled, &[]), Plan::Update);
-        assert_eq!(plan(None, &wanted, &[]), Plan::Create);
+        assert_eq!(plan(Some(&present), &labelled, &[]), InstallPlan::Update);
+        assert_eq!(plan(None, &wanted, &[]), InstallPlan::Create);
     }
 
     #[test]
@@ -163,13 +163,13 @@ mod tests {
         let mut present = injected.clone();
         let fields = json!({"f:metadata": {"f:annotations": {format!("f:{INJECT_CA_FROM}"): {}}}});
         for (manager, expected) in [
-            ("shop/definitions", Plan::Update),
-            ("kubectl", Plan::Unchanged),
+            ("shop/definitions", InstallPlan::Update),
+            ("kubectl", InstallPlan::Unchanged),
         ] {
             present["metadata"]["managedFields"] =
                 json!([{"manager": manager, "operation": "Apply", "fieldsV1": fields}]);
             assert_eq!(plan(Some(&present), &wanted, &[]), expected, "{manager}");
-            assert_eq!(plan(Some(&present), &injected, &[]), Plan::Unchanged);
+            assert_eq!(plan(Some(&present), &injected, &[]), InstallPlan::Unchanged);
         }
     }
 
@@ -177,7 +177,7 @@ mod tests {
     fn a_removed_rule_is_an_update() {
         let present = definition(&record(&json!({"a": {"type": "string", "maxLength": 3}})));
         let wanted = definition(&record(&json!({"a": {"type": "string"}})));
-        assert_eq!(plan(Some(&present), &wanted, &[]), Plan::Update);
+        assert_eq!(plan(Some(&present), &wanted, &[]), InstallPlan::Update);
     }
 
     /// DEF-1
@@ -189,19 +189,22 @@ mod tests {
         let wanted = definition(&record(&json!({
             "a": {"type": "string", "maxLength": 3}, "c": {"type": "string"},
         })));
-        let Plan::Refuse(problems) = plan(Some(&present), &wanted, &[]) else {
+        let InstallPlan::Refuse(problems) = plan(Some(&present), &wanted, &[]) else {
             panic!("not refused");
         };
         assert!(problems[0].starts_with("v1.a: ") && problems[1].starts_with("v1.b: "));
         let accepted = ["v1.a".to_owned(), "v1.b".to_owned()];
-        assert_eq!(plan(Some(&present), &wanted, &accepted), Plan::Update);
+        assert_eq!(
+            plan(Some(&present), &wanted, &accepted),
+            InstallPlan::Update
+        );
         let other = ["v1.a".to_owned(), "v1.bb".to_owned()];
         assert!(
-            matches!(plan(Some(&present), &wanted, &other), Plan::Refuse(left) if left.len() == 1)
+            matches!(plan(Some(&present), &wanted, &other), InstallPlan::Refuse(left) if left.len() == 1)
         );
         assert_eq!(
             plan(Some(&present), &wanted, &["v1".to_owned()]),
-            Plan::Update
+            InstallPlan::Update
         );
     }
 
@@ -214,16 +217,16 @@ mod tests {
         };
         let without = definition(&record(&json!({"a": {"type": "boolean"}})));
         let (no, empty) = (with_default(&json!(false)), with_default(&json!([])));
-        assert_eq!(plan(Some(&without), &no, &[]), Plan::Update);
-        assert_eq!(plan(Some(&no), &without, &[]), Plan::Update);
-        assert_eq!(plan(Some(&without), &empty, &[]), Plan::Update);
+        assert_eq!(plan(Some(&without), &no, &[]), InstallPlan::Update);
+        assert_eq!(plan(Some(&no), &without, &[]), InstallPlan::Update);
+        assert_eq!(plan(Some(&without), &empty, &[]), InstallPlan::Update);
         let bound = |maximum: i64| {
             definition(&record(
                 &json!({"a": {"type": "integer", "maximum": maximum}}),
             ))
         };
         let (lower, higher) = (bound(9_007_199_254_740_992), bound(9_007_199_254_740_993));
-        assert_ne!(plan(Some(&lower), &higher, &[]), Plan::Unchanged);
+        assert_ne!(plan(Some(&lower), &higher, &[]), InstallPlan::Unchanged);
     }
 
     /// DEF-1
@@ -242,16 +245,16 @@ mod tests {
         let accepted = ["v1alpha1".to_owned()];
         assert!(matches!(
             plan(Some(&present), &wanted, &accepted),
-            Plan::MigrateFirst(_)
+            InstallPlan::MigrateFirst(_)
         ));
         present["status"]["storedVersions"] = json!(["v1"]);
-        assert_eq!(plan(Some(&present), &wanted, &[]), Plan::Update);
+        assert_eq!(plan(Some(&present), &wanted, &[]), InstallPlan::Update);
         // Only the release in between changes the version in which objects are stored.
         present["spec"]["versions"] = json!([version("v1alpha1", true)]);
         present["status"]["storedVersions"] = json!(["v1alpha1"]);
         assert!(matches!(
             plan(Some(&present), &wanted, &[]),
-            Plan::Refuse(_)
+            InstallPlan::Refuse(_)
         ));
     }
 
@@ -264,14 +267,23 @@ mod tests {
         let mut second = definition(&record(
             &json!({"a": {"type": "string"}, "c": {"type": "string"}}),
         ));
-        assert!(matches!(plan(Some(&second), &first, &[]), Plan::Refuse(_)));
+        assert!(matches!(
+            plan(Some(&second), &first, &[]),
+            InstallPlan::Refuse(_)
+        ));
         let mut history = ReleaseHistory::default();
         history.add(&first);
         history.add(&second);
         history.write(&mut second);
-        assert!(matches!(plan(Some(&second), &first, &[]), Plan::Keep(_)));
+        assert!(matches!(
+            plan(Some(&second), &first, &[]),
+            InstallPlan::Keep(_)
+        ));
         let third = definition(&record(&json!({"d": {"type": "string"}})));
-        assert!(matches!(plan(Some(&second), &third, &[]), Plan::Refuse(_)));
+        assert!(matches!(
+            plan(Some(&second), &third, &[]),
+            InstallPlan::Refuse(_)
+        ));
     }
 
     /// DEF-2
@@ -281,6 +293,8 @@ mod tests {
             &json!({"a": {"type": "string"}, "b": {"type": "string"}}),
         ));
         let wanted = definition(&record(&json!({"a": {"type": "string"}})));
-        assert!(matches!(plan(Some(&present), &wanted, &[]), Plan::Keep(lost) if lost.len() == 1));
+        assert!(
+            matches!(plan(Some(&present), &wanted, &[]), InstallPlan::Keep(lost) if lost.len() == 1)
+        );
     }
 }

@@ -10,7 +10,7 @@ pub(crate) const ANNOTATION: &str = "steersman/migration";
 /// definition from the beginning of a migration to its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Progress {
+pub(crate) struct MigrationProgress {
     /// The generation of the definition. A changed definition may store objects in another version, so a migration
     /// begins anew.
     generation: i64,
@@ -31,12 +31,12 @@ pub(crate) struct StoredObjects {
     pub(crate) are_mixed: bool,
     /// The progress of an interrupted migration to this version. A server that fails to migrate shortens its list of
     /// versions nevertheless, so objects may be stored in another version as long as there is progress.
-    pub(crate) progress: Option<Progress>,
+    pub(crate) progress: Option<MigrationProgress>,
     /// Whether there is an annotation, of this migration or of a former one.
     pub(crate) has_annotation: bool,
 }
 
-impl Progress {
+impl MigrationProgress {
     /// Makes the progress at the beginning of a migration.
     pub(crate) fn begin(generation: i64) -> Self {
         Self {
@@ -83,7 +83,8 @@ impl StoredObjects {
         let are_mixed = stored.is_some_and(|stored| stored.iter().any(|one| *one != *version));
         let annotation = definition["metadata"]["annotations"][ANNOTATION].as_str();
         // An annotation that cannot be read is of another program: the migration begins anew.
-        let progress = annotation.and_then(|text| serde_json::from_str::<Progress>(text).ok());
+        let progress =
+            annotation.and_then(|text| serde_json::from_str::<MigrationProgress>(text).ok());
         Some(Self {
             generation,
             version,
@@ -126,7 +127,7 @@ mod tests {
     #[test]
     fn progress_counts_for_the_definition_that_it_was_made_with() {
         let mut definition = definition(3, &["v1alpha1", "v1"]);
-        let progress = Progress::at(3, "token".to_owned(), 500);
+        let progress = MigrationProgress::at(3, "token".to_owned(), 500);
         definition["metadata"]["annotations"] = json!({ANNOTATION: progress.text()});
         let read = StoredObjects::read(&definition).unwrap();
         assert_eq!(read.progress, Some(progress));

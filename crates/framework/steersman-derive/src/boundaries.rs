@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use syn::Ident;
 
-use crate::declaration::{Declaration, FieldList, Shape, VersionedType};
-use crate::render::{Level, declaration};
+use crate::declaration::{Declaration, FieldList, TypeContent, VersionedType};
+use crate::render::{ModuleLevel, declaration};
 use crate::scope::mentioned;
 
 /// The versions in which each type of a module differs from the version before. A type that does not differ between
@@ -76,7 +76,7 @@ fn own(ty: &VersionedType, module: &Declaration) -> Vec<bool> {
     let arguments = &module.arguments;
     let count = arguments.versions.len();
     let rendered: Vec<String> = (0..count)
-        .map(|version| declaration(ty, version, Level::Version, arguments).to_string())
+        .map(|version| declaration(ty, version, ModuleLevel::Version, arguments).to_string())
         .collect();
     // A kind is another Rust type in each version, because its version belongs to its type. With one version only it
     // must still stand in the submodule of its version.
@@ -96,8 +96,8 @@ fn has_entry(ty: &VersionedType, version: usize) -> bool {
         fields.any(|field| field.history.changes_in(version))
     };
     match &ty.shape {
-        Shape::Struct(list) => in_list(list),
-        Shape::Enum(variants) => variants
+        TypeContent::Struct(list) => in_list(list),
+        TypeContent::Enum(variants) => variants
             .iter()
             .any(|variant| variant.history.changes_in(version) || in_list(&variant.fields)),
     }
@@ -112,8 +112,8 @@ fn mentions<'a>(ty: &VersionedType, version: usize, names: &[&'a Ident]) -> Vec<
         types.flat_map(|ty| mentioned(ty, names)).collect()
     };
     match &ty.shape {
-        Shape::Struct(list) => of_list(list),
-        Shape::Enum(variants) => variants
+        TypeContent::Struct(list) => of_list(list),
+        TypeContent::Enum(variants) => variants
             .iter()
             .filter(|variant| variant.history.exists(version))
             .flat_map(|variant| of_list(&variant.fields))

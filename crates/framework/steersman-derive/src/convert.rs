@@ -7,7 +7,7 @@ use syn::{Error, Expr, Ident, Index, Path, Result};
 
 use crate::boundaries::Boundaries;
 use crate::declaration::{
-    Declaration, FieldList, Shape, VersionedField, VersionedType, VersionedVariant,
+    Declaration, FieldList, TypeContent, VersionedField, VersionedType, VersionedVariant,
 };
 use crate::history::{VersionedAttribute, without_lints};
 use crate::kind::KindAttributes;
@@ -17,14 +17,14 @@ use crate::wire_name;
 
 /// A step between two neighbouring versions, and the module in which they are.
 #[derive(Clone, Copy)]
-pub(crate) struct Step<'a> {
+pub(crate) struct ConversionStep<'a> {
     pub(crate) module: &'a Declaration,
     pub(crate) boundaries: &'a Boundaries,
     pub(crate) from: usize,
     pub(crate) to: usize,
 }
 
-impl Step<'_> {
+impl ConversionStep<'_> {
     /// Returns whether the step leads to a newer version.
     fn is_upgrade(self) -> bool {
         self.from < self.to
@@ -39,7 +39,7 @@ impl Step<'_> {
     pub(crate) fn conversion(self, ty: &VersionedType) -> Result<TokenStream> {
         let name = &ty.name;
         let body = match &ty.shape {
-            Shape::Struct(list) => {
+            TypeContent::Struct(list) => {
                 let value = |field: &VersionedField, at: usize| {
                     let member = member(field, at, self.from);
                     quote!(&self.#member)
@@ -48,7 +48,7 @@ impl Step<'_> {
                 let to = self.name(self.to);
                 quote!(::core::result::Result::Ok(#to::#name { #members }))
             }
-            Shape::Enum(variants) => self.arms(ty, variants)?,
+            TypeContent::Enum(variants) => self.arms(ty, variants)?,
         };
         Ok(self.implementation(name, &body))
     }

@@ -27,14 +27,14 @@ pub(crate) struct VersionedType {
     pub(crate) attributes: Vec<VersionedAttribute>,
     pub(crate) visibility: Visibility,
     pub(crate) name: Ident,
-    pub(crate) shape: Shape,
+    pub(crate) shape: TypeContent,
     /// Present if the type is the spec of a kind.
     pub(crate) kind: Option<KindAttributes>,
 }
 
 /// The content of a type.
 #[derive(Debug)]
-pub(crate) enum Shape {
+pub(crate) enum TypeContent {
     Struct(FieldList),
     Enum(Vec<VersionedVariant>),
 }
@@ -94,13 +94,13 @@ impl Declaration {
                     check_generics(&item.ident, &item.generics)?;
                     let fields = fields(item.fields, &arguments)?;
                     let head = (item.attrs, item.vis, item.ident);
-                    versioned_type(head, Shape::Struct(fields), &arguments)
+                    versioned_type(head, TypeContent::Struct(fields), &arguments)
                 }),
                 Item::Enum(item) => problems.keep(&mut types, || {
                     check_generics(&item.ident, &item.generics)?;
                     let variants = variants(item.variants.into_iter().collect(), &arguments)?;
                     let head = (item.attrs, item.vis, item.ident);
-                    versioned_type(head, Shape::Enum(variants), &arguments)
+                    versioned_type(head, TypeContent::Enum(variants), &arguments)
                 }),
                 item => others.push(item),
             }
@@ -169,7 +169,7 @@ fn check_generics(name: &Ident, generics: &Generics) -> Result<()> {
 
 fn versioned_type(
     (attributes, visibility, name): (Vec<Attribute>, Visibility, Ident),
-    shape: Shape,
+    shape: TypeContent,
     arguments: &Arguments,
 ) -> Result<VersionedType> {
     let label = name.to_string();
@@ -248,8 +248,8 @@ fn check_names(made: &VersionedType, arguments: &Arguments) -> Result<()> {
         let mut names: Vec<&Ident> = Vec::new();
         let mut check = |name| check_name(&mut names, name, &arguments.name(version));
         match &made.shape {
-            Shape::Struct(list) => field_names(list, version).try_for_each(&mut check)?,
-            Shape::Enum(variants) => {
+            TypeContent::Struct(list) => field_names(list, version).try_for_each(&mut check)?,
+            TypeContent::Enum(variants) => {
                 let present = variants.iter().filter(|one| one.history.exists(version));
                 for variant in present {
                     check(variant.history.name(&variant.name, version))?;

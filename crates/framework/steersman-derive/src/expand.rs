@@ -6,11 +6,11 @@ use syn::{AttrStyle, Error, Item, ItemMod, Result, Type};
 
 use crate::arguments::Arguments;
 use crate::boundaries::Boundaries;
-use crate::convert::{Step, conversion_path};
+use crate::convert::{ConversionStep, conversion_path};
 use crate::declaration::{Declaration, Problems};
 use crate::history::without_lints;
 use crate::kind::KindAttributes;
-use crate::render::{Level, declaration};
+use crate::render::{ModuleLevel, declaration};
 use crate::scope::deeper;
 
 /// Returns the module with one submodule per version.
@@ -34,7 +34,7 @@ pub(crate) fn expand(arguments: TokenStream, module: TokenStream) -> Result<Toke
         .types
         .iter()
         .filter(|ty| boundaries.is_constant(&ty.name));
-    let constant = constant.map(|ty| declaration(ty, 0, Level::Module, &module.arguments));
+    let constant = constant.map(|ty| declaration(ty, 0, ModuleLevel::Module, &module.arguments));
     let versions = (0..module.arguments.versions.len())
         .map(|version| submodule(&module, &boundaries, version));
     let conversions = conversions(&module, &boundaries)?;
@@ -90,7 +90,7 @@ fn submodule(module: &Declaration, boundaries: &Boundaries, version: usize) -> T
         if boundaries.is_constant(&ty.name) {
             quote!(#lints #visibility use super::#type_name;)
         } else if home == version {
-            declaration(ty, version, Level::Version, arguments)
+            declaration(ty, version, ModuleLevel::Version, arguments)
         } else {
             let home = &arguments.versions[home].ident;
             quote!(#lints #visibility use super::#home::#type_name;)
@@ -113,7 +113,7 @@ fn conversions(module: &Declaration, boundaries: &Boundaries) -> Result<TokenStr
     let mut problems = Problems::default();
     for newer in 1..module.arguments.versions.len() {
         for (from, to) in [(newer - 1, newer), (newer, newer - 1)] {
-            let step = Step {
+            let step = ConversionStep {
                 module,
                 boundaries,
                 from,

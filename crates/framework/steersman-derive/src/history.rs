@@ -80,7 +80,7 @@ pub(crate) enum HistoryOwner {
 }
 
 /// One entry of a `#[versioned(…)]` attribute.
-enum Entry {
+enum HistoryEntry {
     Added(Appearance),
     Removed(Appearance),
     Renamed(Rename, Span),
@@ -91,7 +91,7 @@ enum Entry {
 
 /// The named parts of an entry, such as `default = 1`.
 #[derive(Default)]
-struct Parts {
+struct EntryParts {
     default: Option<Expr>,
     instead: Option<Expr>,
     from_name: Option<Ident>,
@@ -182,35 +182,42 @@ impl History {
             || self.changes.iter().any(|change| is_here(change.at))
     }
 
-    fn add(&mut self, entry: Entry, name: &str, rest: &mut Vec<VersionedAttribute>) -> Result<()> {
+    fn add(
+        &mut self,
+        entry: HistoryEntry,
+        name: &str,
+        rest: &mut Vec<VersionedAttribute>,
+    ) -> Result<()> {
         let twice = |span, what: &str| {
             let text = format!("`{name}` is {what} twice: remove one of the two entries");
             Err(Error::new(span, text))
         };
         match entry {
-            Entry::Added(added) if self.added.is_some() => return twice(added.span, "added"),
-            Entry::Added(added) => self.added = Some(added),
-            Entry::Removed(removed) if self.removed.is_some() => {
+            HistoryEntry::Added(added) if self.added.is_some() => {
+                return twice(added.span, "added");
+            }
+            HistoryEntry::Added(added) => self.added = Some(added),
+            HistoryEntry::Removed(removed) if self.removed.is_some() => {
                 return twice(removed.span, "removed");
             }
-            Entry::Removed(removed) => self.removed = Some(removed),
-            Entry::Renamed(rename, span) => {
+            HistoryEntry::Removed(removed) => self.removed = Some(removed),
+            HistoryEntry::Renamed(rename, span) => {
                 if self.renames.iter().any(|known| known.at == rename.at) {
                     return twice(span, "renamed in one version");
                 }
                 self.renames.push(rename);
             }
-            Entry::Changed(change) => {
+            HistoryEntry::Changed(change) => {
                 if self.change(change.at).is_some() {
                     return twice(change.span, "changed in one version");
                 }
                 self.changes.push(*change);
             }
-            Entry::Deprecated(_, span) if self.deprecated.is_some() => {
+            HistoryEntry::Deprecated(_, span) if self.deprecated.is_some() => {
                 return twice(span, "deprecated");
             }
-            Entry::Deprecated(deprecated, _) => self.deprecated = Some(deprecated),
-            Entry::Only(attributes) => rest.extend(attributes),
+            HistoryEntry::Deprecated(deprecated, _) => self.deprecated = Some(deprecated),
+            HistoryEntry::Only(attributes) => rest.extend(attributes),
         }
         Ok(())
     }
@@ -266,7 +273,7 @@ fn entries(
     input: ParseStream<'_>,
     subject: HistoryOwner,
     arguments: &Arguments,
-) -> Result<Vec<Entry>> {
+) -> Result<Vec<HistoryEntry>> {
     let mut found = Vec::new();
     while !input.is_empty() {
         let keyword = input.call(Ident::parse_any)?;
@@ -279,7 +286,7 @@ fn entries(
         let content;
         parenthesized!(content in input);
         found.push(if kind == "only" {
-            Entry::Only(only(&content, arguments)?)
+            HistoryEntry::Only(only(&content, arguments)?)
         } else {
             entry(&keyword, &kind, subject, &content, arguments)?
         });
@@ -328,18 +335,18 @@ fn entry(
     subject: HistoryOwner,
     content: ParseStream<'_>,
     arguments: &Arguments,
-) -> Result<Entry> {
+) -> Result<HistoryEntry> {
     let span = keyword.span();
     let version: Ident = content.parse()?;
     let at = arguments.position(&version)?;
-    let mut parts = Parts::default();
+    let mut parts = EntryParts::default();
     while !content.is_empty() {
         content.parse::<Token![,]>()?;
         if !content.is_empty() {
             part(kind, subject, content, &mut parts)?;
         }
     }
-    let appearance = |parts: Parts| Appearance {
+    let appearance = |parts: EntryParts| Appearance {
         at,
         span,
         default: parts.default,
@@ -358,8 +365,8 @@ fn entry(
             );
             return Err(Error::new(span, text));
         }
-        "added" => Entry::Added(appearance(parts)),
-        "removed" => Entry::Removed(appearance(parts)),
+        "added" => HistoryEntry::Added(appearance(parts)),
+        "removed" => HistoryEntry::Removed(appearance(parts)),
         "renamed" => {
             let Some(from) = parts.from_name else {
                 let text = format!(
@@ -367,7 +374,7 @@ fn entry(
                 );
                 return Err(Error::new(span, text));
             };
-            Entry::Renamed(Rename { at, from }, span)
+            HistoryEntry::Renamed(Rename { at, from }, span)
         }
         "changed" => {
             let (Some(from), Some(upgrade), Some(downgrade)) =
@@ -378,7 +385,7 @@ fn entry(
                 );
                 return Err(Error::new(span, text));
             };
-            Entry::Changed(Box::new(TypeChange {
+            HistoryEntry::Changed(Box::new(TypeChange {
                 at,
                 from,
                 upgrade,
@@ -388,7 +395,7 @@ fn entry(
         }
         _ => {
             let note = parts.note;
-            Entry::Deprecated(Deprecation { at, note }, span)
+            HistoryEntry::Deprecated(Deprecation { at, note }, span)
         }
     })
 }
@@ -397,7 +404,7 @@ fn part(
     kind: &str,
     subject: HistoryOwner,
     content: ParseStream<'_>,
-    parts: &mut Parts,
+    parts: &mut EntryParts,
 ) -> Result<()> {
     let name = content.call(Ident::parse_any)?;
     content.parse::<Token![=]>()?;

@@ -6,7 +6,7 @@ use syn::{Ident, Visibility};
 
 use crate::arguments::Arguments;
 use crate::declaration::{
-    FieldList, Notation, Shape, VersionedField, VersionedType, VersionedVariant,
+    FieldList, Notation, TypeContent, VersionedField, VersionedType, VersionedVariant,
 };
 use crate::history::{Deprecation, VersionedAttribute};
 use crate::kind::KindAttributes;
@@ -14,7 +14,7 @@ use crate::scope::{deeper, deeper_type};
 
 /// The module in which a declaration stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum ModuleLevel {
     /// The module with the attribute.
     Module,
     /// The submodule of a version.
@@ -25,7 +25,7 @@ pub(crate) enum Level {
 pub(crate) fn declaration(
     ty: &VersionedType,
     version: usize,
-    level: Level,
+    level: ModuleLevel,
     arguments: &Arguments,
 ) -> TokenStream {
     let rendering = Rendering {
@@ -42,12 +42,12 @@ pub(crate) fn declaration(
         .map(|_| KindAttributes::tokens(version, arguments));
     let head = quote!(#attributes #kind #visibility);
     match &ty.shape {
-        Shape::Struct(list) => {
+        TypeContent::Struct(list) => {
             let fields = rendering.fields(list, true);
             let end = (list.notation != Notation::Named).then(|| quote!(;));
             quote!(#head struct #name #fields #end)
         }
-        Shape::Enum(variants) => {
+        TypeContent::Enum(variants) => {
             let present = variants.iter().filter(|one| one.history.exists(version));
             let variants = present.map(|variant| rendering.variant(variant));
             quote!(#head enum #name { #(#variants),* })
@@ -64,15 +64,15 @@ pub(crate) fn field_name(field: &VersionedField, version: usize) -> Option<&Iden
 /// The version and module for which declarations are made.
 struct Rendering<'a> {
     version: usize,
-    level: Level,
+    level: ModuleLevel,
     arguments: &'a Arguments,
 }
 
 impl Rendering<'_> {
     fn visibility(&self, visibility: &Visibility) -> TokenStream {
         match self.level {
-            Level::Module => visibility.to_token_stream(),
-            Level::Version => deeper(visibility),
+            ModuleLevel::Module => visibility.to_token_stream(),
+            ModuleLevel::Version => deeper(visibility),
         }
     }
 
@@ -104,8 +104,8 @@ impl Rendering<'_> {
             let visibility = with_visibility.then(|| self.visibility(&field.visibility));
             let ty = field.history.ty(&field.ty, self.version);
             let ty = match self.level {
-                Level::Module => ty.clone(),
-                Level::Version => deeper_type(ty),
+                ModuleLevel::Module => ty.clone(),
+                ModuleLevel::Version => deeper_type(ty),
             };
             let name = field_name(field, self.version).map(|name| quote!(#name:));
             quote!(#attributes #visibility #name #ty)

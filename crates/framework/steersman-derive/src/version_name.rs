@@ -2,7 +2,7 @@
 
 /// The stages of a version, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum VersionStage {
     Alpha,
     Beta,
     Stable,
@@ -12,7 +12,7 @@ enum Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct VersionName {
     major: u64,
-    stage: Stage,
+    stage: VersionStage,
     /// The number after the stage; 0 without a stage.
     minor: u64,
 }
@@ -21,16 +21,16 @@ impl VersionName {
     /// Returns the parts of a name such as `v1`, `v1beta2` or `v2alpha1`.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let rest = name.strip_prefix('v')?;
-        let stages = [("alpha", Stage::Alpha), ("beta", Stage::Beta)];
+        let stages = [("alpha", VersionStage::Alpha), ("beta", VersionStage::Beta)];
         let staged = stages.iter().find_map(|(word, stage)| {
             let (major, minor) = rest.split_once(word)?;
             Some((major, *stage, minor))
         });
-        let (major, stage, minor) = staged.unwrap_or((rest, Stage::Stable, ""));
+        let (major, stage, minor) = staged.unwrap_or((rest, VersionStage::Stable, ""));
         Some(Self {
             major: number(major)?,
             stage,
-            minor: if stage == Stage::Stable {
+            minor: if stage == VersionStage::Stable {
                 0
             } else {
                 number(minor)?

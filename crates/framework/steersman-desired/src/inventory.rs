@@ -5,11 +5,11 @@ use futures::future::BoxFuture;
 use steersman_client::{Client, Error as ClientError};
 use steersman_object::{Kind, Object};
 
-use crate::member::Member;
+use crate::member::ChildMember;
 use crate::owner::SetOwner;
 
 /// Children of any types.
-pub(crate) type Members = Vec<Member>;
+pub(crate) type Children = Vec<ChildMember>;
 
 /// A kind that the children of a set may have.
 pub(crate) struct OwnedKind {
@@ -19,7 +19,7 @@ pub(crate) struct OwnedKind {
 
 /// Lists the children of a kind.
 type ListChildren =
-    for<'a> fn(&'a Kind, &'a SetOwner, &'a Client) -> BoxFuture<'a, Result<Members, ClientError>>;
+    for<'a> fn(&'a Kind, &'a SetOwner, &'a Client) -> BoxFuture<'a, Result<Children, ClientError>>;
 
 impl OwnedKind {
     /// Makes a kind with objects that are read as type `K`.
@@ -35,7 +35,7 @@ impl OwnedKind {
         &self,
         owner: &SetOwner,
         client: &Client,
-    ) -> Result<Members, ClientError> {
+    ) -> Result<Children, ClientError> {
         (self.list)(&self.kind, owner, client).await
     }
 }
@@ -44,10 +44,10 @@ async fn list<K: Object>(
     kind: &Kind,
     owner: &SetOwner,
     client: &Client,
-) -> Result<Members, ClientError> {
+) -> Result<Children, ClientError> {
     let found = client.of::<K>(kind).list(&owner.list_options(kind)).await?;
     // SET-1: a label can be copied, and an owner can be created again.
     let own = found.into_iter().filter(|object| owner.owns(&**object));
-    let leftovers = own.map(|object| Member::leftover(kind.clone(), object));
+    let leftovers = own.map(|object| ChildMember::leftover(kind.clone(), object));
     Ok(leftovers.collect())
 }

@@ -18,7 +18,7 @@ use crate::readiness::Readiness;
 const DELETE_ATTEMPTS: u32 = 3;
 
 /// A child of any type.
-pub(crate) struct Member {
+pub(crate) struct ChildMember {
     pub(crate) kind: Kind,
     pub(crate) key: ObjectKey,
     task: Box<MemberTask>,
@@ -26,7 +26,7 @@ pub(crate) struct Member {
 
 /// Applies or deletes a child, and keeps the state in which it was found, for the outcome of a failure.
 type MemberTask = dyn for<'a> FnOnce(
-        Target<'a>,
+        ChildTarget<'a>,
         &'a mut Option<FoundObject>,
     ) -> BoxFuture<'a, Result<Processed, ClientError>>
     + Send
@@ -34,7 +34,7 @@ type MemberTask = dyn for<'a> FnOnce(
 
 /// The child of a task, and the surroundings of the task.
 #[derive(Clone, Copy)]
-struct Target<'a> {
+struct ChildTarget<'a> {
     kind: &'a Kind,
     key: &'a ObjectKey,
     owner: &'a SetOwner,
@@ -56,7 +56,7 @@ enum AppliedChild<K> {
     Terminating(Arc<K>),
 }
 
-impl Member {
+impl ChildMember {
     /// Makes a child that shall exist. `document` is its complete document, or the reason why there is none.
     pub(crate) fn present<K: Object>(
         kind: Kind,
@@ -92,7 +92,7 @@ impl Member {
         kind: Kind,
         key: ObjectKey,
         task: impl for<'a> FnOnce(
-            Target<'a>,
+            ChildTarget<'a>,
             &'a mut Option<FoundObject>,
         ) -> BoxFuture<'a, Result<Processed, ClientError>>
         + Send
@@ -106,7 +106,7 @@ impl Member {
     /// Applies or deletes the child.
     pub(crate) async fn process(self, owner: &SetOwner, client: &Client) -> Processed {
         let mut known = None;
-        let target = Target {
+        let target = ChildTarget {
             kind: &self.kind,
             key: &self.key,
             owner,
@@ -121,7 +121,7 @@ impl Member {
     }
 }
 
-impl Target<'_> {
+impl ChildTarget<'_> {
     /// Returns an object of the child's name if it is the child: the state that is kept if the task fails.
     fn known_child<K: Object>(&self, found: Option<&Arc<K>>) -> Option<FoundObject> {
         let own = found.filter(|found| self.owner.owns(&***found))?;
@@ -137,7 +137,7 @@ impl Processed {
 }
 
 async fn apply<K: Object>(
-    target: Target<'_>,
+    target: ChildTarget<'_>,
     document: Result<Value, ClientError>,
     ready_when: Option<Box<ReadyWhen<K>>>,
     known: &mut Option<FoundObject>,
@@ -186,7 +186,7 @@ async fn apply<K: Object>(
 /// [`ClientError::NotAsFound`] if the server has another object, or none, or has one where none was found. Otherwise
 /// the error of an object that is no child, and those of an apply.
 async fn apply_to<K: Object>(
-    target: Target<'_>,
+    target: ChildTarget<'_>,
     client: &KindClient<K>,
     found: Option<Arc<K>>,
     document: &Value,
@@ -210,7 +210,7 @@ async fn apply_to<K: Object>(
 }
 
 async fn delete_absent<K: Object>(
-    target: Target<'_>,
+    target: ChildTarget<'_>,
     gone_when: Option<Box<GoneWhen<K>>>,
     known: &mut Option<FoundObject>,
 ) -> Result<Processed, ClientError> {
@@ -242,7 +242,7 @@ async fn delete_absent<K: Object>(
 }
 
 async fn delete_leftover<K: Object>(
-    target: Target<'_>,
+    target: ChildTarget<'_>,
     object: Arc<K>,
 ) -> Result<Processed, ClientError> {
     let client = target.client.of::<K>(target.kind);

@@ -2,7 +2,7 @@
 
 use steersman_object::Kind;
 
-use crate::inventory::{Members, OwnedKind};
+use crate::inventory::{Children, OwnedKind};
 use crate::owner::SetOwner;
 
 /// The content of a set.
@@ -10,7 +10,7 @@ pub(crate) struct SetPlan {
     pub(crate) owner: SetOwner,
     /// The declared kinds.
     pub(crate) kinds: Vec<OwnedKind>,
-    pub(crate) members: Members,
+    pub(crate) members: Children,
     /// For each member, the indexes of the members that it comes after.
     pub(crate) after: Vec<Vec<usize>>,
     /// The largest number of members that are processed at once.

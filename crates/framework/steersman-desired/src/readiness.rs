@@ -15,7 +15,7 @@ use serde_json::Value;
 use steersman_object::status_conditions::{READY, RECONCILING, STALLED, TRUE};
 use steersman_object::{Gvk, Kind};
 
-use fields::Fields;
+use fields::JsonFields;
 
 /// Whether an object is as its spec says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Readiness {
     /// Returns the readiness of an object that is given as JSON.
     #[must_use]
     pub fn of_json(gvk: &Gvk, object: &Value) -> Self {
-        let fields = Fields::of(object);
+        let fields = JsonFields::of(object);
         if fields.has("/metadata/deletionTimestamp") {
             return Self::Terminating;
         }
@@ -93,7 +93,7 @@ impl fmt::Display for Readiness {
 }
 
 /// Returns `InProgress` if the status describes another generation of the spec.
-fn generation(fields: &Fields<'_>) -> Option<Readiness> {
+fn generation(fields: &JsonFields<'_>) -> Option<Readiness> {
     let generation = fields.int("/metadata/generation")?;
     let observed = fields.int("/status/observedGeneration")?;
     (observed != generation).then(|| {
@@ -104,14 +104,14 @@ fn generation(fields: &Fields<'_>) -> Option<Readiness> {
 }
 
 /// Decides by the conditions that kstatus defines for all kinds.
-fn standard_conditions(fields: &Fields<'_>) -> Option<Readiness> {
+fn standard_conditions(fields: &JsonFields<'_>) -> Option<Readiness> {
     let is_true = |type_: &str| fields.condition(type_).filter(|found| found.status == TRUE);
     let stalled = is_true(STALLED).map(|found| Readiness::Failed(found.text()));
     stalled.or_else(|| is_true(RECONCILING).map(|found| Readiness::InProgress(found.text())))
 }
 
 /// Decides by the condition `Ready`.
-fn ready_condition(fields: &Fields<'_>) -> Option<Readiness> {
+fn ready_condition(fields: &JsonFields<'_>) -> Option<Readiness> {
     let ready = fields.condition(READY)?;
     Some(match ready.status == TRUE {
         true => Readiness::Current,

@@ -8,8 +8,8 @@ use steersman_client::{Client, ReadConsistency};
 use steersman_object::{Gvk, Kind, ObjectKey};
 
 use crate::error::Error;
-use crate::inventory::Members;
-use crate::member::{Member, Processed};
+use crate::inventory::Children;
+use crate::member::{ChildMember, Processed};
 use crate::outcome::{ChildOutcome, ChildState, SetOutcome};
 use crate::owner::SetOwner;
 use crate::plan::SetPlan;
@@ -69,7 +69,7 @@ fn identity(kind: &Kind, key: &ObjectKey) -> (String, String, ObjectKey) {
 ///
 /// The list of an empty set waits until the cache has seen the writes of its own key, because its result ends a
 /// clean-up. Otherwise nothing waits: a child that the cache has not seen yet has an event, and with it a later run.
-async fn leftovers(plan: &SetPlan, names: &[Name], client: &Client) -> Result<Members, Error> {
+async fn leftovers(plan: &SetPlan, names: &[Name], client: &Client) -> Result<Children, Error> {
     let reader = match plan.members.is_empty() {
         true => client.clone(),
         false => client.read_consistency(ReadConsistency::None),
@@ -97,16 +97,16 @@ async fn leftovers(plan: &SetPlan, names: &[Name], client: &Client) -> Result<Me
 async fn process(
     owner: &SetOwner,
     client: &Client,
-    members: Members,
+    members: Children,
     at_once: usize,
     schedule: &mut Schedule,
 ) -> Vec<Option<Processed>> {
     let mut results: Vec<Option<Processed>> = members.iter().map(|_| None).collect();
-    let mut members: Vec<Option<Member>> = members.into_iter().map(Some).collect();
+    let mut members: Vec<Option<ChildMember>> = members.into_iter().map(Some).collect();
     let mut running = FuturesUnordered::new();
     loop {
         while running.len() < at_once
-            && let Some(index) = schedule.start_next()
+            && let Some(index) = schedule.next_child()
         {
             // Each child starts once.
             if let Some(member) = members.get_mut(index).and_then(Option::take) {
@@ -119,7 +119,7 @@ async fn process(
         };
         // SET-4
         if processed.is_done() {
-            schedule.done(index);
+            schedule.handle_done(index);
         }
         if let Some(result) = results.get_mut(index) {
             *result = Some(processed);
@@ -147,7 +147,7 @@ fn assemble(names: &[Name], results: Vec<Option<Processed>>, schedule: &Schedule
 async fn prune(
     owner: &SetOwner,
     client: &Client,
-    leftovers: Members,
+    leftovers: Children,
     at_once: usize,
     outcome: &mut SetOutcome,
 ) {

@@ -42,12 +42,12 @@ impl Schedule {
     }
 
     /// Returns a child that may start now, each child once.
-    pub(crate) fn start_next(&mut self) -> Option<usize> {
+    pub(crate) fn next_child(&mut self) -> Option<usize> {
         self.startable.pop_front()
     }
 
     /// Notes that a child is done: the children that wait for it may start.
-    pub(crate) fn done(&mut self, index: usize) {
+    pub(crate) fn handle_done(&mut self, index: usize) {
         let followers = self.followers.get_mut(index);
         for follower in followers.map(std::mem::take).unwrap_or_default() {
             if let Some(waits_for) = self.waits_for.get_mut(follower) {
@@ -70,26 +70,26 @@ mod tests {
     use super::*;
 
     fn startable(schedule: &mut Schedule) -> Vec<usize> {
-        std::iter::from_fn(|| schedule.start_next()).collect()
+        std::iter::from_fn(|| schedule.next_child()).collect()
     }
 
     #[test]
     fn a_child_starts_once_after_all_that_it_comes_after() {
         let mut schedule = Schedule::new([vec![], vec![0], vec![], vec![1, 2, 1], vec![3]]);
         assert_eq!(startable(&mut schedule), [0, 2]);
-        schedule.done(2);
+        schedule.handle_done(2);
         assert!(startable(&mut schedule).is_empty());
         assert_eq!(schedule.waits_for(3), [1]);
-        schedule.done(0);
+        schedule.handle_done(0);
         assert_eq!(startable(&mut schedule), [1]);
         assert_eq!(
             (schedule.waits_for(3), schedule.waits_for(4)),
             (&[1][..], &[3][..])
         );
-        schedule.done(1);
+        schedule.handle_done(1);
         assert_eq!(startable(&mut schedule), [3]);
         // A second report of a child starts nothing twice.
-        schedule.done(1);
+        schedule.handle_done(1);
         assert!(startable(&mut schedule).is_empty());
     }
 

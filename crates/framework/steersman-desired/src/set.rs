@@ -9,7 +9,7 @@ use crate::child::{AbsentChild, Child, encode_error};
 use crate::child_id::ChildId;
 use crate::error::Error;
 use crate::inventory::OwnedKind;
-use crate::member::Member;
+use crate::member::ChildMember;
 use crate::outcome::SetOutcome;
 use crate::owner::SetOwner;
 use crate::plan::SetPlan;
@@ -101,7 +101,7 @@ impl DesiredSet {
             Ok((key, document)) => (key, Ok(document)),
             Err(refused) => (ObjectKey::cluster(""), Err(refused)),
         };
-        self.push(Member::present(kind, key, document, ready_when), after)
+        self.push(ChildMember::present(kind, key, document, ready_when), after)
     }
 
     /// Adds a child that shall not exist. An object of its key that the owner does not control is left alone, and counts
@@ -114,7 +114,7 @@ impl DesiredSet {
             gone_when,
         } = child;
         let key = self.plan.owner.key_of(&kind, &key);
-        self.push(Member::absent(kind, key, gone_when), after)
+        self.push(ChildMember::absent(kind, key, gone_when), after)
     }
 
     /// Applies the children, deletes those that shall not exist, and returns what became of each.
@@ -137,7 +137,7 @@ impl DesiredSet {
         run::run(self.plan, client).await
     }
 
-    fn push<K>(&mut self, member: Member, after: Vec<usize>) -> ChildId<K> {
+    fn push<K>(&mut self, member: ChildMember, after: Vec<usize>) -> ChildId<K> {
         let id = ChildId::new(self.plan.members.len());
         self.plan.members.push(member);
         self.plan.after.push(after);

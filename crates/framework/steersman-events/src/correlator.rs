@@ -121,7 +121,7 @@ impl Correlator {
     }
 
     /// Records an event that occurred at `time`.
-    pub(crate) fn record(
+    pub(crate) fn handle_record(
         &mut self,
         subject: &EventSubject,
         event: NewEvent,
@@ -243,7 +243,7 @@ impl Correlator {
     }
 
     /// Notes the answer to a write, and returns the events that are lost with it (EVENT-9).
-    pub(crate) fn answered(
+    pub(crate) fn handle_answer(
         &mut self,
         number: u64,
         answer: WriteAnswer,
@@ -289,7 +289,7 @@ impl Correlator {
 
     /// Looks at the objects with a timer that has fired: finishes and refreshes series, and forgets
     /// objects without any. Looks at a bounded number of objects, so that recorders do not wait.
-    pub(crate) fn advance(&mut self, now: Instant) {
+    pub(crate) fn handle_tick(&mut self, now: Instant) {
         for _ in 0..ADVANCED {
             let Some(first) = self.timers.first_entry() else {
                 return;
@@ -376,7 +376,7 @@ impl Correlator {
     }
 
     /// Refuses further events, and queues the writes that tell the server all counts (EVENT-8).
-    pub(crate) fn close(&mut self, now: Instant) {
+    pub(crate) fn handle_close(&mut self, now: Instant) {
         self.closing = true;
         self.paused_until = None;
         let (wanting, limits) = (self.series.iter_mut(), &self.limits);

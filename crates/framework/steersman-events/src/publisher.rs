@@ -19,7 +19,7 @@ use crate::metrics::EventMetrics;
 use crate::new_event::NewEvent;
 use crate::sender::send_events;
 use crate::series::EventSubject;
-use crate::shared::{Shared, State, now};
+use crate::shared::{PublisherState, SharedPublisher, now};
 
 /// Sends the events of all recorders of one program to one API server. Cheap to clone.
 ///
@@ -34,7 +34,7 @@ pub struct EventPublisher {
 
 /// Ends the task of a publisher when it is dropped.
 struct PublisherGuard {
-    shared: Arc<Shared>,
+    shared: Arc<SharedPublisher>,
 }
 
 impl EventPublisher {
@@ -61,7 +61,7 @@ impl EventPublisher {
         limits: EventLimits,
     ) -> Self {
         let seed = RandomState::new().hash_one(0);
-        let shared = Shared::new(client_config, Arc::new(clock), metrics, seed, limits);
+        let shared = SharedPublisher::new(client_config, Arc::new(clock), metrics, seed, limits);
         Self {
             guard: Arc::new(PublisherGuard { shared }),
         }
@@ -72,7 +72,7 @@ impl EventPublisher {
     pub fn for_client_config(&self, client_config: ClientConfig) -> Self {
         let own = &self.guard.shared;
         let seed = RandomState::new().hash_one(0);
-        let shared = Shared::new(
+        let shared = SharedPublisher::new(
             client_config,
             Arc::clone(&own.clock),
             own.metrics.clone(),
@@ -119,7 +119,7 @@ impl EventPublisher {
         let time = (shared.clock)();
         let recorded = {
             let mut state = shared.state.lock();
-            let recorded = state.correlator.record(subject, event, now(), time);
+            let recorded = state.correlator.handle_record(subject, event, now(), time);
             if recorded != Recorded::Dropped(DropReason::Stopped) {
                 start_task(shared, &mut state);
             }
@@ -145,7 +145,7 @@ impl Drop for PublisherGuard {
         let shared = &self.shared;
         let lost = {
             let mut state = shared.state.lock();
-            state.correlator.close(now());
+            state.correlator.handle_close(now());
             if state.correlator.has_writes() {
                 start_task(shared, &mut state);
             }
@@ -171,10 +171,10 @@ impl fmt::Debug for EventPublisher {
 }
 
 /// Sends what waits for at most `bound`, and counts the rest.
-async fn stop(shared: &Arc<Shared>, bound: Duration) {
+async fn stop(shared: &Arc<SharedPublisher>, bound: Duration) {
     let task = {
         let mut state = shared.state.lock();
-        state.correlator.close(now());
+        state.correlator.handle_close(now());
         if state.correlator.has_writes() {
             start_task(shared, &mut state);
         }
@@ -190,7 +190,7 @@ async fn stop(shared: &Arc<Shared>, bound: Duration) {
 }
 
 /// Ends the task at once, and counts the events that wait.
-fn abort(shared: &Arc<Shared>) {
+fn abort(shared: &Arc<SharedPublisher>) {
     let lost = {
         let mut state = shared.state.lock();
         if let Some(task) = state.task.take() {
@@ -204,7 +204,7 @@ fn abort(shared: &Arc<Shared>) {
 }
 
 /// Starts the task if it does not run. Outside a runtime the events wait for the next event.
-fn start_task(shared: &Arc<Shared>, state: &mut State) {
+fn start_task(shared: &Arc<SharedPublisher>, state: &mut PublisherState) {
     if state.task.as_ref().is_some_and(|task| !task.is_finished()) {
         return;
     }

@@ -13,7 +13,7 @@ use tokio::time::sleep_until;
 
 use crate::correlator::WriteAnswer;
 use crate::series::{EventWrite, WriteVerb};
-use crate::shared::Shared;
+use crate::shared::SharedPublisher;
 use crate::write_request::{meaning, request};
 
 /// The most requests at a time.
@@ -23,13 +23,13 @@ const CONCURRENT: usize = 4;
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends events until the correlator is closed and drained.
-pub(crate) async fn send_events(shared: Arc<Shared>) {
+pub(crate) async fn send_events(shared: Arc<SharedPublisher>) {
     // Made by the first write, and so in the runtime of this task.
     let api = OnceCell::new();
     let mut in_flight = FuturesUnordered::new();
     loop {
         let (deadline, is_drained) = shared.with_correlator(|correlator, now| {
-            correlator.advance(now);
+            correlator.handle_tick(now);
             while in_flight.len() < CONCURRENT
                 && let Some(write) = correlator.next_write(now)
             {
@@ -49,7 +49,7 @@ pub(crate) async fn send_events(shared: Arc<Shared>) {
 }
 
 async fn send(
-    shared: &Shared,
+    shared: &SharedPublisher,
     api: &OnceCell<Api<Event>>,
     write: EventWrite,
 ) -> (EventWrite, Result<(), Error>) {
@@ -66,7 +66,7 @@ async fn send(
 }
 
 /// Passes the answer to a write on to the correlator.
-fn answered(shared: &Shared, write: &EventWrite, sent: Result<(), Error>) {
+fn answered(shared: &SharedPublisher, write: &EventWrite, sent: Result<(), Error>) {
     let answer = match &sent {
         Ok(()) => WriteAnswer::Written,
         Err(error) => meaning(error, write.verb),
@@ -77,7 +77,8 @@ fn answered(shared: &Shared, write: &EventWrite, sent: Result<(), Error>) {
     };
     shared.written(verb, sent.is_ok());
     let series = write.series;
-    let lost = shared.with_correlator(|correlator, now| correlator.answered(series, answer, now));
+    let lost =
+        shared.with_correlator(|correlator, now| correlator.handle_answer(series, answer, now));
     if let Err(error) = sent {
         let error = report(&error).to_string();
         match lost {

@@ -15,25 +15,25 @@ use crate::event_limits::EventLimits;
 use crate::metrics::EventMetrics;
 
 /// What the publisher and its task share.
-pub(crate) struct Shared {
+pub(crate) struct SharedPublisher {
     pub(crate) client_config: ClientConfig,
     pub(crate) wake: Notify,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<PublisherState>,
     pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     pub(crate) metrics: Option<EventMetrics>,
     pub(crate) limits: EventLimits,
 }
 
 /// The state under the lock of a publisher.
-pub(crate) struct State {
+pub(crate) struct PublisherState {
     pub(crate) correlator: Correlator,
     pub(crate) drops: DropLog,
     pub(crate) task: Option<JoinHandle<()>>,
     /// The publishers for other servers that stop with this one.
-    pub(crate) others: Vec<Weak<Shared>>,
+    pub(crate) others: Vec<Weak<SharedPublisher>>,
 }
 
-impl Shared {
+impl SharedPublisher {
     /// Makes what a publisher shares with its task; `seed` and `limits` are those of its correlator.
     pub(crate) fn new(
         client_config: ClientConfig,
@@ -42,7 +42,7 @@ impl Shared {
         seed: u64,
         limits: EventLimits,
     ) -> Arc<Self> {
-        let state = State {
+        let state = PublisherState {
             correlator: Correlator::new(seed, limits),
             drops: DropLog::default(),
             task: None,

@@ -3,7 +3,7 @@
 use k8s_openapi::api::events::v1::{Event, EventSeries};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use serde_json::json;
-use steersman_api::{Api, Error, Patch, Request, WriteOptions};
+use steersman_api::{Api, Error, Patch, PreparedRequest, WriteOptions};
 use steersman_object::ObjectKey;
 
 use crate::correlator::WriteAnswer;
@@ -14,7 +14,10 @@ use crate::series::{EventBody, EventWrite, WriteVerb};
 const CLUSTER_NAMESPACE: &str = "default";
 
 /// Returns the request of a write.
-pub(crate) fn request(api: &Api<Event>, write: &EventWrite) -> Result<Request<Event>, Error> {
+pub(crate) fn request(
+    api: &Api<Event>,
+    write: &EventWrite,
+) -> Result<PreparedRequest<Event>, Error> {
     let options = WriteOptions::new();
     match write.verb {
         WriteVerb::Create => api.create_request(&event(write), &options),

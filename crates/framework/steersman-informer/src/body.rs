@@ -14,7 +14,7 @@ use parking_lot::RwLock;
 use steersman_api::{Conformity, Projection, RawObject};
 use steersman_object::Object;
 
-use crate::body::forms::{Form, Forms};
+use crate::body::forms::{DecodedForm, Forms};
 use crate::metrics::gauges::Gauges;
 use steersman_pack::{Budget, Evictable, Evictions, Packed, SlotId};
 
@@ -53,7 +53,7 @@ struct BodyState {
 
 /// How a decoded form gets room in the budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Admission {
+enum FormAdmission {
     /// For a read: other bodies are evicted if need be.
     Evicting,
     /// For a report: only if there is room, as no reader may ever want the form.
@@ -187,12 +187,12 @@ impl Body {
         state: &mut BodyState,
         budget: &Budget,
         holder: impl Fn() -> Weak<dyn Evictable>,
-    ) -> (Vec<Form>, Evictions) {
+    ) -> (Vec<DecodedForm>, Evictions) {
         let charge = state.charge;
         if charge == 0 {
             return Default::default();
         }
-        match state.admit(budget, charge, holder, Admission::IfRoom) {
+        match state.admit(budget, charge, holder, FormAdmission::IfRoom) {
             Some(evictions) => (Vec::new(), evictions),
             None => {
                 let gone = self.remove_forms(state, |form| form.decoded.is_err());
@@ -268,7 +268,7 @@ impl Body {
     }
 
     /// Keeps the forms that `stays` selects. Returns the others, to be dropped without the lock.
-    fn retain(&self, stays: impl Fn(&Form) -> bool) -> (Vec<Form>, Evictions) {
+    fn retain(&self, stays: impl Fn(&DecodedForm) -> bool) -> (Vec<DecodedForm>, Evictions) {
         let mut state = self.state.write();
         let gone = self.remove_forms(&mut state, stays);
         let (charge, is_decoded) = (state.charge, state.forms.is_decoded());
@@ -285,7 +285,11 @@ impl Body {
     }
 
     /// Removes and returns the forms that `stays` does not select.
-    fn remove_forms(&self, state: &mut BodyState, stays: impl Fn(&Form) -> bool) -> Vec<Form> {
+    fn remove_forms(
+        &self,
+        state: &mut BodyState,
+        stays: impl Fn(&DecodedForm) -> bool,
+    ) -> Vec<DecodedForm> {
         let before = state.charge;
         let mut forms = state.forms.take(before);
         let gone = forms.extract_if(.., |form| !stays(form)).collect();
@@ -355,15 +359,15 @@ impl BodyState {
         budget: &Budget,
         charge: usize,
         holder: impl Fn() -> Weak<dyn Evictable>,
-        room: Admission,
+        room: FormAdmission,
     ) -> Option<Evictions> {
         if let Some(evictions) = budget.charge(self.slot, charge) {
             return Some(evictions);
         }
         budget.release(std::mem::take(&mut self.slot));
         let (slot, evictions) = match room {
-            Admission::Evicting => budget.admit(holder(), charge)?,
-            Admission::IfRoom => (
+            FormAdmission::Evicting => budget.admit(holder(), charge)?,
+            FormAdmission::IfRoom => (
                 budget.admit_if_room(holder(), charge)?,
                 Evictions::default(),
             ),

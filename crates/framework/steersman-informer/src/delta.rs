@@ -11,12 +11,12 @@ use crate::view_results::DecodeReport;
 use steersman_api::Projection;
 
 /// An object of a delta: an entry, or a malformed object.
-pub(crate) type Item = Decoded<RawEntry>;
+pub(crate) type DeltaItem = Decoded<RawEntry>;
 
 /// An object that arrived, and what the views found then, if they were asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
-    pub(crate) item: Item,
+    pub(crate) item: DeltaItem,
     pub(crate) report: Option<DecodeReport>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) enum Delta {
 }
 
 /// Returns the key of an item.
-pub(crate) fn key_of(item: &Item) -> &ObjectKey {
+pub(crate) fn key_of(item: &DeltaItem) -> &ObjectKey {
     match item {
         Decoded::Good(entry) => entry.key(),
         Decoded::Malformed(malformed) => &malformed.key,
@@ -69,8 +69,8 @@ pub(crate) fn key_of(item: &Item) -> &ObjectKey {
 }
 
 /// An item that no view has decoded.
-impl From<Item> for Arrived {
-    fn from(item: Item) -> Self {
+impl From<DeltaItem> for Arrived {
+    fn from(item: DeltaItem) -> Self {
         Self { item, report: None }
     }
 }

@@ -24,7 +24,7 @@ use steersman_pack::Evictable;
 /// entries of one object for several types share everything. Key, uid, version, labels, owners and
 /// finalizers are always in memory; [`object`](Self::object) may have to unpack and decode.
 pub struct Entry<K> {
-    inner: Arc<Inner>,
+    inner: Arc<ResidentEntry>,
     of: PhantomData<fn() -> K>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Untyped {}
 pub(crate) type RawEntry = Entry<Untyped>;
 
 /// The part of an entry that stays in memory even if the body is packed (STORE-8).
-struct Inner {
+struct ResidentEntry {
     key: ObjectKey,
     uid: Uid,
     version: ResourceVersion,
@@ -204,7 +204,7 @@ impl<K> Entry<K> {
     }
 
     fn of_parts(head: Head, body: Body, before: Option<&Self>, interners: &Interners) -> Self {
-        let inner = Inner {
+        let inner = ResidentEntry {
             key: match before {
                 Some(before) if *before.key() == head.key => before.key().clone(),
                 _ => head.key,
@@ -360,9 +360,9 @@ impl Interners {
     }
 }
 
-// ===== impl Inner =====
+// ===== impl ResidentEntry =====
 
-impl Inner {
+impl ResidentEntry {
     fn decoded<K: Object>(self: &Arc<Self>) -> DecodeResult<K> {
         self.body.decoded(|| self.holder())
     }
@@ -373,7 +373,7 @@ impl Inner {
 }
 
 /// An eviction drops the decoded forms of the entry's body.
-impl Evictable for Inner {
+impl Evictable for ResidentEntry {
     fn take_visited(&self) -> bool {
         self.body.take_visited()
     }

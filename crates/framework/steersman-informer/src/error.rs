@@ -1,7 +1,7 @@
 //! Words: errors of the methods of an informer.
 //!
 //! Failed requests to the server are not among them: they are the informer's
-//! [`State`](crate::State), and the informer repeats them.
+//! [`InformerState`](crate::InformerState), and the informer repeats them.
 
 use steersman_object::{Kind, ListOptions};
 use thiserror::Error;

@@ -11,7 +11,7 @@ use steersman_api::{Error, ListWatch};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{sleep, sleep_until, timeout};
 
-use self::machine::{HealthMachine, NextStep, Readiness, WITHIN};
+use self::machine::{HealthMachine, NextStep, ServerReadiness, WITHIN};
 
 pub(crate) use self::machine::Pause;
 
@@ -90,7 +90,7 @@ impl ServerHealth {
         let mut asked = false;
         loop {
             changed.borrow_and_update();
-            let turn = self.state.machine.lock().turn(pause, now());
+            let turn = self.state.machine.lock().next_step(pause, now());
             match turn {
                 NextStep::Go => return false,
                 // The informer that found the server repeats its request at once.
@@ -102,7 +102,7 @@ impl ServerHealth {
                 NextStep::Ask => {
                     let answer = match timeout(WITHIN, list_watch.ready()).await {
                         Ok(answer) => decoder(answer),
-                        Err(_) => Readiness::NoResponse,
+                        Err(_) => ServerReadiness::NoResponse,
                     };
                     asked = true;
                     self.state.machine.lock().handle_ready(answer, now());
@@ -143,15 +143,15 @@ impl fmt::Debug for ServerHealth {
 }
 
 /// Classifies the answer of the readiness check.
-fn decoder(answer: Option<Result<(), Error>>) -> Readiness {
+fn decoder(answer: Option<Result<(), Error>>) -> ServerReadiness {
     match answer {
-        None => Readiness::Unsupported,
-        Some(Ok(())) => Readiness::Ready,
+        None => ServerReadiness::Unsupported,
+        Some(Ok(())) => ServerReadiness::Ready,
         // A server that refuses the check is up.
         Some(Err(error)) => match error.code() {
-            Some(429 | 500..) => Readiness::NotReady,
-            Some(_) => Readiness::Ready,
-            None => Readiness::NoResponse,
+            Some(429 | 500..) => ServerReadiness::NotReady,
+            Some(_) => ServerReadiness::Ready,
+            None => ServerReadiness::NoResponse,
         },
     }
 }

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::fanout::Subscription;
 use crate::options::InformerOptions;
 use crate::pipeline::Core;
-use crate::state::State;
+use crate::state::InformerState;
 use crate::store::{Index, IndexFn, LABELS, Store, label_values};
 use crate::untyped_informer::UntypedInformer;
 use steersman_api::Projection;
@@ -29,7 +29,7 @@ use steersman_api::Projection;
 /// Declaring an informer makes no request; [`run`](Self::run) does. Cheap to clone: all clones are
 /// the same informer.
 ///
-/// A server that refuses, fails or is away is not an error but a [`State`]: the informer repeats
+/// A server that refuses, fails or is away is not an error but a [`InformerState`]: the informer repeats
 /// its requests, and its objects stay readable (`REFL-2`).
 ///
 /// ```
@@ -227,13 +227,13 @@ impl<K: Object> Informer<K> {
 
     /// Returns the state of the informer.
     #[must_use]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> InformerState {
         self.core().state(self.needs())
     }
 
     /// Returns a receiver of the informer's state.
     #[must_use]
-    pub fn state_changes(&self) -> watch::Receiver<State> {
+    pub fn state_changes(&self) -> watch::Receiver<InformerState> {
         self.core().state_changes(self.needs())
     }
 

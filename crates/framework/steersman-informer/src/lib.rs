@@ -117,7 +117,7 @@ pub use informer::Informer;
 pub use key_state::{Identity, KeyState};
 pub use metrics::InformerMetrics;
 pub use options::{DecodeBatches, Failed, FailureAdvice, FirstVersion, InformerOptions, OnFailure};
-pub use state::{Reason, State};
+pub use state::{InformerState, Reason};
 pub use steersman_pack::Budget;
 pub use store::{EntryList, IndexedValue, LazyList, ObjectList, Store};
 pub use transform::Transform;

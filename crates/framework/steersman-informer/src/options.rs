@@ -97,9 +97,9 @@ pub struct Failed {
 
 /// A hook that is called after each failed request. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct OnFailure(Option<Arc<Hook>>);
+pub struct OnFailure(Option<Arc<FailureHook>>);
 
-type Hook = dyn Fn(&Failed) + Send + Sync;
+type FailureHook = dyn Fn(&Failed) + Send + Sync;
 
 /// Returns the advice for a failed request, by its reason. Cheap to clone.
 #[derive(Clone, Default)]

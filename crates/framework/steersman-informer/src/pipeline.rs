@@ -37,8 +37,8 @@ use crate::queue::QueueBounds;
 use crate::queue::channel::channel;
 use crate::reflector::driver::Reflector;
 use crate::reflector::request_metrics::RequestMetrics;
-use crate::reflector::step::Problem;
-use crate::state::State;
+use crate::reflector::step::RequestProblem;
+use crate::state::InformerState;
 use crate::store::{Indexer, Store, StoreState, ViewHandle};
 use steersman_api::Projection;
 
@@ -55,12 +55,12 @@ pub(crate) struct Core {
     /// Makes the entries of the store.
     entries: Arc<EntryMaker>,
     shared: Arc<StoreState>,
-    writer: Mutex<Writer>,
+    writer: Mutex<StoreWriter>,
     /// Serialises the creation of views and indexes, which goes on without the writer's lock
     /// (VIEW-7). Locked before `writer`.
     view_creation: Mutex<()>,
     /// The states as regards metadata and whole objects; see [`extent_index`].
-    states: [watch::Sender<State>; 3],
+    states: [watch::Sender<InformerState>; 3],
     progress: watch::Sender<SyncProgress>,
     /// Whether the store has been complete with each projection; checked by every read.
     synced: [AtomicBool; 3],
@@ -74,10 +74,10 @@ pub(crate) struct Core {
     activity_due: Mutex<Option<Instant>>,
 }
 
-struct Writer {
+struct StoreWriter {
     fanout: Fanout,
     run: RunState,
-    problem: Option<Problem>,
+    problem: Option<RequestProblem>,
     problem_log: ProblemLog,
     views: u64,
 }
@@ -105,7 +105,7 @@ struct SyncProgress {
 impl Core {
     pub(crate) fn new(kind: Kind, options: InformerOptions) -> Self {
         let indexer = RwLock::new(Indexer::default());
-        let declared = || watch::Sender::new(State::Declared);
+        let declared = || watch::Sender::new(InformerState::Declared);
         let counters = Counters::new(options.metrics.as_ref(), kind.to_string());
         // Errors and dictionaries must not contain values of Secrets.
         let secret = kind.gvk().kind() == "Secret";
@@ -120,7 +120,7 @@ impl Core {
             counters,
             entries: Arc::new(entries),
             shared,
-            writer: Mutex::new(Writer {
+            writer: Mutex::new(StoreWriter {
                 fanout: Fanout::new(options.mailbox_bound),
                 run: RunState::Declared,
                 problem: None,
@@ -157,11 +157,11 @@ impl Core {
         Store::new(Arc::clone(&self.shared), Arc::clone(handle))
     }
 
-    pub(crate) fn state(&self, needs: Projection) -> State {
+    pub(crate) fn state(&self, needs: Projection) -> InformerState {
         self.states[extent_index(needs)].borrow().clone()
     }
 
-    pub(crate) fn state_changes(&self, needs: Projection) -> watch::Receiver<State> {
+    pub(crate) fn state_changes(&self, needs: Projection) -> watch::Receiver<InformerState> {
         self.states[extent_index(needs)].subscribe()
     }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 /// The state of an informer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum State {
+pub enum InformerState {
     /// Declared, and not running yet.
     Declared,
     /// Running; the first list is not complete yet.
@@ -59,7 +59,7 @@ pub enum Reason {
     Expired,
 }
 
-impl State {
+impl InformerState {
     /// Returns the state as one lower-case word, as in labels of metrics.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
@@ -112,7 +112,7 @@ impl fmt::Display for Reason {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for InformerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Degraded {

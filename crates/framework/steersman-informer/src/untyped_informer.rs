@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::key_state::KeyState;
 use crate::options::InformerOptions;
 use crate::pipeline::{self, Core};
-use crate::state::State;
+use crate::state::InformerState;
 use crate::uncached::UncachedList;
 use steersman_api::Projection;
 
@@ -72,14 +72,14 @@ impl UntypedInformer {
 
     /// Returns the state of the informer, as regards the projection of the objects that its views need.
     #[must_use]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> InformerState {
         self.core.state(self.core.wanted())
     }
 
     /// Returns a receiver of the state, as regards whole objects, or metadata until a view needs
     /// whole objects.
     #[must_use]
-    pub fn state_changes(&self) -> watch::Receiver<State> {
+    pub fn state_changes(&self) -> watch::Receiver<InformerState> {
         self.core.state_changes(self.core.wanted())
     }
 
@@ -172,7 +172,10 @@ impl UntypedInformer {
     /// Returns whether the informer was started and has not stopped.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        !matches!(self.state(), State::Declared | State::Stopped)
+        !matches!(
+            self.state(),
+            InformerState::Declared | InformerState::Stopped
+        )
     }
 
     /// Returns the instant by which the reflector has received something, tried a request, or ended a pause; `None`

@@ -81,7 +81,7 @@ impl Candidacy {
     }
 
     /// Records a Lease that was read, or that this candidate wrote, at `now`.
-    pub(crate) fn observe(&mut self, lease: Lease, now: Instant) {
+    pub(crate) fn handle_lease(&mut self, lease: Lease, now: Instant) {
         let record = self.read(&lease);
         let clock = TermClock::of(&lease, &record);
         let before = self.observed.take();
@@ -115,7 +115,7 @@ impl Candidacy {
     }
 
     /// Records at `now` that the Lease is absent.
-    pub(crate) fn observe_absence(&mut self, now: Instant) {
+    pub(crate) fn handle_absence(&mut self, now: Instant) {
         if let Some(before) = self.observed.take() {
             self.is_holder_deleted = self.is_another(&before.record.holder);
             self.displace(&before.record, now);
@@ -135,7 +135,7 @@ impl Candidacy {
     }
 
     /// Returns whether the Lease can be taken at `now`.
-    pub(crate) fn claim(&self, now: Instant) -> Claim {
+    pub(crate) fn next_claim(&self, now: Instant) -> Claim {
         let held_until = match &self.observed {
             Some(ObservedLease {
                 record, changed, ..

@@ -15,7 +15,9 @@ use tokio::time::{sleep_until, timeout_at};
 use tracing::{debug, error, info, warn};
 
 use crate::abort::abort;
-use crate::machine::{CandidateStatus, Command, ElectionMachine, LeaseRequest, Reply, Step};
+use crate::machine::{
+    CandidateStatus, Command, ElectionMachine, ElectionStep, LeaseRequest, Reply,
+};
 use crate::metrics::ElectionMetrics;
 use crate::options::ElectionOptions;
 use crate::record::LeaseRecord;
@@ -37,7 +39,7 @@ pub(crate) struct Published {
 }
 
 /// The request in flight.
-type InFlight = Pin<Box<dyn Future<Output = Reply> + Send>>;
+type RequestInFlight = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// One candidate: its machine and its surroundings.
 pub(crate) struct ElectionDriver {
@@ -161,14 +163,14 @@ impl ElectionDriver {
         )
         .aborts(options.given.aborts)
         .releases(options.given.releases);
-        let mut in_flight: Option<InFlight> = None;
+        let mut in_flight: Option<RequestInFlight> = None;
         let mut api: Option<Api<Lease>> = None;
         loop {
-            let step = machine.step(now(), (options.given.clock)());
+            let step = machine.next_step(now(), (options.given.clock)());
             self.publish(&machine);
             match step {
-                Step::End(_) => return,
-                Step::Abort => match self.commands.try_recv() {
+                ElectionStep::End(_) => return,
+                ElectionStep::Abort => match self.commands.try_recv() {
                     // The work ended while the thread of the elector was blocked.
                     Ok(command @ (Command::Release | Command::Abandon)) => {
                         self.carry_out(&mut machine, Some(command));
@@ -178,12 +180,12 @@ impl ElectionDriver {
                     }
                     Ok(Command::LeaveBehind) | Err(TryRecvError::Empty) => abort(&self.options),
                 },
-                Step::Wait(until) => {
+                ElectionStep::Wait(until) => {
                     in_flight = None;
                     let command = self.next_command(until, machine.works_from(now())).await;
                     self.carry_out(&mut machine, command);
                 }
-                Step::Send(request, deadline) => {
+                ElectionStep::Send(request, deadline) => {
                     if api.is_none() {
                         api = self.connect(deadline, &mut machine).await;
                     }
@@ -192,7 +194,7 @@ impl ElectionDriver {
                         in_flight = Some(send(requests, api.clone(), request, deadline));
                     }
                 }
-                Step::AwaitReply => {
+                ElectionStep::AwaitReply => {
                     let Some(request) = &mut in_flight else {
                         // Unreachable: the machine awaits the replies of sent requests only.
                         machine.on_reply(Reply::Failed("no request was sent".to_owned()), now());
@@ -340,7 +342,7 @@ fn send(
     api: Api<Lease>,
     request: LeaseRequest,
     deadline: Instant,
-) -> InFlight {
+) -> RequestInFlight {
     Box::pin(async move {
         let sent = timeout_at(deadline.into(), requests.send(&api, request)).await;
         sent.unwrap_or_else(|_| Reply::Failed("no response in time".to_owned()))

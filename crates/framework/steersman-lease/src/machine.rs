@@ -18,7 +18,7 @@ mod ending;
 
 /// One candidate of an election.
 ///
-/// The driver carries out each [`Step`], and reports replies and commands.
+/// The driver carries out each [`ElectionStep`], and reports replies and commands.
 #[derive(Debug)]
 pub(crate) struct ElectionMachine {
     key: ObjectKey,
@@ -29,12 +29,12 @@ pub(crate) struct ElectionMachine {
     /// The beginning of the candidate's own clock.
     began: Instant,
     candidacy: Candidacy,
-    stage: Stage,
+    stage: ElectionStage,
     /// The request in flight.
     sent: Option<Sent>,
     /// The next instant at which the candidate sends a request of its own accord.
     next: Instant,
-    attempt: Attempt,
+    attempt: LeaseAttempt,
     /// Whether the Lease may name this candidate: a write that does so was sent.
     may_hold: bool,
     /// Whether such a write failed, so that it may be executed later.
@@ -60,7 +60,7 @@ struct Policy {
 
 /// The progress of an attempt to take or renew the Lease.
 #[derive(Clone, Copy, Debug)]
-struct Attempt {
+struct LeaseAttempt {
     /// When the attempt that is under way began.
     began: Option<Instant>,
     /// Whether its next request is a read, because the observed Lease may be outdated.
@@ -71,7 +71,7 @@ struct Attempt {
 
 /// What a candidate does.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Stage {
+enum ElectionStage {
     Standby,
     Leading(Term),
     /// The lease was lost, or work was left behind: no renewal is sent, and work may still run.
@@ -105,7 +105,7 @@ struct Sent {
 
 /// What the driver does next.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Step {
+pub(crate) enum ElectionStep {
     /// Waits for a command, until the instant.
     Wait(Option<Instant>),
     /// Sends a request, and reports its reply, or a failure at the deadline.
@@ -182,10 +182,10 @@ impl ElectionMachine {
             jitter: Jitter::new(seed),
             began: now,
             candidacy: Candidacy::new(identity, timing.lease_seconds()),
-            stage: Stage::Standby,
+            stage: ElectionStage::Standby,
             sent: None,
             next: now,
-            attempt: Attempt {
+            attempt: LeaseAttempt {
                 began: None,
                 must_read: true,
                 is_slow: false,
@@ -210,24 +210,26 @@ impl ElectionMachine {
     }
 
     /// Returns what the driver does at `now`. `wall` is the time for the Lease.
-    pub(crate) fn step(&mut self, now: Instant, wall: Timestamp) -> Step {
+    pub(crate) fn next_step(&mut self, now: Instant, wall: Timestamp) -> ElectionStep {
         self.check_deadline(now);
         match &mut self.stage {
-            Stage::Ended(ending) => Step::End(*ending),
-            Stage::Stopping { abort_at, .. } => match abort_at.take() {
-                Some(at) if at <= now => Step::Abort,
+            ElectionStage::Ended(ending) => ElectionStep::End(*ending),
+            ElectionStage::Stopping { abort_at, .. } => match abort_at.take() {
+                Some(at) if at <= now => ElectionStep::Abort,
                 at => {
                     *abort_at = at;
-                    Step::Wait(at)
+                    ElectionStep::Wait(at)
                 }
             },
-            Stage::Releasing { until } if *until <= now => self.end(Ending::Kept),
-            Stage::Standby | Stage::Leading(_) | Stage::Releasing { .. } => {
+            ElectionStage::Releasing { until } if *until <= now => self.end(Ending::Kept),
+            ElectionStage::Standby
+            | ElectionStage::Leading(_)
+            | ElectionStage::Releasing { .. } => {
                 if self.sent.is_some() {
-                    return Step::AwaitReply;
+                    return ElectionStep::AwaitReply;
                 }
                 if self.next > now {
-                    return Step::Wait(Some(self.wake_at()));
+                    return ElectionStep::Wait(Some(self.wake_at()));
                 }
                 self.send(now, wall)
             }
@@ -237,13 +239,13 @@ impl ElectionMachine {
     /// Returns the next instant at which `step` decides anew while no request is in flight.
     fn wake_at(&self) -> Instant {
         match self.stage {
-            Stage::Leading(term) => self.next.min(self.lost_at(term)),
-            Stage::Releasing { until } => self.next.min(until),
+            ElectionStage::Leading(term) => self.next.min(self.lost_at(term)),
+            ElectionStage::Releasing { until } => self.next.min(until),
             _ => self.next,
         }
     }
 
-    fn send(&mut self, now: Instant, wall: Timestamp) -> Step {
+    fn send(&mut self, now: Instant, wall: Timestamp) -> ElectionStep {
         let request = match self.request(now, wall) {
             Ok(request) => request,
             Err(wait) => return wait,
@@ -254,20 +256,20 @@ impl ElectionMachine {
         let mut deadline = now + self.timing.request_limit();
         match self.stage {
             // LEASE-1, LEASE-6: no request outlives the time in which its reply can still be used.
-            Stage::Leading(term) => deadline = deadline.min(self.lost_at(term)),
-            Stage::Releasing { until } => deadline = deadline.min(until),
+            ElectionStage::Leading(term) => deadline = deadline.min(self.lost_at(term)),
+            ElectionStage::Releasing { until } => deadline = deadline.min(until),
             _ => {}
         }
-        Step::Send(request, deadline)
+        ElectionStep::Send(request, deadline)
     }
 
     /// Returns the request that is due, or the wait for a lease that is held.
-    fn request(&mut self, now: Instant, wall: Timestamp) -> Result<LeaseRequest, Step> {
+    fn request(&mut self, now: Instant, wall: Timestamp) -> Result<LeaseRequest, ElectionStep> {
         if self.attempt.must_read {
             return Ok(LeaseRequest::Read);
         }
         match self.stage {
-            Stage::Releasing { .. } => match self.candidacy.observed() {
+            ElectionStage::Releasing { .. } => match self.candidacy.observed() {
                 Some(observed) if self.candidacy.is_holder() => {
                     let released = observed.record.released(wall);
                     Ok(LeaseRequest::Replace(Box::new(self.replacement(&released))))
@@ -275,8 +277,8 @@ impl ElectionMachine {
                 // The Lease is absent or another candidate's: nothing is left to release.
                 _ => Err(self.end(Ending::NotHeld)),
             },
-            Stage::Leading(_) => Ok(self.write(&self.renewal(wall), now)),
-            _ => match self.candidacy.claim(now) {
+            ElectionStage::Leading(_) => Ok(self.write(&self.renewal(wall), now)),
+            _ => match self.candidacy.next_claim(now) {
                 Claim::Free => {
                     self.may_hold = true;
                     let is_create = self.candidacy.observed().is_none();
@@ -285,7 +287,7 @@ impl ElectionMachine {
                 }
                 Claim::HeldUntil(until) => {
                     self.pause(now, until);
-                    Err(Step::Wait(Some(self.next)))
+                    Err(ElectionStep::Wait(Some(self.next)))
                 }
             },
         }
@@ -348,21 +350,21 @@ impl ElectionMachine {
 
     pub(crate) fn standing(&self, now: Instant) -> CandidateStatus {
         match &self.stage {
-            Stage::Leading(term) if term.works_from <= now => {
+            ElectionStage::Leading(term) if term.works_from <= now => {
                 CandidateStatus::Leader(self.lost_at(*term))
             }
-            Stage::Standby | Stage::Leading(_) | Stage::Releasing { .. } => {
-                CandidateStatus::Standby
-            }
-            Stage::Stopping { reason, .. } => CandidateStatus::Lost(reason.clone()),
-            Stage::Ended(ending) => CandidateStatus::Ended(*ending),
+            ElectionStage::Standby
+            | ElectionStage::Leading(_)
+            | ElectionStage::Releasing { .. } => CandidateStatus::Standby,
+            ElectionStage::Stopping { reason, .. } => CandidateStatus::Lost(reason.clone()),
+            ElectionStage::Ended(ending) => CandidateStatus::Ended(*ending),
         }
     }
 
     /// Returns the instant at which work may begin, if it is to come.
     pub(crate) fn works_from(&self, now: Instant) -> Option<Instant> {
         match self.stage {
-            Stage::Leading(term) if term.works_from > now => Some(term.works_from),
+            ElectionStage::Leading(term) if term.works_from > now => Some(term.works_from),
             _ => None,
         }
     }
@@ -370,11 +372,11 @@ impl ElectionMachine {
     /// Returns the instant at which the process is aborted if work runs, while work may run (LEASE-4).
     pub(crate) fn work_limit(&self, now: Instant) -> Option<Instant> {
         match self.stage {
-            Stage::Leading(term) if term.works_from <= now => {
+            ElectionStage::Leading(term) if term.works_from <= now => {
                 let limit = self.lost_at(term) + self.timing.stop_limit();
                 self.policy.aborts.then_some(limit)
             }
-            Stage::Stopping { abort_at, .. } => abort_at,
+            ElectionStage::Stopping { abort_at, .. } => abort_at,
             _ => None,
         }
     }
@@ -393,7 +395,7 @@ impl ElectionMachine {
     /// Returns the instant at which the leader sent its last renewal, or at which a standby saw the Lease change.
     pub(crate) fn changed(&self) -> Option<Instant> {
         match self.stage {
-            Stage::Leading(term) => Some(term.renewed),
+            ElectionStage::Leading(term) => Some(term.renewed),
             _ => self.candidacy.observed().map(|observed| observed.changed),
         }
     }

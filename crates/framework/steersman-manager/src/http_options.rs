@@ -35,13 +35,13 @@ pub struct MetricsServer {
     pub(crate) address: ListenAddress,
     pub(crate) tls: Option<TlsOptions>,
     pub(crate) limits: Limits,
-    pub(crate) access: Access,
+    pub(crate) access: MetricsAccess,
     pub(crate) routes: Vec<Route>,
 }
 
 /// Who may use the routes of the metrics server.
 #[derive(Clone)]
-pub(crate) enum Access {
+pub(crate) enum MetricsAccess {
     /// Every client; without diagnostics.
     Open,
     /// Clients that the manager's api-server knows and permits, with tokens for these audiences.
@@ -115,7 +115,7 @@ impl MetricsServer {
             address: address.into(),
             tls: None,
             limits: Limits::new(),
-            access: Access::Open,
+            access: MetricsAccess::Open,
             routes: Vec::new(),
         }
     }
@@ -137,7 +137,7 @@ impl MetricsServer {
 
     /// Lets in clients by reviews of the manager's api-server; see [`ReviewedAccess`].
     pub fn reviewed_access(mut self) -> Self {
-        self.access = Access::Reviewed {
+        self.access = MetricsAccess::Reviewed {
             audiences: Vec::new(),
         };
         self
@@ -149,14 +149,15 @@ impl MetricsServer {
         audiences: impl IntoIterator<Item = A>,
     ) -> Self {
         let audiences = audiences.into_iter().map(Into::into).collect();
-        self.access = Access::Reviewed { audiences };
+        self.access = MetricsAccess::Reviewed { audiences };
         self
     }
 
     /// Lets in the clients that `access` admits.
     pub fn access(mut self, access: impl AccessControl) -> Self {
         let access = Arc::new(access);
-        self.access = Access::Given(Arc::new(move |route| route.access(Arc::clone(&access))));
+        self.access =
+            MetricsAccess::Given(Arc::new(move |route| route.access(Arc::clone(&access))));
         self
     }
 
@@ -175,15 +176,15 @@ impl MetricsServer {
     /// Returns the route with the access of this server.
     pub(crate) fn protect(&self, route: Route, reviewed: Option<&ReviewedAccess>) -> Route {
         match (&self.access, reviewed) {
-            (Access::Given(protect), _) => protect(route),
-            (Access::Reviewed { .. }, Some(reviewed)) => route.access(reviewed.clone()),
-            (Access::Open | Access::Reviewed { .. }, _) => route,
+            (MetricsAccess::Given(protect), _) => protect(route),
+            (MetricsAccess::Reviewed { .. }, Some(reviewed)) => route.access(reviewed.clone()),
+            (MetricsAccess::Open | MetricsAccess::Reviewed { .. }, _) => route,
         }
     }
 
     /// Returns the control of access by reviews, if the server has one.
     pub(crate) fn reviewed(&self, client_config: &ClientConfig) -> Option<ReviewedAccess> {
-        let Access::Reviewed { audiences } = &self.access else {
+        let MetricsAccess::Reviewed { audiences } = &self.access else {
             return None;
         };
         let client_config = client_config.clone();
@@ -196,7 +197,7 @@ impl MetricsServer {
     /// Returns whether every client may read.
     pub(crate) fn is_open(&self) -> bool {
         let needs_certificate = self.tls.as_ref().is_some_and(TlsOptions::has_client_ca);
-        matches!(self.access, Access::Open) && !needs_certificate
+        matches!(self.access, MetricsAccess::Open) && !needs_certificate
     }
 
     /// Checks the paths of the added routes.
@@ -219,7 +220,7 @@ impl MetricsServer {
     }
 }
 
-impl fmt::Debug for Access {
+impl fmt::Debug for MetricsAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Open => f.write_str("Open"),

@@ -40,7 +40,7 @@ impl Liveness {
     ///
     /// If every worker reconciles, the limit is twice the longest time of a reconcile; without a deadline a long
     /// reconcile is no stall.
-    pub(crate) fn observe(
+    pub(crate) fn handle_observation(
         &mut self,
         controller: &str,
         progress: Option<WorkProgress>,
@@ -108,7 +108,7 @@ mod tests {
             progress.finished = finished;
             progress.longest_reconcile = longest_reconcile;
             let now = start + Duration::from_secs(at);
-            let stall = liveness.observe("shop", Some(progress), now);
+            let stall = liveness.handle_observation("shop", Some(progress), now);
             assert_eq!(stall.is_none(), is_live, "{name} at {at} s");
         }
     }
@@ -192,16 +192,22 @@ mod tests {
         let mut progress = WorkProgress::default();
         progress.workers = 1;
         progress.ready = 1;
-        assert_eq!(liveness.observe("shop", Some(progress), now), None);
-        // A standby, or a controller that waits for its kinds, and then starts.
-        assert_eq!(liveness.observe("shop", None, now + 99 * S), None);
         assert_eq!(
-            liveness.observe("shop", Some(progress), now + 100 * S),
+            liveness.handle_observation("shop", Some(progress), now),
+            None
+        );
+        // A standby, or a controller that waits for its kinds, and then starts.
+        assert_eq!(
+            liveness.handle_observation("shop", None, now + 99 * S),
+            None
+        );
+        assert_eq!(
+            liveness.handle_observation("shop", Some(progress), now + 100 * S),
             None
         );
         assert!(
             liveness
-                .observe("shop", Some(progress), now + 161 * S)
+                .handle_observation("shop", Some(progress), now + 161 * S)
                 .is_some()
         );
     }
@@ -217,7 +223,10 @@ mod tests {
         progress.waits_for_permit = true;
         for seconds in [0, 3600, 7200] {
             let now = now + Duration::from_secs(seconds);
-            assert_eq!(liveness.observe("shop", Some(progress), now), None);
+            assert_eq!(
+                liveness.handle_observation("shop", Some(progress), now),
+                None
+            );
         }
     }
 

@@ -25,7 +25,7 @@ use crate::http_server::HttpServers;
 use crate::monitor::{Monitor, RunStage, WatchedKinds};
 use crate::options::ManagerOptions;
 use crate::order::Group;
-use crate::runnable::{Erased, Runnable, from_fn};
+use crate::runnable::{ErasedRunnable, Runnable, from_fn};
 use crate::shutdown::Shutdown;
 use crate::supervision::Supervision;
 use crate::supervisor::campaign::{ManagerElection, RECORDER};
@@ -60,17 +60,17 @@ pub(crate) use life_of_definitions::{
 #[derive(Clone)]
 #[must_use]
 pub struct Manager {
-    shared: Arc<Shared>,
+    shared: Arc<SharedManager>,
 }
 
-struct Shared {
+struct SharedManager {
     cluster: Cluster,
     options: ManagerOptions,
     monitor: Arc<Monitor>,
     clusters: AddedClusters,
     http: HttpServers,
     events: EventPublisher,
-    state: Mutex<State>,
+    state: Mutex<ManagerState>,
     /// Notifies the supervisor of an added runnable.
     added: Notify,
     election: ManagerElection,
@@ -81,15 +81,15 @@ struct Shared {
 const A_LONG_TIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
 #[derive(Debug)]
-struct State {
-    phase: Phase,
-    waiting: Vec<Erased>,
+struct ManagerState {
+    phase: ManagerPhase,
+    waiting: Vec<ErasedRunnable>,
     /// The declaration of each controller by its name.
     controllers: BTreeMap<String, ControllerDeclaration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ManagerPhase {
     Declaring,
     Running,
     Stopping,
@@ -105,7 +105,7 @@ impl Drop for StartedManager {
     fn drop(&mut self) {
         let waiting = {
             let mut state = self.manager.shared.state.lock();
-            state.phase = Phase::Stopping;
+            state.phase = ManagerPhase::Stopping;
             take(&mut state.waiting)
         };
         // Dropped outside the lock, because it drops values of user types.
@@ -124,15 +124,15 @@ impl Manager {
         elector: Option<Elector>,
         conditions: LeaderConditions,
     ) -> Self {
-        let state = State {
-            phase: Phase::Declaring,
-            waiting: vec![Erased::new(cluster.clone())],
+        let state = ManagerState {
+            phase: ManagerPhase::Declaring,
+            waiting: vec![ErasedRunnable::new(cluster.clone())],
             controllers: BTreeMap::new(),
         };
         let monitor = Monitor::new(&cluster.client_config().endpoint(), cluster.cache().clone());
         let monitor = Arc::new(monitor);
         let recorder = events.recorder(RECORDER);
-        let shared = Shared {
+        let shared = SharedManager {
             http: HttpServers::new(&monitor),
             monitor,
             cluster,
@@ -224,7 +224,7 @@ impl Manager {
     ///
     /// [`Error::Stopping`].
     pub fn add(&self, runnable: impl Runnable) -> Result<(), Error> {
-        self.add_erased(Erased::new(runnable))
+        self.add_erased(ErasedRunnable::new(runnable))
     }
 
     /// Adds a controller, which starts in its turn. Its kinds are declared in the cache at once.
@@ -248,7 +248,7 @@ impl Manager {
     fn reserve(&self, declaration: &ControllerDeclaration) -> Result<(), Error> {
         let name = declaration.name.clone();
         let mut state = self.shared.state.lock();
-        if state.phase == Phase::Stopping {
+        if state.phase == ManagerPhase::Stopping {
             let name = title(&name);
             return Err(Error::Stopping { name });
         }
@@ -369,38 +369,38 @@ impl Manager {
     fn begin(&self) -> Result<StartedManager, Error> {
         let mut declared = {
             let mut state = self.shared.state.lock();
-            if state.phase != Phase::Declaring {
+            if state.phase != ManagerPhase::Declaring {
                 return Err(Error::AlreadyStarted);
             }
             // MGR-8: before anything starts.
             check_names(&self.shared.options.controllers, &state.controllers)?;
-            state.phase = Phase::Running;
+            state.phase = ManagerPhase::Running;
             take(&mut state.waiting)
         };
         // Called outside the lock, because it calls user code.
-        declared.iter_mut().for_each(Erased::begin);
+        declared.iter_mut().for_each(ErasedRunnable::begin);
         self.shared.state.lock().waiting.splice(..0, declared);
         let manager = self.clone();
         Ok(StartedManager { manager })
     }
 
-    fn add_erased(&self, mut erased: Erased) -> Result<(), Error> {
+    fn add_erased(&self, mut erased: ErasedRunnable) -> Result<(), Error> {
         let mut begun = false;
         loop {
             let mut state = self.shared.state.lock();
             match state.phase {
-                Phase::Stopping => {
+                ManagerPhase::Stopping => {
                     drop(state);
                     return Err(Error::Stopping { name: erased.name });
                 }
                 // `begin` calls user code, so the lock is released first. The manager may stop in
                 // the meantime.
-                Phase::Running if !begun => {
+                ManagerPhase::Running if !begun => {
                     drop(state);
                     erased.begin();
                     begun = true;
                 }
-                Phase::Running | Phase::Declaring => {
+                ManagerPhase::Running | ManagerPhase::Declaring => {
                     state.waiting.push(erased);
                     break;
                 }
@@ -411,8 +411,8 @@ impl Manager {
     }
 }
 
-impl Supervised for Shared {
-    fn take_waiting(&self, which: impl Fn(&Erased) -> bool) -> Vec<Erased> {
+impl Supervised for SharedManager {
+    fn take_waiting(&self, which: impl Fn(&ErasedRunnable) -> bool) -> Vec<ErasedRunnable> {
         let mut state = self.state.lock();
         let (taken, left) = take(&mut state.waiting).into_iter().partition(which);
         state.waiting = left;
@@ -432,7 +432,7 @@ impl Supervised for Shared {
 
     fn refuse(&self) {
         self.monitor.reach(RunStage::Stopping);
-        self.state.lock().phase = Phase::Stopping;
+        self.state.lock().phase = ManagerPhase::Stopping;
     }
 
     fn leads(&self) {

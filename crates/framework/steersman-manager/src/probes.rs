@@ -37,7 +37,7 @@ struct AddedCheck {
 type RunCheck = Arc<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
 /// One health endpoint with its checks.
-struct Endpoint {
+struct ProbeEndpoint {
     /// `readyz`, for instance.
     name: &'static str,
     built_in: BuiltIn,
@@ -52,7 +52,7 @@ struct Endpoint {
 /// The checks that a request waits for. If the request is dropped, because its client has left, it logs those that
 /// are slow (HEALTH-4).
 struct AwaitedChecks<'a> {
-    endpoint: &'a Endpoint,
+    endpoint: &'a ProbeEndpoint,
     began: Instant,
     /// The names of the checks without a result.
     names: Mutex<Vec<String>>,
@@ -131,7 +131,7 @@ impl AddedCheck {
     }
 }
 
-impl Endpoint {
+impl ProbeEndpoint {
     async fn answer(&self, request: http::Request<bytes::Bytes>) -> http::Response<bytes::Bytes> {
         let query = ProbeQuery::parse(request.uri().query());
         let path = request.uri().path().trim_matches('/');
@@ -216,7 +216,7 @@ impl Endpoint {
 }
 
 impl<'a> AwaitedChecks<'a> {
-    fn new(endpoint: &'a Endpoint, checks: &[&AddedCheck]) -> Self {
+    fn new(endpoint: &'a ProbeEndpoint, checks: &[&AddedCheck]) -> Self {
         let names = checks.iter().map(|check| check.name.clone());
         Self {
             endpoint,
@@ -264,7 +264,7 @@ pub(crate) fn probe_routes(
         ("livez", BuiltIn::Live, live),
         ("readyz", BuiltIn::Ready, ready),
     ] {
-        let endpoint = Arc::new(Endpoint {
+        let endpoint = Arc::new(ProbeEndpoint {
             name,
             built_in,
             added: added.clone(),

@@ -10,13 +10,13 @@ use crate::reminders::{ReminderLevel, Reminders};
 
 /// The runnables of a group that report when they are ready.
 #[derive(Debug)]
-pub(crate) struct Readiness {
+pub(crate) struct GroupReadiness {
     /// The name of each runnable, with a token that is cancelled when it is ready or has ended.
     awaited: Vec<(String, CancellationToken)>,
     reminders: Reminders,
 }
 
-impl Readiness {
+impl GroupReadiness {
     pub(crate) fn new(awaited: Vec<(String, CancellationToken)>, now: Instant) -> Self {
         Self {
             awaited,

@@ -93,7 +93,7 @@ pub struct RunContext {
 }
 
 /// A runnable of an erased type.
-pub(crate) struct Erased {
+pub(crate) struct ErasedRunnable {
     pub(crate) name: String,
     pub(crate) group: Group,
     pub(crate) says_when_ready: bool,
@@ -275,7 +275,7 @@ impl fmt::Debug for RunContext {
     }
 }
 
-impl Erased {
+impl ErasedRunnable {
     pub(crate) fn new(runnable: impl Runnable) -> Self {
         Self {
             name: runnable.name(),
@@ -311,7 +311,7 @@ impl<R: Runnable> Start for R {
     }
 }
 
-impl fmt::Debug for Erased {
+impl fmt::Debug for ErasedRunnable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Erased")
             .field("name", &self.name)

@@ -13,10 +13,10 @@ use crate::order::{Group, START, STOP};
 
 /// One run of a manager, from the start of the first group to the stop of the last group.
 ///
-/// The supervisor reports each [`Event`] and executes the [`Step`] that follows it.
+/// The supervisor reports each [`SupervisionEvent`] and executes the [`SupervisionStep`] that follows it.
 #[derive(Debug)]
 pub(crate) struct Supervision {
-    stage: Stage,
+    stage: SupervisionStage,
     /// The time limit for a stop; `None` means no limit.
     grace: Option<Duration>,
     /// The time limit, after `grace`, for the groups that were not asked to stop within it.
@@ -28,7 +28,7 @@ pub(crate) struct Supervision {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum SupervisionStage {
     /// The group at this position of `START` is starting.
     Starting(usize),
     /// Every group of all replicas is ready, and the lease is not held yet.
@@ -52,7 +52,7 @@ enum EarlyEnd {
 
 /// An event of the runnables, or a request to the manager.
 #[derive(Debug)]
-pub(crate) enum Event {
+pub(crate) enum SupervisionEvent {
     /// The group that is starting is ready.
     Ready,
     /// This replica leads. A manager without leader election leads when every other group is ready.
@@ -67,19 +67,19 @@ pub(crate) enum Event {
     StopRequested,
     /// The second request to stop.
     SecondRequest,
-    /// The supervisor has executed [`Step::BeginStop`].
+    /// The supervisor has executed [`SupervisionStep::BeginStop`].
     StopBegun,
     /// All runnables of the stopping group have ended.
     GroupStopped,
     /// The [`deadline`](Supervision::deadline) has passed.
     DeadlinePassed,
-    /// The supervisor has executed [`Step::DropLate`].
+    /// The supervisor has executed [`SupervisionStep::DropLate`].
     LateDropped,
 }
 
 /// The next step of the supervisor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum SupervisionStep {
     /// Waits for the next event.
     Wait,
     /// Starts the runnables of one group.
@@ -103,7 +103,7 @@ pub(crate) enum Step {
 impl Supervision {
     pub(crate) fn new(grace: Option<Duration>, last_moment: Duration) -> Self {
         Self {
-            stage: Stage::Starting(0),
+            stage: SupervisionStage::Starting(0),
             grace,
             last_moment,
             failure: None,
@@ -113,25 +113,31 @@ impl Supervision {
     }
 
     /// Returns the first step.
-    pub(crate) fn first_step() -> Step {
-        Step::Start(START[0])
+    pub(crate) fn first_step() -> SupervisionStep {
+        SupervisionStep::Start(START[0])
     }
 
     /// Returns the step that follows an event.
-    pub(crate) fn on(&mut self, event: Event, now: Instant) -> Step {
+    pub(crate) fn handle_event(
+        &mut self,
+        event: SupervisionEvent,
+        now: Instant,
+    ) -> SupervisionStep {
         match self.stage {
-            Stage::Stopping { position, .. } => self.on_stopping(position, event, now),
-            Stage::Starting(_) | Stage::Electing | Stage::Running => match event {
-                Event::Ready => self.start_next(),
-                Event::Elected => self.start_elected(),
-                Event::LeadershipLost(reason) => self.lose(reason),
-                Event::Added if !self.is_starting() => Step::StartAdded,
-                Event::StopRequested => self.begin_stop(),
-                Event::Failed(failure) => {
+            SupervisionStage::Stopping { position, .. } => self.on_stopping(position, event, now),
+            SupervisionStage::Starting(_)
+            | SupervisionStage::Electing
+            | SupervisionStage::Running => match event {
+                SupervisionEvent::Ready => self.start_next(),
+                SupervisionEvent::Elected => self.start_elected(),
+                SupervisionEvent::LeadershipLost(reason) => self.lose(reason),
+                SupervisionEvent::Added if !self.is_starting() => SupervisionStep::StartAdded,
+                SupervisionEvent::StopRequested => self.begin_stop(),
+                SupervisionEvent::Failed(failure) => {
                     self.failure = Some(failure);
                     self.begin_stop()
                 }
-                _ => Step::Wait,
+                _ => SupervisionStep::Wait,
             },
         }
     }
@@ -139,27 +145,31 @@ impl Supervision {
     /// Returns the instant at which the stop is cut short, if there is one.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match self.stage {
-            Stage::Stopping { deadline, .. } => deadline,
-            Stage::Starting(_) | Stage::Electing | Stage::Running => None,
+            SupervisionStage::Stopping { deadline, .. } => deadline,
+            SupervisionStage::Starting(_)
+            | SupervisionStage::Electing
+            | SupervisionStage::Running => None,
         }
     }
 
     /// Returns the group that is stopping.
     pub(crate) fn stopping(&self) -> Option<Group> {
         match self.stage {
-            Stage::Stopping { position, .. } => STOP.get(position).copied(),
-            Stage::Starting(_) | Stage::Electing | Stage::Running => None,
+            SupervisionStage::Stopping { position, .. } => STOP.get(position).copied(),
+            SupervisionStage::Starting(_)
+            | SupervisionStage::Electing
+            | SupervisionStage::Running => None,
         }
     }
 
     /// Returns whether the manager waits for the lease.
     pub(crate) fn is_electing(&self) -> bool {
-        self.stage == Stage::Electing
+        self.stage == SupervisionStage::Electing
     }
 
     /// Returns whether an added runnable of this group may start: that of the leader only on the leader.
     pub(crate) fn may_start(&self, group: Group) -> bool {
-        group != Group::LeaderElected || self.stage == Stage::Running
+        group != Group::LeaderElected || self.stage == SupervisionStage::Running
     }
 
     /// Returns whether a second request cut the stop short.
@@ -169,7 +179,7 @@ impl Supervision {
 
     /// Returns whether a group is starting, so that its readiness counts.
     pub(crate) fn is_starting(&self) -> bool {
-        matches!(self.stage, Stage::Starting(_))
+        matches!(self.stage, SupervisionStage::Starting(_))
     }
 
     /// Returns the failure that ended the manager, if one did.
@@ -201,98 +211,107 @@ impl Supervision {
     }
 
     // MGR-1: a group starts when the previous one is ready.
-    fn start_next(&mut self) -> Step {
-        let Stage::Starting(position) = self.stage else {
-            return Step::Wait;
+    fn start_next(&mut self) -> SupervisionStep {
+        let SupervisionStage::Starting(position) = self.stage else {
+            return SupervisionStep::Wait;
         };
         match START.get(position + 1) {
             // LEASE-7: what only the leader runs waits for the lease.
             Some(Group::LeaderElected) => {
-                self.stage = Stage::Electing;
-                Step::Campaign
+                self.stage = SupervisionStage::Electing;
+                SupervisionStep::Campaign
             }
             Some(group) => {
-                self.stage = Stage::Starting(position + 1);
-                Step::Start(*group)
+                self.stage = SupervisionStage::Starting(position + 1);
+                SupervisionStep::Start(*group)
             }
             None => {
-                self.stage = Stage::Running;
-                Step::AllStarted
+                self.stage = SupervisionStage::Running;
+                SupervisionStep::AllStarted
             }
         }
     }
 
-    fn start_elected(&mut self) -> Step {
-        if self.stage != Stage::Electing {
-            return Step::Wait;
+    fn start_elected(&mut self) -> SupervisionStep {
+        if self.stage != SupervisionStage::Electing {
+            return SupervisionStep::Wait;
         }
         let last = START.len() - 1;
-        self.stage = Stage::Starting(last);
-        Step::Start(START[last])
+        self.stage = SupervisionStage::Starting(last);
+        SupervisionStep::Start(START[last])
     }
 
     /// LEASE-1: a leader that lost its lease drops everything, without the order and the grace of a stop.
-    fn lose(&mut self, reason: LossReason) -> Step {
+    fn lose(&mut self, reason: LossReason) -> SupervisionStep {
         let lost = Error::LeadershipLost { reason };
         if let Some(failure) = self.failure.replace(lost) {
             error!(error = %failure, "the manager stopped because of this error when it lost its lease");
         }
-        Step::DropAll
+        SupervisionStep::DropAll
     }
 
-    fn begin_stop(&mut self) -> Step {
-        self.stage = Stage::Stopping {
+    fn begin_stop(&mut self) -> SupervisionStep {
+        self.stage = SupervisionStage::Stopping {
             position: 0,
             deadline: None,
         };
-        Step::BeginStop
+        SupervisionStep::BeginStop
     }
 
     // MGR-1: a group is asked to stop when the previous one has stopped.
-    fn on_stopping(&mut self, position: usize, event: Event, now: Instant) -> Step {
+    fn on_stopping(
+        &mut self,
+        position: usize,
+        event: SupervisionEvent,
+        now: Instant,
+    ) -> SupervisionStep {
         match event {
-            Event::StopBegun => {
+            SupervisionEvent::StopBegun => {
                 self.stop_until(
                     position,
                     self.grace.and_then(|grace| now.checked_add(grace)),
                 );
-                Step::Stop(STOP[0])
+                SupervisionStep::Stop(STOP[0])
             }
-            Event::GroupStopped => {
+            SupervisionEvent::GroupStopped => {
                 self.stop_until(position + 1, self.deadline());
                 STOP.get(position + 1)
-                    .map_or(Step::DropAll, |group| Step::Stop(*group))
+                    .map_or(SupervisionStep::DropAll, |group| {
+                        SupervisionStep::Stop(*group)
+                    })
             }
-            Event::Failed(failure) => {
+            SupervisionEvent::Failed(failure) => {
                 let cause = failure.source().map(ToString::to_string);
                 error!(error = %failure, cause, "a runnable failed while the manager stopped");
                 self.dropped.extend(dropped_requests(&failure));
-                Step::Wait
+                SupervisionStep::Wait
             }
             // MGR-3: after the late runnables were dropped, the remaining groups are still asked to
             // stop, in order.
-            Event::DeadlinePassed if self.cut.is_none() => {
+            SupervisionEvent::DeadlinePassed if self.cut.is_none() => {
                 self.cut = Some(EarlyEnd::Late);
                 self.stop_until(position, now.checked_add(self.last_moment));
-                Step::DropLate
+                SupervisionStep::DropLate
             }
-            Event::DeadlinePassed => Step::DropAll,
-            Event::LeadershipLost(reason) => self.lose(reason),
-            Event::SecondRequest => {
+            SupervisionEvent::DeadlinePassed => SupervisionStep::DropAll,
+            SupervisionEvent::LeadershipLost(reason) => self.lose(reason),
+            SupervisionEvent::SecondRequest => {
                 self.cut = Some(EarlyEnd::SecondRequest);
-                Step::DropLate
+                SupervisionStep::DropLate
             }
-            Event::LateDropped if self.cut == Some(EarlyEnd::SecondRequest) => Step::DropAll,
-            Event::LateDropped
-            | Event::Ready
-            | Event::Elected
-            | Event::Added
-            | Event::StopRequested => Step::Wait,
+            SupervisionEvent::LateDropped if self.cut == Some(EarlyEnd::SecondRequest) => {
+                SupervisionStep::DropAll
+            }
+            SupervisionEvent::LateDropped
+            | SupervisionEvent::Ready
+            | SupervisionEvent::Elected
+            | SupervisionEvent::Added
+            | SupervisionEvent::StopRequested => SupervisionStep::Wait,
         }
     }
 
     fn stop_until(&mut self, position: usize, deadline: Option<Instant>) {
-        self.stage = Stage::Stopping { position, deadline };
+        self.stage = SupervisionStage::Stopping { position, deadline };
     }
 }
 

@@ -9,10 +9,10 @@ use tracing::{error, info};
 
 use crate::error::Error;
 use crate::order::Group;
-use crate::readiness::Readiness;
-use crate::runnable::Erased;
+use crate::readiness::GroupReadiness;
+use crate::runnable::ErasedRunnable;
 use crate::shutdown::Shutdown;
-use crate::supervision::{Event, Step, Supervision};
+use crate::supervision::{Supervision, SupervisionEvent, SupervisionStep};
 use crate::tasks::RunnableTasks;
 
 pub(crate) mod campaign;
@@ -25,7 +25,7 @@ const LAST_WRITES: Duration = Duration::from_secs(1);
 /// The functions of a manager that its supervisor calls.
 pub(crate) trait Supervised {
     /// Takes the added runnables that `which` selects.
-    fn take_waiting(&self, which: impl Fn(&Erased) -> bool) -> Vec<Erased>;
+    fn take_waiting(&self, which: impl Fn(&ErasedRunnable) -> bool) -> Vec<ErasedRunnable>;
 
     /// Waits until a runnable is added. Cancel safe.
     async fn added(&self);
@@ -60,8 +60,8 @@ pub(crate) async fn supervise(
     let mut step = Supervision::first_step();
     loop {
         let done = match step {
-            Step::Wait => None,
-            Step::Start(group) => {
+            SupervisionStep::Wait => None,
+            SupervisionStep::Start(group) => {
                 manager.reached(group);
                 if group == Group::LeaderElected {
                     work.has_led = true;
@@ -71,38 +71,38 @@ pub(crate) async fn supervise(
                 readiness = Some(tasks.start(runnables));
                 None
             }
-            Step::Campaign => {
+            SupervisionStep::Campaign => {
                 start_waiting(manager, &mut tasks, &supervision);
                 manager.reached(Group::LeaderElected);
-                campaign.start().err().map(Event::Failed)
+                campaign.start().err().map(SupervisionEvent::Failed)
             }
-            Step::AllStarted => {
+            SupervisionStep::AllStarted => {
                 info!("the manager has started");
                 start_waiting(manager, &mut tasks, &supervision);
                 None
             }
-            Step::StartAdded => {
+            SupervisionStep::StartAdded => {
                 start_waiting(manager, &mut tasks, &supervision);
                 None
             }
-            Step::BeginStop => {
+            SupervisionStep::BeginStop => {
                 log_stop(&supervision);
                 manager.refuse();
                 // Work of other groups may wait for the lead too, so the runnables of the leader do not tell.
                 if !work.has_led {
                     campaign.withdraw();
                 }
-                Some(Event::StopBegun)
+                Some(SupervisionEvent::StopBegun)
             }
-            Step::Stop(group) => {
+            SupervisionStep::Stop(group) => {
                 tasks.ask_to_stop(group);
                 None
             }
-            Step::DropLate => {
+            SupervisionStep::DropLate => {
                 tasks.drop_late();
-                Some(Event::LateDropped)
+                Some(SupervisionEvent::LateDropped)
             }
-            Step::DropAll => break,
+            SupervisionStep::DropAll => break,
         };
         let event = match done {
             Some(event) => event,
@@ -118,7 +118,7 @@ pub(crate) async fn supervise(
                 .await
             }
         };
-        step = supervision.on(event, Instant::now().into_std());
+        step = supervision.handle_event(event, Instant::now().into_std());
     }
     manager.refuse();
     let dropped = tasks.drop_all().await;
@@ -132,7 +132,7 @@ pub(crate) async fn supervise(
 
 /// Starts the added runnables of the groups that have started.
 fn start_waiting(manager: &impl Supervised, tasks: &mut RunnableTasks, supervision: &Supervision) {
-    let may_start = |waiting: &Erased| supervision.may_start(waiting.group);
+    let may_start = |waiting: &ErasedRunnable| supervision.may_start(waiting.group);
     drop(tasks.start(manager.take_waiting(may_start)));
 }
 
@@ -198,23 +198,23 @@ async fn next_event(
     tasks: &mut RunnableTasks,
     campaign: &Campaign,
     supervision: &Supervision,
-    readiness: &mut Option<Readiness>,
+    readiness: &mut Option<GroupReadiness>,
     shutdown: &mut Shutdown,
-) -> Event {
+) -> SupervisionEvent {
     if supervision.stopping().is_some() {
         return next_event_of_stop(tasks, campaign, supervision, shutdown).await;
     }
     loop {
         tokio::select! {
             biased;
-            reason = campaign.lost() => return Event::LeadershipLost(reason),
-            () = shutdown.requested() => return Event::StopRequested,
+            reason = campaign.lost() => return SupervisionEvent::LeadershipLost(reason),
+            () = shutdown.requested() => return SupervisionEvent::StopRequested,
             ended = tasks.ended() => if let Err(failure) = ended {
-                return Event::Failed(failure);
+                return SupervisionEvent::Failed(failure);
             },
-            () = reached(readiness), if supervision.is_starting() => return Event::Ready,
-            () = campaign.elected(), if supervision.is_electing() => return Event::Elected,
-            () = manager.added(), if !supervision.is_starting() => return Event::Added,
+            () = reached(readiness), if supervision.is_starting() => return SupervisionEvent::Ready,
+            () = campaign.elected(), if supervision.is_electing() => return SupervisionEvent::Elected,
+            () = manager.added(), if !supervision.is_starting() => return SupervisionEvent::Added,
         }
     }
 }
@@ -224,28 +224,28 @@ async fn next_event_of_stop(
     campaign: &Campaign,
     supervision: &Supervision,
     shutdown: &mut Shutdown,
-) -> Event {
+) -> SupervisionEvent {
     loop {
         if let Some(group) = supervision.stopping()
             && !tasks.any_in(group)
         {
             info!(%group, "the group has stopped");
-            return Event::GroupStopped;
+            return SupervisionEvent::GroupStopped;
         }
         tokio::select! {
             // A group that has stopped is not late.
             biased;
-            reason = campaign.lost() => return Event::LeadershipLost(reason),
+            reason = campaign.lost() => return SupervisionEvent::LeadershipLost(reason),
             ended = tasks.ended() => if let Err(failure) = ended {
-                return Event::Failed(failure);
+                return SupervisionEvent::Failed(failure);
             },
-            () = at(supervision.deadline()) => return Event::DeadlinePassed,
-            () = shutdown.requested_again() => return Event::SecondRequest,
+            () = at(supervision.deadline()) => return SupervisionEvent::DeadlinePassed,
+            () = shutdown.requested_again() => return SupervisionEvent::SecondRequest,
         }
     }
 }
 
-async fn reached(readiness: &mut Option<Readiness>) {
+async fn reached(readiness: &mut Option<GroupReadiness>) {
     match readiness {
         Some(readiness) => readiness.reached().await,
         None => pending().await,

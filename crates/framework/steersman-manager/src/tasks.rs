@@ -15,8 +15,8 @@ use tracing::{debug, error};
 use crate::error::{BoxError, Error};
 use crate::monitor::Monitor;
 use crate::order::{Group, START};
-use crate::readiness::Readiness;
-use crate::runnable::{Erased, RunContext};
+use crate::readiness::GroupReadiness;
+use crate::runnable::{ErasedRunnable, RunContext};
 
 /// The time limit for dropped tasks to end.
 const ABORT_GRACE: Duration = Duration::from_secs(1);
@@ -69,7 +69,7 @@ impl RunnableTasks {
     }
 
     /// Starts runnables. Returns the readiness of those that report when they are ready.
-    pub(crate) fn start(&mut self, runnables: Vec<Erased>) -> Readiness {
+    pub(crate) fn start(&mut self, runnables: Vec<ErasedRunnable>) -> GroupReadiness {
         let mut awaited = Vec::new();
         for runnable in runnables {
             let (name, group) = (runnable.name.clone(), runnable.group);
@@ -87,7 +87,7 @@ impl RunnableTasks {
             self.running
                 .insert(task.id(), RunningTask { name, group, task });
         }
-        Readiness::new(awaited, tokio::time::Instant::now().into_std())
+        GroupReadiness::new(awaited, tokio::time::Instant::now().into_std())
     }
 
     /// Waits until a runnable ends, and returns its error if it failed or panicked (MGR-2). Waits

@@ -79,7 +79,10 @@ impl PackContext {
         let dictionary = self.dictionary.read().clone();
         let packed = self.budget.codec().pack(json, dictionary.as_ref());
         let bodies = self.bodies.load(Ordering::Relaxed);
-        let due = self.training_plan.lock().note(json, packed.size(), bodies);
+        let due = self
+            .training_plan
+            .lock()
+            .handle_packed(json, packed.size(), bodies);
         (packed, due)
     }
 
@@ -113,7 +116,7 @@ impl PackContext {
     /// Returns the present dictionary and the samples to train with, if training is due.
     pub fn samples(&self) -> Option<(Samples, Option<Arc<Dictionary>>)> {
         let dictionary = self.dictionary.read().clone();
-        let samples = self.training_plan.lock().begin()?;
+        let samples = self.training_plan.lock().next_training()?;
         Some((samples, dictionary))
     }
 
@@ -154,7 +157,7 @@ impl PackContext {
 
     /// Completes the samples with those of stored objects.
     pub fn complete(&self, samples: Samples) {
-        self.training_plan.lock().complete(samples);
+        self.training_plan.lock().handle_samples(samples);
     }
 
     /// Ends a training, and uses its dictionary if there is one.
@@ -162,7 +165,7 @@ impl PackContext {
         let mut dictionary = self.dictionary.write();
         let bodies = self.bodies.load(Ordering::Relaxed);
         let (mut training_plan, known) = (self.training_plan.lock(), dictionary.is_some());
-        if let Some(new) = training_plan.end(trained, bodies, known) {
+        if let Some(new) = training_plan.handle_trained(trained, bodies, known) {
             self.min_bodies.store(new.min_bodies(), Ordering::Relaxed);
             *dictionary = Some(Arc::new(new.dictionary));
         }
@@ -182,7 +185,9 @@ impl PackContext {
         let mut dictionary = self.dictionary.write();
         let min_bodies = self.min_bodies.swap(0, Ordering::Relaxed);
         // With this many bodies a new dictionary pays again.
-        self.training_plan.lock().drop_dictionary(4 * min_bodies);
+        self.training_plan
+            .lock()
+            .handle_dictionary_dropped(4 * min_bodies);
         dictionary.take().is_some()
     }
 

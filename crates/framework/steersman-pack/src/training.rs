@@ -16,7 +16,7 @@ const SETTLED: u32 = 8;
 /// Decides when to train.
 #[derive(Debug)]
 pub(crate) struct TrainingPlan {
-    stage: Stage,
+    stage: TrainingStage,
     window: Window,
     /// How the present dictionary is expected to pack.
     expected: Option<PackRatio>,
@@ -32,7 +32,7 @@ pub(crate) struct TrainingPlan {
 }
 
 #[derive(Debug)]
-enum Stage {
+enum TrainingStage {
     /// Wait for this number of objects, or for ever.
     Waiting(Option<usize>),
     /// Sample arriving objects.
@@ -65,7 +65,7 @@ impl TrainingPlan {
     /// Returns a plan. Without `trains` no dictionary is ever trained, as for Secrets (PACK-4).
     pub(crate) fn new(trains: bool) -> Self {
         Self {
-            stage: Stage::Waiting(trains.then_some(FEW)),
+            stage: TrainingStage::Waiting(trains.then_some(FEW)),
             window: Window::default(),
             expected: None,
             is_early: false,
@@ -78,30 +78,30 @@ impl TrainingPlan {
 
     /// Notes a packed object; `objects` is their number. Returns whether a training or sampling is
     /// due.
-    pub(crate) fn note(&mut self, json: &[u8], packed: usize, objects: usize) -> bool {
+    pub(crate) fn handle_packed(&mut self, json: &[u8], packed: usize, objects: usize) -> bool {
         match &mut self.stage {
-            Stage::Waiting(Some(until)) if objects >= *until => {
-                self.stage = Stage::Collecting(Samples::default());
+            TrainingStage::Waiting(Some(until)) if objects >= *until => {
+                self.stage = TrainingStage::Collecting(Samples::default());
                 true
             }
-            Stage::Collecting(samples) | Stage::Mixing(samples) => {
+            TrainingStage::Collecting(samples) | TrainingStage::Mixing(samples) => {
                 samples.add(json);
                 if samples.is_enough() {
-                    self.stage = Stage::Due(std::mem::take(samples));
+                    self.stage = TrainingStage::Due(std::mem::take(samples));
                     self.is_early = true;
                     return true;
                 }
                 false
             }
-            Stage::Doubting(samples) => {
+            TrainingStage::Doubting(samples) => {
                 samples.add(json);
                 if samples.is_half() {
-                    self.stage = Stage::Mixing(std::mem::take(samples));
+                    self.stage = TrainingStage::Mixing(std::mem::take(samples));
                     return true;
                 }
                 false
             }
-            Stage::Learned => {
+            TrainingStage::Learned => {
                 let Some(share) = self.window.put(json.len(), packed) else {
                     return false;
                 };
@@ -118,11 +118,14 @@ impl TrainingPlan {
                 self.well = 0;
                 if self.worse >= self.patience {
                     self.worse = 0;
-                    self.stage = Stage::Doubting(Samples::default());
+                    self.stage = TrainingStage::Doubting(Samples::default());
                 }
                 false
             }
-            Stage::Waiting(_) | Stage::Completing | Stage::Due(_) | Stage::Training => false,
+            TrainingStage::Waiting(_)
+            | TrainingStage::Completing
+            | TrainingStage::Due(_)
+            | TrainingStage::Training => false,
         }
     }
 
@@ -130,18 +133,18 @@ impl TrainingPlan {
     pub(crate) fn is_collecting(&self) -> bool {
         matches!(
             self.stage,
-            Stage::Collecting(_) | Stage::Mixing(_) | Stage::Completing
+            TrainingStage::Collecting(_) | TrainingStage::Mixing(_) | TrainingStage::Completing
         )
     }
 
     /// Returns whether samples of stored objects are wanted now. The objects that arrived first may
     /// all be of one namespace and unlike the others (PACK-5).
     pub(crate) fn wants(&mut self) -> bool {
-        if self.is_early && !matches!(self.stage, Stage::Training) {
-            if matches!(self.stage, Stage::Learned) {
+        if self.is_early && !matches!(self.stage, TrainingStage::Training) {
+            if matches!(self.stage, TrainingStage::Learned) {
                 self.before = self.expected;
             }
-            self.stage = Stage::Collecting(Samples::default());
+            self.stage = TrainingStage::Collecting(Samples::default());
         }
         self.is_early = false;
         self.is_collecting()
@@ -167,7 +170,7 @@ impl TrainingPlan {
         if confirmed {
             self.before = None;
             self.expected = Some(share);
-            self.stage = Stage::Learned;
+            self.stage = TrainingStage::Learned;
         }
         confirmed
     }
@@ -175,9 +178,9 @@ impl TrainingPlan {
     /// Takes the samples collected so far; the caller completes them.
     pub(crate) fn collected_samples(&mut self) -> Samples {
         match &mut self.stage {
-            Stage::Mixing(samples) => {
+            TrainingStage::Mixing(samples) => {
                 let collected_samples = std::mem::take(samples);
-                self.stage = Stage::Completing;
+                self.stage = TrainingStage::Completing;
                 collected_samples
             }
             _ => Samples::default(),
@@ -185,9 +188,9 @@ impl TrainingPlan {
     }
 
     /// Takes the samples if a training is due.
-    pub(crate) fn begin(&mut self) -> Option<Samples> {
-        match std::mem::replace(&mut self.stage, Stage::Training) {
-            Stage::Due(samples) => Some(samples),
+    pub(crate) fn next_training(&mut self) -> Option<Samples> {
+        match std::mem::replace(&mut self.stage, TrainingStage::Training) {
+            TrainingStage::Due(samples) => Some(samples),
             other => {
                 self.stage = other;
                 None
@@ -196,23 +199,23 @@ impl TrainingPlan {
     }
 
     /// Sets the complete samples; a training is due.
-    pub(crate) fn complete(&mut self, samples: Samples) {
+    pub(crate) fn handle_samples(&mut self, samples: Samples) {
         self.before = None;
         if self.is_collecting() {
             self.is_early = false;
-            self.stage = Stage::Due(samples);
+            self.stage = TrainingStage::Due(samples);
         }
     }
 
     /// Drops the dictionary. Another dictionary is tried when there are this many objects.
-    pub(crate) fn drop_dictionary(&mut self, until: usize) {
-        self.stage = Stage::Waiting(Some(until.max(FEW)));
+    pub(crate) fn handle_dictionary_dropped(&mut self, until: usize) {
+        self.stage = TrainingStage::Waiting(Some(until.max(FEW)));
         self.window = Window::default();
         (self.worse, self.well, self.patience) = (0, 0, 1);
     }
 
     /// Ends a training. Returns the dictionary if it is used from now on.
-    pub(crate) fn end(
+    pub(crate) fn handle_trained(
         &mut self,
         trained: Option<TrainedDictionary>,
         objects: usize,
@@ -223,11 +226,11 @@ impl TrainingPlan {
         self.stage = match (&trained, has_dictionary) {
             (Some(trained), _) => {
                 self.expected = Some(trained.share);
-                Stage::Learned
+                TrainingStage::Learned
             }
             // Further bad windows start further trainings, each after more of them.
-            (None, true) => Stage::Learned,
-            (None, false) => Stage::Waiting(Some(objects.max(FEW) * LATER)),
+            (None, true) => TrainingStage::Learned,
+            (None, false) => TrainingStage::Waiting(Some(objects.max(FEW) * LATER)),
         };
         // The samples may have been unlike the stored objects.
         if has_dictionary {
@@ -263,7 +266,7 @@ mod tests {
     ) -> bool {
         let mut due = false;
         for number in objects {
-            due |= training_plan.note(&alike(number), packed, number + 1);
+            due |= training_plan.handle_packed(&alike(number), packed, number + 1);
         }
         due
     }
@@ -273,19 +276,25 @@ mod tests {
     fn pack_5_many_similar_objects_get_a_dictionary() {
         let mut training_plan = TrainingPlan::new(true);
         assert!(!note(&mut training_plan, 0..FEW - 1, 300));
-        assert!(training_plan.begin().is_none());
+        assert!(training_plan.next_training().is_none());
         assert!(note(&mut training_plan, FEW - 1..FEW + ENOUGH, 300));
-        let samples = training_plan.begin().unwrap();
+        let samples = training_plan.next_training().unwrap();
         assert_eq!(samples.each().count(), ENOUGH);
         // A training runs.
-        assert!(training_plan.begin().is_none() && !note(&mut training_plan, 600..9_000, 300));
+        assert!(
+            training_plan.next_training().is_none() && !note(&mut training_plan, 600..9_000, 300)
+        );
         let trained = samples.train(&Codec::default(), None).unwrap();
         assert!(trained.saves > 100, "{trained:?}");
-        let min_bodies = training_plan.end(self::trained(alike, ENOUGH), FEW, false);
+        let min_bodies = training_plan.handle_trained(self::trained(alike, ENOUGH), FEW, false);
         assert!(min_bodies.is_none(), "it takes more than it saves");
         assert!(!note(&mut training_plan, FEW..FEW * LATER - 1, 300));
         assert!(note(&mut training_plan, FEW * LATER..FEW * LATER + 1, 300));
-        assert!(training_plan.end(Some(trained), 50_000, false).is_some());
+        assert!(
+            training_plan
+                .handle_trained(Some(trained), 50_000, false)
+                .is_some()
+        );
         assert!(self::trained(apart, ENOUGH).is_none());
     }
 
@@ -294,7 +303,7 @@ mod tests {
     fn pack_5_a_dictionary_that_stops_helping_is_replaced() {
         let mut training_plan = TrainingPlan::new(true);
         let trained = training_plan
-            .end(trained(alike, ENOUGH), 50_000, false)
+            .handle_trained(trained(alike, ENOUGH), 50_000, false)
             .unwrap();
         let usual = trained.share.packed / ENOUGH.div_ceil(KEPT_BACK);
         assert!(!note(&mut training_plan, 0..3 * WINDOW, usual));
@@ -302,16 +311,16 @@ mod tests {
         assert!(!note(&mut training_plan, 0..WINDOW, 2 * usual));
         assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
         assert!(training_plan.is_collecting());
-        training_plan.complete(Samples::default());
-        assert!(training_plan.begin().is_some());
+        training_plan.handle_samples(Samples::default());
+        assert!(training_plan.next_training().is_some());
         // A training without benefit delays the next one.
-        assert!(training_plan.end(None, 50_000, true).is_none());
+        assert!(training_plan.handle_trained(None, 50_000, true).is_none());
         assert!(!note(&mut training_plan, 0..2 * WINDOW, 2 * usual));
         assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
         // Without a store the arriving objects are enough.
         assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
-        assert!(training_plan.begin().is_some() && training_plan.may_want());
-        assert!(training_plan.end(None, 50_000, true).is_none());
+        assert!(training_plan.next_training().is_some() && training_plan.may_want());
+        assert!(training_plan.handle_trained(None, 50_000, true).is_none());
         assert_eq!(training_plan.patience, 4);
         // After enough good windows the patience is as at first.
         let settled = usize::try_from(SETTLED).unwrap();
@@ -326,14 +335,14 @@ mod tests {
         let codec = Codec::default();
         let mut training_plan = TrainingPlan::new(true);
         let old = training_plan
-            .end(trained(alike, ENOUGH), 50_000, false)
+            .handle_trained(trained(alike, ENOUGH), 50_000, false)
             .unwrap();
         let old = Arc::new(old.dictionary);
         let arrive = |training_plan: &mut TrainingPlan, numbers: std::ops::Range<usize>| {
             let packed = |json: &[u8]| codec.pack(json, Some(&old)).size();
             numbers.fold(false, |due, number| {
                 let json = others(number);
-                training_plan.note(&json, packed(&json), 50_000) | due
+                training_plan.handle_packed(&json, packed(&json), 50_000) | due
             })
         };
         assert!(!arrive(&mut training_plan, 0..WINDOW));
@@ -345,9 +354,12 @@ mod tests {
         assert!(training_plan.wants());
         let mut mixed = training_plan.collected_samples();
         (0..ENOUGH).for_each(|number| mixed.add(&alike(number)));
-        training_plan.complete(mixed);
-        let trained = training_plan.begin().unwrap().train(&codec, Some(&old));
-        let new = training_plan.end(trained, 50_000, true).unwrap();
+        training_plan.handle_samples(mixed);
+        let trained = training_plan
+            .next_training()
+            .unwrap()
+            .train(&codec, Some(&old));
+        let new = training_plan.handle_trained(trained, 50_000, true).unwrap();
         let new = Arc::new(new.dictionary);
         let held = |object: fn(usize) -> Vec<u8>, by: &Arc<Dictionary>| {
             let each = (9_000..9_050).map(|number| codec.pack(&object(number), Some(by)).size());
@@ -366,7 +378,7 @@ mod tests {
         let mut has_dictionary = false;
         for _ in 0..1000 {
             trainings += 1;
-            training_plan.end(trained(alike, ENOUGH), 50_000, has_dictionary);
+            training_plan.handle_trained(trained(alike, ENOUGH), 50_000, has_dictionary);
             has_dictionary = true;
             let windows = (1..=200).find(|_| note(&mut training_plan, 0..WINDOW, plain));
             // The window after them brings the samples.
@@ -385,23 +397,27 @@ mod tests {
         for odd in [apart as fn(usize) -> Vec<u8>, others] {
             let mut training_plan = TrainingPlan::new(true);
             for number in 0..FEW + ENOUGH {
-                training_plan.note(&odd(number), 300, number + 1);
+                training_plan.handle_packed(&odd(number), 300, number + 1);
             }
-            let early = training_plan.begin().unwrap();
+            let early = training_plan.next_training().unwrap();
             let early = early.train(&Codec::default(), None);
-            let early = training_plan.end(early, 20_000, false);
+            let early = training_plan.handle_trained(early, 20_000, false);
             assert!(!training_plan.is_collecting());
             assert!(training_plan.wants());
             let (codec, stored) = (Codec::default(), samples(alike));
             let present = early.map(|trained| Arc::new(trained.dictionary));
             let share = present.as_ref().map(|by| stored.packed(&codec, Some(by)));
             assert!(!share.is_some_and(|share| training_plan.confirms(share)));
-            training_plan.complete(stored);
+            training_plan.handle_samples(stored);
             let late = training_plan
-                .begin()
+                .next_training()
                 .unwrap()
                 .train(&codec, present.as_ref());
-            assert!(training_plan.end(late, 20_000, present.is_some()).is_some());
+            assert!(
+                training_plan
+                    .handle_trained(late, 20_000, present.is_some())
+                    .is_some()
+            );
             // Sampled once is enough.
             assert!(!training_plan.wants());
         }
@@ -413,13 +429,13 @@ mod tests {
         let mut training_plan = TrainingPlan::new(true);
         note(&mut training_plan, 0..FEW + ENOUGH, 300);
         let codec = Codec::default();
-        let early = training_plan.begin().unwrap().train(&codec, None);
-        let early = training_plan.end(early, 20_000, false).unwrap();
+        let early = training_plan.next_training().unwrap().train(&codec, None);
+        let early = training_plan.handle_trained(early, 20_000, false).unwrap();
         assert!(training_plan.wants() && training_plan.doubts());
         let stored = samples(alike);
         let share = stored.packed(&codec, Some(&Arc::new(early.dictionary)));
         assert!(training_plan.confirms(share));
-        assert!(training_plan.begin().is_none() && !training_plan.wants());
+        assert!(training_plan.next_training().is_none() && !training_plan.wants());
         let usual = share.packed / ENOUGH;
         assert!(!note(&mut training_plan, 0..3 * WINDOW, usual));
     }
@@ -430,7 +446,7 @@ mod tests {
         let mut training_plan = TrainingPlan::new(false);
         assert!(!note(&mut training_plan, 0..4 * ENOUGH, 300));
         assert!(!training_plan.wants());
-        training_plan.complete(Samples::default());
-        assert!(training_plan.begin().is_none());
+        training_plan.handle_samples(Samples::default());
+        assert!(training_plan.next_training().is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::table::{Cardinality, Field, FieldKind, Message, Presence};
+use crate::table::{Cardinality, FieldKind, FieldRow, Message, Presence};
 
 /// Adds the members that Go's JSON always has, to an object and to its parts: an absent or null member becomes the zero
 /// of its type. The zero of a list, a map, bytes, a time or a pointer is `null`. The object's own `metadata` stays as
@@ -20,7 +20,7 @@ fn complete(message: &'static Message, members: &mut Map<String, Value>) {
     }
 }
 
-fn complete_field(field: &'static Field, members: &mut Map<String, Value>) {
+fn complete_field(field: &'static FieldRow, members: &mut Map<String, Value>) {
     // The fields of an embedded message are members of its owner.
     if let (FieldKind::Message(part), true) = (field.kind, field.name.is_empty()) {
         return complete(part.message(), members);
@@ -35,7 +35,7 @@ fn complete_field(field: &'static Field, members: &mut Map<String, Value>) {
     }
 }
 
-fn complete_value(field: &'static Field, value: &mut Value) {
+fn complete_value(field: &'static FieldRow, value: &mut Value) {
     let FieldKind::Message(part) = field.kind else {
         return;
     };
@@ -53,7 +53,7 @@ fn complete_value(field: &'static Field, value: &mut Value) {
     }
 }
 
-fn zero(field: &'static Field) -> Value {
+fn zero(field: &'static FieldRow) -> Value {
     if field.shape != Cardinality::One || field.presence == Presence::Nullable {
         return Value::Null;
     }

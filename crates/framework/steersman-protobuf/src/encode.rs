@@ -12,9 +12,9 @@ use serde::de::{DeserializeSeed as _, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::findings::DEEPEST;
-use crate::table::{Field, FieldKind, Message};
+use crate::table::{FieldKind, FieldRow, Message};
 use crate::wire::FieldWriter;
-use visitors::Object;
+use visitors::ObjectVisitor;
 
 /// The reason why an object cannot be encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,7 +66,7 @@ fn encode_from<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Encoded, EncodeError> {
     let (mut trail, mut raw) = (Trail::default(), Vec::new());
-    let object = Object {
+    let object = ObjectVisitor {
         message,
         trail: &mut trail,
         out: &mut FieldWriter { out: &mut raw },
@@ -87,12 +87,12 @@ fn encode_from<'de, D: Deserializer<'de>>(
 /// The way to the current member. After an error it stays where it is.
 #[derive(Debug, Default)]
 struct Trail {
-    steps: Vec<Step>,
+    steps: Vec<EncodeStep>,
     unknown: Option<String>,
 }
 
 #[derive(Debug)]
-enum Step {
+enum EncodeStep {
     Name(Cow<'static, str>),
     Index(usize),
 }
@@ -102,8 +102,8 @@ impl Trail {
         let mut place = String::new();
         for step in &self.steps {
             match step {
-                Step::Name(name) => place.push_str(&format!(".{name}")),
-                Step::Index(index) => place.push_str(&format!("[{index}]")),
+                EncodeStep::Name(name) => place.push_str(&format!(".{name}")),
+                EncodeStep::Index(index) => place.push_str(&format!("[{index}]")),
             }
         }
         place
@@ -113,7 +113,7 @@ impl Trail {
 /// Writes the fields of a message: each found one, and the zero of every other.
 fn assemble(
     message: &'static Message,
-    found: &[(&'static Field, &[u8])],
+    found: &[(&'static FieldRow, &[u8])],
     out: &mut FieldWriter<'_>,
     depth: usize,
 ) -> Result<(), String> {

@@ -9,7 +9,7 @@ use crate::findings::{Findings, Keep};
 use crate::table::Message;
 use crate::transcode::append_object;
 use crate::tree;
-use crate::wire::{FieldWriter, Reader, varint_length};
+use crate::wire::{FieldWriter, MessageReader, varint_length};
 
 /// The media type of the encoding.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -44,7 +44,7 @@ impl<'a> Envelope<'a> {
             return Err("empty body".to_owned());
         }
         let mut envelope = Self::default();
-        let mut reader = Reader::new(rest);
+        let mut reader = MessageReader::new(rest);
         while let Some((number, content)) = reader.next("Unknown")? {
             match number {
                 1 => {
@@ -111,7 +111,7 @@ impl<'a> Envelope<'a> {
 /// Reads `runtime.TypeMeta`: the `apiVersion` and the kind.
 pub(crate) fn type_meta(bytes: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), String> {
     let (mut api_version, mut kind) = (Cow::default(), Cow::default());
-    let mut meta = Reader::new(bytes);
+    let mut meta = MessageReader::new(bytes);
     while let Some((number, content)) = meta.next("TypeMeta")? {
         match number {
             1 => api_version = String::from_utf8_lossy(content.bytes("APIVersion")?),
@@ -213,14 +213,14 @@ pub fn frame(event: &str, object: &[u8]) -> Vec<u8> {
 
 /// An event of a watch, as its frame holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event<'a> {
+pub struct WatchFrame<'a> {
     /// The type: `ADDED`, `MODIFIED`, `DELETED`, `BOOKMARK` or `ERROR`.
     pub kind: &'a [u8],
     /// The object in its envelope.
     pub object: &'a [u8],
 }
 
-impl<'a> Event<'a> {
+impl<'a> WatchFrame<'a> {
     /// Reads the content of a frame.
     ///
     /// # Errors
@@ -230,7 +230,7 @@ impl<'a> Event<'a> {
             kind: b"",
             object: b"",
         };
-        let mut reader = Reader::new(frame);
+        let mut reader = MessageReader::new(frame);
         while let Some((number, content)) = reader.next("WatchEvent")? {
             match number {
                 1 => event.kind = content.bytes("Type")?,

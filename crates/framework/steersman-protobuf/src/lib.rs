@@ -50,7 +50,7 @@ pub mod random;
 
 pub use complete::complete_object;
 pub use encode::{EncodeError, Encoded, encode, encode_text};
-pub use envelope::{Envelope, Event, MEDIA_TYPE, encode_object, frame, seal, seal_list};
+pub use envelope::{Envelope, MEDIA_TYPE, WatchFrame, encode_object, frame, seal, seal_list};
 pub use findings::{Findings, Keep, Unknown};
 pub use stream::{Frames, ListItems};
 pub use table::Message;

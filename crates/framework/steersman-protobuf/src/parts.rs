@@ -3,16 +3,16 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::wire::{Content, Reader};
+use crate::wire::{FieldContent, MessageReader};
 
 /// The fields of a small message by number, starting at 1. Of a repeated field, the last value
 /// counts.
-pub(crate) struct Parts<'a>([Option<Content<'a>>; 3]);
+pub(crate) struct MessageParts<'a>([Option<FieldContent<'a>>; 3]);
 
-impl<'a> Parts<'a> {
+impl<'a> MessageParts<'a> {
     pub(crate) fn read(bytes: &'a [u8], message: &str) -> Result<Self, String> {
         let mut parts = [None; 3];
-        let mut reader = Reader::new(bytes);
+        let mut reader = MessageReader::new(bytes);
         while let Some((number, content)) = reader.next(message)? {
             let place = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
             if let Some(part) = place.and_then(|place| parts.get_mut(place)) {
@@ -47,7 +47,7 @@ pub(crate) fn double(value: f64) -> Value {
 
 /// Returns the text of a quantity. An empty one is zero.
 pub(crate) fn quantity(bytes: &[u8]) -> Result<&[u8], String> {
-    match Parts::read(bytes, "Quantity")?.bytes(1)? {
+    match MessageParts::read(bytes, "Quantity")?.bytes(1)? {
         [] => Ok(b"0"),
         text => Ok(text),
     }
@@ -60,7 +60,7 @@ pub(crate) enum IntOrString<'a> {
 }
 
 pub(crate) fn int_or_string(bytes: &[u8]) -> Result<IntOrString<'_>, String> {
-    let parts = Parts::read(bytes, "IntOrString")?;
+    let parts = MessageParts::read(bytes, "IntOrString")?;
     Ok(if parts.number(1)? == 1 {
         IntOrString::String(parts.bytes(3)?)
     } else {
@@ -70,7 +70,7 @@ pub(crate) fn int_or_string(bytes: &[u8]) -> Result<IntOrString<'_>, String> {
 
 /// Returns the JSON text in a message that wraps it; empty if there is none.
 pub(crate) fn raw(bytes: &[u8]) -> Result<&[u8], String> {
-    Parts::read(bytes, "RawExtension")?.bytes(1)
+    MessageParts::read(bytes, "RawExtension")?.bytes(1)
 }
 
 /// Returns a time; `None` for an empty message, which is Go's zero time.
@@ -83,7 +83,7 @@ pub(crate) fn time(bytes: &[u8]) -> Result<Option<Timestamp>, String> {
     if bytes.is_empty() {
         return Ok(None);
     }
-    let parts = Parts::read(bytes, "Timestamp")?;
+    let parts = MessageParts::read(bytes, "Timestamp")?;
     let (seconds, nanos) = (parts.number(1)? as i64, parts.number(2)? as i32);
     let time = Timestamp::new(seconds, nanos).map_err(|error| error.to_string())?;
     Ok(Some(time))
@@ -91,7 +91,7 @@ pub(crate) fn time(bytes: &[u8]) -> Result<Option<Timestamp>, String> {
 
 /// Calls `each` with the texts of a message that wraps a list.
 pub(crate) fn strings<'a>(bytes: &'a [u8], mut each: impl FnMut(&'a [u8])) -> Result<(), String> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = MessageReader::new(bytes);
     while let Some((number, content)) = reader.next("ExtraValue")? {
         if number == 1 {
             each(content.bytes("Items")?);

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
 use crate::Message;
-use crate::table::{Cardinality, Field, FieldKind, Presence};
+use crate::table::{Cardinality, FieldKind, FieldRow, Presence};
 
 /// Lengths at which the length of a length changes.
 const LENGTHS: [usize; 4] = [127, 128, 16_383, 16_384];
@@ -82,7 +82,7 @@ fn is_zero(value: &Value) -> bool {
 }
 
 /// Returns a random value of a field, of one element of a list or of one value of a map.
-fn one(field: &'static Field, rng: &mut Rng, depth: u64) -> Value {
+fn one(field: &'static FieldRow, rng: &mut Rng, depth: u64) -> Value {
     let schema = |rng: &mut Rng| {
         let message = Message::of_schemas();
         Value::Object(message.map_or_else(Map::new, |message| members(message, rng, depth + 3)))

@@ -41,7 +41,7 @@ pub enum Broken {
 /// (field 1) and its items (field 2), which every list of Kubernetes has.
 #[derive(Debug)]
 pub struct ListItems {
-    due: Due,
+    due: NextFrame,
     /// The bytes of the current value or header from earlier chunks.
     begun: BytesMut,
     /// The number of bytes consumed so far.
@@ -56,16 +56,16 @@ pub struct ListItems {
 
 /// What comes next.
 #[derive(Debug, Clone, Copy)]
-enum Due {
+enum NextFrame {
     Magic,
     /// The number and the type of a field, with its length or value.
     Header,
     /// A value of this many bytes.
-    Value(Value, usize),
+    Value(StreamValue, usize),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Value {
+enum StreamValue {
     TypeMeta,
     ListMeta,
     Item,
@@ -88,7 +88,7 @@ impl ListItems {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            due: Due::Magic,
+            due: NextFrame::Magic,
             begun: BytesMut::new(),
             at: 0,
             list_rest: None,
@@ -107,37 +107,37 @@ impl ListItems {
     pub fn next_item(&mut self, chunk: &mut Bytes) -> Result<Option<Bytes>, Broken> {
         loop {
             match self.due {
-                Due::Magic => {
+                NextFrame::Magic => {
                     let Some(magic) = self.take(chunk, MAGIC.len()) else {
                         return Ok(None);
                     };
                     if *magic != MAGIC {
                         return Err(Broken::NoMagic);
                     }
-                    self.due = Due::Header;
+                    self.due = NextFrame::Header;
                 }
-                Due::Header => {
+                NextFrame::Header => {
                     let Some(header) = self.header(chunk)? else {
                         return Ok(None);
                     };
                     self.due = self.after(&header)?;
                 }
-                Due::Value(what, length) => {
+                NextFrame::Value(what, length) => {
                     let Some(value) = self.take(chunk, length) else {
                         return Ok(None);
                     };
-                    self.due = Due::Header;
+                    self.due = NextFrame::Header;
                     match what {
-                        Value::Item => return Ok(Some(value)),
-                        Value::ListMeta => self.metadata = Some(value),
-                        Value::TypeMeta => {
+                        StreamValue::Item => return Ok(Some(value)),
+                        StreamValue::ListMeta => self.metadata = Some(value),
+                        StreamValue::TypeMeta => {
                             let at = self.at;
                             let (api_version, kind) =
                                 type_meta(&value).map_err(|_| Broken::Field { at })?;
                             self.api_version = api_version.into_owned();
                             self.kind = kind.into_owned();
                         }
-                        Value::Other => {}
+                        StreamValue::Other => {}
                     }
                 }
             }
@@ -155,7 +155,7 @@ impl ListItems {
     /// # Errors
     /// Fails if the body ends inside the list.
     pub fn finish(self) -> Result<Option<Bytes>, Broken> {
-        let ended = matches!(self.due, Due::Header) && self.begun.is_empty();
+        let ended = matches!(self.due, NextFrame::Header) && self.begun.is_empty();
         if ended && self.saw_list && self.list_rest.is_none() {
             Ok(self.metadata)
         } else {
@@ -166,7 +166,7 @@ impl ListItems {
     }
 
     /// Decides what follows the header of a field.
-    fn after(&mut self, header: &Header) -> Result<Due, Broken> {
+    fn after(&mut self, header: &Header) -> Result<NextFrame, Broken> {
         let broken = Broken::Field {
             at: self.at - header.length as u64,
         };
@@ -183,13 +183,13 @@ impl ListItems {
         }
         match (header.wire, header.number) {
             // A whole number has no content after its value.
-            (0, _) => Ok(Due::Header),
+            (0, _) => Ok(NextFrame::Header),
             (2, 2) if !is_in_list => {
                 if std::mem::replace(&mut self.saw_list, true) {
                     return Err(broken);
                 }
                 self.list_rest = Some(header.value).filter(|rest| *rest > 0);
-                Ok(Due::Header)
+                Ok(NextFrame::Header)
             }
             (2, number) => {
                 let length = usize::try_from(header.value).unwrap_or(usize::MAX);
@@ -197,12 +197,12 @@ impl ListItems {
                     return Err(Broken::TooLong);
                 }
                 let value = match (is_in_list, number) {
-                    (true, 1) => Value::ListMeta,
-                    (true, 2) => Value::Item,
-                    (false, 1) => Value::TypeMeta,
-                    _ => Value::Other,
+                    (true, 1) => StreamValue::ListMeta,
+                    (true, 2) => StreamValue::Item,
+                    (false, 1) => StreamValue::TypeMeta,
+                    _ => StreamValue::Other,
                 };
-                Ok(Due::Value(value, length))
+                Ok(NextFrame::Value(value, length))
             }
             _ => Err(broken),
         }

@@ -24,7 +24,7 @@ pub struct Message {
     short_name: &'static str,
     /// The `apiVersion`, if the message is a kind.
     api_version: Option<&'static str>,
-    fields: Vec<Field>,
+    fields: Vec<FieldRow>,
     /// The index of the field with a number, plus one; zero for a number without a field.
     by_number: Vec<u8>,
     /// The fields that JSON always has: a bit for each index of a field.
@@ -33,7 +33,7 @@ pub struct Message {
 
 /// One field of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Field {
+pub(crate) struct FieldRow {
     pub(crate) number: u32,
     /// The name in JSON; empty for an embedded message, which adds its fields to the owner.
     pub(crate) name: &'static str,
@@ -93,7 +93,7 @@ pub(crate) enum FieldKind {
 pub(crate) struct MessageId(u16);
 
 /// All messages.
-struct Table {
+struct MessageTable {
     messages: Vec<Message>,
     by_name: FnvHashMap<&'static str, MessageId>,
     /// By `apiVersion` and kind.
@@ -149,19 +149,19 @@ impl Message {
     }
 
     /// Returns all fields in the order of their numbers.
-    pub(crate) fn fields(&'static self) -> &'static [Field] {
+    pub(crate) fn fields(&'static self) -> &'static [FieldRow] {
         &self.fields
     }
 
     /// Returns the field with a number, and its index.
-    pub(crate) fn field(&'static self, number: u32) -> Option<(usize, &'static Field)> {
+    pub(crate) fn field(&'static self, number: u32) -> Option<(usize, &'static FieldRow)> {
         let place = *self.by_number.get(usize::try_from(number).ok()?)?;
         let index = usize::from(place).checked_sub(1)?;
         Some((index, self.fields.get(index)?))
     }
 
     /// Returns the field with a name in JSON, which may belong to an embedded message.
-    pub(crate) fn member(&'static self, name: &str) -> Option<&'static Field> {
+    pub(crate) fn member(&'static self, name: &str) -> Option<&'static FieldRow> {
         self.fields.iter().find_map(|field| match field.kind {
             FieldKind::Message(part) if field.name.is_empty() => part.message().member(name),
             _ => (field.name == name).then_some(field),
@@ -169,7 +169,7 @@ impl Message {
     }
 
     /// Returns the fields that JSON always has, and that are not among the seen ones, which are bits by index.
-    pub(crate) fn missing(&'static self, seen: u64) -> impl Iterator<Item = &'static Field> {
+    pub(crate) fn missing(&'static self, seen: u64) -> impl Iterator<Item = &'static FieldRow> {
         let mut missing = self.always & !seen;
         std::iter::from_fn(move || {
             let index = usize::try_from(missing.trailing_zeros()).ok()?;
@@ -185,12 +185,12 @@ impl MessageId {
     }
 }
 
-fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
+fn table() -> &'static MessageTable {
+    static TABLE: OnceLock<MessageTable> = OnceLock::new();
     TABLE.get_or_init(|| read(TEXT))
 }
 
-fn read(text: &'static str) -> Table {
+fn read(text: &'static str) -> MessageTable {
     let lines: Vec<&'static str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let name = |line: &'static str| line.split(' ').next().unwrap_or_default();
     let ids = (0_u16..).map(MessageId);
@@ -200,7 +200,7 @@ fn read(text: &'static str) -> Table {
         let id = *by_name.get(message.name)?;
         Some(((message.api_version?, message.short_name()), id))
     });
-    Table {
+    MessageTable {
         kinds: kinds.collect(),
         messages,
         by_name,
@@ -211,7 +211,7 @@ fn message(line: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) ->
     let mut words = line.split(' ').peekable();
     let name = words.next().unwrap_or_default();
     let api_version = words.next_if(|word| word.starts_with('@'));
-    let fields: Vec<Field> = words.filter_map(|word| field(word, by_name)).collect();
+    let fields: Vec<FieldRow> = words.filter_map(|word| field(word, by_name)).collect();
     let last = fields.iter().map(|field| field.number).max();
     let mut by_number = vec![0; last.map_or(0, |last| last as usize + 1)];
     let mut always = 0;
@@ -234,7 +234,7 @@ fn message(line: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) ->
 }
 
 /// Parses one field. Returns `None` for an invalid field; a test checks that the table has none.
-fn field(word: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) -> Option<Field> {
+fn field(word: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) -> Option<FieldRow> {
     let (number, rest) = word.split_once(':')?;
     let (name, kind) = rest.split_once('=')?;
     let (shape, kind) = if let Some(items) = kind.strip_prefix("[]") {
@@ -271,7 +271,7 @@ fn field(word: &'static str, by_name: &FnvHashMap<&'static str, MessageId>) -> O
     } else {
         (name, Presence::Omitted)
     };
-    Some(Field {
+    Some(FieldRow {
         number: number.parse().ok()?,
         name,
         member: format!(",\"{name}\":"),

@@ -9,9 +9,9 @@ use serde::de::IgnoredAny;
 use crate::findings::{DEEPEST, Findings, Keep};
 use crate::json::{push_base64, push_integer, push_string};
 use crate::parts::{self, IntOrString};
-use crate::table::{Cardinality, Field, FieldKind, Message, Presence};
+use crate::table::{Cardinality, FieldKind, FieldRow, Message, Presence};
 use crate::tree;
-use crate::wire::{Content, Reader};
+use crate::wire::{FieldContent, MessageReader};
 
 /// Appends an object as JSON, with its `apiVersion` and `kind`. The bytes are those of its message, without an
 /// envelope.
@@ -129,7 +129,7 @@ impl JsonWriter<'_> {
         if depth > DEEPEST {
             return Err(Stop::Broken("exceeded max depth".to_owned()));
         }
-        let mut reader = Reader::new(bytes);
+        let mut reader = MessageReader::new(bytes);
         let (mut last, mut seen) = (0, 0_u64);
         let mut open: Option<Open<'_>> = None;
         while let Some((number, content)) = reader.next(message.short_name())? {
@@ -201,13 +201,13 @@ impl JsonWriter<'_> {
     /// Writes the zero value of a field that JSON always has. Go's protobuf lacks only lists, maps and bytes.
     fn absent(
         &mut self,
-        field: &'static Field,
+        field: &'static FieldRow,
         empty: &mut bool,
         depth: usize,
     ) -> Result<(), Stop> {
         match (field.shape, field.kind) {
             (Cardinality::One, FieldKind::Message(_)) if field.name.is_empty() => {
-                self.one(field, Content::nothing(field.kind), empty, depth)
+                self.one(field, FieldContent::nothing(field.kind), empty, depth)
             }
             (Cardinality::One, FieldKind::Bytes) => {
                 self.member(field, empty);
@@ -217,7 +217,7 @@ impl JsonWriter<'_> {
             }
             (Cardinality::One, kind) if field.presence != Presence::Nullable => {
                 self.member(field, empty);
-                self.value(field, Content::nothing(kind), depth)
+                self.value(field, FieldContent::nothing(kind), depth)
             }
             _ => {
                 self.member(field, empty);
@@ -227,7 +227,7 @@ impl JsonWriter<'_> {
         }
     }
 
-    fn is_dropped(&self, field: &Field, depth: usize) -> bool {
+    fn is_dropped(&self, field: &FieldRow, depth: usize) -> bool {
         match depth {
             1 => !self.keep.beyond_metadata && field.name != "metadata",
             2 => !self.keep.managed_fields && field.number == 17 && field.name == "managedFields",
@@ -236,7 +236,7 @@ impl JsonWriter<'_> {
     }
 
     /// Begins a member of an object.
-    fn member(&mut self, field: &Field, empty: &mut bool) {
+    fn member(&mut self, field: &FieldRow, empty: &mut bool) {
         let skipped = usize::from(std::mem::take(empty));
         self.out
             .extend_from_slice(&field.member.as_bytes()[skipped..]);
@@ -245,8 +245,8 @@ impl JsonWriter<'_> {
     /// Writes a field that is neither a list nor a map.
     fn one(
         &mut self,
-        field: &'static Field,
-        content: Content<'_>,
+        field: &'static FieldRow,
+        content: FieldContent<'_>,
         empty: &mut bool,
         depth: usize,
     ) -> Result<(), Stop> {
@@ -275,15 +275,15 @@ impl JsonWriter<'_> {
     /// Writes one element of a list. A packed field holds several numbers.
     fn element(
         &mut self,
-        field: &'static Field,
-        content: Content<'_>,
+        field: &'static FieldRow,
+        content: FieldContent<'_>,
         depth: usize,
     ) -> Result<(), Stop> {
         match (field.kind, content) {
             // Go does not pack numbers.
             (
                 FieldKind::Int32 | FieldKind::Int64 | FieldKind::Bool | FieldKind::Double,
-                Content::Bytes(_),
+                FieldContent::Bytes(_),
             ) => Err(Stop::Order),
             _ => self.value(field, content, depth + 1),
         }
@@ -292,12 +292,12 @@ impl JsonWriter<'_> {
     /// Writes one entry of a map, which is a message with a key and a value.
     fn entry<'a>(
         &mut self,
-        field: &'static Field,
-        content: Content<'a>,
+        field: &'static FieldRow,
+        content: FieldContent<'a>,
         last_key: Option<&mut Option<&'a [u8]>>,
         depth: usize,
     ) -> Result<(), Stop> {
-        let mut reader = Reader::new(content.bytes(field.name)?);
+        let mut reader = MessageReader::new(content.bytes(field.name)?);
         let (mut key, mut value) = (&[][..], None);
         while let Some((number, content)) = reader.next(field.name)? {
             match number {
@@ -314,7 +314,7 @@ impl JsonWriter<'_> {
         }
         push_string(self.out, key);
         self.out.push(b':');
-        let value = value.unwrap_or(Content::nothing(field.kind));
+        let value = value.unwrap_or(FieldContent::nothing(field.kind));
         self.value(field, value, depth + 1)
     }
 
@@ -326,8 +326,8 @@ impl JsonWriter<'_> {
     )]
     fn value(
         &mut self,
-        field: &'static Field,
-        content: Content<'_>,
+        field: &'static FieldRow,
+        content: FieldContent<'_>,
         depth: usize,
     ) -> Result<(), Stop> {
         let name = field.name;

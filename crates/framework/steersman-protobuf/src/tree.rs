@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::findings::{DEEPEST, Keep, Unknown};
 use crate::parts::{self, IntOrString};
-use crate::table::{Cardinality, Field, FieldKind, Message, Presence};
-use crate::wire::{Content, Reader};
+use crate::table::{Cardinality, FieldKind, FieldRow, Message, Presence};
+use crate::wire::{FieldContent, MessageReader};
 
 /// Decodes a message into the members of an object, without its type.
 pub(crate) fn members(
@@ -15,7 +15,7 @@ pub(crate) fn members(
     raw: &[u8],
     keep: Keep,
 ) -> Result<(Map<String, Value>, Unknown), String> {
-    let mut decoder = Decoder::default();
+    let mut decoder = TreeDecoder::default();
     let mut members = Map::new();
     decoder.read(message, raw, &mut members, 1)?;
     let (members, unknown) = (members, decoder.unknown);
@@ -28,7 +28,7 @@ pub(crate) fn alternative(
     bytes: &[u8],
     depth: usize,
 ) -> Result<(Value, Unknown), String> {
-    let mut decoder = Decoder::default();
+    let mut decoder = TreeDecoder::default();
     let value = decoder.alternative(kind, bytes, depth)?;
     Ok((value, decoder.unknown))
 }
@@ -45,11 +45,11 @@ fn kept(mut members: Map<String, Value>, keep: Keep) -> Map<String, Value> {
 }
 
 #[derive(Default)]
-struct Decoder {
+struct TreeDecoder {
     unknown: Unknown,
 }
 
-impl Decoder {
+impl TreeDecoder {
     /// Decodes a message into the members of an object. Skips fields with unknown numbers, as Go's
     /// generated code does.
     fn read(
@@ -63,7 +63,7 @@ impl Decoder {
             return Err("exceeded max depth".to_owned());
         }
         let mut seen = 0_u64;
-        let mut reader = Reader::new(bytes);
+        let mut reader = MessageReader::new(bytes);
         while let Some((number, content)) = reader.next(message.short_name())? {
             let Some((index, field)) = message.field(number) else {
                 self.unknown.note(message, number);
@@ -93,7 +93,7 @@ impl Decoder {
     /// Adds the zero value of a field that JSON always has, unless an earlier part of the message had the field.
     fn absent(
         &mut self,
-        field: &'static Field,
+        field: &'static FieldRow,
         into: &mut Map<String, Value>,
         depth: usize,
     ) -> Result<(), String> {
@@ -106,7 +106,7 @@ impl Decoder {
             }
             (Cardinality::One, FieldKind::Bytes) => Value::Null,
             (Cardinality::One, _) if field.presence == Presence::Nullable => Value::Null,
-            (Cardinality::One, kind) => self.value(field, Content::nothing(kind), depth)?,
+            (Cardinality::One, kind) => self.value(field, FieldContent::nothing(kind), depth)?,
             (Cardinality::List | Cardinality::Map, _) => Value::Null,
         };
         into.insert(field.name.to_owned(), zero);
@@ -117,8 +117,8 @@ impl Decoder {
     /// and messages are merged.
     fn one(
         &mut self,
-        field: &'static Field,
-        content: Content<'_>,
+        field: &'static FieldRow,
+        content: FieldContent<'_>,
         into: &mut Map<String, Value>,
         depth: usize,
     ) -> Result<(), String> {
@@ -143,8 +143,8 @@ impl Decoder {
     /// Decodes one element of a list and appends it. A packed field holds several numbers.
     fn list(
         &mut self,
-        field: &'static Field,
-        content: Content<'_>,
+        field: &'static FieldRow,
+        content: FieldContent<'_>,
         into: &mut Map<String, Value>,
         depth: usize,
     ) -> Result<(), String> {
@@ -152,12 +152,14 @@ impl Decoder {
         let Value::Array(elements) = place else {
             return Ok(());
         };
-        if let (FieldKind::Int32 | FieldKind::Int64 | FieldKind::Bool, Content::Bytes(packed)) =
-            (field.kind, content)
+        if let (
+            FieldKind::Int32 | FieldKind::Int64 | FieldKind::Bool,
+            FieldContent::Bytes(packed),
+        ) = (field.kind, content)
         {
-            let mut reader = Reader::new(packed);
+            let mut reader = MessageReader::new(packed);
             while let Some(number) = reader.varint()? {
-                elements.push(self.value(field, Content::Varint(number), depth)?);
+                elements.push(self.value(field, FieldContent::Varint(number), depth)?);
             }
             return Ok(());
         }
@@ -168,12 +170,12 @@ impl Decoder {
     /// Decodes one entry of a map, which is a message with a key and a value.
     fn entry(
         &mut self,
-        field: &'static Field,
-        content: Content<'_>,
+        field: &'static FieldRow,
+        content: FieldContent<'_>,
         into: &mut Map<String, Value>,
         depth: usize,
     ) -> Result<(), String> {
-        let mut reader = Reader::new(content.bytes(field.name)?);
+        let mut reader = MessageReader::new(content.bytes(field.name)?);
         let mut key = String::new();
         let mut found = None;
         while let Some((number, content)) = reader.next(field.name)? {
@@ -185,7 +187,7 @@ impl Decoder {
         }
         let found = match found {
             Some(found) => found,
-            None => self.value(field, Content::nothing(field.kind), depth + 1)?,
+            None => self.value(field, FieldContent::nothing(field.kind), depth + 1)?,
         };
         let place = into.entry(field.name).or_insert_with(|| json!({}));
         if let Value::Object(entries) = place {
@@ -202,8 +204,8 @@ impl Decoder {
     )]
     fn value(
         &mut self,
-        field: &'static Field,
-        content: Content<'_>,
+        field: &'static FieldRow,
+        content: FieldContent<'_>,
         depth: usize,
     ) -> Result<Value, String> {
         let name = field.name;
@@ -257,7 +259,7 @@ impl Decoder {
         let mut schema = None;
         let mut several = Vec::new();
         let mut allows = false;
-        let mut reader = Reader::new(bytes);
+        let mut reader = MessageReader::new(bytes);
         while let Some((number, content)) = reader.next("JSONSchemaProps")? {
             match (kind, number) {
                 (FieldKind::SchemaOrBool, 1) => allows = content.varint("Allows")? != 0,

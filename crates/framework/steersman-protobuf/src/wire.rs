@@ -1,17 +1,17 @@
 //! Machine: reads and writes the fields of a protobuf message. Errors have the texts of Kubernetes' generated code.
 
-use crate::table::{Field, FieldKind};
+use crate::table::{FieldKind, FieldRow};
 
 /// The content of a field.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Content<'a> {
+pub(crate) enum FieldContent<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
     Fixed32,
 }
 
-impl<'a> Content<'a> {
+impl<'a> FieldContent<'a> {
     /// Returns the content of an absent field of this kind.
     pub(crate) fn nothing(kind: FieldKind) -> Self {
         match kind {
@@ -54,7 +54,7 @@ impl<'a> Content<'a> {
     }
 
     /// Checks that a field can have this content.
-    pub(crate) fn fits(self, field: &Field) -> Result<(), String> {
+    pub(crate) fn fits(self, field: &FieldRow) -> Result<(), String> {
         match field.kind {
             FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64 => {
                 self.varint(field.name).map(drop)
@@ -82,13 +82,13 @@ impl<'a> Content<'a> {
 
 /// Reads a message field by field.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct MessageReader<'a> {
     rest: &'a [u8],
 }
 
 const EARLY: &str = "unexpected EOF";
 
-impl<'a> Reader<'a> {
+impl<'a> MessageReader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -98,19 +98,25 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// Fails with the message of Go's generated code; `message` is the Go name of the message.
     #[inline]
-    pub(crate) fn next(&mut self, message: &str) -> Result<Option<(u32, Content<'a>)>, String> {
+    pub(crate) fn next(
+        &mut self,
+        message: &str,
+    ) -> Result<Option<(u32, FieldContent<'a>)>, String> {
         // Most fields are short texts and messages, with a number and a length of one byte each.
         if let [tag @ 8..0x80, length @ 0..0x80, rest @ ..] = self.rest
             && tag & 7 == 2
             && let Some((content, rest)) = rest.split_at_checked(usize::from(*length))
         {
             self.rest = rest;
-            return Ok(Some((u32::from(tag >> 3), Content::Bytes(content))));
+            return Ok(Some((u32::from(tag >> 3), FieldContent::Bytes(content))));
         }
         self.next_of_any_form(message)
     }
 
-    fn next_of_any_form(&mut self, message: &str) -> Result<Option<(u32, Content<'a>)>, String> {
+    fn next_of_any_form(
+        &mut self,
+        message: &str,
+    ) -> Result<Option<(u32, FieldContent<'a>)>, String> {
         loop {
             let Some(tag) = self.varint()? else {
                 return Ok(None);
@@ -129,17 +135,17 @@ impl<'a> Reader<'a> {
                 ));
             };
             let content = match wire {
-                0 => Content::Varint(self.varint()?.ok_or(EARLY)?),
+                0 => FieldContent::Varint(self.varint()?.ok_or(EARLY)?),
                 1 => {
                     let bytes = self.take(8)?.first_chunk().copied().unwrap_or_default();
-                    Content::Fixed64(u64::from_le_bytes(bytes))
+                    FieldContent::Fixed64(u64::from_le_bytes(bytes))
                 }
                 2 => {
                     let length = self.varint()?.ok_or(EARLY)?;
                     if i64::try_from(length).is_err() {
                         return Err("proto: negative length found during unmarshaling".to_owned());
                     }
-                    Content::Bytes(self.take(length)?)
+                    FieldContent::Bytes(self.take(length)?)
                 }
                 3 => {
                     // No message of Kubernetes has groups, so the group is skipped.
@@ -148,7 +154,7 @@ impl<'a> Reader<'a> {
                 }
                 5 => {
                     self.take(4)?;
-                    Content::Fixed32
+                    FieldContent::Fixed32
                 }
                 wire => return Err(format!("proto: illegal wireType {wire}")),
             };

@@ -8,13 +8,13 @@ use crate::limits::Limits;
 #[derive(Debug)]
 pub(crate) struct ConnectionPhase {
     limits: Limits,
-    phase: Phase,
+    phase: RequestPhase,
     /// HTTP/2: bytes between requests belong to the connection and begin no request.
     is_multiplexed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RequestPhase {
     /// The TLS handshake is in progress.
     Handshake { since: Instant },
     /// The head of a request is awaited: the first of the connection, or a later one after its first byte.
@@ -32,9 +32,9 @@ impl ConnectionPhase {
     /// Makes the phase of a connection that was accepted at `now`, with or without a handshake to come.
     pub(crate) fn new(limits: Limits, has_handshake: bool, now: Instant) -> Self {
         let phase = if has_handshake {
-            Phase::Handshake { since: now }
+            RequestPhase::Handshake { since: now }
         } else {
-            Phase::Head { since: now }
+            RequestPhase::Head { since: now }
         };
         Self {
             limits,
@@ -46,32 +46,36 @@ impl ConnectionPhase {
     /// Records the end of the handshake.
     pub(crate) fn handle_handshake(&mut self, is_multiplexed: bool, now: Instant) {
         self.is_multiplexed = is_multiplexed;
-        self.phase = Phase::Head { since: now };
+        self.phase = RequestPhase::Head { since: now };
     }
 
     /// Records that bytes arrived.
     pub(crate) fn handle_read(&mut self, now: Instant) {
-        if matches!(self.phase, Phase::Idle { .. }) && !self.is_multiplexed {
-            self.phase = Phase::Head { since: now };
+        if matches!(self.phase, RequestPhase::Idle { .. }) && !self.is_multiplexed {
+            self.phase = RequestPhase::Head { since: now };
         }
     }
 
     /// Records that bytes were sent.
     pub(crate) fn handle_written(&mut self, now: Instant) {
         match &mut self.phase {
-            Phase::Idle { since } if !self.is_multiplexed => *since = now,
-            Phase::Busy { progress, .. } => *progress = now,
-            Phase::Handshake { .. } | Phase::Head { .. } | Phase::Idle { .. } => {}
+            RequestPhase::Idle { since } if !self.is_multiplexed => *since = now,
+            RequestPhase::Busy { progress, .. } => *progress = now,
+            RequestPhase::Handshake { .. }
+            | RequestPhase::Head { .. }
+            | RequestPhase::Idle { .. } => {}
         }
     }
 
     /// Records that the head of a request has arrived.
     pub(crate) fn handle_request(&mut self, now: Instant) {
         let requests = match self.phase {
-            Phase::Busy { requests, .. } => requests.saturating_add(1),
-            Phase::Handshake { .. } | Phase::Head { .. } | Phase::Idle { .. } => 1,
+            RequestPhase::Busy { requests, .. } => requests.saturating_add(1),
+            RequestPhase::Handshake { .. }
+            | RequestPhase::Head { .. }
+            | RequestPhase::Idle { .. } => 1,
         };
-        self.phase = Phase::Busy {
+        self.phase = RequestPhase::Busy {
             requests,
             progress: now,
         };
@@ -80,10 +84,10 @@ impl ConnectionPhase {
     /// Records that the response to a request has been handed to the connection, or that the request was
     /// cancelled.
     pub(crate) fn handle_response(&mut self, now: Instant) {
-        if let Phase::Busy { requests, .. } = self.phase {
+        if let RequestPhase::Busy { requests, .. } = self.phase {
             self.phase = match requests {
-                0 | 1 => Phase::Idle { since: now },
-                more => Phase::Busy {
+                0 | 1 => RequestPhase::Idle { since: now },
+                more => RequestPhase::Busy {
                     requests: more - 1,
                     progress: now,
                 },
@@ -97,10 +101,10 @@ impl ConnectionPhase {
     /// byte of the response.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let (since, limit) = match self.phase {
-            Phase::Handshake { since } => (since, Some(self.limits.handshake)),
-            Phase::Head { since } => (since, Some(self.limits.head)),
-            Phase::Idle { since } => (since, Some(self.limits.idle)),
-            Phase::Busy { progress, .. } => {
+            RequestPhase::Handshake { since } => (since, Some(self.limits.handshake)),
+            RequestPhase::Head { since } => (since, Some(self.limits.head)),
+            RequestPhase::Idle { since } => (since, Some(self.limits.idle)),
+            RequestPhase::Busy { progress, .. } => {
                 (progress, self.limits.request.checked_add(self.limits.idle))
             }
         };
@@ -120,17 +124,20 @@ impl ConnectionPhase {
     /// Returns since when the connection waits for a request; `None` while a request is in progress.
     pub(crate) fn waiting_since(&self) -> Option<Instant> {
         match self.phase {
-            Phase::Handshake { since } | Phase::Head { since } | Phase::Idle { since } => {
-                Some(since)
-            }
-            Phase::Busy { .. } => None,
+            RequestPhase::Handshake { since }
+            | RequestPhase::Head { since }
+            | RequestPhase::Idle { since } => Some(since),
+            RequestPhase::Busy { .. } => None,
         }
     }
 
     /// Returns whether a stop can close the connection at once: no request has arrived, so no response could
     /// be lost.
     pub(crate) fn is_without_request(&self) -> bool {
-        matches!(self.phase, Phase::Handshake { .. } | Phase::Head { .. })
+        matches!(
+            self.phase,
+            RequestPhase::Handshake { .. } | RequestPhase::Head { .. }
+        )
     }
 }
 

@@ -19,14 +19,14 @@ use crate::pool::ConnectionPool;
 use crate::signing::Signer;
 
 /// The connections to a server and the credentials of its clients, for all clients of a connection in one runtime.
-pub(crate) struct Access {
+pub(crate) struct SharedAccess {
     pub(crate) pool: Arc<ConnectionPool>,
     pub(crate) credentials: Arc<Credentials>,
     /// Signs requests if the credential is not in a file: a token, a password, a credential plugin.
     pub(crate) signer: Signer,
 }
 
-impl Access {
+impl SharedAccess {
     async fn send(&self, request: Request<Body>) -> Result<Response<PooledBody>, BoxError> {
         let (parts, body) = request.into_parts();
         // The body is kept in memory, because the request may be sent again.
@@ -71,7 +71,7 @@ impl Access {
 
 /// The service at the end of a client's stack.
 #[derive(Clone)]
-pub struct Sending(pub(crate) Arc<Access>);
+pub struct Sending(pub(crate) Arc<SharedAccess>);
 
 impl Service<Request<Body>> for Sending {
     type Response = Response<PooledBody>;

@@ -36,12 +36,12 @@ pub(crate) struct ConnectionPool {
     dial: Box<Dial>,
     options: ConnectionOptions,
     runtime: Handle,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
     ids: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     table: ConnectionTable,
     senders: HashMap<ConnectionId, Sender>,
     /// The state of the current dial; requests that wait for the dial watch it.
@@ -57,14 +57,14 @@ enum Dialing {
 }
 
 /// A dial in progress. Dropping it notifies the requests that wait for the dial, also if its task panicked.
-struct Attempt {
+struct DialAttempt {
     pool: Weak<ConnectionPool>,
     dialing: watch::Sender<Dialing>,
     /// The state that the waiting requests receive.
     ended: Dialing,
 }
 
-impl Attempt {
+impl DialAttempt {
     fn finish(&mut self, opened: Result<(), BoxError>) {
         self.ended = match opened {
             Ok(()) => Dialing::Done,
@@ -73,11 +73,11 @@ impl Attempt {
     }
 }
 
-impl Drop for Attempt {
+impl Drop for DialAttempt {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.upgrade() {
             let mut state = pool.state.lock();
-            state.table.dialed();
+            state.table.handle_dialed();
             state.dial = None;
         }
         self.dialing.send_replace(self.ended.clone());
@@ -122,14 +122,14 @@ impl Drop for Lease {
 }
 
 /// A lease, and the handle that sends a request on its connection.
-struct Slot {
+struct StreamSlot {
     lease: Lease,
     /// The handle of an HTTP/2 connection; the handle of an HTTP/1.1 connection is in the lease.
     http2: Option<http2::SendRequest<Full<Bytes>>>,
 }
 
 /// The failure of a request without an answer.
-struct Failure {
+struct SendFailure {
     error: BoxError,
     /// Whether the server certainly did not process the request.
     unprocessed: bool,
@@ -180,7 +180,7 @@ impl ConnectionPool {
     /// Ends the connections that were opened with certificates of a generation before `generation`.
     pub(crate) fn renewed(&self, generation: u64) {
         let mut state = self.state.lock();
-        let closed = state.table.renewed(generation);
+        let closed = state.table.handle_renewed(generation);
         let closed: Vec<_> = closed
             .iter()
             .filter_map(|id| state.senders.remove(id))
@@ -192,7 +192,7 @@ impl ConnectionPool {
     /// Releases a stream of an HTTP/2 connection after its answer has ended.
     fn release(&self, id: ConnectionId, now: Instant) {
         let mut state = self.state.lock();
-        if state.table.released(id, now.into_std()) {
+        if state.table.handle_released(id, now.into_std()) {
             state.senders.remove(&id);
         }
     }
@@ -220,7 +220,7 @@ impl ConnectionPool {
     fn keep(&self, id: ConnectionId, exclusive: Exclusive) {
         let now = Instant::now().into_std();
         let mut state = self.state.lock();
-        if state.table.idle(id, exclusive.generation, now) {
+        if state.table.handle_idle(id, exclusive.generation, now) {
             state.senders.insert(id, Sender::Http1(exclusive));
         }
     }
@@ -229,7 +229,7 @@ impl ConnectionPool {
     /// which the server has probably closed too.
     fn forget(&self, id: ConnectionId, was_met: bool) {
         let mut state = self.state.lock();
-        state.table.closed(id);
+        state.table.handle_closed(id);
         state.senders.remove(&id);
         if was_met {
             for idle in state.table.distrust_idle() {
@@ -239,7 +239,7 @@ impl ConnectionPool {
     }
 
     /// Returns a lease for a request, on an open connection or on a new one.
-    async fn slot(self: &Arc<Self>) -> Result<Slot, BoxError> {
+    async fn slot(self: &Arc<Self>) -> Result<StreamSlot, BoxError> {
         loop {
             let mut dial = match self.choose() {
                 Chosen::Slot(slot) => return Ok(slot),
@@ -266,12 +266,12 @@ impl ConnectionPool {
 
     fn choose(self: &Arc<Self>) -> Chosen {
         let mut state = self.state.lock();
-        let State {
+        let PoolState {
             table,
             senders,
             dial,
         } = &mut *state;
-        match table.choose(|id| senders.get(&id).map_or(0, Sender::limit)) {
+        match table.next_connection(|id| senders.get(&id).map_or(0, Sender::limit)) {
             Choice::Stream(id) | Choice::Exclusive(id) => {
                 let (http2, exclusive) = match senders.get(&id) {
                     Some(Sender::Http2(http2)) => (Some(http2.sender.clone()), None),
@@ -280,7 +280,7 @@ impl ConnectionPool {
                         _ => (None, None),
                     },
                 };
-                Chosen::Slot(Slot {
+                Chosen::Slot(StreamSlot {
                     lease: Lease {
                         pool: Arc::downgrade(self),
                         id,
@@ -294,7 +294,7 @@ impl ConnectionPool {
                 let (dialing, progress) = watch::channel(Dialing::UnderWay);
                 *dial = Some(progress.clone());
                 drop(state);
-                let mut attempt = Attempt {
+                let mut attempt = DialAttempt {
                     pool: Arc::downgrade(self),
                     dialing,
                     ended: Dialing::Failed(DialError("the attempt to connect was dropped".into())),
@@ -336,7 +336,7 @@ impl ConnectionPool {
         let now = Instant::now().into_std();
         let mut state = self.state.lock();
         state.senders.insert(id, sender);
-        let closed = state.table.opened(id, protocol, generation, now);
+        let closed = state.table.handle_opened(id, protocol, generation, now);
         for id in closed {
             state.senders.remove(&id);
         }
@@ -345,7 +345,7 @@ impl ConnectionPool {
 
     /// Makes an HTTP/1.1 connection for one request. Returns `None` if the server now speaks HTTP/2: that connection is shared by
     /// all requests.
-    async fn open_alone(self: &Arc<Self>, dialed: Dialed) -> Result<Option<Slot>, BoxError> {
+    async fn open_alone(self: &Arc<Self>, dialed: Dialed) -> Result<Option<StreamSlot>, BoxError> {
         let (id, generation) = (self.next_id(), dialed.generation);
         if dialed.protocol == Protocol::Http2 {
             self.open(dialed).await?;
@@ -357,7 +357,7 @@ impl ConnectionPool {
             id,
             exclusive: Some(Exclusive { sender, generation }),
         };
-        Ok(Some(Slot { lease, http2: None }))
+        Ok(Some(StreamSlot { lease, http2: None }))
     }
 
     /// Sends a request that upgrades its connection (exec, attach, port-forward), on an HTTP/1.1 connection of its own that
@@ -410,7 +410,7 @@ impl ConnectionPool {
 
 /// The next step of a request.
 enum Chosen {
-    Slot(Slot),
+    Slot(StreamSlot),
     DialAlone,
     Wait(watch::Receiver<Dialing>),
 }
@@ -425,12 +425,12 @@ impl Sender {
     }
 }
 
-impl Slot {
-    async fn send(mut self, request: Request<Bytes>) -> Result<Response<PooledBody>, Failure> {
+impl StreamSlot {
+    async fn send(mut self, request: Request<Bytes>) -> Result<Response<PooledBody>, SendFailure> {
         let sent = match (&mut self.http2, &mut self.lease.exclusive) {
             (Some(sender), _) => sender.try_send_request(request.map(Full::new)).await,
             (None, Some(exclusive)) => {
-                let request = origin_form(request).map_err(|error| Failure {
+                let request = origin_form(request).map_err(|error| SendFailure {
                     error,
                     unprocessed: false,
                     closed: false,
@@ -438,7 +438,7 @@ impl Slot {
                 exclusive.sender.try_send_request(request).await
             }
             (None, None) => {
-                return Err(Failure {
+                return Err(SendFailure {
                     error: "the connection has closed".into(),
                     unprocessed: true,
                     closed: true,
@@ -454,7 +454,7 @@ impl Slot {
                 let unsent = error.take_message().is_some();
                 let error = error.into_error();
                 let (going, refused) = refusal(&error);
-                Err(Failure {
+                Err(SendFailure {
                     unprocessed: unsent || going || refused,
                     closed: unsent || going,
                     error: error.into(),
@@ -479,7 +479,7 @@ async fn attend(
         if let Some(pool) = pool.upgrade() {
             let now = Instant::now().into_std();
             let mut state = pool.state.lock();
-            if state.table.expired(id, now) {
+            if state.table.handle_expiry(id, now) {
                 state.senders.remove(&id);
             }
         }

@@ -72,7 +72,7 @@ struct Idle {
 impl ConnectionTable {
     /// Chooses the connection of a request. `limit` returns the number of streams that the server allows on a connection, and
     /// zero for a closed connection.
-    pub(crate) fn choose(&mut self, limit: impl Fn(ConnectionId) -> usize) -> Choice {
+    pub(crate) fn next_connection(&mut self, limit: impl Fn(ConnectionId) -> usize) -> Choice {
         let generation = self.generation;
         let free = self.multiplexed.iter_mut().find(|connection| {
             connection.generation == generation && connection.streams < limit(connection.id)
@@ -95,7 +95,7 @@ impl ConnectionTable {
     }
 
     /// Records that the current dial has ended.
-    pub(crate) fn dialed(&mut self) {
+    pub(crate) fn handle_dialed(&mut self) {
         self.dialing = false;
     }
 
@@ -103,7 +103,7 @@ impl ConnectionTable {
     /// which the caller closes.
     ///
     /// CONN-4: connections with older credentials carry no new requests, and end with their last request.
-    pub(crate) fn opened(
+    pub(crate) fn handle_opened(
         &mut self,
         id: ConnectionId,
         protocol: Protocol,
@@ -124,12 +124,12 @@ impl ConnectionTable {
                 since: now,
             }),
         }
-        self.renewed(generation)
+        self.handle_renewed(generation)
     }
 
     /// Records the generation of the current credentials. Returns the idle connections with older credentials, which the
     /// caller closes.
-    pub(crate) fn renewed(&mut self, generation: u64) -> Vec<ConnectionId> {
+    pub(crate) fn handle_renewed(&mut self, generation: u64) -> Vec<ConnectionId> {
         self.generation = self.generation.max(generation);
         let newest = self.generation;
         let mut closed = Vec::new();
@@ -143,7 +143,7 @@ impl ConnectionTable {
     }
 
     /// Records that a stream of an HTTP/2 connection has ended. Returns whether the caller must close the connection.
-    pub(crate) fn released(&mut self, id: ConnectionId, now: Instant) -> bool {
+    pub(crate) fn handle_released(&mut self, id: ConnectionId, now: Instant) -> bool {
         let newest = self.generation;
         let Some(at) = self
             .multiplexed
@@ -163,7 +163,7 @@ impl ConnectionTable {
     }
 
     /// Adds an HTTP/1.1 connection that is ready for another request. Returns whether the connection is kept.
-    pub(crate) fn idle(&mut self, id: ConnectionId, generation: u64, now: Instant) -> bool {
+    pub(crate) fn handle_idle(&mut self, id: ConnectionId, generation: u64, now: Instant) -> bool {
         let current = generation == self.generation;
         if current {
             let since = now;
@@ -186,13 +186,13 @@ impl ConnectionTable {
     }
 
     /// Removes a connection that has closed or accepts no more requests.
-    pub(crate) fn closed(&mut self, id: ConnectionId) {
+    pub(crate) fn handle_closed(&mut self, id: ConnectionId) {
         self.multiplexed.retain(|connection| connection.id != id);
         self.idle.retain(|connection| connection.id != id);
     }
 
     /// Removes a connection that has been idle for [`IDLE`]. Returns whether it was removed.
-    pub(crate) fn expired(&mut self, id: ConnectionId, now: Instant) -> bool {
+    pub(crate) fn handle_expiry(&mut self, id: ConnectionId, now: Instant) -> bool {
         let over = |since: Instant| now.saturating_duration_since(since) >= IDLE;
         let expired = self.multiplexed.iter().any(|connection| {
             connection.id == id && connection.streams == 0 && over(connection.since)
@@ -201,7 +201,7 @@ impl ConnectionTable {
             .iter()
             .any(|connection| connection.id == id && over(connection.since));
         if expired {
-            self.closed(id);
+            self.handle_closed(id);
         }
         expired
     }
@@ -229,20 +229,20 @@ mod tests {
             tokio::time::Instant::now().into_std(),
         );
         let limit = |_| 2;
-        assert_eq!(table.choose(limit), Choice::Dial);
-        assert_eq!(table.choose(limit), Choice::Wait);
-        table.dialed();
-        assert!(table.opened(ONE, Protocol::Http2, 0, now).is_empty());
-        assert_eq!(table.choose(limit), Choice::Stream(ONE));
-        assert_eq!(table.choose(limit), Choice::Stream(ONE));
-        assert_eq!(table.choose(limit), Choice::Dial);
-        assert_eq!(table.choose(limit), Choice::Wait);
-        table.dialed();
-        table.opened(TWO, Protocol::Http2, 0, now);
-        assert_eq!(table.choose(limit), Choice::Stream(TWO));
+        assert_eq!(table.next_connection(limit), Choice::Dial);
+        assert_eq!(table.next_connection(limit), Choice::Wait);
+        table.handle_dialed();
+        assert!(table.handle_opened(ONE, Protocol::Http2, 0, now).is_empty());
+        assert_eq!(table.next_connection(limit), Choice::Stream(ONE));
+        assert_eq!(table.next_connection(limit), Choice::Stream(ONE));
+        assert_eq!(table.next_connection(limit), Choice::Dial);
+        assert_eq!(table.next_connection(limit), Choice::Wait);
+        table.handle_dialed();
+        table.handle_opened(TWO, Protocol::Http2, 0, now);
+        assert_eq!(table.next_connection(limit), Choice::Stream(TWO));
         // The oldest connection first, so that the other one may become idle and end.
-        assert!(!table.released(ONE, now));
-        assert_eq!(table.choose(limit), Choice::Stream(ONE));
+        assert!(!table.handle_released(ONE, now));
+        assert_eq!(table.next_connection(limit), Choice::Stream(ONE));
     }
 
     #[test]
@@ -251,17 +251,17 @@ mod tests {
             ConnectionTable::default(),
             tokio::time::Instant::now().into_std(),
         );
-        assert_eq!(table.choose(|_| 0), Choice::Dial);
-        table.dialed();
-        table.opened(ONE, Protocol::Http1, 0, now);
-        assert_eq!(table.choose(|_| 0), Choice::Exclusive(ONE));
-        assert_eq!(table.choose(|_| 0), Choice::DialAlone);
-        assert!(table.idle(ONE, 0, now));
-        assert_eq!(table.choose(|_| 0), Choice::Exclusive(ONE));
+        assert_eq!(table.next_connection(|_| 0), Choice::Dial);
+        table.handle_dialed();
+        table.handle_opened(ONE, Protocol::Http1, 0, now);
+        assert_eq!(table.next_connection(|_| 0), Choice::Exclusive(ONE));
+        assert_eq!(table.next_connection(|_| 0), Choice::DialAlone);
+        assert!(table.handle_idle(ONE, 0, now));
+        assert_eq!(table.next_connection(|_| 0), Choice::Exclusive(ONE));
         // After a restart of the server, the idle connections are closed instead of tried one after the other.
-        assert!(table.idle(ONE, 0, now) && table.idle(TWO, 0, now));
+        assert!(table.handle_idle(ONE, 0, now) && table.handle_idle(TWO, 0, now));
         assert_eq!(table.distrust_idle(), [ONE, TWO]);
-        assert_eq!(table.choose(|_| 0), Choice::DialAlone);
+        assert_eq!(table.next_connection(|_| 0), Choice::DialAlone);
     }
 
     /// CONN-4
@@ -271,19 +271,19 @@ mod tests {
             ConnectionTable::default(),
             tokio::time::Instant::now().into_std(),
         );
-        table.opened(ONE, Protocol::Http2, 0, now);
-        assert_eq!(table.choose(|_| 9), Choice::Stream(ONE));
-        assert!(table.renewed(1).is_empty());
-        assert_eq!(table.choose(|_| 9), Choice::Dial);
-        assert!(table.released(ONE, now));
-        table.dialed();
-        table.opened(TWO, Protocol::Http2, 1, now);
-        assert_eq!(table.choose(|_| 9), Choice::Stream(TWO));
+        table.handle_opened(ONE, Protocol::Http2, 0, now);
+        assert_eq!(table.next_connection(|_| 9), Choice::Stream(ONE));
+        assert!(table.handle_renewed(1).is_empty());
+        assert_eq!(table.next_connection(|_| 9), Choice::Dial);
+        assert!(table.handle_released(ONE, now));
+        table.handle_dialed();
+        table.handle_opened(TWO, Protocol::Http2, 1, now);
+        assert_eq!(table.next_connection(|_| 9), Choice::Stream(TWO));
         // An idle connection ends at once.
-        table.released(TWO, now);
-        assert_eq!(table.renewed(2), [TWO]);
+        table.handle_released(TWO, now);
+        assert_eq!(table.handle_renewed(2), [TWO]);
         // An HTTP/1.1 connection with older credentials is not returned to the pool.
-        assert!(!table.idle(ONE, 1, now));
+        assert!(!table.handle_idle(ONE, 1, now));
     }
 
     #[test]
@@ -292,12 +292,12 @@ mod tests {
             ConnectionTable::default(),
             tokio::time::Instant::now().into_std(),
         );
-        table.opened(ONE, Protocol::Http2, 0, now);
-        table.choose(|_| 9);
-        assert!(!table.expired(ONE, now + IDLE));
-        table.released(ONE, now + IDLE);
-        assert!(!table.expired(ONE, now + IDLE));
-        assert!(table.expired(ONE, now + IDLE + IDLE));
-        assert_eq!(table.choose(|_| 9), Choice::Dial);
+        table.handle_opened(ONE, Protocol::Http2, 0, now);
+        table.next_connection(|_| 9);
+        assert!(!table.handle_expiry(ONE, now + IDLE));
+        table.handle_released(ONE, now + IDLE);
+        assert!(!table.handle_expiry(ONE, now + IDLE));
+        assert!(table.handle_expiry(ONE, now + IDLE + IDLE));
+        assert_eq!(table.next_connection(|_| 9), Choice::Dial);
     }
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Handle, Id};
 use tracing::warn;
 
-use crate::access::{Access, Sending};
+use crate::access::{Sending, SharedAccess};
 use crate::credentials::{Credentials, has_token_file};
 use crate::dial::Dialer;
 use crate::options::ConnectionOptions;
@@ -24,7 +24,7 @@ pub struct Transport {
     config: Config,
     endpoint: Arc<str>,
     options: ConnectionOptions,
-    shared: Mutex<HashMap<Id, Weak<Access>>>,
+    shared: Mutex<HashMap<Id, Weak<SharedAccess>>>,
     /// Ensures that the warning about unchecked certificates is logged once.
     unchecked: Arc<Once>,
 }
@@ -86,7 +86,7 @@ impl Transport {
         Ok(Sending(access))
     }
 
-    fn open(&self, runtime: Handle) -> Result<Access, String> {
+    fn open(&self, runtime: Handle) -> Result<SharedAccess, String> {
         let config = &self.config;
         if config.accept_invalid_certs {
             self.unchecked.call_once(|| {
@@ -110,7 +110,7 @@ impl Transport {
         let credentials = Arc::new(Credentials::new(filed, Arc::clone(&self.endpoint))?);
         let dialer = Dialer::new(config, Arc::clone(&credentials), &self.options)?;
         let pool = ConnectionPool::new(dialer.into_dial(), self.options.clone(), runtime);
-        Ok(Access {
+        Ok(SharedAccess {
             pool: Arc::new(pool),
             credentials,
             signer,

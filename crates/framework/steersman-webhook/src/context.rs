@@ -13,10 +13,10 @@ use crate::request::AdmissionRequest;
 #[derive(Clone)]
 #[must_use]
 pub struct AdmissionContext {
-    inner: Arc<Inner>,
+    inner: Arc<ContextState>,
 }
 
-struct Inner {
+struct ContextState {
     request: AdmissionRequest,
     deadline: Option<Instant>,
     warnings: Mutex<Vec<String>>,
@@ -30,7 +30,7 @@ impl AdmissionContext {
 
     pub(crate) fn with_deadline(request: AdmissionRequest, deadline: Option<Instant>) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(ContextState {
                 request,
                 deadline,
                 warnings: Mutex::new(Vec::new()),

@@ -27,7 +27,7 @@ use crate::timeout::timeout_of;
 const LARGE: usize = 256 << 10;
 
 /// A path with its handler.
-pub(crate) struct Endpoint {
+pub(crate) struct WebhookEndpoint {
     path: Arc<str>,
     handler: Arc<dyn ErasedHandler>,
     metrics: OneWebhookMetrics,
@@ -77,7 +77,7 @@ impl Converter {
     }
 }
 
-impl Endpoint {
+impl WebhookEndpoint {
     pub(crate) fn new(
         path: &str,
         handler: Arc<dyn ErasedHandler>,

@@ -87,7 +87,7 @@ pub use path::{mutate_path, validate_path};
 pub use refusal::Refusal;
 pub use request::{AdmissionRequest, Operation};
 pub use response::AdmissionResponse;
-pub use server::{Admission, WebhookServer, defaulter_handler, validator_handler};
+pub use server::{AdmittedKind, WebhookServer, defaulter_handler, validator_handler};
 pub use steersman_serve::{CertificateState, CertificateTimes};
 pub use token_review::{TokenDecision, TokenReviewer};
 pub use validator::Validator;

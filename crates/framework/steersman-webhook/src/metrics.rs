@@ -33,7 +33,7 @@ pub(crate) struct OneWebhookMetrics {
 }
 
 /// Counts a request as in progress until it is dropped.
-pub(crate) struct InFlight<'a>(&'a IntGauge);
+pub(crate) struct ReviewInProgress<'a>(&'a IntGauge);
 
 /// The code of almost all decisions.
 const DECIDED: u16 = 200;
@@ -100,9 +100,9 @@ impl WebhookMetrics {
 }
 
 impl OneWebhookMetrics {
-    pub(crate) fn begin(&self) -> InFlight<'_> {
+    pub(crate) fn begin(&self) -> ReviewInProgress<'_> {
         self.in_flight.inc();
-        InFlight(&self.in_flight)
+        ReviewInProgress(&self.in_flight)
     }
 
     pub(crate) fn end(&self, code: u16, time: Duration) {
@@ -120,7 +120,7 @@ impl OneWebhookMetrics {
     }
 }
 
-impl Drop for InFlight<'_> {
+impl Drop for ReviewInProgress<'_> {
     fn drop(&mut self) {
         self.0.dec();
     }

@@ -14,7 +14,7 @@ use steersman_serve::{
 use crate::certificates::BuiltInCertificates;
 use crate::conversion::Conversions;
 use crate::defaulter::{Defaulter, DefaulterHandler};
-use crate::endpoint::{Converter, Endpoint};
+use crate::endpoint::{Converter, WebhookEndpoint};
 use crate::handler::{AdmissionHandler, ErasedHandler};
 use crate::in_process::InProcessWebhooks;
 use crate::metrics::WebhookMetrics;
@@ -48,7 +48,7 @@ pub struct WebhookServer {
     tls: TlsOptions,
     limits: Limits,
     handlers: Vec<(String, Arc<dyn ErasedHandler>)>,
-    admissions: Vec<Admission>,
+    admissions: Vec<AdmittedKind>,
     routes: Vec<Route>,
     conversions: Option<Conversions>,
     certificates: Option<BuiltInCertificates>,
@@ -59,7 +59,7 @@ pub struct WebhookServer {
 /// A defaulter or a validator of a server, for the configuration that makes an API server call it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Admission {
+pub struct AdmittedKind {
     /// The path of the webhook.
     pub path: String,
     /// The kind of its objects.
@@ -174,7 +174,7 @@ impl WebhookServer {
         handler: impl AdmissionHandler,
     ) -> Self {
         let mut server = self.handler(path.clone(), handler);
-        server.admissions.push(Admission {
+        server.admissions.push(AdmittedKind {
             path,
             kind: kind.clone(),
             mutates,
@@ -223,7 +223,7 @@ impl WebhookServer {
     /// Returns the defaulters and validators, in the order in which they were added. A
     /// [`handler`](Self::handler) is not among them, because only its author knows what it is for.
     #[must_use]
-    pub fn admissions(&self) -> &[Admission] {
+    pub fn admissions(&self) -> &[AdmittedKind] {
         &self.admissions
     }
 
@@ -315,7 +315,7 @@ impl WebhookServer {
     pub fn routes_with(&self, metrics: &WebhookMetrics) -> Result<Routes, ServeError> {
         let mut routes = Routes::new();
         for (path, handler) in &self.handlers {
-            let endpoint = Endpoint::new(path, Arc::clone(handler), metrics);
+            let endpoint = WebhookEndpoint::new(path, Arc::clone(handler), metrics);
             let endpoint = Arc::new(endpoint);
             routes.add(Route::any(path, MAX_BODY, move |request| {
                 let endpoint = Arc::clone(&endpoint);

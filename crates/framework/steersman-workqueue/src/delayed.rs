@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use crate::ready::Slot;
+use crate::ready::KeySlot;
 
 /// Identifies the delay of one key: the deadline, and a sequence number among equal deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ pub(crate) struct DelayId {
 /// The keys that wait for a deadline, each at most once.
 #[derive(Debug, Default)]
 pub(crate) struct DelayedKeys {
-    by_deadline: BTreeMap<DelayId, Slot>,
+    by_deadline: BTreeMap<DelayId, KeySlot>,
     arrivals: u64,
 }
 
@@ -35,7 +35,7 @@ impl DelayedKeys {
     /// earlier (WQ-4). Returns the new delay, if there is one.
     pub(crate) fn insert(
         &mut self,
-        slot: Slot,
+        slot: KeySlot,
         deadline: Instant,
         present: Option<DelayId>,
     ) -> Option<DelayId> {
@@ -60,7 +60,7 @@ impl DelayedKeys {
     }
 
     /// Removes and returns one key with a deadline in the past.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<Slot> {
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<KeySlot> {
         if self.earliest()? > now {
             return None;
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::causes::Causes;
 use crate::index::Hash;
 use crate::options::{AddOptions, Priority};
-use crate::ready::Slot;
+use crate::ready::KeySlot;
 
 /// One add of a key.
 pub(crate) struct Arrival<T> {
@@ -19,7 +19,7 @@ pub(crate) struct Arrival<T> {
 /// A key that a worker takes.
 #[derive(Debug)]
 pub(crate) struct Taken<T> {
-    pub(crate) slot: Slot,
+    pub(crate) slot: KeySlot,
     pub(crate) key: Arc<T>,
     pub(crate) priority: Priority,
     pub(crate) attempts: u32,

@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use crate::causes::Causes;
 use crate::options::{AddDelay, Priority};
-use crate::ready::Slot;
+use crate::ready::KeySlot;
 
 /// A key that a ticket holds, and the start of the hold.
 ///
 /// These facts are stored outside the table, because only few of a queue's keys are held.
 pub(crate) struct HeldKey {
-    pub(crate) slot: Slot,
+    pub(crate) slot: KeySlot,
     pub(crate) since: Instant,
     // The rerun that adds requested while the key was held (WQ-2). An immediate rerun absorbs a
     // pending delay. A rerun that keeps a backoff leaves the delay in place, because the ticket may
@@ -29,7 +29,7 @@ pub(crate) struct Rerun {
 // === impl HeldKey ===
 
 impl HeldKey {
-    pub(crate) fn new(slot: Slot, since: Instant) -> Self {
+    pub(crate) fn new(slot: KeySlot, since: Instant) -> Self {
         Self {
             slot,
             since,

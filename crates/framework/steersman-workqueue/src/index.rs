@@ -5,7 +5,7 @@ use std::hash::BuildHasher;
 use foldhash::quality::RandomState;
 
 use crate::key::Key;
-use crate::ready::Slot;
+use crate::ready::KeySlot;
 
 /// The upper 32 bits of a key's hash, which differ for all but a few of a million keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) struct Hashes(RandomState);
 /// and is dropped when the table grows. So each key costs one random memory access. Because the
 /// buckets are in the order of the hashes, a growing table is copied from front to back.
 #[derive(Debug)]
-pub(crate) struct Index {
+pub(crate) struct SlotIndex {
     // The length is zero or a power of two.
     buckets: Vec<IndexBucket>,
     // The number of buckets in use: at most three in four, so that every search ends at an empty
@@ -34,14 +34,14 @@ pub(crate) struct Index {
 #[derive(Debug, Clone, Copy)]
 struct IndexBucket {
     hash: Hash,
-    slot: Slot,
+    slot: KeySlot,
 }
 
 /// The result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundSlot {
     /// The key is in this slot.
-    Here(Slot),
+    Here(KeySlot),
     /// The key is not in the table; this bucket is free for it.
     Nowhere(Vacancy),
 }
@@ -68,7 +68,7 @@ const SMALLEST: usize = 16;
 
 const EMPTY: IndexBucket = IndexBucket {
     hash: Hash(0),
-    slot: Slot::MAX,
+    slot: KeySlot::MAX,
 };
 
 // === impl Hashes ===
@@ -79,9 +79,9 @@ impl Hashes {
     }
 }
 
-// === impl Index ===
+// === impl SlotIndex ===
 
-impl Index {
+impl SlotIndex {
     pub(crate) fn new() -> Self {
         Self {
             buckets: Vec::new(),
@@ -96,7 +96,7 @@ impl Index {
         &mut self,
         more: usize,
         live: usize,
-        is_live: impl Fn(Hash, Slot) -> bool,
+        is_live: impl Fn(Hash, KeySlot) -> bool,
     ) {
         if (self.taken + more) * 4 <= self.buckets.len() * 3 {
             return;
@@ -126,17 +126,17 @@ impl Index {
 
     /// Searches a key. The index must have room for another key, because an empty bucket ends each
     /// search.
-    pub(crate) fn find(&self, hash: Hash, occupant: impl Fn(Slot) -> Occupant) -> Found {
+    pub(crate) fn find(&self, hash: Hash, occupant: impl Fn(KeySlot) -> Occupant) -> FoundSlot {
         let mut left = None;
         let mut at = self.home(hash);
         loop {
             let bucket = self.buckets[at];
             if bucket.is_empty() {
-                return Found::Nowhere(left.unwrap_or(Vacancy { at, is_empty: true }));
+                return FoundSlot::Nowhere(left.unwrap_or(Vacancy { at, is_empty: true }));
             }
             if bucket.hash == hash {
                 match occupant(bucket.slot) {
-                    Occupant::Sought => return Found::Here(bucket.slot),
+                    Occupant::Sought => return FoundSlot::Here(bucket.slot),
                     Occupant::Other => {}
                     Occupant::Gone => {
                         left.get_or_insert(Vacancy {
@@ -151,7 +151,7 @@ impl Index {
     }
 
     /// Records the slot of a key that was not found.
-    pub(crate) fn fill(&mut self, vacancy: Vacancy, hash: Hash, slot: Slot) {
+    pub(crate) fn fill(&mut self, vacancy: Vacancy, hash: Hash, slot: KeySlot) {
         self.buckets[vacancy.at] = IndexBucket { hash, slot };
         self.taken += usize::from(vacancy.is_empty);
     }
@@ -178,7 +178,7 @@ impl Index {
 
 impl IndexBucket {
     fn is_empty(self) -> bool {
-        self.slot == Slot::MAX
+        self.slot == KeySlot::MAX
     }
 }
 
@@ -193,9 +193,9 @@ mod tests {
     /// Keys in slots, as in the table of the queue.
     struct Slots {
         hash_of: fn(u16) -> Hash,
-        index: Index,
+        index: SlotIndex,
         keys: Vec<Option<u16>>,
-        free: Vec<Slot>,
+        free: Vec<KeySlot>,
     }
 
     // Few hashes for many keys, some at the end of the table.
@@ -211,30 +211,30 @@ mod tests {
         fn new(hash_of: fn(u16) -> Hash) -> Self {
             Self {
                 hash_of,
-                index: Index::new(),
+                index: SlotIndex::new(),
                 keys: Vec::new(),
                 free: Vec::new(),
             }
         }
 
-        fn slot_of(&mut self, key: u16) -> Slot {
+        fn slot_of(&mut self, key: u16) -> KeySlot {
             let hash_of = self.hash_of;
             let hash = hash_of(key);
             let keys = &self.keys;
-            let hash_in = |slot: Slot| keys[slot as usize].map(hash_of);
+            let hash_in = |slot: KeySlot| keys[slot as usize].map(hash_of);
             self.index
                 .reserve(1, keys.len() - self.free.len(), |hash, slot| {
                     hash_in(slot) == Some(hash)
                 });
-            let occupant = |slot: Slot| match keys[slot as usize] {
+            let occupant = |slot: KeySlot| match keys[slot as usize] {
                 Some(there) if there == key => Occupant::Sought,
                 Some(there) if hash_of(there) == hash => Occupant::Other,
                 _ => Occupant::Gone,
             };
             match self.index.find(hash, occupant) {
-                Found::Here(slot) => slot,
-                Found::Nowhere(vacancy) => {
-                    let slot = self.free.pop().unwrap_or(keys.len() as Slot);
+                FoundSlot::Here(slot) => slot,
+                FoundSlot::Nowhere(vacancy) => {
+                    let slot = self.free.pop().unwrap_or(keys.len() as KeySlot);
                     self.keys
                         .resize(self.keys.len().max(slot as usize + 1), None);
                     self.keys[slot as usize] = Some(key);
@@ -244,7 +244,7 @@ mod tests {
             }
         }
 
-        fn leave(&mut self, slot: Slot) {
+        fn leave(&mut self, slot: KeySlot) {
             self.keys[slot as usize] = None;
             self.free.push(slot);
         }
@@ -263,7 +263,7 @@ mod tests {
             steps in prop::collection::vec((0_u16..200, any::<bool>()), 1..600)
         ) {
             let mut slots = Slots::new(crowded);
-            let mut known: HashMap<u16, Slot> = HashMap::new();
+            let mut known: HashMap<u16, KeySlot> = HashMap::new();
             for (key, leaves) in steps {
                 let slot = slots.slot_of(key);
                 let expected = *known.entry(key).or_insert(slot);
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn an_index_that_was_large_shrinks() {
         let mut slots = Slots::new(apart);
-        let large: Vec<Slot> = (0..3_000).map(|key| slots.slot_of(key)).collect();
+        let large: Vec<KeySlot> = (0..3_000).map(|key| slots.slot_of(key)).collect();
         assert!(slots.index.buckets.len() >= 4096);
         for slot in large {
             slots.leave(slot);

@@ -9,10 +9,10 @@ use crate::held::{HeldKey, Rerun};
 use crate::key::Key;
 use crate::limiter::windows::Windows;
 use crate::limiter::{LONGEST_DELAY, RateLimiter};
-use crate::metrics::{Metrics, Snapshot};
+use crate::metrics::{Metrics, QueueSnapshot};
 use crate::options::{Priority, QueueOptions};
-use crate::ready::{ReadyKeys, Slot};
-use crate::table::{KeyStatus, Retry, Table};
+use crate::ready::{KeySlot, ReadyKeys};
+use crate::table::{KeyStatus, KeyTable, Retry};
 
 mod arrivals;
 mod verdicts;
@@ -33,7 +33,7 @@ mod verdicts;
 /// WQ-11: a failed key that an add makes ready before its retry is due keeps the deadline of the retry. If the
 /// early run fails as well, the key is delayed until that deadline, and the failure does not count.
 pub(crate) struct Machine<T> {
-    table: Table<T>,
+    table: KeyTable<T>,
     ready: ReadyKeys,
     delayed: DelayedKeys,
     held: Vec<HeldKey>,
@@ -42,12 +42,12 @@ pub(crate) struct Machine<T> {
     runs: Option<Windows<T>>,
     metrics: Option<Metrics>,
     records_times: bool,
-    stage: Stage,
+    stage: QueueStage,
     dropped: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum QueueStage {
     Open,
     Draining,
     Closed,
@@ -77,7 +77,7 @@ struct NextRun {
 impl<T: Key> Machine<T> {
     pub(crate) fn new(options: QueueOptions<T>) -> Self {
         Self {
-            table: Table::new(),
+            table: KeyTable::new(),
             ready: ReadyKeys::new(options.lower_share),
             delayed: DelayedKeys::default(),
             held: Vec::new(),
@@ -85,7 +85,7 @@ impl<T: Key> Machine<T> {
             runs: options.at_most.map(|(runs, per)| Windows::new(runs, per)),
             records_times: options.records_times,
             metrics: options.metrics,
-            stage: Stage::Open,
+            stage: QueueStage::Open,
             dropped: 0,
         }
     }
@@ -111,13 +111,13 @@ impl<T: Key> Machine<T> {
 
     /// Adds a key. Returns whether a parked worker must be woken, because of a ready key or an
     /// earlier deadline.
-    pub(crate) fn add(&mut self, arrival: Arrival<T>) -> bool {
+    pub(crate) fn handle_add(&mut self, arrival: Arrival<T>) -> bool {
         self.table.expect(std::iter::once(arrival.hash));
         self.take_in(arrival)
     }
 
     /// Adds keys in their order, which costs less than adding them one by one.
-    pub(crate) fn add_all(&mut self, arrivals: &mut Vec<Arrival<T>>) {
+    pub(crate) fn handle_adds(&mut self, arrivals: &mut Vec<Arrival<T>>) {
         self.table
             .expect(arrivals.iter().map(|arrival| arrival.hash));
         for arrival in arrivals.drain(..) {
@@ -126,8 +126,8 @@ impl<T: Key> Machine<T> {
     }
 
     /// Hands out the next key.
-    pub(crate) fn next(&mut self, now: Instant) -> Option<Taken<T>> {
-        if self.stage == Stage::Closed {
+    pub(crate) fn next_key(&mut self, now: Instant) -> Option<Taken<T>> {
+        if self.stage == QueueStage::Closed {
             return None;
         }
         while let Some(slot) = self.delayed.pop_due(now) {
@@ -166,7 +166,7 @@ impl<T: Key> Machine<T> {
     }
 
     /// Ends the hold of a key (WQ-3).
-    pub(crate) fn release(&mut self, slot: Slot, end: End, now: Instant) -> Released {
+    pub(crate) fn handle_end(&mut self, slot: KeySlot, end: End, now: Instant) -> Released {
         let Some(entry) = self.table.get_mut(slot) else {
             return Released::default();
         };
@@ -180,8 +180,8 @@ impl<T: Key> Machine<T> {
         let priority = end.priority.unwrap_or(priority);
         let wake = self.follow(slot, priority, again, (end.verdict, asked), now);
         self.table.free_unless_used(slot);
-        if self.stage == Stage::Draining && self.idle() {
-            self.stage = Stage::Closed;
+        if self.stage == QueueStage::Draining && self.idle() {
+            self.stage = QueueStage::Closed;
         }
         Released {
             wake,
@@ -190,7 +190,7 @@ impl<T: Key> Machine<T> {
     }
 
     /// Returns the next instant at which a delayed key becomes ready.
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         self.delayed.earliest()
     }
 
@@ -201,7 +201,7 @@ impl<T: Key> Machine<T> {
 
     /// Returns whether a key is ready or a delay has passed. The delay may be one that an add has absorbed.
     pub(crate) fn has_ready(&self, now: Instant) -> bool {
-        self.ready.len() > 0 || self.next_deadline().is_some_and(|deadline| deadline <= now)
+        self.ready.len() > 0 || self.deadline().is_some_and(|deadline| deadline <= now)
     }
 
     /// Returns the number of ready keys.
@@ -230,7 +230,7 @@ impl<T: Key> Machine<T> {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.stage == Stage::Closed
+        self.stage == QueueStage::Closed
     }
 
     /// Returns the number of keys dropped by a shut-down, by a drain, and by tickets that ended
@@ -240,9 +240,9 @@ impl<T: Key> Machine<T> {
     }
 
     /// Drops all waiting keys and refuses later adds (WQ-6). Returns the number of dropped keys.
-    pub(crate) fn shut_down(&mut self) -> usize {
+    pub(crate) fn handle_shut_down(&mut self) -> usize {
         let before = self.dropped;
-        self.stage = Stage::Closed;
+        self.stage = QueueStage::Closed;
         for slot in self.table.slots() {
             self.drop_pending(slot);
         }
@@ -252,11 +252,11 @@ impl<T: Key> Machine<T> {
     }
 
     /// Refuses later adds and drops delayed keys. Ready keys are still handed out.
-    pub(crate) fn drain(&mut self, now: Instant) {
-        if self.stage != Stage::Open {
+    pub(crate) fn handle_drain(&mut self, now: Instant) {
+        if self.stage != QueueStage::Open {
             return;
         }
-        self.stage = Stage::Draining;
+        self.stage = QueueStage::Draining;
         while let Some(slot) = self.delayed.pop_due(deadline(now, LONGEST_DELAY)) {
             if let Some(entry) = self.table.get_mut(slot) {
                 entry.due = None;
@@ -265,19 +265,19 @@ impl<T: Key> Machine<T> {
             self.table.free_unless_used(slot);
         }
         if self.idle() {
-            self.stage = Stage::Closed;
+            self.stage = QueueStage::Closed;
         }
     }
 
     /// Returns the values of the metrics at this moment.
-    pub(crate) fn snapshot(&self, now: Instant) -> Snapshot {
-        let mut snapshot = Snapshot {
+    pub(crate) fn snapshot(&self, now: Instant) -> QueueSnapshot {
+        let mut snapshot = QueueSnapshot {
             depths: self
                 .ready
                 .depths()
                 .map(|(priority, depth)| (priority.value(), depth))
                 .collect(),
-            ..Snapshot::default()
+            ..QueueSnapshot::default()
         };
         for held in &self.held {
             let time = now.saturating_duration_since(held.since);
@@ -290,7 +290,7 @@ impl<T: Key> Machine<T> {
     // === the steps of the methods above ===
 
     fn take_in(&mut self, arrival: Arrival<T>) -> bool {
-        if self.stage != Stage::Open {
+        if self.stage != QueueStage::Open {
             return false;
         }
         let Arrival {
@@ -348,7 +348,7 @@ impl<T: Key> Machine<T> {
         held.again
     }
 
-    fn drop_pending(&mut self, slot: Slot) {
+    fn drop_pending(&mut self, slot: KeySlot) {
         let holding = self.holding(slot);
         let marked = holding.is_some_and(|held| held.again.take().is_some());
         let Some(entry) = self.table.get_mut(slot) else {

@@ -28,20 +28,20 @@ const DEPTH_OVERFLOW: &str = "exceeded_cardinality_limit";
 /// The depth and the last two are computed when the registry is gathered.
 #[derive(Clone)]
 pub struct Metrics {
-    inner: Arc<Inner>,
+    inner: Arc<QueueMetrics>,
 }
 
 /// The values that are computed when the registry gathers metrics.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Snapshot {
+pub(crate) struct QueueSnapshot {
     pub(crate) depths: Vec<(i32, usize)>,
     pub(crate) unfinished: Duration,
     pub(crate) longest: Duration,
 }
 
-type Probe = Box<dyn Fn() -> Option<Snapshot> + Send + Sync>;
+type Probe = Box<dyn Fn() -> Option<QueueSnapshot> + Send + Sync>;
 
-struct Inner {
+struct QueueMetrics {
     depth: IntGaugeVec,
     adds: IntCounter,
     retries: IntCounter,
@@ -66,7 +66,7 @@ impl Metrics {
             name: name.to_owned(),
             source,
         };
-        let inner = Arc::new(Inner::new(name).map_err(error)?);
+        let inner = Arc::new(QueueMetrics::new(name).map_err(error)?);
         registry
             .register(Box::new(Scrape(Arc::clone(&inner))))
             .map_err(error)?;
@@ -100,9 +100,9 @@ impl fmt::Debug for Metrics {
     }
 }
 
-// === impl Inner ===
+// === impl QueueMetrics ===
 
-impl Inner {
+impl QueueMetrics {
     fn new(name: &str) -> Result<Self, prometheus::Error> {
         let opts = |metric: &str, help: &str| {
             Opts::new(format!("workqueue_{metric}"), help)
@@ -180,7 +180,7 @@ impl Inner {
 
 // The collector in the registry. It is a separate type, so that [`Metrics`] does not implement
 // `Collector`.
-struct Scrape(Arc<Inner>);
+struct Scrape(Arc<QueueMetrics>);
 
 impl Collector for Scrape {
     fn desc(&self) -> Vec<&Desc> {

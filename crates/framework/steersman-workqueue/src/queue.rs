@@ -8,7 +8,7 @@ use crate::error::ShutDown;
 use crate::key::Key;
 use crate::machine::Machine;
 use crate::options::{AddOptions, QueueOptions};
-use crate::shared::Shared;
+use crate::shared::SharedQueue;
 use crate::ticket::Ticket;
 
 /// A deduplicating, prioritised, delaying work queue; clones share one queue.
@@ -16,7 +16,7 @@ use crate::ticket::Ticket;
 /// Adding never waits and never fails: the queue holds each key at most once, so it is bounded by
 /// the number of distinct keys.
 pub struct Queue<T: Key> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SharedQueue<T>>,
 }
 
 impl<T: Key> Queue<T> {
@@ -24,7 +24,7 @@ impl<T: Key> Queue<T> {
     #[must_use]
     pub fn new(options: QueueOptions<T>) -> Self {
         Self {
-            shared: Shared::new(options),
+            shared: SharedQueue::new(options),
         }
     }
 

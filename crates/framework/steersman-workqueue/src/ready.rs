@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::options::Priority;
 
 /// The index of a key's slot in the table.
-pub(crate) type Slot = u32;
+pub(crate) type KeySlot = u32;
 
 /// A unique number per push. It orders keys by age and distinguishes live entries from stale ones.
 pub(crate) type Turn = u64;
@@ -34,7 +34,7 @@ pub(crate) struct ReadyKeys {
 
 #[derive(Debug, Default)]
 struct Line {
-    entries: VecDeque<(Turn, Slot)>,
+    entries: VecDeque<(Turn, KeySlot)>,
     live: usize,
 }
 
@@ -62,7 +62,7 @@ impl ReadyKeys {
     }
 
     /// Puts a key at the end of its line.
-    pub(crate) fn push(&mut self, slot: Slot, priority: Priority) -> Turn {
+    pub(crate) fn push(&mut self, slot: KeySlot, priority: Priority) -> Turn {
         let turn = self.next_turn;
         self.next_turn += 1;
         let line = self.lines.entry(priority).or_default();
@@ -78,7 +78,7 @@ impl ReadyKeys {
     }
 
     /// Takes the next key. `is_live` tells whether an entry is live.
-    pub(crate) fn pop(&mut self, is_live: impl Fn(Turn, Slot) -> bool) -> Option<Slot> {
+    pub(crate) fn pop(&mut self, is_live: impl Fn(Turn, KeySlot) -> bool) -> Option<KeySlot> {
         if self.live == 0 {
             return None;
         }
@@ -112,7 +112,7 @@ impl ReadyKeys {
     // WQ-5: while several lines have keys, one turn in `lower_share` goes to the oldest key, in whichever line it
     // is. Every key becomes the oldest eventually, so every key gets a turn. (A turn for the oldest key below the
     // highest priority is not enough: a middle priority starves if higher keys come in bursts of the right length.)
-    fn choose(&mut self, is_live: &impl Fn(Turn, Slot) -> bool) -> Option<Priority> {
+    fn choose(&mut self, is_live: &impl Fn(Turn, KeySlot) -> bool) -> Option<Priority> {
         let mut busy = self
             .lines
             .iter_mut()
@@ -139,7 +139,7 @@ impl ReadyKeys {
 
 impl Line {
     // Removes stale entries from the front and returns the first live one.
-    fn front(&mut self, is_live: &impl Fn(Turn, Slot) -> bool) -> Option<(Turn, Slot)> {
+    fn front(&mut self, is_live: &impl Fn(Turn, KeySlot) -> bool) -> Option<(Turn, KeySlot)> {
         while let Some(&(turn, slot)) = self.entries.front() {
             if is_live(turn, slot) {
                 return Some((turn, slot));
@@ -162,7 +162,7 @@ impl Line {
 mod tests {
     use super::*;
 
-    fn drain(ready: &mut ReadyKeys) -> Vec<Slot> {
+    fn drain(ready: &mut ReadyKeys) -> Vec<KeySlot> {
         std::iter::from_fn(|| ready.pop(|_, _| true)).collect()
     }
 

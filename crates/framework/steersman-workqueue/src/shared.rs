@@ -11,13 +11,13 @@ use crate::exchange::{Arrival, End, Taken, Verdict};
 use crate::index::Hashes;
 use crate::key::Key;
 use crate::machine::Machine;
-use crate::metrics::Snapshot;
+use crate::metrics::QueueSnapshot;
 use crate::options::{AddOptions, QueueOptions};
-use crate::ready::Slot;
+use crate::ready::KeySlot;
 use crate::sync::{Mutex, MutexGuard, Notify};
 
 /// The state that the handles and tickets of one queue share.
-pub(crate) struct Shared<T> {
+pub(crate) struct SharedQueue<T> {
     name: String,
     hashes: Hashes,
     locked: Mutex<Locked<T>>,
@@ -42,14 +42,14 @@ struct Locked<T> {
 
 // Counts its worker as parked until dropped. It is part of the worker's future, so it is dropped
 // with it.
-struct Parked<'a, T: Key>(&'a Shared<T>);
+struct Parked<'a, T: Key>(&'a SharedQueue<T>);
 
 // Notifies another worker when it is dropped.
-struct Handover<'a, T: Key>(&'a Shared<T>);
+struct Handover<'a, T: Key>(&'a SharedQueue<T>);
 
-// === impl Shared ===
+// === impl SharedQueue ===
 
-impl<T: Key> Shared<T> {
+impl<T: Key> SharedQueue<T> {
     pub(crate) fn new(options: QueueOptions<T>) -> Arc<Self> {
         let (metrics, name) = (options.metrics.clone(), options.name.clone());
         let machine = Machine::new(options);
@@ -112,7 +112,7 @@ impl<T: Key> Shared<T> {
                 Pushed::Full => return drop(self.enter()),
             },
         };
-        let news = locked.machine.add(arrival);
+        let news = locked.machine.handle_add(arrival);
         self.add_buffer.set_ready(locked.machine.len());
         drop(locked);
         if news {
@@ -175,7 +175,7 @@ impl<T: Key> Shared<T> {
             if let Some(end) = look(self) {
                 return end;
             }
-            let deadline = self.read(Machine::next_deadline);
+            let deadline = self.read(Machine::deadline);
             tokio::select! {
                 // A fixed order, because loom explores only deterministic code.
                 biased;
@@ -188,14 +188,14 @@ impl<T: Key> Shared<T> {
     }
 
     /// Ends the hold of a key. Returns the delay that the verdict asked for.
-    pub(crate) fn release(&self, slot: Slot, end: End) -> Option<Duration> {
+    pub(crate) fn release(&self, slot: KeySlot, end: End) -> Option<Duration> {
         let delayed = !matches!(end.verdict, Verdict::Forget | Verdict::Settle);
         let early = self.times_every_step.then(clock);
         let mut locked = self.enter();
         let machine = &mut locked.machine;
         let now = early.unwrap_or_else(|| self.now(machine, delayed));
         let was_closed = machine.is_closed();
-        let released = machine.release(slot, end, now);
+        let released = machine.handle_end(slot, end, now);
         let closes = machine.is_closed() && !was_closed;
         drop(locked);
         if released.wake {
@@ -209,7 +209,7 @@ impl<T: Key> Shared<T> {
 
     pub(crate) fn shut_down(&self) -> usize {
         let mut locked = self.enter();
-        let dropped = locked.machine.shut_down();
+        let dropped = locked.machine.handle_shut_down();
         // From now on the machine refuses adds, so they are not buffered.
         self.add_buffer.set_ready(locked.machine.len());
         drop(locked);
@@ -222,7 +222,7 @@ impl<T: Key> Shared<T> {
         closed.as_mut().enable();
         let is_closed = {
             let machine = &mut self.enter().machine;
-            machine.drain(clock());
+            machine.handle_drain(clock());
             machine.is_closed()
         };
         if is_closed {
@@ -238,7 +238,7 @@ impl<T: Key> Shared<T> {
         let mut locked = self.enter();
         let machine = &mut locked.machine;
         let now = early.unwrap_or_else(|| self.now(machine, false));
-        let taken = machine.next(now);
+        let taken = machine.next_key(now);
         let closed = machine.is_closed();
         // This worker will be busy, so another one is woken for remaining keys and deadlines.
         let more = taken.is_some() && machine.has_more();
@@ -266,7 +266,7 @@ impl<T: Key> Shared<T> {
             .then_some(Ok(()))
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&self) -> QueueSnapshot {
         let now = clock();
         self.read(|machine| machine.snapshot(now))
     }
@@ -287,7 +287,7 @@ impl<T: Key> Shared<T> {
         let Locked { machine, empty } = &mut *locked;
         self.add_buffer.swap(empty);
         if !empty.is_empty() {
-            machine.add_all(empty);
+            machine.handle_adds(empty);
             self.add_buffer.set_ready(machine.len());
         }
         locked
@@ -309,7 +309,7 @@ impl<T: Key> Shared<T> {
     }
 }
 
-impl<T> fmt::Debug for Shared<T> {
+impl<T> fmt::Debug for SharedQueue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
             .field("name", &self.name)

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use crate::causes::Causes;
 use crate::delayed::DelayId;
 use crate::held::Rerun;
-use crate::index::{Found, Hash, Index, Occupant};
+use crate::index::{FoundSlot, Hash, Occupant, SlotIndex};
 use crate::key::Key;
 use crate::options::Priority;
-use crate::ready::{KEPT, Slot, Turn};
+use crate::ready::{KEPT, KeySlot, Turn};
 
 /// The number of slots per page.
 const PAGE: usize = 512;
@@ -19,9 +19,9 @@ const PAGE: usize = 512;
 const EARLY_PAUSE: Duration = Duration::from_millis(5);
 
 /// The keys of the queue and their state. The slot of a removed key is reused.
-pub(crate) struct Table<T> {
-    index: Index,
-    pages: Vec<Page<T>>,
+pub(crate) struct KeyTable<T> {
+    index: SlotIndex,
+    pages: Vec<SlotPage<T>>,
     // The number of keys in the table.
     live: usize,
     // Pages with free slots, and some that have filled up since. The last one takes the next key.
@@ -36,10 +36,10 @@ pub(crate) struct Table<T> {
 
 /// A group of slots. A key keeps its slot as long as the queue knows the key, so memory is given back
 /// page by page.
-struct Page<T> {
+struct SlotPage<T> {
     // All slots that were ever used. The capacity is a multiple of a page, or zero while the table
     // is empty.
-    entries: Vec<Option<Entry<T>>>,
+    entries: Vec<Option<KeyEntry<T>>>,
     // The free ones of these slots.
     free: Vec<u16>,
     used: usize,
@@ -47,12 +47,12 @@ struct Page<T> {
 }
 
 /// What the queue knows of one key. It is small, because each waiting key has one.
-pub(crate) struct Entry<T> {
+pub(crate) struct KeyEntry<T> {
     key: Stored<T>,
     hash: Hash,
     pub(crate) status: KeyStatus,
     // Boxed, because few keys have a deadline.
-    pub(crate) due: Option<Box<Due>>,
+    pub(crate) due: Option<Box<Deadlines>>,
     // When the key last became ready, or was added while held; recorded only with metrics.
     pub(crate) added: Stamp,
 }
@@ -88,7 +88,7 @@ pub(crate) enum KeyStatus {
 }
 
 /// The deadlines of a key.
-pub(crate) struct Due {
+pub(crate) struct Deadlines {
     /// The delay that the key waits for. `None` while the key is ready or held and only its retry is kept.
     pub(crate) at: Option<DelayId>,
     pub(crate) priority: Priority,
@@ -106,12 +106,12 @@ pub(crate) struct Retry {
     pub(crate) early_failures: u32,
 }
 
-// === impl Table ===
+// === impl KeyTable ===
 
-impl<T: Key> Table<T> {
+impl<T: Key> KeyTable<T> {
     pub(crate) fn new() -> Self {
         Self {
-            index: Index::new(),
+            index: SlotIndex::new(),
             pages: Vec::new(),
             live: 0,
             roomy: Vec::new(),
@@ -121,17 +121,17 @@ impl<T: Key> Table<T> {
         }
     }
 
-    pub(crate) fn get(&self, slot: Slot) -> Option<&Entry<T>> {
+    pub(crate) fn get(&self, slot: KeySlot) -> Option<&KeyEntry<T>> {
         entry_in(&self.pages, slot)
     }
 
-    pub(crate) fn get_mut(&mut self, slot: Slot) -> Option<&mut Entry<T>> {
+    pub(crate) fn get_mut(&mut self, slot: KeySlot) -> Option<&mut KeyEntry<T>> {
         let page = self.pages.get_mut(slot as usize / PAGE)?;
         page.entries.get_mut(slot as usize % PAGE)?.as_mut()
     }
 
     /// Records when a key became ready, or was added while held.
-    pub(crate) fn stamp(&mut self, slot: Slot, now: Instant) {
+    pub(crate) fn stamp(&mut self, slot: KeySlot, now: Instant) {
         let began = *self.began.get_or_insert(now);
         if let Some(entry) = self.get_mut(slot) {
             // The numbers suffice for centuries.
@@ -148,9 +148,9 @@ impl<T: Key> Table<T> {
     }
 
     /// Returns a range with every slot that was ever used.
-    pub(crate) fn slots(&self) -> Range<Slot> {
+    pub(crate) fn slots(&self) -> Range<KeySlot> {
         // Slots are numbered by `slot_of` alone, in this type.
-        0..(self.pages.len() * PAGE) as Slot
+        0..(self.pages.len() * PAGE) as KeySlot
     }
 
     /// Returns the number of keys in the table.
@@ -159,7 +159,7 @@ impl<T: Key> Table<T> {
     }
 
     /// Returns whether the key in `slot` has been ready since `turn`.
-    pub(crate) fn is_ready(&self, turn: Turn, slot: Slot) -> bool {
+    pub(crate) fn is_ready(&self, turn: Turn, slot: KeySlot) -> bool {
         let status = self.get(slot).map(|entry| entry.status);
         matches!(status, Some(KeyStatus::Ready { turn: since, .. }) if since == turn)
     }
@@ -175,7 +175,7 @@ impl<T: Key> Table<T> {
     }
 
     /// Returns the slot of `key`, a new one if it has none. `expect` must have been called with the hash.
-    pub(crate) fn slot_of(&mut self, key: T, hash: Hash) -> Slot {
+    pub(crate) fn slot_of(&mut self, key: T, hash: Hash) -> KeySlot {
         let pages = &self.pages;
         let occupant = |slot| match entry_in(pages, slot) {
             Some(entry) if entry.key() == Some(&key) => Occupant::Sought,
@@ -183,10 +183,10 @@ impl<T: Key> Table<T> {
             _ => Occupant::Gone,
         };
         let vacancy = match self.index.find(hash, occupant) {
-            Found::Here(slot) => return slot,
-            Found::Nowhere(vacancy) => vacancy,
+            FoundSlot::Here(slot) => return slot,
+            FoundSlot::Nowhere(vacancy) => vacancy,
         };
-        let slot = self.put(Entry {
+        let slot = self.put(KeyEntry {
             key: Stored::Own(key),
             hash,
             status: KeyStatus::Neither,
@@ -197,7 +197,7 @@ impl<T: Key> Table<T> {
         slot
     }
 
-    fn put(&mut self, entry: Entry<T>) -> Slot {
+    fn put(&mut self, entry: KeyEntry<T>) -> KeySlot {
         let number = self.page_with_room();
         let page = &mut self.pages[number];
         let position = match page.free.pop() {
@@ -216,7 +216,7 @@ impl<T: Key> Table<T> {
         if self.spare == Some(number) {
             self.spare = None;
         }
-        (number * PAGE + position) as Slot
+        (number * PAGE + position) as KeySlot
     }
 
     fn page_with_room(&mut self) -> usize {
@@ -230,7 +230,7 @@ impl<T: Key> Table<T> {
         }
         let number = self.gone.pop().unwrap_or(self.pages.len());
         if number == self.pages.len() {
-            self.pages.push(Page::gone());
+            self.pages.push(SlotPage::gone());
         }
         let page = &mut self.pages[number];
         page.entries = Vec::with_capacity(PAGE);
@@ -240,12 +240,13 @@ impl<T: Key> Table<T> {
     }
 
     /// Removes the key of `slot` unless it is ready, delayed or held.
-    pub(crate) fn free_unless_used(&mut self, slot: Slot) {
+    pub(crate) fn free_unless_used(&mut self, slot: KeySlot) {
         let (number, position) = (slot as usize / PAGE, slot as usize % PAGE);
         let Some(page) = self.pages.get_mut(number) else {
             return;
         };
-        let is_used = |entry: &Entry<T>| entry.status != KeyStatus::Neither || entry.due.is_some();
+        let is_used =
+            |entry: &KeyEntry<T>| entry.status != KeyStatus::Neither || entry.due.is_some();
         match page.entries.get_mut(position) {
             Some(entry) if entry.as_ref().is_some_and(|entry| !is_used(entry)) => *entry = None,
             _ => return,
@@ -271,18 +272,18 @@ impl<T: Key> Table<T> {
             self.began = began;
         } else if let Some(spare) = self.spare.replace(number) {
             let is_roomy = self.pages[spare].is_roomy;
-            self.pages[spare] = Page {
+            self.pages[spare] = SlotPage {
                 is_roomy,
-                ..Page::gone()
+                ..SlotPage::gone()
             };
             self.gone.push(spare);
         }
     }
 }
 
-// === impl Due ===
+// === impl Deadlines ===
 
-impl Due {
+impl Deadlines {
     /// Makes the deadlines of a key that waits for no delay and keeps a retry.
     pub(crate) fn of_retry(retry: Retry) -> Self {
         Self {
@@ -345,9 +346,9 @@ impl Retry {
     }
 }
 
-// === impl Page ===
+// === impl SlotPage ===
 
-impl<T> Page<T> {
+impl<T> SlotPage<T> {
     fn gone() -> Self {
         Self {
             entries: Vec::new(),
@@ -363,14 +364,14 @@ impl<T> Page<T> {
     }
 }
 
-fn entry_in<T>(pages: &[Page<T>], slot: Slot) -> Option<&Entry<T>> {
+fn entry_in<T>(pages: &[SlotPage<T>], slot: KeySlot) -> Option<&KeyEntry<T>> {
     let page = pages.get(slot as usize / PAGE)?;
     page.entries.get(slot as usize % PAGE)?.as_ref()
 }
 
-// === impl Entry ===
+// === impl KeyEntry ===
 
-impl<T> Entry<T> {
+impl<T> KeyEntry<T> {
     /// Returns the key.
     pub(crate) fn key(&self) -> Option<&T> {
         match &self.key {
@@ -407,22 +408,22 @@ mod tests {
     use super::*;
     use crate::index::Hashes;
 
-    fn add(table: &mut Table<u32>, hashes: &Hashes, key: u32) -> Slot {
+    fn add(table: &mut KeyTable<u32>, hashes: &Hashes, key: u32) -> KeySlot {
         let hash = hashes.of(&key);
         table.expect(std::iter::once(hash));
         table.slot_of(key, hash)
     }
 
-    fn pages(table: &Table<u32>) -> usize {
+    fn pages(table: &KeyTable<u32>) -> usize {
         let pages = table.pages.iter();
         pages.filter(|page| page.entries.capacity() > 0).count()
     }
 
     #[test]
     fn an_entry_is_small_and_an_empty_table_gives_its_memory_back() {
-        assert!(size_of::<Option<Entry<(String, String)>>>() <= 88);
-        let (mut table, hashes) = (Table::new(), Hashes::default());
-        let slots: Vec<Slot> = (0..5_000)
+        assert!(size_of::<Option<KeyEntry<(String, String)>>>() <= 88);
+        let (mut table, hashes) = (KeyTable::new(), Hashes::default());
+        let slots: Vec<KeySlot> = (0..5_000)
             .map(|key| add(&mut table, &hashes, key))
             .collect();
         assert_eq!(table.len(), 5_000);
@@ -435,12 +436,12 @@ mod tests {
 
     #[test]
     fn one_remaining_key_keeps_its_page_and_one_spare_page() {
-        let (mut table, hashes) = (Table::new(), Hashes::default());
-        let first: Vec<Slot> = (0..5_000)
+        let (mut table, hashes) = (KeyTable::new(), Hashes::default());
+        let first: Vec<KeySlot> = (0..5_000)
             .map(|key| add(&mut table, &hashes, key))
             .collect();
         let stays = first[2_345];
-        let go = |table: &mut Table<u32>, slots: &[Slot]| {
+        let go = |table: &mut KeyTable<u32>, slots: &[KeySlot]| {
             let going = slots.iter().filter(|slot| **slot != stays);
             going.for_each(|slot| table.free_unless_used(*slot));
         };
@@ -448,17 +449,17 @@ mod tests {
         assert_eq!((table.len(), pages(&table)), (1, 2));
         assert_eq!(add(&mut table, &hashes, 2_345), stays);
         // Keys that come later get all slots back, one slot per key, in whichever order they leave.
-        let orders: [fn(&mut Vec<Slot>); 3] = [
+        let orders: [fn(&mut Vec<KeySlot>); 3] = [
             |slots| slots.reverse(),
             |slots| slots.sort_by_key(|slot| slot.wrapping_mul(0x9e37_79b9)),
             |slots| slots.rotate_left(1_000),
         ];
         for (crowd, order) in [5_000, 6_000, 5_500].into_iter().zip(orders) {
-            let mut slots: Vec<Slot> = (0..crowd)
+            let mut slots: Vec<KeySlot> = (0..crowd)
                 .map(|key| add(&mut table, &hashes, key))
                 .collect();
             for (key, slot) in (0..crowd).zip(&slots) {
-                assert_eq!(table.get(*slot).and_then(Entry::key), Some(&key));
+                assert_eq!(table.get(*slot).and_then(KeyEntry::key), Some(&key));
             }
             order(&mut slots);
             go(&mut table, &slots);
@@ -466,7 +467,7 @@ mod tests {
             // A few keys that come and go fit into the kept pages.
             for round in 0..1_000 {
                 let keys = 10_000 + round..10_020 + round;
-                let few: Vec<Slot> = keys.map(|key| add(&mut table, &hashes, key)).collect();
+                let few: Vec<KeySlot> = keys.map(|key| add(&mut table, &hashes, key)).collect();
                 assert_eq!(pages(&table), 2);
                 few.iter().for_each(|slot| table.free_unless_used(*slot));
                 assert_eq!(pages(&table), 2);

@@ -8,8 +8,8 @@ use crate::causes::Causes;
 use crate::exchange::{End, Taken, Verdict};
 use crate::key::Key;
 use crate::options::Priority;
-use crate::ready::Slot;
-use crate::shared::Shared;
+use crate::ready::KeySlot;
+use crate::shared::SharedQueue;
 
 /// One key that one worker works on.
 ///
@@ -19,9 +19,9 @@ use crate::shared::Shared;
 /// (WQ-3).
 #[must_use = "dropping a ticket requeues its key with backoff"]
 pub struct Ticket<T: Key> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<SharedQueue<T>>,
     key: Arc<T>,
-    slot: Slot,
+    slot: KeySlot,
     priority: Priority,
     attempts: u32,
     causes: Causes,
@@ -30,7 +30,7 @@ pub struct Ticket<T: Key> {
 }
 
 impl<T: Key> Ticket<T> {
-    pub(crate) fn new(shared: Arc<Shared<T>>, taken: Taken<T>) -> Self {
+    pub(crate) fn new(shared: Arc<SharedQueue<T>>, taken: Taken<T>) -> Self {
         Self {
             shared,
             key: taken.key,

@@ -64,7 +64,7 @@ fn read(pattern: &str) -> Result<(String, u64), String> {
         pattern,
         at: 0,
         out: String::with_capacity(pattern.len()),
-        groups: vec![Group::default()],
+        groups: vec![OpenGroup::default()],
         repeated: None,
         flags: String::new(),
     };
@@ -85,7 +85,7 @@ struct Translation<'a> {
     at: usize,
     out: String,
     /// The open groups. The first is the pattern itself.
-    groups: Vec<Group>,
+    groups: Vec<OpenGroup>,
     /// The start of the repetition that ends here.
     repeated: Option<usize>,
     /// The flags of the last group without content. A repetition after them repeats the item before
@@ -95,7 +95,7 @@ struct Translation<'a> {
 
 /// An open group, and what was read of it.
 #[derive(Default)]
-struct Group {
+struct OpenGroup {
     captures: bool,
     /// The position of the group in the translation.
     start: usize,
@@ -105,7 +105,7 @@ struct Group {
     times: u32,
     states: u64,
     /// The last item, which a repetition repeats.
-    item: Option<Item>,
+    item: Option<PatternItem>,
     /// The number of items of the last alternative. Literals in a row are one item.
     items: u32,
     /// The largest height of an item of the last alternative.
@@ -116,7 +116,7 @@ struct Group {
 }
 
 #[derive(Clone, Copy)]
-struct Item {
+struct PatternItem {
     /// The number of repetitions within the item.
     times: u32,
     states: u64,
@@ -125,7 +125,7 @@ struct Item {
     literal: bool,
 }
 
-impl Item {
+impl PatternItem {
     const LITERAL: Self = Self {
         times: 1,
         states: 1,
@@ -154,8 +154,8 @@ impl Item {
     }
 }
 
-impl Group {
-    fn push(&mut self, item: Item) {
+impl OpenGroup {
+    fn push(&mut self, item: PatternItem) {
         let joins = item.literal && self.item.is_some_and(|last| last.literal);
         self.items += u32::from(!joins);
         self.height = self.height.max(item.height);
@@ -172,10 +172,10 @@ impl Group {
     }
 
     /// Returns the group as an item of the group around it.
-    fn close(mut self) -> Item {
+    fn close(mut self) -> PatternItem {
         self.next_alternative();
         let choice = u32::from(self.alternatives > 1);
-        Item {
+        PatternItem {
             times: self.times.max(1),
             states: self.states,
             height: self.highest + choice + u32::from(self.captures),
@@ -189,16 +189,16 @@ impl<'a> Translation<'a> {
         &self.pattern[self.at..]
     }
 
-    fn group(&mut self) -> &mut Group {
+    fn group(&mut self) -> &mut OpenGroup {
         if self.groups.is_empty() {
-            self.groups.push(Group::default());
+            self.groups.push(OpenGroup::default());
         }
         let last = self.groups.len() - 1;
         &mut self.groups[last]
     }
 
     /// Writes an item of the pattern, and skips `length` bytes of the pattern.
-    fn item(&mut self, item: Item, text: &str, length: usize) -> Result<(), String> {
+    fn item(&mut self, item: PatternItem, text: &str, length: usize) -> Result<(), String> {
         self.write_flags();
         let start = self.out.len();
         self.out.push_str(text);
@@ -243,16 +243,16 @@ impl<'a> Translation<'a> {
             }
             '[' => {
                 let (text, length) = class::bracketed(rest)?;
-                self.item(Item::class(&text), &text, length)
+                self.item(PatternItem::class(&text), &text, length)
             }
-            '.' | '^' | '$' => self.item(Item::OTHER, &rest[..1], 1),
+            '.' | '^' | '$' => self.item(PatternItem::OTHER, &rest[..1], 1),
             '\\' => self.escape(),
             other => self.literal(other),
         }
     }
 
     fn literal(&mut self, c: char) -> Result<(), String> {
-        self.item(Item::LITERAL, &literal(c), c.len_utf8())
+        self.item(PatternItem::LITERAL, &literal(c), c.len_utf8())
     }
 
     fn escape(&mut self) -> Result<(), String> {
@@ -275,11 +275,15 @@ impl<'a> Translation<'a> {
             _ => None,
         };
         if let Some(text) = assertion {
-            return self.item(Item::OTHER, text, 2);
+            return self.item(PatternItem::OTHER, text, 2);
         }
         match class::escape(rest)? {
-            (class::Escape::Character(c), length) => self.item(Item::LITERAL, &literal(c), length),
-            (class::Escape::Class(text), length) => self.item(Item::class(&text), &text, length),
+            (class::Escape::Character(c), length) => {
+                self.item(PatternItem::LITERAL, &literal(c), length)
+            }
+            (class::Escape::Class(text), length) => {
+                self.item(PatternItem::class(&text), &text, length)
+            }
         }
     }
 
@@ -311,7 +315,7 @@ impl<'a> Translation<'a> {
         group.states = group.states.saturating_add(more);
         group.times = group.times.max(all);
         group.height = group.height.max(height);
-        group.item = Some(Item {
+        group.item = Some(PatternItem {
             states: item.states.saturating_add(more),
             times: all.max(1),
             height,
@@ -343,10 +347,10 @@ impl<'a> Translation<'a> {
                 self.write_flags();
                 let start = self.out.len();
                 let _ = write!(self.out, "(?{flags}:");
-                self.groups.push(Group {
+                self.groups.push(OpenGroup {
                     captures,
                     start,
-                    ..Group::default()
+                    ..OpenGroup::default()
                 });
             }
         }

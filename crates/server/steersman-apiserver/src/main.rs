@@ -8,7 +8,7 @@ use std::future::Future;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use program::{CalledAs, Flags, Problem};
+use program::{CalledAs, ProgramProblem, ServerFlags};
 use tokio::runtime::{Builder, Runtime};
 
 /// JSON trees are many small allocations: with mimalloc the program uses a quarter less processor
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn act(called: CalledAs, arguments: Vec<OsString>) -> Result<ExitCode, Problem> {
+fn act(called: CalledAs, arguments: Vec<OsString>) -> Result<ExitCode, ProgramProblem> {
     match called {
         CalledAs::Kubectl => return program::run_kubectl(arguments.into_iter()),
         // It waits most of the time: one thread is enough.
@@ -45,7 +45,7 @@ fn act(called: CalledAs, arguments: Vec<OsString>) -> Result<ExitCode, Problem> 
         )?,
         CalledAs::Own => wait(
             Builder::new_multi_thread(),
-            program::run(Flags::parse_from(arguments)),
+            program::run(ServerFlags::parse_from(arguments)),
         )?,
     }
     Ok(ExitCode::SUCCESS)
@@ -53,10 +53,10 @@ fn act(called: CalledAs, arguments: Vec<OsString>) -> Result<ExitCode, Problem> 
 
 fn wait(
     mut builder: Builder,
-    program: impl Future<Output = Result<(), Problem>>,
-) -> Result<(), Problem> {
+    program: impl Future<Output = Result<(), ProgramProblem>>,
+) -> Result<(), ProgramProblem> {
     let runtime = builder.enable_all().build();
-    let runtime: Runtime = runtime.map_err(|source| Problem::Runtime { source })?;
+    let runtime: Runtime = runtime.map_err(|source| ProgramProblem::Runtime { source })?;
     let outcome = runtime.block_on(program);
     // What must be kept is kept: no thread that still saves, and no task, holds up the end.
     runtime.shutdown_background();

@@ -37,7 +37,7 @@ use crate::tls::Pem;
 use steersman_apimachinery::status::Status;
 use steersman_auth::User;
 use steersman_registry::{
-    DeleteOptions, GetOptions, ListQuery, PatchKind, Registry, Target, WriteOptions,
+    DeleteOptions, GetOptions, ListQuery, ObjectTarget, PatchKind, Registry, WriteOptions,
 };
 #[cfg(feature = "simulator")]
 use steersman_simulator::Simulator;
@@ -363,7 +363,7 @@ impl ApiServer {
     pub fn get(&self, resource: &str, namespace: &str, name: &str) -> Option<Value> {
         let found = self.context.with_registry(|registry| {
             let (resource, subresource) = find(registry, resource).ok()?;
-            let target = Target::object(&resource, scope(&resource, namespace), name);
+            let target = ObjectTarget::object(&resource, scope(&resource, namespace), name);
             let options = GetOptions::default();
             registry.get(target.part(subresource), &options).ok()
         });
@@ -402,7 +402,7 @@ impl ApiServer {
                 .as_str()
                 .unwrap_or("default")
                 .to_owned();
-            let target = Target::collection(&resource, scope(&resource, &namespace));
+            let target = ObjectTarget::collection(&resource, scope(&resource, &namespace));
             let options = WriteOptions::default();
             registry.create(target, object, &options, now)
         });
@@ -429,7 +429,7 @@ impl ApiServer {
             );
             let name = metadata["name"].as_str().unwrap_or_default();
             let options = WriteOptions::default();
-            let target = Target::object(&resource, namespace, name).part(subresource);
+            let target = ObjectTarget::object(&resource, namespace, name).part(subresource);
             registry.update(target, object, &options, now)
         });
         written.map(|written| written.object.look().into_owned())
@@ -454,7 +454,7 @@ impl ApiServer {
         let written = self.context.with_registry(|registry| {
             let (resource, subresource) = find(registry, resource)?;
             let (namespace, options) = (scope(&resource, namespace), WriteOptions::default());
-            let target = Target::object(&resource, namespace, name).part(subresource);
+            let target = ObjectTarget::object(&resource, namespace, name).part(subresource);
             let body = body.as_bytes();
             registry.patch(target, PatchKind::Merge, body, &options, now)
         });
@@ -474,7 +474,7 @@ impl ApiServer {
         let now = self.context.now();
         self.context.with_registry(|registry| {
             let (resource, _) = find(registry, resource)?;
-            let target = Target::object(&resource, scope(&resource, namespace), name);
+            let target = ObjectTarget::object(&resource, scope(&resource, namespace), name);
             registry.delete(target, &DeleteOptions::default(), now)?;
             Ok(())
         })

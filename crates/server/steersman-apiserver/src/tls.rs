@@ -11,4 +11,4 @@ mod identity;
 
 pub(crate) use chain::{KeyPurpose, Pool, parse};
 pub(crate) use client_certificates::ClientAuthorities;
-pub(crate) use identity::{Identity, Pem};
+pub(crate) use identity::{Pem, TlsIdentity};

@@ -38,7 +38,7 @@ pub struct AccessAttributes {
 
 /// The stage of a check that an expression builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
+pub enum AuthorizerStep {
     /// The variable `authorizer` itself.
     Authorizer,
     /// A path was given.
@@ -55,7 +55,7 @@ pub struct Query<'a> {
     /// The authorizer to ask.
     pub authority: &'a dyn AccessDecider,
     /// The kind of check so far.
-    pub step: Step,
+    pub step: AuthorizerStep,
     /// The attributes so far.
     pub asked: AccessAttributes,
 }
@@ -74,7 +74,7 @@ impl<'a> Query<'a> {
     pub fn new(authority: &'a dyn AccessDecider) -> Self {
         Self {
             authority,
-            step: Step::Authorizer,
+            step: AuthorizerStep::Authorizer,
             asked: AccessAttributes::default(),
         }
     }
@@ -83,7 +83,7 @@ impl<'a> Query<'a> {
     pub fn of_resource(authority: &'a dyn AccessDecider, asked: AccessAttributes) -> Self {
         Self {
             authority,
-            step: Step::Resource,
+            step: AuthorizerStep::Resource,
             asked,
         }
     }
@@ -91,10 +91,10 @@ impl<'a> Query<'a> {
     /// Returns the name of the check's type.
     pub fn type_name(&self) -> &'static str {
         match self.step {
-            Step::Authorizer => AUTHORIZER,
-            Step::Path => PATH_CHECK,
-            Step::Group => GROUP_CHECK,
-            Step::Resource => RESOURCE_CHECK,
+            AuthorizerStep::Authorizer => AUTHORIZER,
+            AuthorizerStep::Path => PATH_CHECK,
+            AuthorizerStep::Group => GROUP_CHECK,
+            AuthorizerStep::Resource => RESOURCE_CHECK,
         }
     }
 }

@@ -4,7 +4,7 @@ mod type_variables;
 
 use crate::library::signatures::{Overload, named_type};
 use crate::library::{self, Function};
-use crate::syntax::ast::{Fold, Kind, Literal, MessageField, Node};
+use crate::syntax::ast::{ExprNode, Fold, Literal, MessageField, NodeKind};
 use crate::syntax::parse::ParseError;
 use crate::types::Type;
 use type_variables::replaced;
@@ -21,7 +21,7 @@ const DOTTED_TYPES: [&str; 4] = [
     "net.CIDR",
 ];
 
-/// The results of the checker. The vectors are indexed by [`Node::id`].
+/// The results of the checker. The vectors are indexed by [`ExprNode::id`].
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub types: Vec<Type>,
@@ -38,7 +38,7 @@ pub(crate) struct Checked {
 /// # Errors
 /// Returns every type error.
 pub(crate) fn check(
-    root: &mut Node,
+    root: &mut ExprNode,
     parts: usize,
     variables: &[(&str, Type)],
 ) -> Result<Checked, Vec<ParseError>> {
@@ -82,9 +82,9 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn node(&mut self, node: &mut Node) -> Type {
+    fn node(&mut self, node: &mut ExprNode) -> Type {
         if let Some(name) = self.dotted(node) {
-            node.kind = Kind::Ident(name);
+            node.kind = NodeKind::Ident(name);
         }
         let mut found = self.kind(node);
         if !found.is_below(&mut { MOST_TYPES }) {
@@ -94,10 +94,10 @@ impl Checker<'_> {
         found
     }
 
-    fn kind(&mut self, node: &mut Node) -> Type {
+    fn kind(&mut self, node: &mut ExprNode) -> Type {
         let at = node.at;
         match &mut node.kind {
-            Kind::Literal(literal) => match literal {
+            NodeKind::Literal(literal) => match literal {
                 Literal::Null => Type::Null,
                 Literal::Bool(_) => Type::Bool,
                 Literal::Int(_) => Type::Int,
@@ -106,8 +106,8 @@ impl Checker<'_> {
                 Literal::Text(_) => Type::String,
                 Literal::Bytes(_) => Type::Bytes,
             },
-            Kind::Ident(name) => self.ident(at, name),
-            Kind::Select {
+            NodeKind::Ident(name) => self.ident(at, name),
+            NodeKind::Select {
                 operand,
                 field,
                 test,
@@ -116,8 +116,8 @@ impl Checker<'_> {
                 let found = self.field(at, &operand, field);
                 if *test { Type::Bool } else { found }
             }
-            Kind::Call { .. } => self.call(node),
-            Kind::List { items, optional } => {
+            NodeKind::Call { .. } => self.call(node),
+            NodeKind::List { items, optional } => {
                 let mut all = None;
                 for (index, item) in items.iter_mut().enumerate() {
                     let mut found = self.node(item);
@@ -128,7 +128,7 @@ impl Checker<'_> {
                 }
                 Type::list(all.unwrap_or_else(|| self.fresh()))
             }
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 let (mut keys, mut values) = (None, None);
                 for entry in entries {
                     let key = self.node(&mut entry.key);
@@ -142,8 +142,8 @@ impl Checker<'_> {
                 let key = keys.unwrap_or_else(|| self.fresh());
                 Type::map(key, values.unwrap_or_else(|| self.fresh()))
             }
-            Kind::Fold(fold) => self.fold(fold),
-            Kind::Message { name, fields } => self.message(at, name, fields),
+            NodeKind::Fold(fold) => self.fold(fold),
+            NodeKind::Message { name, fields } => self.message(at, name, fields),
         }
     }
 
@@ -152,8 +152,8 @@ impl Checker<'_> {
     }
 
     /// Returns the name of a variable such as `authorizer.requestResource`, if the node spells one.
-    fn dotted(&self, node: &Node) -> Option<String> {
-        let Kind::Select {
+    fn dotted(&self, node: &ExprNode) -> Option<String> {
+        let NodeKind::Select {
             field, test: false, ..
         } = &node.kind
         else {
@@ -255,9 +255,9 @@ impl Checker<'_> {
         }
     }
 
-    fn call(&mut self, node: &mut Node) -> Type {
+    fn call(&mut self, node: &mut ExprNode) -> Type {
         let (id, at) = (node.id, node.at);
-        let Kind::Call { name, target, args } = &mut node.kind else {
+        let NodeKind::Call { name, target, args } = &mut node.kind else {
             return Type::Error;
         };
         if name == "_?._" {
@@ -327,7 +327,7 @@ impl Checker<'_> {
     }
 
     /// `a.?b`: an optional value that holds the field if it exists.
-    fn optional_field(&mut self, id: usize, at: usize, args: &mut [Node]) -> Type {
+    fn optional_field(&mut self, id: usize, at: usize, args: &mut [ExprNode]) -> Type {
         self.found.functions[id] = library::function("_?._", false);
         self.found.overloads[id] = library::function("optional.of", false)
             .map(|one| one.overloads.iter().collect())
@@ -337,7 +337,7 @@ impl Checker<'_> {
         };
         let of = self.node(operand);
         self.node(field);
-        let Kind::Literal(Literal::Text(name)) = &field.kind else {
+        let NodeKind::Literal(Literal::Text(name)) = &field.kind else {
             return self.mistake(at, "unsupported optional field selection".to_owned());
         };
         match self.field(at, &of, name) {

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use crate::check::Checked;
 use crate::cost_range::Range;
 use crate::library::Function;
-use crate::syntax::ast::{Fold, Kind, Literal, Node, TARGET};
+use crate::syntax::ast::{ExprNode, Fold, Literal, NodeKind, TARGET};
 use crate::types::{Decl, Type};
 
 /// The sizes of the keys and of the values of a list or map.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Entries {
+pub(super) struct EntrySizes {
     is_list: bool,
     key: Range,
     value: Range,
@@ -45,7 +45,7 @@ struct Local {
     name: String,
     position: SchemaPosition,
     size: Option<Range>,
-    entries: Option<Entries>,
+    entries: Option<EntrySizes>,
     /// The cost of each use.
     cost: Range,
 }
@@ -57,22 +57,22 @@ pub(super) struct Coster<'a> {
     locals: Vec<Local>,
     positions: Vec<SchemaPosition>,
     pub(super) sizes: Vec<Option<Range>>,
-    pub(super) entries: Vec<Option<Entries>>,
+    pub(super) entries: Vec<Option<EntrySizes>>,
 }
 
 /// A call that resolved to one overload, and the estimated costs of its arguments.
-pub(super) struct Call<'a> {
-    pub(super) node: &'a Node,
+pub(super) struct ResolvedCall<'a> {
+    pub(super) node: &'a ExprNode,
     pub(super) function: &'a Function,
     pub(super) overload: &'a str,
-    pub(super) target: Option<&'a Node>,
-    pub(super) args: &'a [Node],
+    pub(super) target: Option<&'a ExprNode>,
+    pub(super) args: &'a [ExprNode],
     pub(super) costs: &'a [Range],
 }
 
 /// Returns the worst-case cost of an expression with the variables that `root` declares.
 #[must_use]
-pub(crate) fn estimate(node: &Node, checked: &Checked, root: &Arc<Decl>) -> u64 {
+pub(crate) fn estimate(node: &ExprNode, checked: &Checked, root: &Arc<Decl>) -> u64 {
     let parts = checked.types.len();
     let mut coster = Coster {
         checked,
@@ -86,17 +86,17 @@ pub(crate) fn estimate(node: &Node, checked: &Checked, root: &Arc<Decl>) -> u64 
 }
 
 impl Coster<'_> {
-    fn cost(&mut self, node: &Node) -> Range {
+    fn cost(&mut self, node: &ExprNode) -> Range {
         match &node.kind {
-            Kind::Literal(_) => Range::exactly(0),
-            Kind::Message { fields, .. } => {
+            NodeKind::Literal(_) => Range::exactly(0),
+            NodeKind::Message { fields, .. } => {
                 let mut cost = Range::exactly(40);
                 for field in fields {
                     cost = cost.plus(self.cost(&field.value));
                 }
                 cost
             }
-            Kind::Ident(name) => {
+            NodeKind::Ident(name) => {
                 let local = self.local(name);
                 let cost = local.map_or(Range::exactly(1), |local| local.cost);
                 let position = local.map(|local| local.position.clone());
@@ -104,8 +104,8 @@ impl Coster<'_> {
                 self.positions[node.id] = position.unwrap_or_else(root);
                 cost
             }
-            Kind::Select { operand, test, .. } if *test => self.cost(operand),
-            Kind::Select { operand, field, .. } => {
+            NodeKind::Select { operand, test, .. } if *test => self.cost(operand),
+            NodeKind::Select { operand, field, .. } => {
                 let mut cost = self.cost(operand);
                 if matches!(
                     self.checked.types[operand.id],
@@ -116,8 +116,8 @@ impl Coster<'_> {
                 self.positions[node.id] = self.part(operand, &PathStep::Field(field));
                 cost
             }
-            Kind::Call { target, args, .. } => self.call(node, target.as_deref(), args),
-            Kind::List { items, .. } => {
+            NodeKind::Call { target, args, .. } => self.call(node, target.as_deref(), args),
+            NodeKind::List { items, .. } => {
                 let mut cost = Range::exactly(10);
                 let mut size: Option<Range> = None;
                 for item in items {
@@ -125,22 +125,22 @@ impl Coster<'_> {
                     let found = self.size_or_unknown(item);
                     size = Some(size.map_or(found, |size| size.or(found)));
                 }
-                self.entries[node.id] = Some(Entries {
+                self.entries[node.id] = Some(EntrySizes {
                     is_list: true,
                     key: Range::exactly(1),
                     value: size.unwrap_or(Range::exactly(0)),
                 });
                 cost
             }
-            Kind::Map(entries) => {
+            NodeKind::Map(entries) => {
                 let mut cost = Range::exactly(30);
-                let mut sizes: Option<Entries> = None;
+                let mut sizes: Option<EntrySizes> = None;
                 for entry in entries {
                     cost = cost.plus(self.cost(&entry.key));
                     cost = cost.plus(self.cost(&entry.value));
                     let key = self.size_or_unknown(&entry.key);
                     let value = self.size_or_unknown(&entry.value);
-                    let found = Entries {
+                    let found = EntrySizes {
                         is_list: false,
                         key,
                         value,
@@ -148,7 +148,7 @@ impl Coster<'_> {
                     sizes = Some(sizes.map_or(found, |sizes| sizes.or(found)));
                 }
                 let none = Range::exactly(0);
-                let none = Entries {
+                let none = EntrySizes {
                     is_list: false,
                     key: none,
                     value: none,
@@ -156,7 +156,7 @@ impl Coster<'_> {
                 self.entries[node.id] = Some(sizes.unwrap_or(none));
                 cost
             }
-            Kind::Fold(fold) => self.fold(node, fold),
+            NodeKind::Fold(fold) => self.fold(node, fold),
         }
     }
 
@@ -165,7 +165,7 @@ impl Coster<'_> {
     }
 
     /// Returns the position of a part of a value.
-    fn part(&self, of: &Node, step: &PathStep<'_>) -> SchemaPosition {
+    fn part(&self, of: &ExprNode, step: &PathStep<'_>) -> SchemaPosition {
         let decl = match self.position(of) {
             SchemaPosition::Computed => return SchemaPosition::Declared(Arc::clone(self.root)),
             SchemaPosition::Undeclared => return SchemaPosition::Undeclared,
@@ -184,9 +184,9 @@ impl Coster<'_> {
         part.map_or(SchemaPosition::Undeclared, SchemaPosition::Declared)
     }
 
-    fn position(&self, node: &Node) -> SchemaPosition {
+    fn position(&self, node: &ExprNode) -> SchemaPosition {
         let local = match &node.kind {
-            Kind::Ident(name) => self.local(name),
+            NodeKind::Ident(name) => self.local(name),
             _ => None,
         };
         let position = local.map_or(&self.positions[node.id], |local| &local.position);
@@ -194,7 +194,7 @@ impl Coster<'_> {
     }
 
     /// Returns the size of the items of a list, from the schema.
-    pub(super) fn item_size(&self, list: &Node) -> Range {
+    pub(super) fn item_size(&self, list: &ExprNode) -> Range {
         match self.position(list) {
             SchemaPosition::Declared(decl) => {
                 let items = decl.items.as_ref();
@@ -204,7 +204,7 @@ impl Coster<'_> {
         }
     }
 
-    fn fold(&mut self, node: &Node, fold: &Fold) -> Range {
+    fn fold(&mut self, node: &ExprNode, fold: &Fold) -> Range {
         let mut cost = self.cost(&fold.range);
         let init = self.cost(&fold.init);
         cost = cost.plus(init);
@@ -236,8 +236,8 @@ impl Coster<'_> {
         let count = self.size_or_unknown(&fold.range);
         cost = cost.plus(count.times(each));
         match fold.init.kind {
-            Kind::Literal(_) => self.sizes[node.id] = self.size(&fold.init),
-            Kind::List { .. } | Kind::Map(_) => {
+            NodeKind::Literal(_) => self.sizes[node.id] = self.size(&fold.init),
+            NodeKind::List { .. } | NodeKind::Map(_) => {
                 self.sizes[node.id] = Some(count);
                 if let Some(entries) = self.entry_sizes(&fold.step) {
                     self.entries[node.id] = Some(entries);
@@ -281,7 +281,7 @@ impl Coster<'_> {
         }
     }
 
-    fn call(&mut self, node: &Node, target: Option<&Node>, args: &[Node]) -> Range {
+    fn call(&mut self, node: &ExprNode, target: Option<&ExprNode>, args: &[ExprNode]) -> Range {
         let checked = self.checked;
         let Some(function) = checked.functions[node.id] else {
             return Range::exactly(0);
@@ -298,7 +298,7 @@ impl Coster<'_> {
         let mut own: Option<Range> = None;
         let mut size: Option<Range> = None;
         for overload in overloads {
-            let call = Call {
+            let call = ResolvedCall {
                 node,
                 function,
                 overload: overload.id,
@@ -328,24 +328,24 @@ impl Coster<'_> {
         cost
     }
 
-    pub(super) fn size_or_unknown(&mut self, node: &Node) -> Range {
+    pub(super) fn size_or_unknown(&mut self, node: &ExprNode) -> Range {
         self.size(node).unwrap_or(Range::UNKNOWN)
     }
 
-    fn size(&mut self, node: &Node) -> Option<Range> {
+    fn size(&mut self, node: &ExprNode) -> Option<Range> {
         if let Some(size) = self.sizes[node.id] {
             return Some(size);
         }
         match &node.kind {
-            Kind::Literal(Literal::Text(text)) => {
+            NodeKind::Literal(Literal::Text(text)) => {
                 return Some(Range::exactly(text.chars().count() as u64));
             }
-            Kind::Literal(Literal::Bytes(bytes)) => {
+            NodeKind::Literal(Literal::Bytes(bytes)) => {
                 return Some(Range::exactly(bytes.len() as u64));
             }
-            Kind::Literal(_) => return Some(Range::exactly(1)),
-            Kind::List { items, .. } => return Some(Range::exactly(items.len() as u64)),
-            Kind::Map(entries) => return Some(Range::exactly(entries.len() as u64)),
+            NodeKind::Literal(_) => return Some(Range::exactly(1)),
+            NodeKind::List { items, .. } => return Some(Range::exactly(items.len() as u64)),
+            NodeKind::Map(entries) => return Some(Range::exactly(entries.len() as u64)),
             _ => {}
         }
         if let SchemaPosition::Declared(decl) = self.position(node) {
@@ -357,17 +357,17 @@ impl Coster<'_> {
             return Some(Range::exactly(1));
         }
         match &node.kind {
-            Kind::Ident(name) => self.local(name)?.size,
+            NodeKind::Ident(name) => self.local(name)?.size,
             _ => None,
         }
     }
 
-    pub(super) fn entry_sizes(&self, node: &Node) -> Option<Entries> {
+    pub(super) fn entry_sizes(&self, node: &ExprNode) -> Option<EntrySizes> {
         if let Some(entries) = self.entries[node.id] {
             return Some(entries);
         }
         match &node.kind {
-            Kind::Ident(name) => self.local(name)?.entries,
+            NodeKind::Ident(name) => self.local(name)?.entries,
             _ => None,
         }
     }
@@ -380,7 +380,7 @@ fn declared(decl: &Decl) -> Range {
     }
 }
 
-impl Entries {
+impl EntrySizes {
     fn or(self, other: Self) -> Self {
         Self {
             is_list: self.is_list,
@@ -390,13 +390,13 @@ impl Entries {
     }
 }
 
-pub(super) fn joined(a: Option<Entries>, b: Option<Entries>) -> Option<Entries> {
+pub(super) fn joined(a: Option<EntrySizes>, b: Option<EntrySizes>) -> Option<EntrySizes> {
     Some(a?.or(b?))
 }
 
 /// Returns whether a loop is the expansion of `cel.bind`, which has no iterations and only binds a
 /// value to a name.
 fn is_bind(fold: &Fold) -> bool {
-    matches!(&fold.range.kind, Kind::List { items, .. } if items.is_empty())
-        && matches!(fold.cond.kind, Kind::Literal(Literal::Bool(false)))
+    matches!(&fold.range.kind, NodeKind::List { items, .. } if items.is_empty())
+        && matches!(fold.cond.kind, NodeKind::Literal(Literal::Bool(false)))
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::library::{Form, Function, equality, operators};
-use crate::run::{Failure, Outcome, Patterns, Run, has, maybe, select};
-use crate::syntax::ast::{Entry, Fold, Kind, Literal, MessageField, Node, TARGET};
-use crate::value::{Key, Text, Value};
+use crate::run::{EvalFailure, EvalOutcome, Patterns, Run, has, maybe, select};
+use crate::syntax::ast::{ExprNode, Fold, Literal, MapEntry, MessageField, NodeKind, TARGET};
+use crate::value::{MapKey, Text, Value};
 
 /// The parts of an expression that do not depend on its variables.
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub(crate) struct Constants {
     pub(crate) patterns: Patterns,
     /// The values of lists, maps and conversions with literals as their parts, by the number of the
     /// node. Their evaluation is free.
-    pub(crate) values: BTreeMap<usize, Outcome<'static>>,
+    pub(crate) values: BTreeMap<usize, EvalOutcome<'static>>,
 }
 
 /// The evaluation of one expression.
@@ -30,10 +30,10 @@ pub(crate) struct Evaluator<'a, 'n> {
     constants: &'n Constants,
     /// The values of `variables.name` in policies. A failed variable fails the evaluation only when
     /// it is used.
-    composed: &'n [(String, Outcome<'a>)],
+    composed: &'n [(String, EvalOutcome<'a>)],
     /// The variables in scope, innermost last. The accumulator of a loop may hold a failure that a
     /// later iteration replaces, for instance in `exists`.
-    scopes: Vec<(&'n str, Outcome<'a>)>,
+    scopes: Vec<(&'n str, EvalOutcome<'a>)>,
     /// Variables with the cost of their value, which upstream evaluates again at each use.
     repeated: Vec<(&'n str, u64)>,
     run: Run<'n>,
@@ -45,7 +45,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         functions: &'n [Option<&'static Function>],
         constants: &'n Constants,
         variables: &[(&'n str, Value<'a>)],
-        composed: &'n [(String, Outcome<'a>)],
+        composed: &'n [(String, EvalOutcome<'a>)],
         limit: u64,
     ) -> Self {
         Self {
@@ -67,12 +67,12 @@ impl<'a, 'n> Evaluator<'a, 'n> {
     }
 
     /// Returns the value of a node that is constant.
-    fn constant(&self, id: usize) -> Option<Outcome<'a>> {
+    fn constant(&self, id: usize) -> Option<EvalOutcome<'a>> {
         self.constants.values.get(&id).cloned()
     }
 
     /// Returns how a call is evaluated, or `None` for other nodes.
-    fn form(&self, node: &Node) -> Option<Form> {
+    fn form(&self, node: &ExprNode) -> Option<Form> {
         self.functions[node.id].map(|function| function.form)
     }
 
@@ -80,13 +80,13 @@ impl<'a, 'n> Evaluator<'a, 'n> {
     ///
     /// # Errors
     /// Fails if the node has no value.
-    pub(crate) fn eval(&mut self, node: &'n Node) -> Outcome<'a> {
+    pub(crate) fn eval(&mut self, node: &'n ExprNode) -> EvalOutcome<'a> {
         if let Some(outcome) = self.constant(node.id) {
             return outcome;
         }
         match &node.kind {
-            Kind::Literal(literal) => Ok(constant(literal)),
-            Kind::Ident(name) => {
+            NodeKind::Literal(literal) => Ok(constant(literal)),
+            NodeKind::Ident(name) => {
                 let found = self.scopes.iter().rev().find(|(known, _)| known == name);
                 let Some((_, value)) = found else {
                     return Ok(Value::Type(name.as_str().into()));
@@ -96,7 +96,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 self.run.charge(again.map_or(1, |(_, cost)| *cost))?;
                 value
             }
-            Kind::Select {
+            NodeKind::Select {
                 operand,
                 field,
                 test,
@@ -111,7 +111,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                         value.clone()
                     };
                 }
-                let key = Key::Text(field.as_str().into());
+                let key = MapKey::Text(field.as_str().into());
                 if *test {
                     let of = self.eval(operand)?;
                     return has(&of, &key).map(Value::Bool);
@@ -121,8 +121,8 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 self.run.charge(step_cost(&of, &found))?;
                 found
             }
-            Kind::Call { target, args, .. } => self.call(node, target.as_deref(), args),
-            Kind::List { items, optional } => {
+            NodeKind::Call { target, args, .. } => self.call(node, target.as_deref(), args),
+            NodeKind::List { items, optional } => {
                 let mut made = Vec::with_capacity(items.len());
                 for (index, item) in items.iter().enumerate() {
                     let value = self.eval(item)?;
@@ -136,19 +136,19 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 self.run.charge(10)?;
                 Ok(Value::List(made.into()))
             }
-            Kind::Map(entries) => self.map(entries),
-            Kind::Fold(fold) => self.fold(fold),
-            Kind::Message { name, fields } => self.message(name, fields),
+            NodeKind::Map(entries) => self.map(entries),
+            NodeKind::Fold(fold) => self.fold(fold),
+            NodeKind::Message { name, fields } => self.message(name, fields),
         }
     }
 
-    fn map(&mut self, entries: &'n [Entry]) -> Outcome<'a> {
+    fn map(&mut self, entries: &'n [MapEntry]) -> EvalOutcome<'a> {
         let mut made = BTreeMap::new();
         for entry in entries {
             let key = self.eval(&entry.key)?;
             let key = key
                 .key()
-                .ok_or_else(|| Failure::of("unsupported key type"))?;
+                .ok_or_else(|| EvalFailure::of("unsupported key type"))?;
             let value = self.eval(&entry.value)?;
             let Some(value) = unwrapped(value, entry.optional) else {
                 continue;
@@ -160,7 +160,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         Ok(Value::Map(made.into()))
     }
 
-    fn message(&mut self, name: &str, fields: &'n [MessageField]) -> Outcome<'a> {
+    fn message(&mut self, name: &str, fields: &'n [MessageField]) -> EvalOutcome<'a> {
         let mut made = BTreeMap::new();
         for field in fields {
             let value = self.eval(&field.value)?;
@@ -172,9 +172,14 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         mutation::made(name, made)
     }
 
-    fn call(&mut self, node: &'n Node, target: Option<&'n Node>, args: &'n [Node]) -> Outcome<'a> {
+    fn call(
+        &mut self,
+        node: &'n ExprNode,
+        target: Option<&'n ExprNode>,
+        args: &'n [ExprNode],
+    ) -> EvalOutcome<'a> {
         let Some(function) = self.functions[node.id] else {
-            return Err(Failure::overload());
+            return Err(EvalFailure::overload());
         };
         match (function.form, args) {
             (Form::And, [left, right]) => self.logical(left, right, false),
@@ -182,7 +187,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
             (Form::Conditional, [test, yes, no]) => match self.eval(test)? {
                 Value::Bool(true) => self.inner(yes),
                 Value::Bool(false) => self.inner(no),
-                _ => Err(Failure::overload()),
+                _ => Err(EvalFailure::overload()),
             },
             (Form::Index, [of, index]) => {
                 let of = self.qualified(of)?;
@@ -194,17 +199,17 @@ impl<'a, 'n> Evaluator<'a, 'n> {
             (Form::OptionalIndex, [of, index]) => {
                 let of = self.qualified(of)?;
                 let index = self.inner(index)?;
-                let key = index.key().ok_or_else(Failure::overload);
+                let key = index.key().ok_or_else(EvalFailure::overload);
                 let found = key.and_then(|key| maybe(&of, &key));
                 self.run.charge(step_cost(&Value::NONE, &found))?;
                 found
             }
             (Form::OptionalField, [of, field]) => {
                 let of = self.qualified(of)?;
-                let Kind::Literal(Literal::Text(field)) = &field.kind else {
-                    return Err(Failure::overload());
+                let NodeKind::Literal(Literal::Text(field)) = &field.kind else {
+                    return Err(EvalFailure::overload());
                 };
-                let found = maybe(&of, &Key::Text(Arc::clone(field)));
+                let found = maybe(&of, &MapKey::Text(Arc::clone(field)));
                 self.run.charge(step_cost(&Value::NONE, &found))?;
                 found
             }
@@ -213,7 +218,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                 let value = self.eval(arg);
                 self.run.charge(1)?;
                 match value {
-                    Err(Failure::Limit) => Err(Failure::Limit),
+                    Err(EvalFailure::Limit) => Err(EvalFailure::Limit),
                     Ok(Value::Bool(false)) => Ok(Value::Bool(false)),
                     _ => Ok(Value::Bool(true)),
                 }
@@ -221,7 +226,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
             (Form::OptionalOr | Form::OptionalOrValue, [other]) => {
                 // The alternative is evaluated only if the optional has no value.
                 let Some(target) = target else {
-                    return Err(Failure::overload());
+                    return Err(EvalFailure::overload());
                 };
                 match self.eval(target)? {
                     Value::Optional(Some(held)) if function.form == Form::OptionalOrValue => {
@@ -229,7 +234,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
                     }
                     held @ Value::Optional(Some(_)) => Ok(held),
                     Value::Optional(None) => self.eval(other),
-                    _ => Err(Failure::overload()),
+                    _ => Err(EvalFailure::overload()),
                 }
             }
             _ => {
@@ -244,7 +249,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
 
     /// Evaluates the operand of a selection or an index. Upstream charges a chain of them once, at
     /// its variable, and one that does not start at a variable here.
-    fn qualified(&mut self, operand: &'n Node) -> Outcome<'a> {
+    fn qualified(&mut self, operand: &'n ExprNode) -> EvalOutcome<'a> {
         if !self.is_attribute(operand) {
             self.run.charge(1)?;
         }
@@ -253,16 +258,16 @@ impl<'a, 'n> Evaluator<'a, 'n> {
 
     /// Evaluates a branch of a conditional or an index. Upstream does not charge the start of a chain
     /// of selections there.
-    fn inner(&mut self, node: &'n Node) -> Outcome<'a> {
+    fn inner(&mut self, node: &'n ExprNode) -> EvalOutcome<'a> {
         let mut start = node;
         loop {
             start = match &start.kind {
-                Kind::Select {
+                NodeKind::Select {
                     operand,
                     test: false,
                     ..
                 } => operand,
-                Kind::Call { args, .. } if self.is_step(start) => match args.first() {
+                NodeKind::Call { args, .. } if self.is_step(start) => match args.first() {
                     Some(first) => first,
                     None => break,
                 },
@@ -270,7 +275,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
             };
         }
         let free = match &start.kind {
-            Kind::Ident(name) => !self.scopes.iter().any(|(known, _)| *known == name),
+            NodeKind::Ident(name) => !self.scopes.iter().any(|(known, _)| *known == name),
             _ => self.form(start) == Some(Form::Conditional),
         };
         let starts = self.is_attribute(node) && !free && self.constant(node.id).is_none();
@@ -282,7 +287,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
     }
 
     /// Evaluates `in`. Upstream looks a value up in a constant list of literals at no cost.
-    fn membership(&mut self, one: &'n Node, of: &'n Node) -> Outcome<'a> {
+    fn membership(&mut self, one: &'n ExprNode, of: &'n ExprNode) -> EvalOutcome<'a> {
         let literals = match self.constant(of.id) {
             Some(Ok(Value::List(items))) if items.iter().all(is_primitive) => Some(items),
             _ => None,
@@ -300,23 +305,28 @@ impl<'a, 'n> Evaluator<'a, 'n> {
 
     /// Evaluates `&&` and `||`. A side with the value `decides` determines the result even if the
     /// other side fails.
-    fn logical(&mut self, left: &'n Node, right: &'n Node, decides: bool) -> Outcome<'a> {
+    fn logical(
+        &mut self,
+        left: &'n ExprNode,
+        right: &'n ExprNode,
+        decides: bool,
+    ) -> EvalOutcome<'a> {
         let left = match self.eval(left) {
-            Err(Failure::Limit) => return Err(Failure::Limit),
+            Err(EvalFailure::Limit) => return Err(EvalFailure::Limit),
             Ok(Value::Bool(value)) if value == decides => return Ok(Value::Bool(decides)),
             left => left,
         };
         let right = self.eval(right);
         match (left, right) {
-            (_, Err(Failure::Limit)) => Err(Failure::Limit),
+            (_, Err(EvalFailure::Limit)) => Err(EvalFailure::Limit),
             (_, Ok(Value::Bool(value))) if value == decides => Ok(Value::Bool(decides)),
             (Ok(Value::Bool(_)), Ok(Value::Bool(_))) => Ok(Value::Bool(!decides)),
             (Err(failure), _) | (Ok(Value::Bool(_)), Err(failure)) => Err(failure),
-            _ => Err(Failure::overload()),
+            _ => Err(EvalFailure::overload()),
         }
     }
 
-    fn fold(&mut self, fold: &'n Fold) -> Outcome<'a> {
+    fn fold(&mut self, fold: &'n Fold) -> EvalOutcome<'a> {
         let range = self.eval(&fold.range)?;
         let before = self.run.spent();
         let init = self.eval(&fold.init)?;
@@ -332,7 +342,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         };
         let Some(elements) = elements else {
             let found = range.go_type();
-            return Err(Failure::of(if pairs {
+            return Err(EvalFailure::of(if pairs {
                 format!("unsupported comprehension range type: {found}")
             } else {
                 format!("got '{found}', expected iterable type")
@@ -349,7 +359,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
 
     /// Evaluates the result of a loop that binds a value to [`TARGET`]. Upstream evaluates the value
     /// again at each use, so each use has the cost of the value.
-    fn repeat(&mut self, fold: &'n Fold, value: Value<'a>, before: u64) -> Outcome<'a> {
+    fn repeat(&mut self, fold: &'n Fold, value: Value<'a>, before: u64) -> EvalOutcome<'a> {
         let cost = self.run.spent() - before;
         self.run.refund(cost);
         self.scopes.push((&fold.accu, Ok(value)));
@@ -365,7 +375,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
         fold: &'n Fold,
         range: &Value<'a>,
         elements: Vec<Value<'a>>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), EvalFailure> {
         let accu = self.scopes.len() - 1;
         for element in elements {
             if let Some(var2) = &fold.var2 {
@@ -389,13 +399,13 @@ impl<'a, 'n> Evaluator<'a, 'n> {
     }
 
     /// Runs one iteration of a loop. Returns whether another iteration follows.
-    fn once(&mut self, fold: &'n Fold, accu: usize) -> Result<bool, Failure> {
+    fn once(&mut self, fold: &'n Fold, accu: usize) -> Result<bool, EvalFailure> {
         match self.eval(&fold.cond)? {
             Value::Bool(true) => {}
             _ => return Ok(false),
         }
         match self.step(&fold.step, &fold.accu, accu) {
-            Err(Failure::Limit) => return Err(Failure::Limit),
+            Err(EvalFailure::Limit) => return Err(EvalFailure::Limit),
             Err(failure) => self.scopes[accu].1 = Err(failure),
             Ok(()) => {}
         }
@@ -404,14 +414,14 @@ impl<'a, 'n> Evaluator<'a, 'n> {
 
     /// Evaluates the next value of the accumulator of a loop. A list or map is moved out of its
     /// variable during the step, so that it grows in place.
-    fn step(&mut self, node: &'n Node, name: &str, accu: usize) -> Result<(), Failure> {
-        if let Kind::Call { args, .. } = &node.kind {
+    fn step(&mut self, node: &'n ExprNode, name: &str, accu: usize) -> Result<(), EvalFailure> {
+        if let NodeKind::Call { args, .. } = &node.kind {
             match (self.form(node), args.as_slice()) {
                 (Some(Form::Conditional), [test, yes, no]) => {
                     let branch = match self.eval(test)? {
                         Value::Bool(true) => yes,
                         Value::Bool(false) => no,
-                        _ => return Err(Failure::overload()),
+                        _ => return Err(EvalFailure::overload()),
                     };
                     if self.is_attribute(branch) {
                         if !branch.is_ident(name) {
@@ -446,16 +456,16 @@ impl<'a, 'n> Evaluator<'a, 'n> {
     }
 
     /// Returns whether upstream resolves a node as a chain of selections and indexes.
-    fn is_attribute(&self, node: &Node) -> bool {
+    fn is_attribute(&self, node: &ExprNode) -> bool {
         match &node.kind {
-            Kind::Ident(_) => true,
-            Kind::Select { test, .. } => !test,
+            NodeKind::Ident(_) => true,
+            NodeKind::Select { test, .. } => !test,
             _ => self.is_step(node) || self.form(node) == Some(Form::Conditional),
         }
     }
 
     /// Returns whether a node is an operator that selects a part of its first argument.
-    fn is_step(&self, node: &Node) -> bool {
+    fn is_step(&self, node: &ExprNode) -> bool {
         let form = self.form(node);
         matches!(
             form,
@@ -465,7 +475,7 @@ impl<'a, 'n> Evaluator<'a, 'n> {
 }
 
 /// Returns the cost of a selection or index. An optional without a value ends a chain at no cost.
-fn step_cost(of: &Value<'_>, found: &Outcome<'_>) -> u64 {
+fn step_cost(of: &Value<'_>, found: &EvalOutcome<'_>) -> u64 {
     let ended = matches!((of, found), (Value::Optional(_), Ok(Value::Optional(None))));
     u64::from(!ended)
 }

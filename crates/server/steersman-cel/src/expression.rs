@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 
 use crate::admission::Environment;
 use crate::program::{CALL_LIMIT, Program};
-use crate::run::{Failure, Outcome};
+use crate::run::{EvalFailure, EvalOutcome};
 use crate::types::Type;
 use crate::value::Value;
 
@@ -24,7 +24,7 @@ pub struct Expression {
 }
 
 /// The values of the variables that a policy declares.
-pub type VariableValues<'a> = Vec<(String, Outcome<'a>)>;
+pub type VariableValues<'a> = Vec<(String, EvalOutcome<'a>)>;
 
 impl Expression {
     /// Compiles an expression. If `types` is not empty, the value must have one of these types.
@@ -59,7 +59,7 @@ impl Expression {
     pub fn run<'a>(
         &self,
         values: &[(&str, Value<'a>)],
-        made: &[(String, Outcome<'a>)],
+        made: &[(String, EvalOutcome<'a>)],
         left: &mut u64,
     ) -> Result<Value<'a>, String> {
         let program = self
@@ -76,13 +76,13 @@ impl Expression {
             if value.is_below(MOST_NESTED) {
                 Ok(value)
             } else {
-                Err(Failure::of("the value is nested too deep"))
+                Err(EvalFailure::of("the value is nested too deep"))
             }
         });
         outcome.map_err(|failure| {
             let why = match failure {
-                Failure::Error(why) => why,
-                Failure::Limit => "operation cancelled: actual cost limit exceeded".to_owned(),
+                EvalFailure::Error(why) => why,
+                EvalFailure::Limit => "operation cancelled: actual cost limit exceeded".to_owned(),
             };
             format!("expression '{}' resulted in error: {why}", self.text)
         })
@@ -101,7 +101,7 @@ impl Expression {
                 .split_once("resulted in error: ")
                 .map_or(&*why, |(_, why)| why);
             let message = format!("composited variable \"{name}\" fails to evaluate: {why}");
-            Failure::Error(message)
+            EvalFailure::Error(message)
         });
         made.push((name.to_owned(), outcome));
     }

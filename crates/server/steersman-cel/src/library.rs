@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::cost_range::{PER_CHARACTER, Range};
-use crate::run::{Failure, Outcome, Run};
+use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 use signatures::{Overload, overloads};
 
@@ -32,7 +32,7 @@ type Row = (&'static str, &'static str, Cost, Implementation);
 
 /// Evaluates a call. The target of a method is the first value. Returns `None` if no overload accepts
 /// the values.
-type Implementation = for<'a> fn(&mut Run<'_>, &[Value<'a>]) -> Option<Outcome<'a>>;
+type Implementation = for<'a> fn(&mut Run<'_>, &[Value<'a>]) -> Option<EvalOutcome<'a>>;
 
 /// A cost as a function of the sizes of the arguments, by index. The target of a method has the
 /// index 0.
@@ -154,7 +154,7 @@ impl Function {
     ///
     /// # Errors
     /// Fails if no overload accepts the values.
-    pub(crate) fn call<'a>(&self, run: &mut Run<'_>, values: &[Value<'a>]) -> Outcome<'a> {
+    pub(crate) fn call<'a>(&self, run: &mut Run<'_>, values: &[Value<'a>]) -> EvalOutcome<'a> {
         let size = |index: usize| Range::exactly(values.get(index).map_or(0, Value::size));
         run.charge(match self.cost {
             Cost::PerCall => 1,
@@ -163,15 +163,15 @@ impl Function {
             Cost::Own => 0,
         })?;
         let outcome = (self.implementation)(run, values);
-        outcome.unwrap_or_else(|| Err(Failure::missing(self.name)))
+        outcome.unwrap_or_else(|| Err(EvalFailure::missing(self.name)))
     }
 }
 
 /// Evaluates a function of one string.
 fn of_text<'a>(
     values: &[Value<'a>],
-    evaluate: impl FnOnce(&str) -> Outcome<'a>,
-) -> Option<Outcome<'a>> {
+    evaluate: impl FnOnce(&str) -> EvalOutcome<'a>,
+) -> Option<EvalOutcome<'a>> {
     let [Value::Text(text)] = values else {
         return None;
     };

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use crate::check::{self, Checked};
 use crate::cost;
 use crate::eval::{Constants, Evaluator};
-use crate::run::{Failure, Outcome};
-use crate::syntax::ast::Node;
+use crate::run::{EvalFailure, EvalOutcome};
+use crate::syntax::ast::ExprNode;
 use crate::syntax::parse;
 use crate::types::{Decl, Type};
 use crate::value::Value;
@@ -21,7 +21,7 @@ pub(crate) const CALL_LIMIT: u64 = 1_000_000;
 /// A compiled expression.
 #[derive(Debug)]
 pub struct Program {
-    root: Node,
+    root: ExprNode,
     checked: Checked,
     constants: Constants,
 }
@@ -87,7 +87,7 @@ impl Program {
         &self,
         variables: &[(&str, Value<'a>)],
         limit: u64,
-    ) -> (Result<Value<'a>, Failure>, u64) {
+    ) -> (Result<Value<'a>, EvalFailure>, u64) {
         self.run_composed(variables, &[], limit)
     }
 
@@ -95,9 +95,9 @@ impl Program {
     pub fn run_composed<'a>(
         &self,
         variables: &[(&str, Value<'a>)],
-        composed: &[(String, Outcome<'a>)],
+        composed: &[(String, EvalOutcome<'a>)],
         limit: u64,
-    ) -> (Result<Value<'a>, Failure>, u64) {
+    ) -> (Result<Value<'a>, EvalFailure>, u64) {
         let functions = &self.checked.functions;
         let mut run = Evaluator::new(functions, &self.constants, variables, composed, limit);
         let outcome = run.eval(&self.root);

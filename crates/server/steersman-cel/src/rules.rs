@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use crate::program::{CompileError, Program};
-use crate::run::Failure;
+use crate::run::EvalFailure;
 use crate::structural::{Additional, Structural};
 use crate::types::{Decl, Type, escape};
 use crate::value::Value;
@@ -17,7 +17,7 @@ use steersman_apimachinery::status::FieldError;
 
 /// A compiled entry of `x-kubernetes-validations`.
 #[derive(Debug)]
-pub struct Rule {
+pub struct ValidationRule {
     text: String,
     message: String,
     reason: String,
@@ -34,7 +34,7 @@ pub struct Rule {
 /// The rules of a schema node and of the nodes below it.
 #[derive(Debug)]
 pub struct Rules {
-    here: Vec<Rule>,
+    here: Vec<ValidationRule>,
     decl: Arc<Decl>,
     /// The JSON type of the value, for messages.
     kind: String,
@@ -48,14 +48,14 @@ pub struct Rules {
 
 /// The result of evaluating the rules on one object.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub struct RuleVerdict {
     /// Errors that reject the object.
     pub errors: Vec<FieldError>,
     /// Errors in values that the update did not change. They become warnings.
     pub warnings: Vec<String>,
 }
 
-impl Rule {
+impl ValidationRule {
     /// Compiles a rule for values of the declared type.
     pub fn compile(rule_json: &Json, decl: &Decl, schema: &Structural) -> Self {
         let text = |name: &str| rule_json[name].as_str().unwrap_or_default().to_owned();
@@ -135,16 +135,16 @@ impl Rule {
     }
 
     /// Returns the message for a rule that failed instead of returning a value.
-    fn failure_message(&self, failure: &Failure) -> String {
+    fn failure_message(&self, failure: &EvalFailure) -> String {
         let rule = self.source();
         match failure {
-            Failure::Limit => format!(
+            EvalFailure::Limit => format!(
                 "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost exceeds limit for rule: {rule}"
             ),
-            Failure::Error(why) if why.starts_with("no such overload") => format!(
+            EvalFailure::Error(why) if why.starts_with("no such overload") => format!(
                 "'{why}': call arguments did not match a supported operator, function or macro signature for rule: {rule}"
             ),
-            Failure::Error(why) => format!("{why} evaluating rule: {rule}"),
+            EvalFailure::Error(why) => format!("{why} evaluating rule: {rule}"),
         }
     }
 
@@ -200,10 +200,10 @@ impl Rules {
     /// below `allOf`: there `ruled` is a branch, and `schema` contains the branch.
     fn node(ruled: &Structural, schema: &Structural, decl: Arc<Decl>) -> Option<Self> {
         let rules = &ruled.rules;
-        let here: Vec<Rule> = rules
+        let here: Vec<ValidationRule> = rules
             .validations
             .iter()
-            .map(|rule| Rule::compile(rule, &decl, schema))
+            .map(|rule| ValidationRule::compile(rule, &decl, schema))
             .collect();
         let mut properties = BTreeMap::new();
         for (name, ruled) in ruled.properties.iter() {
@@ -249,7 +249,7 @@ impl Rules {
     ///
     /// CEL-1: the evaluation never costs more than its budget.
     #[must_use]
-    pub fn validate(&self, object: &Json, old: Option<&Json>) -> Verdict {
+    pub fn validate(&self, object: &Json, old: Option<&Json>) -> RuleVerdict {
         evaluate::object(self, object, old)
     }
 }

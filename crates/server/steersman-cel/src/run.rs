@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use steersman_apimachinery::patterns;
 
-use crate::value::{Key, Value};
+use crate::value::{MapKey, Value};
 
 /// The limit of steps without a cost upstream, such as copying a list. Above it, the expression
 /// fails as if it had exceeded its cost limit (CEL-1).
@@ -16,14 +16,14 @@ const MOST_COMPILED: usize = 1 << 20;
 
 /// The reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Failure {
+pub enum EvalFailure {
     /// A failure with upstream's message.
     Error(String),
     /// The cost limit was exceeded.
     Limit,
 }
 
-impl Failure {
+impl EvalFailure {
     /// Returns the failure of an expression, with its message.
     pub fn of(message: impl Into<String>) -> Self {
         Self::Error(message.into())
@@ -40,7 +40,7 @@ impl Failure {
     }
 }
 
-impl From<String> for Failure {
+impl From<String> for EvalFailure {
     fn from(message: String) -> Self {
         Self::Error(message)
     }
@@ -50,7 +50,7 @@ impl From<String> for Failure {
 pub(crate) type Patterns = BTreeMap<String, Regex>;
 
 /// The result of evaluating a node.
-pub(crate) type Outcome<'a> = Result<Value<'a>, Failure>;
+pub(crate) type EvalOutcome<'a> = Result<Value<'a>, EvalFailure>;
 
 /// One run of one expression.
 #[derive(Debug)]
@@ -90,10 +90,10 @@ impl<'n> Run<'n> {
     ///
     /// # Errors
     /// Fails if the limit is exceeded.
-    pub(crate) fn charge(&mut self, cost: u64) -> Result<(), Failure> {
+    pub(crate) fn charge(&mut self, cost: u64) -> Result<(), EvalFailure> {
         self.cost = self.cost.saturating_add(cost);
         if self.cost > self.limit {
-            return Err(Failure::Limit);
+            return Err(EvalFailure::Limit);
         }
         Ok(())
     }
@@ -107,10 +107,10 @@ impl<'n> Run<'n> {
     ///
     /// # Errors
     /// Fails above [`MOST_WORK`].
-    pub(crate) fn work(&mut self, steps: usize) -> Result<(), Failure> {
+    pub(crate) fn work(&mut self, steps: usize) -> Result<(), EvalFailure> {
         self.work = self.work.saturating_add(steps as u64);
         if self.work > MOST_WORK {
-            return Err(Failure::Limit);
+            return Err(EvalFailure::Limit);
         }
         Ok(())
     }
@@ -119,12 +119,12 @@ impl<'n> Run<'n> {
     ///
     /// # Errors
     /// Fails for an invalid pattern.
-    pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, Failure> {
+    pub(crate) fn pattern(&mut self, text: &str) -> Result<Regex, EvalFailure> {
         if let Some(known) = self.literals.get(text).or_else(|| self.met.get(text)) {
             return Ok(known.clone());
         }
         self.work(10_000 + text.len() * 100)?;
-        let made = compile(text, MOST_COMPILED).map_err(Failure::Error)?;
+        let made = compile(text, MOST_COMPILED).map_err(EvalFailure::Error)?;
         self.met.insert(text.to_owned(), made.clone());
         Ok(made)
     }
@@ -139,7 +139,7 @@ pub(crate) fn compile(text: &str, limit: usize) -> Result<Regex, String> {
 }
 
 /// Returns whether a field exists. Values without fields have none.
-pub(crate) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
+pub(crate) fn has(of: &Value<'_>, key: &MapKey) -> Result<bool, EvalFailure> {
     match of {
         Value::Optional(None) => Ok(false),
         Value::Optional(Some(held)) => has(held, key),
@@ -149,20 +149,20 @@ pub(crate) fn has(of: &Value<'_>, key: &Key) -> Result<bool, Failure> {
 }
 
 /// Returns the value of a field. Fails if the field does not exist.
-pub(crate) fn select<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
+pub(crate) fn select<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
     match of {
         Value::Optional(_) => maybe(of, key),
         list if list.is_list() => item(list, key)?
-            .ok_or_else(|| Failure::of(format!("index out of bounds: {}", key_text(key)))),
+            .ok_or_else(|| EvalFailure::of(format!("index out of bounds: {}", key_text(key)))),
         of => match of.member(key) {
             Some(found) => Ok(found?),
-            None => Err(Failure::of(format!("no such key: {}", key_text(key)))),
+            None => Err(EvalFailure::of(format!("no such key: {}", key_text(key)))),
         },
     }
 }
 
 /// Returns a field as an optional, which has no value if the field does not exist.
-pub(crate) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
+pub(crate) fn maybe<'a>(of: &Value<'a>, key: &MapKey) -> EvalOutcome<'a> {
     match of {
         Value::Optional(None) => Ok(Value::NONE),
         Value::Optional(Some(held)) => maybe(held, key),
@@ -179,18 +179,18 @@ pub(crate) fn maybe<'a>(of: &Value<'a>, key: &Key) -> Outcome<'a> {
 }
 
 /// Returns an item of a list, or `None` beyond its end.
-fn item<'a>(list: &Value<'a>, key: &Key) -> Result<Option<Value<'a>>, Failure> {
+fn item<'a>(list: &Value<'a>, key: &MapKey) -> Result<Option<Value<'a>>, EvalFailure> {
     let index = match key {
-        Key::Int(index) => usize::try_from(*index).ok(),
-        Key::Uint(_) => None,
-        Key::Bool(_) | Key::Text(_) => {
-            let kind = if matches!(key, Key::Text(_)) {
+        MapKey::Int(index) => usize::try_from(*index).ok(),
+        MapKey::Uint(_) => None,
+        MapKey::Bool(_) | MapKey::Text(_) => {
+            let kind = if matches!(key, MapKey::Text(_)) {
                 "string"
             } else {
                 "bool"
             };
             let why = format!("unsupported index type '{kind}' in list");
-            return Err(Failure::Error(why));
+            return Err(EvalFailure::Error(why));
         }
     };
     let found = index.and_then(|index| list.item(index));
@@ -198,11 +198,11 @@ fn item<'a>(list: &Value<'a>, key: &Key) -> Result<Option<Value<'a>>, Failure> {
 }
 
 /// Returns a key as text for messages.
-pub(crate) fn key_text(key: &Key) -> String {
+pub(crate) fn key_text(key: &MapKey) -> String {
     match key {
-        Key::Bool(flag) => flag.to_string(),
-        Key::Int(number) => number.to_string(),
-        Key::Uint(number) => number.to_string(),
-        Key::Text(text) => text.to_string(),
+        MapKey::Bool(flag) => flag.to_string(),
+        MapKey::Int(number) => number.to_string(),
+        MapKey::Uint(number) => number.to_string(),
+        MapKey::Text(text) => text.to_string(),
     }
 }

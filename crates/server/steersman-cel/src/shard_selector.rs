@@ -7,7 +7,7 @@ use fnv::FnvHasher;
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::Status;
 
-use crate::syntax::ast::{Kind, Literal, Node};
+use crate::syntax::ast::{ExprNode, Literal, NodeKind};
 use crate::syntax::parse::parse_core;
 
 /// A parsed `shardSelector`: the hash of one field must lie in one of several ranges.
@@ -100,11 +100,13 @@ fn read(text: &str) -> Result<ShardSelector, String> {
     let mut waiting = vec![&whole];
     while let Some(node) = waiting.pop() {
         match &node.kind {
-            Kind::Call { name, args, .. } if name == "_||_" => waiting.extend(args.iter().rev()),
-            Kind::Call { name, args, .. } if name == "shardRange" => {
+            NodeKind::Call { name, args, .. } if name == "_||_" => {
+                waiting.extend(args.iter().rev())
+            }
+            NodeKind::Call { name, args, .. } if name == "shardRange" => {
                 parts.push(shard_range(args)?);
             }
-            Kind::Call { name, .. } => {
+            NodeKind::Call { name, .. } => {
                 return Err(format!(
                     "unsupported function {}; only shardRange() and || are allowed",
                     go::quote(name)
@@ -131,7 +133,7 @@ fn read(text: &str) -> Result<ShardSelector, String> {
     Ok(ShardSelector { field, ranges })
 }
 
-fn shard_range(arguments: &[Node]) -> Result<(HashedField, HashRange), String> {
+fn shard_range(arguments: &[ExprNode]) -> Result<(HashedField, HashRange), String> {
     let [field, start, end] = arguments else {
         let count = arguments.len();
         return Err(format!(
@@ -162,12 +164,12 @@ fn shard_range(arguments: &[Node]) -> Result<(HashedField, HashRange), String> {
 }
 
 /// Joins the names of a chain of field selections by dots.
-fn field_path(node: &Node) -> Result<String, String> {
+fn field_path(node: &ExprNode) -> Result<String, String> {
     if let Some(path) = node.qualified() {
         return Ok(path);
     }
     let mut at = node;
-    while let Kind::Select { operand, .. } = &at.kind {
+    while let NodeKind::Select { operand, .. } = &at.kind {
         at = operand;
     }
     Err(format!(
@@ -177,8 +179,8 @@ fn field_path(node: &Node) -> Result<String, String> {
 }
 
 /// Returns a bound as written and as a number; `None` stands for 2^64.
-fn bound<'a>(node: &'a Node, name: &str) -> Result<(&'a str, Option<u64>), String> {
-    let Kind::Literal(literal) = &node.kind else {
+fn bound<'a>(node: &'a ExprNode, name: &str) -> Result<(&'a str, Option<u64>), String> {
+    let NodeKind::Literal(literal) = &node.kind else {
         return Err(format!(
             "{name} must be a string literal (e.g. '0xff'), got expression kind {}",
             kind_number(&node.kind)
@@ -231,16 +233,16 @@ fn bound<'a>(node: &'a Node, name: &str) -> Result<(&'a str, Option<u64>), Strin
 }
 
 /// Returns the number of a node's kind in cel-go's `ast.ExprKind`.
-fn kind_number(kind: &Kind) -> u8 {
+fn kind_number(kind: &NodeKind) -> u8 {
     match kind {
-        Kind::Call { .. } => 1,
-        Kind::Fold(_) => 2,
-        Kind::Ident(_) => 3,
-        Kind::List { .. } => 4,
-        Kind::Literal(_) => 5,
-        Kind::Map(_) => 6,
-        Kind::Select { .. } => 7,
-        Kind::Message { .. } => 8,
+        NodeKind::Call { .. } => 1,
+        NodeKind::Fold(_) => 2,
+        NodeKind::Ident(_) => 3,
+        NodeKind::List { .. } => 4,
+        NodeKind::Literal(_) => 5,
+        NodeKind::Map(_) => 6,
+        NodeKind::Select { .. } => 7,
+        NodeKind::Message { .. } => 8,
     }
 }
 

@@ -73,7 +73,7 @@ pub enum Type {
     /// The type of types.
     Of(Arc<Self>),
     /// An object of a schema.
-    Object(Arc<Object>),
+    Object(Arc<ObjectType>),
     /// A type with contents that only functions can access, such as a quantity.
     Opaque(&'static str),
     /// A type variable of the checker, by number.
@@ -82,17 +82,17 @@ pub enum Type {
 
 /// The fields of an object, by their names in expressions.
 #[derive(Debug)]
-pub struct Object {
+pub struct ObjectType {
     name: String,
     /// The declared fields.
-    pub fields: BTreeMap<String, Field>,
+    pub fields: BTreeMap<String, ObjectField>,
     /// Whether it accepts undeclared fields, of any type.
     open: bool,
 }
 
 /// A field of an object.
 #[derive(Debug, Clone)]
-pub struct Field {
+pub struct ObjectField {
     /// The name in JSON.
     pub json: String,
     /// The declaration of the field's value.
@@ -119,13 +119,13 @@ pub struct Decl {
     pub nullable: bool,
 }
 
-impl PartialEq for Object {
+impl PartialEq for ObjectType {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-impl Object {
+impl ObjectType {
     /// Returns the type of a field, or `None` for an unknown field.
     pub fn field(&self, name: &str) -> Option<Type> {
         let declared = self.field_of(name).map(|field| field.decl.kind.clone());
@@ -133,9 +133,9 @@ impl Object {
     }
 }
 
-impl Object {
+impl ObjectType {
     /// Returns a declared field. Its name may be a reserved word that is not escaped.
-    pub fn field_of(&self, name: &str) -> Option<&Field> {
+    pub fn field_of(&self, name: &str) -> Option<&ObjectField> {
         let escaped = || {
             let reserved = RESERVED_WORDS.contains(&name);
             self.fields.get(&format!("__{name}__")).filter(|_| reserved)
@@ -144,13 +144,13 @@ impl Object {
     }
 
     /// Returns the field that a value has for a name, which may also be the name in JSON.
-    pub fn find(&self, name: &str) -> Option<&Field> {
+    pub fn find(&self, name: &str) -> Option<&ObjectField> {
         let escaped = || self.fields.get(&escape(name)?);
         self.fields.get(name).or_else(escaped)
     }
 
     /// Returns the field with a name in JSON.
-    pub fn json_field(&self, json: &str) -> Option<&Field> {
+    pub fn json_field(&self, json: &str) -> Option<&ObjectField> {
         let field = self.fields.get(&escape(json)?);
         field.filter(|field| field.json == json)
     }
@@ -164,7 +164,7 @@ impl Type {
 
     /// Returns an object type that accepts any fields.
     pub fn open(name: &str) -> Self {
-        Self::Object(Arc::new(Object {
+        Self::Object(Arc::new(ObjectType {
             name: name.to_owned(),
             fields: BTreeMap::new(),
             open: true,
@@ -182,7 +182,7 @@ impl Type {
     }
 
     /// Returns the type of an object with which an expression of a mutating policy describes its
-    /// change (upstream: `apiserver/pkg/cel/mutation`): `JSONPatch`, `Object`, or a part such as
+    /// change (upstream: `apiserver/pkg/cel/mutation`): `JSONPatch`, `ObjectType`, or a part such as
     /// `Object.spec`. Returns `None` for other names.
     pub fn message(name: &str) -> Option<Self> {
         if name == "JSONPatch" {
@@ -355,9 +355,9 @@ impl Decl {
     pub fn of_fields(name: &str, fields: Vec<(String, Self)>) -> Self {
         let field = |(json, decl): (String, Self)| {
             let decl = Arc::new(decl);
-            (json.clone(), Field { json, decl })
+            (json.clone(), ObjectField { json, decl })
         };
-        let object = Object {
+        let object = ObjectType {
             name: name.to_owned(),
             fields: fields.into_iter().map(field).collect(),
             open: false,
@@ -463,7 +463,7 @@ impl Decl {
             for field in ["name", "generateName"] {
                 add(&mut named, field, text());
             }
-            let metadata = Object {
+            let metadata = ObjectType {
                 name: format!("{name}.metadata"),
                 fields: named,
                 open: false,
@@ -474,7 +474,7 @@ impl Decl {
                 add(&mut fields, field, text());
             }
         }
-        let object = Object {
+        let object = ObjectType {
             name: name.to_owned(),
             fields,
             open: false,
@@ -483,9 +483,9 @@ impl Decl {
     }
 }
 
-fn add(fields: &mut BTreeMap<String, Field>, json: &str, decl: Decl) {
+fn add(fields: &mut BTreeMap<String, ObjectField>, json: &str, decl: Decl) {
     if let Some(escaped) = escape(json) {
-        let field = Field {
+        let field = ObjectField {
             json: json.to_owned(),
             decl: Arc::new(decl),
         };

@@ -22,7 +22,7 @@ use steersman_apimachinery::quantity::Quantity;
 use crate::authorizer::{self, AccessDecision, Query};
 use crate::types::{Decl, Type};
 use addresses::{Cidr, Url};
-use named_formats::Named;
+use named_formats::NamedFormat;
 use semver::Semver;
 
 /// A value.
@@ -49,7 +49,7 @@ pub enum Value<'a> {
     /// A list that the expression created.
     List(Arc<Vec<Self>>),
     /// A map that the expression created.
-    Map(Arc<BTreeMap<Key, Self>>),
+    Map(Arc<BTreeMap<MapKey, Self>>),
     /// A list in an object, with its declaration.
     JsonList(&'a [Json], Option<&'a Decl>),
     /// A map or object in an object, with its declaration.
@@ -69,7 +69,7 @@ pub enum Value<'a> {
     /// A semantic version.
     Semver(Arc<Semver>),
     /// A named format, such as `dns1123Label`.
-    Named(Named),
+    Named(NamedFormat),
     /// An object of a named type that the expression created.
     Message(Arc<Message<'a>>),
     /// An authorization check that the expression builds.
@@ -98,7 +98,7 @@ pub enum Text<'a> {
 
 /// The key of an entry in a map.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Key {
+pub enum MapKey {
     /// A `bool`.
     Bool(bool),
     /// An `int`.
@@ -120,7 +120,7 @@ impl Deref for Text<'_> {
     }
 }
 
-impl Key {
+impl MapKey {
     pub(crate) fn value<'a>(&self) -> Value<'a> {
         match self {
             Self::Bool(flag) => Value::Bool(*flag),
@@ -303,11 +303,11 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the value for a key of a map, or `None` if the map does not have the key.
-    pub fn member(&self, key: &Key) -> Option<Result<Self, String>> {
+    pub fn member(&self, key: &MapKey) -> Option<Result<Self, String>> {
         match self {
             Self::Map(entries) => entries.get(key).cloned().map(Ok),
             Self::JsonMap(members, decl) => {
-                let Key::Text(name) = key else { return None };
+                let MapKey::Text(name) = key else { return None };
                 match decl.map(|decl| &decl.kind) {
                     Some(Type::Object(object)) => {
                         let field = object.find(name)?;
@@ -326,7 +326,7 @@ impl<'a> Value<'a> {
     }
 
     /// Returns the keys of a map.
-    pub fn keys(&self) -> Vec<Key> {
+    pub fn keys(&self) -> Vec<MapKey> {
         match self {
             Self::Map(entries) => entries.keys().cloned().collect(),
             Self::JsonMap(members, decl) => match decl.map(|decl| &decl.kind) {
@@ -334,12 +334,12 @@ impl<'a> Value<'a> {
                     let fields = object.fields.iter();
                     fields
                         .filter(|(_, field)| members.contains_key(&field.json))
-                        .map(|(name, _)| Key::Text(name.as_str().into()))
+                        .map(|(name, _)| MapKey::Text(name.as_str().into()))
                         .collect()
                 }
                 _ => members
                     .keys()
-                    .map(|name| Key::Text(name.as_str().into()))
+                    .map(|name| MapKey::Text(name.as_str().into()))
                     .collect(),
             },
             _ => Vec::new(),
@@ -353,20 +353,20 @@ impl<'a> Value<'a> {
         clippy::cast_precision_loss,
         reason = "compared with what it was made from"
     )]
-    pub fn key(&self) -> Option<Key> {
+    pub fn key(&self) -> Option<MapKey> {
         Some(match self {
-            Self::Bool(flag) => Key::Bool(*flag),
-            Self::Int(number) => Key::Int(*number),
-            Self::Uint(number) => i64::try_from(*number).map_or(Key::Uint(*number), Key::Int),
+            Self::Bool(flag) => MapKey::Bool(*flag),
+            Self::Int(number) => MapKey::Int(*number),
+            Self::Uint(number) => i64::try_from(*number).map_or(MapKey::Uint(*number), MapKey::Int),
             Self::Double(number) => {
                 let whole = *number as i64;
                 if whole as f64 != *number {
                     return None;
                 }
-                Key::Int(whole)
+                MapKey::Int(whole)
             }
-            Self::Text(Text::Made(text)) => Key::Text(Arc::clone(text)),
-            Self::Text(text) => Key::Text((**text).into()),
+            Self::Text(Text::Made(text)) => MapKey::Text(Arc::clone(text)),
+            Self::Text(text) => MapKey::Text((**text).into()),
             _ => return None,
         })
     }
@@ -380,7 +380,7 @@ impl<'a> Value<'a> {
         if self.is_list() {
             self.items().map(Some)
         } else if self.is_map() {
-            Ok(Some(self.keys().iter().map(Key::value).collect()))
+            Ok(Some(self.keys().iter().map(MapKey::value).collect()))
         } else {
             Ok(None)
         }

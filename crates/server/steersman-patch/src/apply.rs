@@ -21,9 +21,9 @@ mod configuration;
 
 pub use configuration::parse as parse_configuration;
 pub use conflict::{Conflict, refuse as refuse_conflicts};
-pub use field_set::{FieldSet, Node};
+pub use field_set::{FieldNode, FieldSet};
 pub use last_applied::{apply_over_client_side, follow as follow_apply};
-pub use managed_fields::{Entries, Entry, Manager, Operation};
+pub use managed_fields::{Manager, ManagerEntries, ManagerEntry, ManagerOperation};
 pub use merge_values::merge_configuration;
 pub use owners::{OwnershipContext, cap, update, update_field};
 pub use path_element::{Atom, PathElement};

@@ -27,7 +27,7 @@ enum Intent {
     Delete,
 }
 
-type Members = Map<String, Value>;
+type ListMembers = Map<String, Value>;
 
 /// Applies a strategic merge patch to `object`, which is of type `kind`.
 ///
@@ -42,7 +42,7 @@ pub fn apply(
     let patch = match document.map_err(Status::bad_request)? {
         Value::Object(patch) => patch,
         // A null patch changes nothing.
-        Value::Null => Members::new(),
+        Value::Null => ListMembers::new(),
         other => {
             let found = match steersman_schema::types::type_name(&other) {
                 "integer" => "number",
@@ -68,10 +68,14 @@ pub fn apply(
 }
 
 /// Merges two objects of one type.
-fn merge(mut old: Members, mut patch: Members, kind: TypeRef<'_>) -> Result<Members, Status> {
+fn merge(
+    mut old: ListMembers,
+    mut patch: ListMembers,
+    kind: TypeRef<'_>,
+) -> Result<ListMembers, Status> {
     match Directive::of(&patch)? {
         Directive::None => {}
-        Directive::Delete => return Ok(Members::new()),
+        Directive::Delete => return Ok(ListMembers::new()),
         Directive::Replace => {
             patch.remove(directives::PATCH);
             return Ok(patch);
@@ -192,7 +196,11 @@ fn special_elements(
 }
 
 /// Merges the lists that have a `$setElementOrder` and sorts them by it.
-fn order_lists(old: &mut Members, patch: &mut Members, kind: TypeRef<'_>) -> Result<(), Status> {
+fn order_lists(
+    old: &mut ListMembers,
+    patch: &mut ListMembers,
+    kind: TypeRef<'_>,
+) -> Result<(), Status> {
     let ordered: Vec<String> = patch
         .keys()
         .filter(|name| name.starts_with(directives::SET_ORDER))

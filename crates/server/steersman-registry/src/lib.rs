@@ -3,7 +3,7 @@
 //! ```
 //! use jiff::Timestamp;
 //! use serde_json::json;
-//! use steersman_registry::{GetOptions, Registry, RegistryOptions, Target, WriteOptions};
+//! use steersman_registry::{GetOptions, Registry, RegistryOptions, ObjectTarget, WriteOptions};
 //!
 //! let now = Timestamp::UNIX_EPOCH;
 //! let mut registry = Registry::new(RegistryOptions::default(), now);
@@ -68,8 +68,8 @@ pub use controllers::storage_migrator::{
 pub use admission::attempt::Attempt;
 pub use requests::intake::{FieldValidation, options as check_options, unknown_fields};
 pub use requests::options::{
-    DeleteOptions, Deleted, GetOptions, ListQuery, Object, Page, PatchKind, Preconditions,
-    Subresource, Target, WatchEvent, WatchOptions, WriteOptions, Written,
+    DeleteOptions, Deleted, GetOptions, ListQuery, ObjectTarget, PatchKind, Preconditions,
+    StoredPage, StoredWrite, Subresource, VersionedObject, WatchEvent, WatchOptions, WriteOptions,
 };
 pub use state::recovery::Recovery;
 pub use state::registry::{Registry, RegistryOptions};

@@ -83,7 +83,7 @@ impl Server {
         let options = WriteOptions::default();
         let namespace = Self::namespace(&resource);
         let made = self.registry.create(
-            Target::collection(&resource, namespace),
+            ObjectTarget::collection(&resource, namespace),
             body,
             &options,
             self.now,
@@ -101,7 +101,7 @@ impl Server {
         let options = GetOptions::default();
         let namespace = Self::namespace(&resource);
         let object = self.registry.get(
-            Target::object(&resource, namespace, name).part(part),
+            ObjectTarget::object(&resource, namespace, name).part(part),
             &options,
         )?;
         Ok(object.value().clone())
@@ -117,7 +117,7 @@ impl Server {
         let options = WriteOptions::default();
         let now = self.now;
         let written = self.registry.update(
-            Target::object(&resource, namespace, &name).part(part),
+            ObjectTarget::object(&resource, namespace, &name).part(part),
             body,
             &options,
             now,
@@ -142,7 +142,7 @@ impl Server {
         let body = patch.to_string();
         let (now, body) = (self.now, body.as_bytes());
         let written = self.registry.patch(
-            Target::object(&resource, namespace, name).part(part),
+            ObjectTarget::object(&resource, namespace, name).part(part),
             kind,
             body,
             &options,
@@ -160,13 +160,13 @@ impl Server {
         let options: DeleteOptions = serde_json::from_value(options).unwrap();
         let namespace = Self::namespace(&resource);
         self.registry.delete(
-            Target::object(&resource, namespace, name),
+            ObjectTarget::object(&resource, namespace, name),
             &options,
             self.now,
         )
     }
 
-    fn list(&self, plural: &str, options: &ListQuery) -> Done<Page> {
+    fn list(&self, plural: &str, options: &ListQuery) -> Done<StoredPage> {
         let resource = self.resource(plural);
         self.registry
             .list(&resource, Self::namespace(&resource), options)

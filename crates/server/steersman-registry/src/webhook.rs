@@ -7,6 +7,6 @@ mod hook;
 pub(crate) mod conversion;
 mod review;
 
-pub use call::{Call, CallResponse, Endpoint, PendingCalls};
-pub use hook::{Hook, RuleAttributes};
+pub use call::{CallResponse, PendingCalls, WebhookAddress, WebhookCall};
+pub use hook::{RegisteredWebhook, RuleAttributes};
 pub use review::{KindName, ResourceName, ReviewRequest, WebhookDecision, body, read};

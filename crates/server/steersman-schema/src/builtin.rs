@@ -6,7 +6,7 @@ use super::name_rules::name_rule;
 use super::resource::{FieldRefusal, Generation, Resource, ScalePaths, StatusMetadata, StorageKey};
 use super::stored_schemas::StoredSchemas;
 
-use rules::{Rule, rules};
+use rules::{DefaultRule, rules};
 
 /// Verbs of a custom resource, in discovery's order.
 pub const CUSTOM_VERBS: &[&str] = &[
@@ -113,7 +113,7 @@ pub fn built_in() -> Vec<Resource> {
     resources.collect()
 }
 
-fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
+fn resource(row: &Row, rule: Option<&DefaultRule>) -> Resource {
     let has = |flag: char| row.flags.contains(flag);
     let keys = |path: &str| path.split('.').map(str::to_owned).collect::<Vec<_>>();
     Resource {
@@ -144,10 +144,10 @@ fn resource(row: &Row, rule: Option<&Rule>) -> Resource {
             selector: Some(keys("spec.selector")),
         }),
         columns: Vec::new(),
-        fields: rule.map_or_else(Vec::new, Rule::fields),
-        field_refusal: rule.map_or(FieldRefusal::OnlyMetadata, Rule::refusal),
-        status_metadata: rule.map_or(StatusMetadata::Taken, Rule::status_metadata),
-        metadata_checks: rule.map(Rule::metadata_checks).unwrap_or_default(),
+        fields: rule.map_or_else(Vec::new, DefaultRule::fields),
+        field_refusal: rule.map_or(FieldRefusal::OnlyMetadata, DefaultRule::refusal),
+        status_metadata: rule.map_or(StatusMetadata::Taken, DefaultRule::status_metadata),
+        metadata_checks: rule.map(DefaultRule::metadata_checks).unwrap_or_default(),
         schema: None,
         stored_schemas: StoredSchemas::default(),
         conversion: None,

@@ -19,7 +19,7 @@ pub use decode::{decode, decode_metadata};
 pub use descriptions::Descriptions;
 pub use go::{type_name, type_word};
 pub use openapi::{describe, describe_metadata, describe_named};
-use table::{Node, Type};
+use table::{Type, TypeNode};
 pub use zeros::{drop_zeros, has_empty, write_always};
 
 /// The type of one value in an object. It borrows the schema and is cheap to copy.
@@ -31,7 +31,7 @@ enum TypeForm<'a> {
     /// A built-in struct, and whether it has one owner.
     Struct(&'static Type, bool),
     /// A scalar, list or map in a built-in struct.
-    Node(&'static Node),
+    Node(&'static TypeNode),
     /// A value that a custom schema describes. `root` marks the object itself or an embedded
     /// object, and `open` a value for which the schema, or one above it, preserves unknown fields.
     Custom {
@@ -45,7 +45,7 @@ enum TypeForm<'a> {
 
 /// The shape of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
+pub enum ValueShape {
     /// A single value, replaced as a whole.
     Scalar(Scalar),
     /// Named fields, see [`TypeRef::field`].
@@ -171,14 +171,16 @@ impl<'a> TypeRef<'a> {
 
     /// Returns the shape of the value.
     #[must_use]
-    pub fn shape(self) -> Shape {
+    pub fn shape(self) -> ValueShape {
         match self.0 {
-            TypeForm::Struct(..) => Shape::Struct,
-            TypeForm::Node(Node::Scalar(scalar)) => Shape::Scalar(*scalar),
-            TypeForm::Node(Node::Int32) => Shape::Scalar(Scalar::Integer),
-            TypeForm::Node(Node::List { .. }) => Shape::List,
-            TypeForm::Node(Node::Map { .. }) => Shape::Map,
-            TypeForm::Node(Node::Ref(_) | Node::Any) | TypeForm::Any { .. } => Shape::Any,
+            TypeForm::Struct(..) => ValueShape::Struct,
+            TypeForm::Node(TypeNode::Scalar(scalar)) => ValueShape::Scalar(*scalar),
+            TypeForm::Node(TypeNode::Int32) => ValueShape::Scalar(Scalar::Integer),
+            TypeForm::Node(TypeNode::List { .. }) => ValueShape::List,
+            TypeForm::Node(TypeNode::Map { .. }) => ValueShape::Map,
+            TypeForm::Node(TypeNode::Ref(_) | TypeNode::Any) | TypeForm::Any { .. } => {
+                ValueShape::Any
+            }
             TypeForm::Custom { schema, root, .. } => custom_shape(schema, root),
         }
     }
@@ -189,8 +191,8 @@ impl<'a> TypeRef<'a> {
     pub fn field(self, name: &str) -> Option<Self> {
         match self.0 {
             TypeForm::Struct(found, _) => found.fields.get(name).map(Self::node),
-            TypeForm::Node(Node::Map { values, .. }) => Some(Self::node(values)),
-            TypeForm::Node(Node::Any) => Some(self),
+            TypeForm::Node(TypeNode::Map { values, .. }) => Some(Self::node(values)),
+            TypeForm::Node(TypeNode::Any) => Some(self),
             TypeForm::Any { .. } => Some(self),
             TypeForm::Node(_) => None,
             TypeForm::Custom { schema, root, open } => custom_field(schema, (root, open), name),
@@ -214,7 +216,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn items(self) -> Self {
         match self.0 {
-            TypeForm::Node(Node::List { items, .. }) => Self::node(items),
+            TypeForm::Node(TypeNode::List { items, .. }) => Self::node(items),
             TypeForm::Custom { schema, open, .. } => match schema.items.as_deref() {
                 Some(items) => Self::below(items, items.embedded, open),
                 None => Self::untyped(),
@@ -227,7 +229,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn list(self) -> ListKind<'a> {
         match self.0 {
-            TypeForm::Node(Node::List { kind, .. }) => kind.view(),
+            TypeForm::Node(TypeNode::List { kind, .. }) => kind.view(),
             TypeForm::Custom { schema, .. } => match schema.rules.list_type.as_str() {
                 "set" => ListKind::Set,
                 "map" => ListKind::Map(&schema.rules.list_map_keys),
@@ -242,7 +244,7 @@ impl<'a> TypeRef<'a> {
     pub fn map_kind(self) -> MapKind {
         let atomic = match self.0 {
             TypeForm::Struct(_, atomic) => atomic,
-            TypeForm::Node(Node::Map { atomic, .. }) => *atomic,
+            TypeForm::Node(TypeNode::Map { atomic, .. }) => *atomic,
             TypeForm::Node(_) => true,
             TypeForm::Any { granular } => !granular,
             TypeForm::Custom { schema, .. } => schema.rules.map_type == "atomic",
@@ -259,7 +261,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn key_default(self, key: &str) -> Option<Cow<'a, serde_json::Value>> {
         match self.0 {
-            TypeForm::Node(Node::List { kind, .. }) => kind.default_of(key).map(Cow::Owned),
+            TypeForm::Node(TypeNode::List { kind, .. }) => kind.default_of(key).map(Cow::Owned),
             TypeForm::Custom { schema, .. } => {
                 let items = schema.items.as_deref()?;
                 let default = items.properties.get(key)?.default.as_ref()?;
@@ -273,7 +275,7 @@ impl<'a> TypeRef<'a> {
     #[must_use]
     pub fn list_patch(self) -> ListPatch<'static> {
         match self.0 {
-            TypeForm::Node(Node::List { patch, .. }) => patch.view(),
+            TypeForm::Node(TypeNode::List { patch, .. }) => patch.view(),
             _ => ListPatch::Replace,
         }
     }
@@ -282,13 +284,13 @@ impl<'a> TypeRef<'a> {
         Self(TypeForm::Struct(found, found.atomic))
     }
 
-    fn node(node: &'static Node) -> Self {
+    fn node(node: &'static TypeNode) -> Self {
         match node {
-            Node::Ref(named) => match named.ty() {
+            TypeNode::Ref(named) => match named.ty() {
                 Some(found) => Self(TypeForm::Struct(found, found.atomic && !named.granular)),
                 None => Self(TypeForm::Any { granular: false }),
             },
-            Node::Any => Self(TypeForm::Any { granular: false }),
+            TypeNode::Any => Self(TypeForm::Any { granular: false }),
             other => Self(TypeForm::Node(other)),
         }
     }
@@ -299,18 +301,18 @@ impl<'a> TypeRef<'a> {
 /// does not fit.
 ///
 /// Source: `parseSchema` and `convertPrimitive` of kube-openapi's `schemaconv`.
-fn custom_shape(schema: &Structural, root: bool) -> Shape {
+fn custom_shape(schema: &Structural, root: bool) -> ValueShape {
     match &*schema.kind {
-        "string" if matches!(&*schema.format, "" | "byte") => Shape::Scalar(Scalar::String),
-        "string" => Shape::Scalar(Scalar::IntOrString),
-        "integer" => Shape::Scalar(Scalar::Integer),
-        "number" => Shape::Scalar(Scalar::Number),
-        "boolean" => Shape::Scalar(Scalar::Boolean),
-        "array" => Shape::List,
-        _ if root => Shape::Struct,
-        "object" if is_map(schema) => Shape::Map,
-        "object" => Shape::Struct,
-        _ => Shape::Any,
+        "string" if matches!(&*schema.format, "" | "byte") => ValueShape::Scalar(Scalar::String),
+        "string" => ValueShape::Scalar(Scalar::IntOrString),
+        "integer" => ValueShape::Scalar(Scalar::Integer),
+        "number" => ValueShape::Scalar(Scalar::Number),
+        "boolean" => ValueShape::Scalar(Scalar::Boolean),
+        "array" => ValueShape::List,
+        _ if root => ValueShape::Struct,
+        "object" if is_map(schema) => ValueShape::Map,
+        "object" => ValueShape::Struct,
+        _ => ValueShape::Any,
     }
 }
 
@@ -328,7 +330,7 @@ fn custom_field<'a>(
         match name {
             "metadata" => return TypeRef::metadata(),
             "apiVersion" | "kind" => {
-                return Some(TypeRef(TypeForm::Node(&Node::Scalar(Scalar::String))));
+                return Some(TypeRef(TypeForm::Node(&TypeNode::Scalar(Scalar::String))));
             }
             _ => {}
         }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::actions::turn_context::TurnTime;
-use super::handle::{Shared, Simulator};
+use super::handle::{SharedSimulator, Simulator};
 use super::machine::NextTurn;
 
 /// Approximate maximum of the simulator's writes per turn, after which other tasks get access to the
@@ -71,7 +71,7 @@ pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &Can
 /// A task's exclusive right to drive the simulator. When the task's runtime ends, a task of another
 /// runtime may take over.
 struct DriverGuard {
-    shared: Arc<Shared>,
+    shared: Arc<SharedSimulator>,
     /// The simulator's clock when this task took over.
     base: Duration,
     started: Instant,
@@ -141,7 +141,11 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
 }
 
 /// Plays one turn. Returns when the next turn is due, and the work that its writes left.
-fn turn<S: PlayedServer>(shared: &Shared, server: &S, tick: Duration) -> (NextTurn, AfterWrites) {
+fn turn<S: PlayedServer>(
+    shared: &SharedSimulator,
+    server: &S,
+    tick: Duration,
+) -> (NextTurn, AfterWrites) {
     let settings = shared.settings.lock().clone();
     let mut machine = shared.machine.lock();
     if shared.reconsider.swap(false, Ordering::AcqRel) {

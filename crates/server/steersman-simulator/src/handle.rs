@@ -17,11 +17,11 @@ use super::options::{Played, PodFailure, Speed};
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct Simulator {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedSimulator>,
 }
 
 /// The state that the handle and the driving task share.
-pub(super) struct Shared {
+pub(super) struct SharedSimulator {
     /// The simulator itself. It stands still while no task drives it.
     pub(super) machine: Mutex<Machine>,
     pub(super) settings: Mutex<PlayerSettings>,
@@ -52,7 +52,7 @@ impl Simulator {
             seed,
             failures: Vec::new(),
         };
-        let shared = Shared {
+        let shared = SharedSimulator {
             machine: Mutex::new(Machine::new(played.clone())),
             settings: Mutex::new(settings),
             wake_up: Notify::new(),

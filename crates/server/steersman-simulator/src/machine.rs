@@ -9,7 +9,7 @@ use steersman_registry::Registry;
 use super::actions::turn_context::{PlayerMemory, PlayerSettings, TurnContext, TurnTime};
 use super::options::Played;
 use super::state::cluster_facts::ClusterFacts;
-use super::state::facts::{Key, Kind};
+use super::state::facts::{SimulatedKey, SimulatedKind};
 use super::state::kinds::Kinds;
 use super::state::work_queue::WorkQueue;
 
@@ -31,7 +31,7 @@ pub(super) struct Machine {
     kinds: Option<Kinds>,
     cluster: ClusterFacts,
     work_queue: WorkQueue,
-    timers: BTreeSet<(Duration, Key)>,
+    timers: BTreeSet<(Duration, SimulatedKey)>,
     memory: PlayerMemory,
     has_nodes: bool,
     /// The simulator's clock at its last turn.
@@ -66,7 +66,8 @@ impl Machine {
     /// Queues every Pod, because failures or the speed changed.
     pub(super) fn reconsider_pods(&mut self) {
         for (namespace, name) in self.cluster.pods.keys() {
-            self.work_queue.add(Key::new(Kind::Pod, namespace, name));
+            self.work_queue
+                .add(SimulatedKey::new(SimulatedKind::Pod, namespace, name));
         }
     }
 
@@ -122,7 +123,7 @@ impl Machine {
                 writes_events: self.played.events,
                 binds_volumes: self.played.volumes,
                 now,
-                acting: key.as_ref().map_or(Kind::Node, |key| key.kind),
+                acting: key.as_ref().map_or(SimulatedKind::Node, |key| key.kind),
                 writes: 0,
                 write_limit: budget - writes,
             };
@@ -132,7 +133,7 @@ impl Machine {
             }
             if let Some(key) = key {
                 reconcile(&mut context, &self.played, &key);
-                if key.kind == Kind::Pod && !context.exists(&key) {
+                if key.kind == SimulatedKind::Pod && !context.exists(&key) {
                     context.memory.made_unready.remove(&key);
                     context.memory.stopping.remove(&key);
                 }
@@ -160,10 +161,10 @@ impl Machine {
     }
 }
 
-fn reconcile(context: &mut TurnContext<'_>, played: &Played, key: &Key) {
+fn reconcile(context: &mut TurnContext<'_>, played: &Played, key: &SimulatedKey) {
     match key.kind {
-        Kind::Node => {}
-        Kind::Pod => {
+        SimulatedKind::Node => {}
+        SimulatedKind::Pod => {
             if played.workloads {
                 context.remove_finalizer_of_lost_job(key);
             }
@@ -171,18 +172,21 @@ fn reconcile(context: &mut TurnContext<'_>, played: &Played, key: &Key) {
                 context.reconcile_pod(key);
             }
         }
-        Kind::Service if played.endpoints => context.reconcile_service(key),
-        Kind::Claim if played.volumes => context.reconcile_volume_claim(key),
-        Kind::Volume if played.volumes => context.reconcile_volume(key),
-        Kind::Service | Kind::Claim | Kind::Volume | Kind::Class => {}
+        SimulatedKind::Service if played.endpoints => context.reconcile_service(key),
+        SimulatedKind::Claim if played.volumes => context.reconcile_volume_claim(key),
+        SimulatedKind::Volume if played.volumes => context.reconcile_volume(key),
+        SimulatedKind::Service
+        | SimulatedKind::Claim
+        | SimulatedKind::Volume
+        | SimulatedKind::Class => {}
         _ if !played.workloads => {}
-        Kind::ReplicaSet => context.reconcile_replica_set(key),
-        Kind::StatefulSet => context.reconcile_stateful_set(key),
-        Kind::DaemonSet => context.reconcile_daemon_set(key),
-        Kind::Job => context.reconcile_job(key),
-        Kind::CronJob => context.reconcile_cron_job(key),
-        Kind::Budget => context.reconcile_budget(key),
-        Kind::Deployment => context.reconcile_deployment(key),
+        SimulatedKind::ReplicaSet => context.reconcile_replica_set(key),
+        SimulatedKind::StatefulSet => context.reconcile_stateful_set(key),
+        SimulatedKind::DaemonSet => context.reconcile_daemon_set(key),
+        SimulatedKind::Job => context.reconcile_job(key),
+        SimulatedKind::CronJob => context.reconcile_cron_job(key),
+        SimulatedKind::Budget => context.reconcile_budget(key),
+        SimulatedKind::Deployment => context.reconcile_deployment(key),
     }
 }
 

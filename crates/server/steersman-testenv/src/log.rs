@@ -13,7 +13,7 @@ use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-use crate::reconciles::{Fields, Reconcile, Reconciles, SPAN};
+use crate::reconciles::{LogFields, Reconcile, Reconciles, SPAN};
 
 thread_local! {
     static LOG: RefCell<Option<Buffer>> = const { RefCell::new(None) };
@@ -144,7 +144,7 @@ impl io::Write for ThreadLog {
 pub struct Reconciling;
 
 /// Stored with the span of a running reconcile.
-struct Running {
+struct SpanReconcile {
     controller: String,
     object: String,
     began: Instant,
@@ -162,9 +162,9 @@ where
         let Some(span) = context.span(id) else {
             return;
         };
-        let mut fields = Fields::default();
+        let mut fields = LogFields::default();
         attributes.record(&mut fields);
-        span.extensions_mut().insert(Running {
+        span.extensions_mut().insert(SpanReconcile {
             controller: fields.controller,
             object: fields.object,
             began: Instant::now(),
@@ -177,8 +177,8 @@ where
             return;
         }
         for span in context.event_scope(event).into_iter().flatten() {
-            if let Some(running) = span.extensions_mut().get_mut::<Running>() {
-                let mut fields = Fields::default();
+            if let Some(running) = span.extensions_mut().get_mut::<SpanReconcile>() {
+                let mut fields = LogFields::default();
                 event.record(&mut fields);
                 running.problem = Some(fields.problem());
                 return;
@@ -190,7 +190,7 @@ where
         let Some(span) = context.span(&id) else {
             return;
         };
-        let Some(running) = span.extensions_mut().remove::<Running>() else {
+        let Some(running) = span.extensions_mut().remove::<SpanReconcile>() else {
             return;
         };
         with_log(|captured| {

@@ -12,16 +12,16 @@ const NAMES: [&str; 3] = ["127.0.0.1", "::1", "localhost"];
 #[derive(Debug)]
 pub(crate) struct Pki {
     pub(crate) ca: String,
-    pub(crate) server: Pair,
+    pub(crate) server: CertificatePair,
     /// The administrator (`system:masters`).
-    pub(crate) admin: Pair,
+    pub(crate) admin: CertificatePair,
     /// The key pair that signs tokens of ServiceAccounts; `certificate` is the public key.
-    pub(crate) accounts: Pair,
+    pub(crate) accounts: CertificatePair,
 }
 
 /// A certificate and its key.
 #[derive(Debug)]
-pub(crate) struct Pair {
+pub(crate) struct CertificatePair {
     pub(crate) certificate: String,
     pub(crate) key: String,
 }
@@ -57,7 +57,7 @@ impl Pki {
         Ok(Self {
             server: sign(server, &ca)?,
             admin: sign(admin, &ca)?,
-            accounts: Pair {
+            accounts: CertificatePair {
                 certificate: accounts.public_key_pem(),
                 key: accounts.serialize_pem(),
             },
@@ -69,11 +69,11 @@ impl Pki {
 fn sign(
     mut params: CertificateParams,
     ca: &CertifiedIssuer<'static, KeyPair>,
-) -> Result<Pair, rcgen::Error> {
+) -> Result<CertificatePair, rcgen::Error> {
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     params.use_authority_key_identifier_extension = true;
     let key = KeyPair::generate()?;
-    Ok(Pair {
+    Ok(CertificatePair {
         certificate: params.signed_by(&key, ca)?.pem(),
         key: key.serialize_pem(),
     })

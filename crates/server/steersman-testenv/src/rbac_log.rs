@@ -22,7 +22,7 @@ const OWN_REVIEWS: [(&str, &str); 3] = [
 const STREAMS: [&str; 3] = ["exec", "attach", "portforward"];
 
 /// A group, a version and a resource.
-type Served<'a> = (&'a str, &'a str, &'a str);
+type ObservedResource<'a> = (&'a str, &'a str, &'a str);
 
 impl RbacRules {
     /// Returns the rules that the requests in the log of a server needed, of those that meet a condition.
@@ -41,7 +41,7 @@ impl RbacRules {
         let records = server.requests().all();
         // A resource with another answer than 404 was served then, even if its definition is gone.
         let is_served = |record: &&RequestRecord| record.status.is_some_and(|status| status != 404);
-        let were_served: BTreeSet<Served<'_>> =
+        let were_served: BTreeSet<ObservedResource<'_>> =
             records.iter().filter(is_served).map(resource).collect();
         let is_known = |record: &RequestRecord| {
             let (group, version, plural) = resource(record);
@@ -77,7 +77,7 @@ impl RbacRules {
 }
 
 /// Returns the resource of a request; all three texts are empty for a document.
-fn resource(record: &RequestRecord) -> Served<'_> {
+fn resource(record: &RequestRecord) -> ObservedResource<'_> {
     (&record.group, &record.version, &record.resource)
 }
 

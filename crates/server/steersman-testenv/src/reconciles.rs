@@ -75,14 +75,14 @@ impl fmt::Display for Reconciles {
 
 /// Fields of a span or an event as text.
 #[derive(Debug, Default)]
-pub(crate) struct Fields {
+pub(crate) struct LogFields {
     pub(crate) controller: String,
     pub(crate) object: String,
     pub(crate) message: String,
     pub(crate) error: Option<String>,
 }
 
-impl Visit for Fields {
+impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.set(field.name(), format!("{value:?}"));
     }
@@ -92,7 +92,7 @@ impl Visit for Fields {
     }
 }
 
-impl Fields {
+impl LogFields {
     fn set(&mut self, name: &str, value: String) {
         match name {
             "controller" => self.controller = value,
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn the_object_is_that_of_the_span() {
         let object = |fields: &[(&str, &str)]| {
-            let mut read = Fields::default();
+            let mut read = LogFields::default();
             for (name, value) in fields {
                 read.set(name, (*value).to_owned());
             }

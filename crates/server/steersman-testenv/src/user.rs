@@ -41,11 +41,11 @@ pub struct UserBuilder<'a> {
     env: &'a TestEnv,
     name: String,
     groups: Vec<String>,
-    grants: Vec<Grant>,
+    grants: Vec<UserGrant>,
 }
 
 #[derive(Debug)]
-enum Grant {
+enum UserGrant {
     /// Verbs on resources, in a namespace or cluster-wide.
     Rules(Option<String>, Value),
     /// An existing ClusterRole, in a namespace or cluster-wide.
@@ -107,14 +107,14 @@ impl UserBuilder<'_> {
 
     /// Binds a ClusterRole, such as `view`, in one namespace.
     pub fn bind(mut self, cluster_role: impl Into<String>, namespace: impl Into<String>) -> Self {
-        let grant = Grant::Bind(Some(namespace.into()), cluster_role.into());
+        let grant = UserGrant::Bind(Some(namespace.into()), cluster_role.into());
         self.grants.push(grant);
         self
     }
 
     /// Binds a ClusterRole, such as `cluster-admin`, cluster-wide.
     pub fn bind_everywhere(mut self, cluster_role: impl Into<String>) -> Self {
-        self.grants.push(Grant::Bind(None, cluster_role.into()));
+        self.grants.push(UserGrant::Bind(None, cluster_role.into()));
         self
     }
 
@@ -126,7 +126,7 @@ impl UserBuilder<'_> {
     ) -> Self {
         let verbs: Vec<String> = verbs.into_iter().map(Into::into).collect();
         let rules = rules(&verbs, resources);
-        self.grants.push(Grant::Rules(namespace, rules));
+        self.grants.push(UserGrant::Rules(namespace, rules));
         self
     }
 
@@ -168,12 +168,12 @@ impl UserBuilder<'_> {
         })
     }
 
-    async fn write(&self, rest: &Rest, grant: &Grant) -> Result<(), Error> {
+    async fn write(&self, rest: &Rest, grant: &UserGrant) -> Result<(), Error> {
         let (namespace, role) = match grant {
-            Grant::Bind(namespace, role) => {
+            UserGrant::Bind(namespace, role) => {
                 (namespace, json!({"kind": "ClusterRole", "name": role}))
             }
-            Grant::Rules(namespace, rules) => {
+            UserGrant::Rules(namespace, rules) => {
                 let kind = if namespace.is_some() {
                     "Role"
                 } else {

@@ -16,7 +16,7 @@ use kept_definitions::kept_definitions;
 
 /// What is done with the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum ManifestAction {
     /// They are created or changed.
     Apply,
     /// They are deleted; what does not exist is no error.
@@ -39,12 +39,16 @@ const DOCKER: &str = "docker";
 const BETWEEN: &str = "\n---\n";
 
 /// Applies or deletes objects of the operator in the present folder.
-pub(crate) fn deploy(args: &DeployArgs, action: Action, objects: Objects) -> Result<(), Error> {
+pub(crate) fn deploy(
+    args: &DeployArgs,
+    action: ManifestAction,
+    objects: Objects,
+) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     // Before a build that takes minutes.
     find_kubectl()?;
     let manifests = manifests(&project, &args.manifests)?;
-    if let (Action::Apply, Objects::All, Some(namespace)) =
+    if let (ManifestAction::Apply, Objects::All, Some(namespace)) =
         (action, objects, manifests.required_namespace())
     {
         find_namespace(args, namespace, &project.name)?;
@@ -54,11 +58,11 @@ pub(crate) fn deploy(args: &DeployArgs, action: Action, objects: Objects) -> Res
         Objects::All => manifests.install(),
     };
     let documents = match action {
-        Action::Apply => {
+        ManifestAction::Apply => {
             let kept = kept_definitions(&kubectl(args), &manifests.definitions(), objects)?;
             without_definitions(documents(&files), &kept)
         }
-        Action::Delete => to_delete(documents(&files)),
+        ManifestAction::Delete => to_delete(documents(&files)),
     };
     if documents.is_empty() {
         return Ok(());
@@ -66,8 +70,8 @@ pub(crate) fn deploy(args: &DeployArgs, action: Action, objects: Objects) -> Res
     let text = documents.join(BETWEEN) + "\n";
     let mut command = kubectl(args);
     match action {
-        Action::Apply => command.args(["apply", "--server-side", "--force-conflicts"]),
-        Action::Delete => command.args(["delete", "--ignore-not-found"]),
+        ManifestAction::Apply => command.args(["apply", "--server-side", "--force-conflicts"]),
+        ManifestAction::Delete => command.args(["delete", "--ignore-not-found"]),
     };
     command.args(["--filename", "-"]).stdin(Stdio::piped());
     let mut child = command.spawn().map_err(missing)?;

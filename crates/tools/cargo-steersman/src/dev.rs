@@ -28,7 +28,7 @@ use self::output::SessionOutput;
 use self::real::RealCluster;
 use self::samples::Samples;
 use self::session::{ACCOUNT, Session, SessionCluster, SessionPlace};
-use self::terminal::View;
+use self::terminal::TerminalView;
 use self::view::model::Heading;
 use crate::command_line::DevArgs;
 use crate::error::Error;
@@ -121,7 +121,7 @@ async fn run(
         }
         return Session::run(args, place, output, None).await;
     }
-    let (view, sender, keys) = View::open(heading, place.cluster.server())?;
+    let (view, sender, keys) = TerminalView::open(heading, place.cluster.server())?;
     let output = SessionOutput::View(sender);
     let ended = Session::run(args, place, output, Some(keys)).await;
     view.close().await;

@@ -22,7 +22,7 @@ use steersman_manifests::Manifests;
 use steersman_object::{Kind, ObjectKey};
 
 use crate::command_line::{DoctorArgs, ManifestArgs};
-use crate::doctor::finding::Level;
+use crate::doctor::finding::FindingLevel;
 use crate::doctor::gather::Examination;
 use crate::doctor::report::{count, lines};
 use crate::doctor::target::TargetCluster;
@@ -58,7 +58,7 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Error> {
     for line in lines(&sections) {
         say(line);
     }
-    match count(&sections, Level::Problem) {
+    match count(&sections, FindingLevel::Problem) {
         0 => Ok(()),
         problems => Err(Error::Unhealthy {
             program: description.name.clone(),

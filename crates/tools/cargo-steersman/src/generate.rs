@@ -11,7 +11,7 @@ use steersman_manifests::files::{EXTRA, OBSERVED};
 use steersman_manifests::{Files, Manifests, Options, RuleList};
 
 use crate::command_line::{GenerateArgs, ManifestArgs, Output};
-use crate::comparison::{Difference, compare, is_generated};
+use crate::comparison::{FileDifference, compare, is_generated};
 use crate::error::Error;
 use crate::files::{read_present, write};
 use crate::project::{BuildOptions, Project, describe};
@@ -61,9 +61,9 @@ pub(crate) fn generate(args: &GenerateArgs) -> Result<(), Error> {
     write(&project.folder, &files.collect())?;
     for difference in &differences {
         match difference {
-            Difference::Missing(path) => say(format_args!("made    {path}")),
-            Difference::Changed(path, _) => say(format_args!("changed {path}")),
-            Difference::Stale(path) => {
+            FileDifference::Missing(path) => say(format_args!("made    {path}")),
+            FileDifference::Changed(path, _) => say(format_args!("changed {path}")),
+            FileDifference::Stale(path) => {
                 let file = project.folder.join(path);
                 fs::remove_file(&file).map_err(Error::file(&file, "removed"))?;
                 say(format_args!("removed {path}"));

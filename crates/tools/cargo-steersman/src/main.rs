@@ -52,7 +52,7 @@ use clap::{CommandFactory as _, Parser as _};
 use steersman_object::report;
 
 use crate::command_line::{AddCommand, CargoArgs, SteersmanCommand};
-use crate::deploy::{Action, Objects, deploy, image};
+use crate::deploy::{ManifestAction, Objects, deploy, image};
 use crate::error::Error;
 use crate::screen::{complain, say};
 
@@ -84,10 +84,14 @@ async fn run(command: SteersmanCommand) -> Result<(), Error> {
         SteersmanCommand::Dev(args) => dev::dev(&args).await,
         SteersmanCommand::Generate(args) => generate::generate(&args),
         SteersmanCommand::Upgrade(args) => upgrade::upgrade(&args),
-        SteersmanCommand::Install(args) => deploy(&args, Action::Apply, Objects::Definitions),
-        SteersmanCommand::Uninstall(args) => deploy(&args, Action::Delete, Objects::Definitions),
-        SteersmanCommand::Deploy(args) => deploy(&args, Action::Apply, Objects::All),
-        SteersmanCommand::Undeploy(args) => deploy(&args, Action::Delete, Objects::All),
+        SteersmanCommand::Install(args) => {
+            deploy(&args, ManifestAction::Apply, Objects::Definitions)
+        }
+        SteersmanCommand::Uninstall(args) => {
+            deploy(&args, ManifestAction::Delete, Objects::Definitions)
+        }
+        SteersmanCommand::Deploy(args) => deploy(&args, ManifestAction::Apply, Objects::All),
+        SteersmanCommand::Undeploy(args) => deploy(&args, ManifestAction::Delete, Objects::All),
         SteersmanCommand::Image(args) => image(&args),
         SteersmanCommand::Doctor(args) => doctor::doctor(&args).await,
         SteersmanCommand::Completions(args) => {

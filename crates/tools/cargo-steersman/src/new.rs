@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::files::{format, write_new};
 use crate::names::{KindNames, ProgramName};
 use crate::project::cargo;
-use crate::scaffold::{Source, operator};
+use crate::scaffold::{CrateSource, operator};
 use crate::screen::say;
 use crate::shell_words::path_word;
 
@@ -21,7 +21,7 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     let kind = args.kind.clone().unwrap_or_else(|| program.kind());
     let named = (&*args.group, &*args.version, &*kind);
     let kind = KindNames::new(named, args.plural.as_deref(), !args.cluster_scoped)?;
-    let released = || Source::Version(env!("CARGO_PKG_VERSION").to_owned());
+    let released = || CrateSource::Version(env!("CARGO_PKG_VERSION").to_owned());
     let source = match &args.steersman_path {
         Some(path) => sources(path)?,
         None if args.released => released(),
@@ -32,7 +32,7 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
         false => args.into.join(&args.name),
     };
     let mut files = operator(&program, &kind, &source);
-    if let Source::Path(sources) = &source
+    if let CrateSource::Path(sources) = &source
         && let Ok(lock) = std::fs::read_to_string(sources.join("Cargo.lock"))
     {
         // The versions that the framework was tested with.
@@ -54,7 +54,7 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
     if !is_formatted {
         say("cargo fmt is not installed, so the files are not formatted");
     }
-    if let Source::Path(sources) = &source {
+    if let CrateSource::Path(sources) = &source {
         let sources = sources.display();
         say(format_args!(
             "it depends on the sources in {sources}: `cargo steersman image` passes them to the build of the image, and \
@@ -78,7 +78,7 @@ fn prune_lock(folder: &Path) {
 }
 
 /// Returns the sources in a folder.
-fn sources(folder: &Path) -> Result<Source, Error> {
+fn sources(folder: &Path) -> Result<CrateSource, Error> {
     let there = folder
         .join("crates/framework/steersman/Cargo.toml")
         .is_file();
@@ -86,5 +86,5 @@ fn sources(folder: &Path) -> Result<Source, Error> {
     let missing = || Error::NoSources {
         path: folder.to_owned(),
     };
-    found.map(Source::Path).ok_or_else(missing)
+    found.map(CrateSource::Path).ok_or_else(missing)
 }

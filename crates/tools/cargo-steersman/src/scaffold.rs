@@ -19,7 +19,7 @@ pub(crate) type Files = BTreeMap<PathBuf, String>;
 
 /// Where the crates of this framework come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
+pub(crate) enum CrateSource {
     /// A folder with the sources.
     Path(PathBuf),
     /// The registry of crates, in this version.
@@ -140,7 +140,7 @@ const WEBHOOK: [(&str, &str); 2] = [
 ];
 
 /// Returns the files of a new operator with one kind.
-pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &Source) -> Files {
+pub(crate) fn operator(program: &ProgramName, kind: &KindNames, source: &CrateSource) -> Files {
     let mut values = values(program, kind);
     values.insert(
         "steersman",
@@ -160,7 +160,7 @@ pub(crate) fn infrastructure(
     program: &ProgramName,
     group: &str,
     plural: &str,
-    source: &Source,
+    source: &CrateSource,
 ) -> Record {
     let mut values = BTreeMap::from([
         ("program", program.program.clone()),
@@ -234,7 +234,7 @@ pub(crate) fn version_test(program: &ProgramName, kind: &ApiKind, former: &str) 
     filled(&[(path, &with_sections(text, &sections))], &values)
 }
 
-impl Source {
+impl CrateSource {
     /// Returns what the image and continuous integration do to have the crates of this framework.
     fn places(&self) -> [(&'static str, String); 4] {
         let [sources, install, image, readme] = match self {
@@ -384,7 +384,7 @@ mod tests {
                 is_namespaced,
                 ..kind.clone()
             };
-            let source = Source::Version("0.1".to_owned());
+            let source = CrateSource::Version("0.1".to_owned());
             for (path, content) in operator(&program, &kind, &source) {
                 let text = format!("{}\n{content}", path.display());
                 assert!(!text.contains("{{") && !text.contains("}}"), "{text}");
@@ -395,7 +395,7 @@ mod tests {
     #[test]
     fn a_crate_that_depends_on_sources_has_them_everywhere() {
         let (program, kind) = names();
-        let source = Source::Path("/src/it's \"here\"".into());
+        let source = CrateSource::Path("/src/it's \"here\"".into());
         let files = operator(&program, &kind, &source);
         assert!(files[Path::new("src/main.rs")].lines().count() <= 40);
         let manifest = &files[Path::new("Cargo.toml")];
@@ -416,7 +416,7 @@ mod tests {
             r#"cargo install --path '/src/it'\''s "here"/crates/tools/cargo-steersman' --locked"#;
         assert!(steps.iter().any(|step| step["run"] == install), "{checks}");
         // A released crate needs neither.
-        let released = Source::Version("0.1".to_owned());
+        let released = CrateSource::Version("0.1".to_owned());
         let files = operator(&program, &kind, &released);
         for path in ["Dockerfile", ".github/workflows/ci.yml", "README.md"] {
             assert!(

@@ -16,7 +16,7 @@ use crate::files::{read_present, write};
 use crate::names::ProgramName;
 use crate::project::Project;
 use crate::record::{RECORD, Record};
-use crate::scaffold::{Files, Source, infrastructure};
+use crate::scaffold::{CrateSource, Files, infrastructure};
 use crate::screen::say;
 
 /// The version of this command.
@@ -116,8 +116,8 @@ fn present_record(project: &Project, record: Option<&Record>) -> Result<Record, 
         first.map_or_else(Default::default, |kind| (kind.group, kind.plural))
     });
     let source = match &project.sources {
-        Some(sources) => Source::Path(sources.clone()),
-        None => Source::Version(VERSION.to_owned()),
+        Some(sources) => CrateSource::Path(sources.clone()),
+        None => CrateSource::Version(VERSION.to_owned()),
     };
     let program = ProgramName::new(&project.name)?;
     Ok(infrastructure(&program, &group, &plural, &source))

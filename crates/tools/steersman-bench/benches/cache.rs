@@ -4,19 +4,19 @@ use std::hint::black_box;
 
 use criterion::{Bencher, Criterion, criterion_group, criterion_main};
 use k8s_openapi::api::core::v1::Pod;
-use steersman_bench::micro::{Served, TOGETHER, batch};
+use steersman_bench::micro::{ServedPods, TOGETHER, batch};
 use steersman_client::RequestId;
 use steersman_object::{ListOptions, ObjectKey};
 use tokio::time::Instant;
 
 const OBJECTS: u64 = 10_000;
 
-fn served() -> Served {
-    Served::with(OBJECTS).unwrap_or_else(|problem| panic!("no cache: {problem}"))
+fn served() -> ServedPods {
+    ServedPods::with(OBJECTS).unwrap_or_else(|problem| panic!("no cache: {problem}"))
 }
 
 /// Times asynchronous reads in one task.
-fn awaited<R>(bencher: &mut Bencher<'_>, served: &Served, mut read: impl AsyncFnMut() -> R) {
+fn awaited<R>(bencher: &mut Bencher<'_>, served: &ServedPods, mut read: impl AsyncFnMut() -> R) {
     bencher.iter_custom(|rounds| {
         served.runtime.block_on(async {
             let began = Instant::now();

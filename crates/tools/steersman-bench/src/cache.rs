@@ -30,7 +30,7 @@ pub(crate) mod scaling;
 use crate::cache::sync::in_turns;
 use crate::cache::words::{MeasuredCache, START_TO_SYNCED, Synced};
 use crate::figures::Figures;
-use crate::process::{Outcome, progress};
+use crate::process::{BenchResult, progress};
 use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
 use crate::samples::{Sample, TOGETHER};
 use crate::world::Worlds;
@@ -59,7 +59,7 @@ const QUICK: CacheSize = CacheSize {
 };
 
 /// Runs all measurements.
-pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
+pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut figures = Figures::shown();
     figures.measure(timed(worlds, size)).await?;
@@ -73,7 +73,7 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
 
 /// Measures the time from a cold start until all Pods are cached, in turns, and reads of packed
 /// Pods.
-async fn timed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
+async fn timed(worlds: &mut Worlds, size: CacheSize) -> BenchResult<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, size.objects).await?;
     let of = [
         MeasuredCache::Defaults,
@@ -119,7 +119,7 @@ async fn timed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
 }
 
 /// Measures the memory of many Pods, and the cost of reads.
-async fn weighed(worlds: &mut Worlds, size: CacheSize) -> Outcome<Vec<Figure>> {
+async fn weighed(worlds: &mut Worlds, size: CacheSize) -> BenchResult<Vec<Figure>> {
     let world = worlds.start(Sample::Pod, size.many).await?;
     let of = [
         MeasuredCache::Defaults,

@@ -1,6 +1,6 @@
 //! Handle: the figures of one table, each shown as soon as it is measured.
 
-use crate::process::{Outcome, print_result};
+use crate::process::{BenchResult, print_result};
 use crate::report::Figure;
 
 /// Shows one figure.
@@ -40,8 +40,8 @@ impl Figures {
     /// Those of the measurement.
     pub(crate) async fn measure(
         &mut self,
-        part: impl Future<Output = Outcome<Vec<Figure>>>,
-    ) -> Outcome<()> {
+        part: impl Future<Output = BenchResult<Vec<Figure>>>,
+    ) -> BenchResult<()> {
         for figure in part.await? {
             self.add(figure);
         }
@@ -60,7 +60,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::Figures;
-    use crate::process::Outcome;
+    use crate::process::BenchResult;
     use crate::report::{Figure, Spread};
 
     fn figure(id: &str) -> Figure {
@@ -82,7 +82,7 @@ mod tests {
                 .map(|line| line[..5].to_owned())
                 .collect();
             assert_eq!(ids, ["t/one", "t/two"]);
-            Outcome::Err("the server is gone".into())
+            BenchResult::Err("the server is gone".into())
         };
         figures.measure(second).await.unwrap_err();
         assert_eq!(shown.borrow().len(), 2, "what was measured stays shown");

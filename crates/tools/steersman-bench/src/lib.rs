@@ -33,13 +33,13 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::process::{Outcome, send};
+use crate::process::{BenchResult, send};
 use crate::report::Figure;
 use crate::world::Worlds;
 
 /// The command line.
 #[derive(Debug, Parser)]
-struct Flags {
+struct BenchFlags {
     #[command(subcommand)]
     measurement: Measurement,
 }
@@ -113,7 +113,7 @@ struct Foreign {
 )]
 #[must_use]
 pub fn run() -> ExitCode {
-    let done = match Flags::parse().measurement {
+    let done = match BenchFlags::parse().measurement {
         Measurement::Server { asked, program } => {
             print_figures(server::measure(asked.quick, program.as_deref()))
         }
@@ -151,8 +151,8 @@ pub fn run() -> ExitCode {
 /// Measures in worlds, and removes their objects from an external server in any case.
 async fn within(
     asked: Foreign,
-    measure: impl AsyncFnOnce(&mut Worlds, bool) -> Outcome<Vec<Figure>>,
-) -> Outcome<Vec<Figure>> {
+    measure: impl AsyncFnOnce(&mut Worlds, bool) -> BenchResult<Vec<Figure>>,
+) -> BenchResult<Vec<Figure>> {
     let parent = asked.until_closed.then(std::io::stdin);
     let mut stops = stops::listen(parent)?;
     let worlds = Worlds::of(asked.against.as_deref()).await?;
@@ -162,7 +162,7 @@ async fn within(
 }
 
 /// Measures and prints the figures.
-fn print_figures(measuring: impl Future<Output = Outcome<Vec<Figure>>>) -> Outcome<()> {
+fn print_figures(measuring: impl Future<Output = BenchResult<Vec<Figure>>>) -> BenchResult<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;

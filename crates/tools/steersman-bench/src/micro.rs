@@ -23,13 +23,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::samples::Sample;
 use crate::server::fill::fill;
 
-pub use crate::process::Outcome;
+pub use crate::process::BenchResult;
 pub use crate::samples::{SHARED, TOGETHER};
 
 /// The namespace of all objects.
 pub const NAMESPACE: &str = "default";
 
-type Item = Result<WatchEvent, Error>;
+type BenchItem = Result<WatchEvent, Error>;
 
 /// An informer of Pods, and the server's end of its watch.
 #[derive(Debug)]
@@ -40,12 +40,12 @@ pub struct FedInformer {
     pub informer: Informer<Pod>,
     objects: u64,
     version: u64,
-    wire: mpsc::UnboundedSender<Item>,
+    wire: mpsc::UnboundedSender<BenchItem>,
 }
 
 /// A cache of Pods of a server in the same process, all decoded, and a client over it.
 #[derive(Debug)]
-pub struct Served {
+pub struct ServedPods {
     /// The runtime of its tasks.
     pub runtime: Runtime,
     /// The synced cache.
@@ -61,7 +61,7 @@ pub struct Served {
 /// A list followed by a watch.
 struct Script {
     page: Mutex<Vec<Decoded<RawObject>>>,
-    watch: Mutex<Option<mpsc::UnboundedReceiver<Item>>>,
+    watch: Mutex<Option<mpsc::UnboundedReceiver<BenchItem>>>,
 }
 
 /// Returns the label that [`TOGETHER`] Pods share, as the values of a field index.
@@ -73,7 +73,7 @@ pub fn batch(pod: &Pod) -> Vec<String> {
 }
 
 /// Returns the Pod of a number as a server sends it at a version.
-fn raw(number: u64, version: u64) -> Outcome<Decoded<RawObject>> {
+fn raw(number: u64, version: u64) -> BenchResult<Decoded<RawObject>> {
     let made = Sample::Pod.make(number, NAMESPACE);
     let mut object = made.object;
     object["metadata"]["uid"] = format!("00000000-0000-4000-8000-{number:012x}").into();
@@ -105,8 +105,8 @@ impl FedInformer {
     /// # Errors
     ///
     /// If the fixture cannot be created.
-    pub fn with(objects: u64) -> Outcome<Self> {
-        let page: Outcome<Vec<_>> = (0..objects).map(|number| raw(number, 1)).collect();
+    pub fn with(objects: u64) -> BenchResult<Self> {
+        let page: BenchResult<Vec<_>> = (0..objects).map(|number| raw(number, 1)).collect();
         let (wire, watch) = mpsc::unbounded();
         let script = Script {
             page: Mutex::new(page?),
@@ -136,7 +136,7 @@ impl FedInformer {
     /// # Errors
     ///
     /// If an object does not decode.
-    pub fn changes(&mut self, numbers: Range<u64>) -> Outcome<Vec<WatchEvent>> {
+    pub fn changes(&mut self, numbers: Range<u64>) -> BenchResult<Vec<WatchEvent>> {
         let mut changes = Vec::new();
         for number in numbers {
             self.version += 1;
@@ -175,13 +175,13 @@ impl FedInformer {
     }
 }
 
-impl Served {
+impl ServedPods {
     /// Creates a cache of this number of Pods.
     ///
     /// # Errors
     ///
     /// If the fixture cannot be created.
-    pub fn with(objects: u64) -> Outcome<Self> {
+    pub fn with(objects: u64) -> BenchResult<Self> {
         let server = ApiServer::new();
         fill(&server, Sample::Pod, 0..objects)?;
         let client_config = ClientConfig::in_process(server.service(), NAMESPACE);
@@ -214,7 +214,7 @@ impl Served {
     /// # Errors
     ///
     /// The errors of the server.
-    pub fn write_unseen(&self, keys: &[ObjectKey]) -> Outcome<()> {
+    pub fn write_unseen(&self, keys: &[ObjectKey]) -> BenchResult<()> {
         self.runtime.block_on(async {
             // The watch opens shortly after the sync.
             while self.server.faults().silence_watches_of("pods") == 0 {

@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 /// The result of a benchmark step; an error ends the benchmark.
-pub type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+pub type BenchResult<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// The program with the system's allocator.
 const CLIENT: &str = "steersman-bench-client";
@@ -26,12 +26,12 @@ pub(crate) struct Actor {
 
 impl Actor {
     /// Starts a process with the arguments of its role.
-    pub(crate) fn start(arguments: &[&str]) -> Outcome<Self> {
+    pub(crate) fn start(arguments: &[&str]) -> BenchResult<Self> {
         Self::of(&std::env::current_exe()?, "role", arguments)
     }
 
     /// Starts a client of cache measurements, with the system's allocator.
-    pub(crate) fn client(arguments: &[&str]) -> Outcome<Self> {
+    pub(crate) fn client(arguments: &[&str]) -> BenchResult<Self> {
         let own = std::env::current_exe()?;
         let program = own.with_file_name(format!("{CLIENT}{}", std::env::consts::EXE_SUFFIX));
         if !program.exists() {
@@ -41,7 +41,7 @@ impl Actor {
         Self::of(&program, "client", arguments)
     }
 
-    fn of(program: &Path, part: &str, arguments: &[&str]) -> Outcome<Self> {
+    fn of(program: &Path, part: &str, arguments: &[&str]) -> BenchResult<Self> {
         let mut child = Command::new(program)
             .arg(part)
             .args(arguments)
@@ -59,21 +59,21 @@ impl Actor {
     }
 
     /// Reads the next line of its output as JSON.
-    pub(crate) async fn receive<T: DeserializeOwned>(&mut self) -> Outcome<T> {
+    pub(crate) async fn receive<T: DeserializeOwned>(&mut self) -> BenchResult<T> {
         let line = self.lines.next_line().await?;
         let line = line.ok_or("a process of the benchmark ended before its time")?;
         Ok(serde_json::from_str(&line)?)
     }
 
     /// Sends a line, and reads the response.
-    pub(crate) async fn request<T: DeserializeOwned>(&mut self, line: &str) -> Outcome<T> {
+    pub(crate) async fn request<T: DeserializeOwned>(&mut self, line: &str) -> BenchResult<T> {
         self.input.write_all(line.as_bytes()).await?;
         self.input.write_all(b"\n").await?;
         self.receive().await
     }
 
     /// Waits until the process ends.
-    pub(crate) async fn end(mut self) -> Outcome<()> {
+    pub(crate) async fn end(mut self) -> BenchResult<()> {
         drop(self.input);
         let status = self.child.wait().await?;
         if status.success() {
@@ -94,9 +94,9 @@ pub(crate) fn cpu_time() -> Duration {
 }
 
 /// Returns the current and the peak resident memory of this process, in bytes.
-pub(crate) fn memory() -> Outcome<(u64, u64)> {
+pub(crate) fn memory() -> BenchResult<(u64, u64)> {
     let text = fs::read_to_string("/proc/self/status")?;
-    let read = |name: &str| -> Outcome<u64> {
+    let read = |name: &str| -> BenchResult<u64> {
         let line = text.lines().find_map(|line| line.strip_prefix(name));
         let number = line.and_then(|line| line.split_whitespace().next());
         let kilobytes: u64 = number
@@ -121,7 +121,7 @@ pub(crate) fn print_result(what: impl std::fmt::Display) {
 
 /// Prints one line for the process that started this one.
 #[expect(clippy::print_stdout, reason = "the other process reads it")]
-pub(crate) fn send(answer: &impl serde::Serialize) -> Outcome<()> {
+pub(crate) fn send(answer: &impl serde::Serialize) -> BenchResult<()> {
     println!("{}", serde_json::to_string(answer)?);
     Ok(())
 }

@@ -19,7 +19,7 @@ pub(crate) struct Figure {
     own: Spread,
     peers: Vec<Peer>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<Target>,
+    target: Option<BenchTarget>,
     guard: bool,
 }
 
@@ -41,7 +41,7 @@ struct Peer {
 /// The target.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Target {
+enum BenchTarget {
     AtMost(f64),
     AtLeast(f64),
     Ratio(f64),
@@ -101,13 +101,13 @@ impl Figure {
 
     #[must_use]
     pub(crate) fn at_most(mut self, most: f64) -> Self {
-        self.target = Some(Target::AtMost(most));
+        self.target = Some(BenchTarget::AtMost(most));
         self
     }
 
     #[must_use]
     pub(crate) fn at_least(mut self, least: f64) -> Self {
-        self.target = Some(Target::AtLeast(least));
+        self.target = Some(BenchTarget::AtLeast(least));
         self
     }
 
@@ -115,7 +115,7 @@ impl Figure {
     /// library.
     #[must_use]
     pub(crate) fn ratio(mut self, times: f64) -> Self {
-        self.target = Some(Target::Ratio(times));
+        self.target = Some(BenchTarget::Ratio(times));
         self
     }
 

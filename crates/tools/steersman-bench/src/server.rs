@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::figures::Figures;
-use crate::process::{Actor, Outcome, progress};
+use crate::process::{Actor, BenchResult, progress};
 use crate::report::{Figure, Spread};
 use crate::server::role::{Fanned, InProcess, Played, Started};
 use crate::server::serve::{Order, Ready, Used};
@@ -57,7 +57,7 @@ const QUICK: ServerSize = ServerSize {
 const WRITES: u32 = 100;
 
 /// Runs all measurements; without the path of the program `steersman-apiserver` all others.
-pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> Outcome<Vec<Figure>> {
+pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> BenchResult<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     progress("starts of a server");
     let mut figures = Figures::shown();
@@ -96,7 +96,7 @@ pub(crate) async fn measure(quick: bool, program: Option<&Path>) -> Outcome<Vec<
 }
 
 /// Measures the time from the start of a process to the first response.
-async fn start(size: ServerSize) -> Outcome<Vec<Figure>> {
+async fn start(size: ServerSize) -> BenchResult<Vec<Figure>> {
     let mut starts: Vec<Started> = Vec::new();
     for _ in 0..size.runs.max(5) {
         let mut actor = Actor::start(&["start"])?;
@@ -117,7 +117,7 @@ async fn start(size: ServerSize) -> Outcome<Vec<Figure>> {
 }
 
 /// Measures lists and watches without sockets.
-async fn in_process(size: ServerSize) -> Outcome<Vec<Figure>> {
+async fn in_process(size: ServerSize) -> BenchResult<Vec<Figure>> {
     let (objects, runs) = (size.objects.to_string(), size.runs.to_string());
     let mut actor = Actor::start(&["in-process", "--objects", &objects, "--runs", &runs])?;
     let answer: InProcess = actor.receive().await?;
@@ -158,7 +158,7 @@ async fn in_process(size: ServerSize) -> Outcome<Vec<Figure>> {
 }
 
 /// Measures lists and watches over sockets, from another process.
-async fn over_https(size: ServerSize) -> Outcome<Vec<Figure>> {
+async fn over_https(size: ServerSize) -> BenchResult<Vec<Figure>> {
     let objects = size.objects.to_string();
     let mut server = Actor::start(&["serve", "--objects", &objects])?;
     let ready: Ready = server.receive().await?;
@@ -184,7 +184,7 @@ async fn over_https(size: ServerSize) -> Outcome<Vec<Figure>> {
 
 /// Measures many watchers of one kind under a constant rate of writes; several times, because the
 /// figure depends strongly on other load of the machine.
-async fn fan_out(size: ServerSize, bytes: usize) -> Outcome<Figure> {
+async fn fan_out(size: ServerSize, bytes: usize) -> BenchResult<Figure> {
     let (mut cores, mut rates) = (Vec::new(), Vec::new());
     for run in 1..=size.runs {
         let (kilobytes, runs) = (bytes / 1000, size.runs);
@@ -213,7 +213,7 @@ async fn fan_out(size: ServerSize, bytes: usize) -> Outcome<Figure> {
 }
 
 /// Returns the number of cores that the server used, and the deliveries per second.
-async fn fanned(size: ServerSize, bytes: usize) -> Outcome<(f64, f64)> {
+async fn fanned(size: ServerSize, bytes: usize) -> BenchResult<(f64, f64)> {
     let mut server = Actor::start(&["serve", "--objects", "0"])?;
     let ready: Ready = server.receive().await?;
     let place = serde_json::to_string(&ready.place)?;
@@ -241,7 +241,7 @@ async fn fanned(size: ServerSize, bytes: usize) -> Outcome<(f64, f64)> {
 }
 
 /// Measures the simulator, from Deployments to ready Pods.
-async fn played(size: ServerSize, deployments: u64, tracked: bool) -> Outcome<Figure> {
+async fn played(size: ServerSize, deployments: u64, tracked: bool) -> BenchResult<Figure> {
     let (pods, count) = (size.pods.to_string(), deployments.to_string());
     let mut arguments = vec!["simulator", "--pods", &pods, "--deployments", &count];
     if !tracked {
@@ -277,7 +277,7 @@ async fn played(size: ServerSize, deployments: u64, tracked: bool) -> Outcome<Fi
 }
 
 /// Measures the time in which the simulator makes Deployments ready at the speed of `--play workloads`.
-async fn ready(size: ServerSize) -> Outcome<Figure> {
+async fn ready(size: ServerSize) -> BenchResult<Figure> {
     let count = size.deployments.to_string();
     let arguments = [
         "simulator",

@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::process::Outcome;
+use crate::process::BenchResult;
 
 /// The requests to end, one element each.
 pub(crate) type Stops = mpsc::UnboundedReceiver<()>;
@@ -43,7 +43,7 @@ impl StopRequests {
 
 /// Reports interrupts and termination signals from now on instead of ending the process, and the
 /// end of `parent`, a pipe from the parent process, if there is one.
-pub(crate) fn listen(parent: Option<impl Read + Send + 'static>) -> Outcome<Stops> {
+pub(crate) fn listen(parent: Option<impl Read + Send + 'static>) -> BenchResult<Stops> {
     let (stop, stops) = mpsc::unbounded_channel();
     let asked = Arc::new(Mutex::new(StopRequests::default()));
     for kind in [SignalKind::interrupt(), SignalKind::terminate()] {

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::process::Outcome;
+use crate::process::BenchResult;
 
 /// The address of a server, and its certificate authority.
 #[derive(Debug, Clone, serde::Serialize, serde::Deserialize)]
@@ -28,7 +28,7 @@ pub(crate) struct Exchange {
 }
 
 /// Creates the TLS connector for a server.
-pub(crate) fn trust(place: &ServerAddress) -> Outcome<TlsConnector> {
+pub(crate) fn trust(place: &ServerAddress) -> BenchResult<TlsConnector> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(place.ca_pem.as_bytes())?)?;
     let config = ClientConfig::builder()
@@ -43,7 +43,7 @@ impl Exchange {
         place: &ServerAddress,
         trust: &TlsConnector,
         path: &str,
-    ) -> Outcome<Self> {
+    ) -> BenchResult<Self> {
         let socket = TcpStream::connect(&place.address).await?;
         socket.set_nodelay(true)?;
         let name = ServerName::try_from("127.0.0.1")?;
@@ -60,7 +60,7 @@ impl Exchange {
     }
 
     /// Returns the next bytes; empty at the end.
-    pub(crate) async fn read(&mut self) -> Outcome<&[u8]> {
+    pub(crate) async fn read(&mut self) -> BenchResult<&[u8]> {
         match self.stream.read(&mut self.buffer).await {
             Ok(read) => Ok(&self.buffer[..read]),
             // Closed without a TLS close notification, which also ends a response.
@@ -70,7 +70,7 @@ impl Exchange {
     }
 
     /// Reads the response, and returns its size in bytes and its last thousand bytes.
-    pub(crate) async fn drain(mut self) -> Outcome<(u64, String)> {
+    pub(crate) async fn drain(mut self) -> BenchResult<(u64, String)> {
         let (mut all, mut tail) = (0, Vec::new());
         loop {
             let piece = self.read().await?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use futures::FutureExt;
 
-use crate::process::{Actor, Outcome, progress};
+use crate::process::{Actor, BenchResult, progress};
 use crate::samples::Sample;
 use crate::server::serve::{Order, Ready};
 use crate::stops::Stops;
@@ -40,7 +40,7 @@ enum Side {
 
 impl Worlds {
     /// Returns own servers, or namespaces of the server in `against`.
-    pub(crate) async fn of(against: Option<&Path>) -> Outcome<Self> {
+    pub(crate) async fn of(against: Option<&Path>) -> BenchResult<Self> {
         Ok(match against {
             Some(kubeconfig) => Self::Foreign(Cluster::connect(kubeconfig).await?),
             None => Self::Own,
@@ -48,7 +48,7 @@ impl Worlds {
     }
 
     /// Starts a world with this number of objects.
-    pub(crate) async fn start(&mut self, of: Sample, objects: u64) -> Outcome<World> {
+    pub(crate) async fn start(&mut self, of: Sample, objects: u64) -> BenchResult<World> {
         progress(format!("a server with {objects} {}", of.resource()));
         let (side, kubeconfig) = match self {
             Self::Own => {
@@ -84,8 +84,8 @@ impl Worlds {
     pub(crate) async fn lend<T>(
         mut self,
         stops: &mut Stops,
-        measure: impl AsyncFnOnce(&mut Self) -> Outcome<T>,
-    ) -> Outcome<T> {
+        measure: impl AsyncFnOnce(&mut Self) -> BenchResult<T>,
+    ) -> BenchResult<T> {
         let measured = tokio::select! {
             measured = AssertUnwindSafe(measure(&mut self)).catch_unwind() => {
                 measured.unwrap_or_else(|_| Err("a measurement panicked".into()))
@@ -126,7 +126,7 @@ impl World {
     }
 
     /// Creates objects up to this number.
-    pub(crate) async fn grow(&mut self, to: u64) -> Outcome<()> {
+    pub(crate) async fn grow(&mut self, to: u64) -> BenchResult<()> {
         progress(format!("more {}, {to} in all", self.of.resource()));
         match &mut self.side {
             Side::Own { actor, .. } => {
@@ -141,14 +141,14 @@ impl World {
     pub(crate) async fn order<T: serde::de::DeserializeOwned>(
         &mut self,
         order: Order,
-    ) -> Outcome<T> {
+    ) -> BenchResult<T> {
         match &mut self.side {
             Side::Own { actor, .. } => actor.request(&order.line()?).await,
             Side::Foreign(_) => Err("an external server takes no orders".into()),
         }
     }
 
-    pub(crate) async fn end(self) -> Outcome<()> {
+    pub(crate) async fn end(self) -> BenchResult<()> {
         match self.side {
             Side::Own { actor, .. } => actor.end().await,
             Side::Foreign(namespace) => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use prometheus::Registry;
 use tokio::sync::Notify;
 
-use crate::progress::Progress;
+use crate::progress::ControllerProgress;
 
 /// The interval between two looks at the metrics, in real time.
 const INTERVAL: Duration = Duration::from_millis(5);
@@ -34,7 +34,7 @@ impl BoundWatch {
         let registry = registry.clone();
         std::thread::spawn(move || {
             while !is_over.load(Ordering::Relaxed) {
-                if Progress::of(&registry).reconciles > last {
+                if ControllerProgress::of(&registry).reconciles > last {
                     exceeded.notify_one();
                     return;
                 }

@@ -5,7 +5,7 @@ use prometheus::proto::MetricFamily;
 
 /// The progress of all controllers of one manager at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct ControllerProgress {
     /// The number of controllers that have started.
     pub(crate) controllers: usize,
     /// The number of reconciles that have ended.
@@ -16,7 +16,7 @@ pub(crate) struct Progress {
     pub(crate) running: u64,
 }
 
-impl Progress {
+impl ControllerProgress {
     /// Reads the metrics.
     pub(crate) fn of(registry: &Registry) -> Self {
         let mut progress = Self::default();
@@ -109,15 +109,15 @@ mod tests {
         depth.with_label_values(&["0"]).set(3.0);
         depth.with_label_values(&["-100"]).set(4.0);
         registry.register(Box::new(depth)).unwrap();
-        let progress = Progress::of(&registry);
-        let expected = Progress {
+        let progress = ControllerProgress::of(&registry);
+        let expected = ControllerProgress {
             controllers: 2,
             reconciles: 4,
             ready: 7,
             running: 3,
         };
         assert_eq!(progress, expected);
-        assert!(!progress.is_idle() && Progress::default().is_idle());
+        assert!(!progress.is_idle() && ControllerProgress::default().is_idle());
     }
 
     #[test]

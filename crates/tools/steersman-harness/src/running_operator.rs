@@ -21,10 +21,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::bound_watch::BoundWatch;
 use crate::error::{BoxError, HarnessError};
 use crate::prepared::Prepared;
-use crate::progress::{Progress, sent_writes};
+use crate::progress::{ControllerProgress, sent_writes};
 use crate::rbac_file;
 use crate::request_log::{RequestsSince, requests_sent};
-use crate::steadiness::{Sample, Steadiness, Verdict};
+use crate::steadiness::{Sample, Steadiness, SteadinessVerdict};
 
 /// Declares the controllers of an operator in a manager.
 pub(crate) type Declare = Arc<dyn Fn(&Manager) -> Result<(), BoxError> + Send + Sync>;
@@ -185,7 +185,7 @@ impl RunningOperator {
                 revision: server.map(ApiServer::revision),
             };
             ready(match steadiness.observe(begun.elapsed(), sample) {
-                Verdict::Wait(state) => Err(format!("{state}{}", process.troubles())),
+                SteadinessVerdict::Wait(state) => Err(format!("{state}{}", process.troubles())),
                 verdict => Ok(Some(verdict)),
             })
         };
@@ -198,19 +198,19 @@ impl RunningOperator {
             found = steady.eventually(look) => found?,
             () = bound.exceeded() => {
                 let ended = process.progress().reconciles;
-                Some(Verdict::TooMany(ended.saturating_sub(before)))
+                Some(SteadinessVerdict::TooMany(ended.saturating_sub(before)))
             }
         };
         match found {
-            Some(Verdict::Steady(reconciles)) => {
+            Some(SteadinessVerdict::Steady(reconciles)) => {
                 self.process.counted += reconciles;
                 Ok(reconciles)
             }
-            Some(Verdict::TooMany(reconciles)) => {
+            Some(SteadinessVerdict::TooMany(reconciles)) => {
                 let what = format!("the bound of {most} reconciles");
                 Err(self.unmet(what, format!("{reconciles} reconciles")).await)
             }
-            Some(Verdict::Wait(_)) | None => Err(self.ended().await),
+            Some(SteadinessVerdict::Wait(_)) | None => Err(self.ended().await),
         }
     }
 
@@ -377,8 +377,8 @@ impl OperatorProcess {
         self.running.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    fn progress(&self) -> Progress {
-        Progress::of(self.manager.metrics_registry())
+    fn progress(&self) -> ControllerProgress {
+        ControllerProgress::of(self.manager.metrics_registry())
     }
 
     /// Returns the findings of the manager's health, for the state of an operator that is not steady.

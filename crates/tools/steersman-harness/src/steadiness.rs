@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::progress::Progress;
+use crate::progress::ControllerProgress;
 
 /// What was seen of an operator and of its server at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
-    pub(crate) progress: Progress,
+    pub(crate) progress: ControllerProgress,
     /// The revision of the embedded server: each change of an object increments it.
     pub(crate) revision: Option<u64>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Steadiness {
 
 /// The result of one look.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum SteadinessVerdict {
     /// The operator is not steady; the text describes its state.
     Wait(String),
     /// The operator is steady after this number of reconciles.
@@ -50,8 +50,8 @@ impl Steadiness {
     }
 
     /// Judges a sample that was taken at `now`, counted from the begin of the wait.
-    pub(crate) fn observe(&mut self, now: Duration, sample: Sample) -> Verdict {
-        let Progress {
+    pub(crate) fn observe(&mut self, now: Duration, sample: Sample) -> SteadinessVerdict {
+        let ControllerProgress {
             controllers,
             reconciles,
             ready,
@@ -59,7 +59,7 @@ impl Steadiness {
         } = sample.progress;
         let ended = reconciles.saturating_sub(self.before);
         if ended > self.most {
-            return Verdict::TooMany(ended);
+            return SteadinessVerdict::TooMany(ended);
         }
         let since = match self.changed {
             Some((last, since)) if last == sample => since,
@@ -71,9 +71,9 @@ impl Steadiness {
         let is_started = controllers >= self.controllers;
         // HARNESS-1: quiet for long enough, and idle.
         if is_started && sample.progress.is_idle() && now.saturating_sub(since) >= self.quiet {
-            return Verdict::Steady(ended);
+            return SteadinessVerdict::Steady(ended);
         }
-        Verdict::Wait(format!(
+        SteadinessVerdict::Wait(format!(
             "{controllers} of {} controllers started, {ended} reconciles ended, {running} in progress, \
              {ready} requests ready; the last change was {:?} ago",
             self.controllers,
@@ -89,7 +89,7 @@ mod tests {
     const QUIET: Duration = Duration::from_secs(1);
 
     fn sample(reconciles: u64, ready: u64, revision: u64) -> Sample {
-        let progress = Progress {
+        let progress = ControllerProgress {
             controllers: 1,
             reconciles,
             ready,
@@ -109,8 +109,8 @@ mod tests {
         Duration::from_millis(millis)
     }
 
-    fn waits(verdict: &Verdict) -> bool {
-        matches!(verdict, Verdict::Wait(_))
+    fn waits(verdict: &SteadinessVerdict) -> bool {
+        matches!(verdict, SteadinessVerdict::Wait(_))
     }
 
     /// HARNESS-1
@@ -121,7 +121,7 @@ mod tests {
         assert!(waits(&steadiness.observe(at(900), sample(12, 0, 5))));
         assert!(waits(&steadiness.observe(at(1_800), sample(12, 0, 5))));
         let steady = steadiness.observe(at(1_900), sample(12, 0, 5));
-        assert_eq!(steady, Verdict::Steady(2));
+        assert_eq!(steady, SteadinessVerdict::Steady(2));
     }
 
     /// HARNESS-1
@@ -134,7 +134,7 @@ mod tests {
         assert!(waits(&steadiness.observe(at(5_000), sample(10, 1, 6))));
         assert!(waits(&steadiness.observe(at(5_100), sample(10, 0, 6))));
         let steady = steadiness.observe(at(6_100), sample(10, 0, 6));
-        assert_eq!(steady, Verdict::Steady(0));
+        assert_eq!(steady, SteadinessVerdict::Steady(0));
     }
 
     /// HARNESS-1
@@ -143,7 +143,7 @@ mod tests {
         let mut steadiness = begin(3);
         assert!(waits(&steadiness.observe(at(0), sample(13, 4, 5))));
         let many = steadiness.observe(at(1), sample(14, 3, 5));
-        assert_eq!(many, Verdict::TooMany(4));
+        assert_eq!(many, SteadinessVerdict::TooMany(4));
     }
 
     #[test]

@@ -51,7 +51,7 @@ struct GrantedVerb {
 type ResourceVerbs<'a> = (&'a str, &'a str, Vec<GrantedVerb>);
 
 /// A group, the names of objects, and verbs.
-type Grant = (String, Vec<String>, Vec<GrantedVerb>);
+type RuleGrant = (String, Vec<String>, Vec<GrantedVerb>);
 
 /// A rule of a role, and the reasons for its verbs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +165,10 @@ impl RuleSet {
         self.sorted(self.grants())
     }
 
-    fn sorted(&self, grants: impl IntoIterator<Item = (Grant, Vec<String>)>) -> Vec<ReasonedRule> {
+    fn sorted(
+        &self,
+        grants: impl IntoIterator<Item = (RuleGrant, Vec<String>)>,
+    ) -> Vec<ReasonedRule> {
         let mut rules: Vec<ReasonedRule> = grants.into_iter().map(ReasonedRule::of).collect();
         rules.sort_by(|a, b| key(&a.rule).cmp(&key(&b.rule)));
         rules.extend(self.url_rules());
@@ -173,7 +176,7 @@ impl RuleSet {
     }
 
     /// Returns the resources of each group that have the same names and verbs.
-    fn grants(&self) -> BTreeMap<Grant, Vec<String>> {
+    fn grants(&self) -> BTreeMap<RuleGrant, Vec<String>> {
         let mut by_resource: BTreeMap<ResourceVerbs<'_>, Vec<String>> = BTreeMap::new();
         for (target, verbs) in &self.granted {
             let RuleTarget::Resource {
@@ -190,7 +193,7 @@ impl RuleSet {
                 names.extend(name.clone());
             }
         }
-        let mut grants: BTreeMap<Grant, Vec<String>> = BTreeMap::new();
+        let mut grants: BTreeMap<RuleGrant, Vec<String>> = BTreeMap::new();
         for ((group, resource, verbs), names) in by_resource {
             let resources = grants.entry((group.to_owned(), names, verbs)).or_default();
             resources.push(resource.to_owned());
@@ -243,7 +246,7 @@ impl RuleSet {
 }
 
 impl ReasonedRule {
-    fn of(((group, names, verbs), resources): (Grant, Vec<String>)) -> Self {
+    fn of(((group, names, verbs), resources): (RuleGrant, Vec<String>)) -> Self {
         let rule = PolicyRule {
             api_groups: vec![group],
             resources,

@@ -79,7 +79,7 @@ const LINE: usize = 76;
 
 /// Writes a document.
 pub(crate) fn document(value: &Value) -> String {
-    let node = Node {
+    let node = ManifestNode {
         value,
         is_of_names: false,
     };
@@ -132,12 +132,12 @@ pub(crate) fn documents<'a>(values: impl IntoIterator<Item = &'a Value>) -> Stri
 }
 
 /// A value, with whether its keys are names that users chose.
-struct Node<'a> {
+struct ManifestNode<'a> {
     value: &'a Value,
     is_of_names: bool,
 }
 
-impl Serialize for Node<'_> {
+impl Serialize for ManifestNode<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.value {
             Value::Array(items) if is_line(items) => FlowSeq(items).serialize(serializer),
@@ -145,7 +145,7 @@ impl Serialize for Node<'_> {
                 let mut list = serializer.serialize_seq(Some(items.len()))?;
                 for value in items {
                     let is_of_names = false;
-                    list.serialize_element(&Node { value, is_of_names })?;
+                    list.serialize_element(&ManifestNode { value, is_of_names })?;
                 }
                 list.end()
             }
@@ -153,7 +153,7 @@ impl Serialize for Node<'_> {
                 let mut written = serializer.serialize_map(Some(map.len()))?;
                 for (key, value) in sorted(map, self.is_of_names) {
                     let is_of_names = !self.is_of_names && OF_NAMES.contains(&key.as_str());
-                    written.serialize_entry(key, &Node { value, is_of_names })?;
+                    written.serialize_entry(key, &ManifestNode { value, is_of_names })?;
                 }
                 written.end()
             }

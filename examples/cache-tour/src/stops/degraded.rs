@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use steersman::informer::State;
+use steersman::informer::InformerState;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::{CacheOptions, CustomResource, ListOptions};
 use tokio::time::Instant;
@@ -45,8 +45,8 @@ pub async fn visit(cluster: &Cluster) -> Result<Page, BoxError> {
     let everything = ListOptions::new();
     let state = || -> Result<String, BoxError> {
         Ok(match cache.informer::<Voyage>()?.state() {
-            State::Degraded { reason, .. } => format!("degraded: {reason}"),
-            State::Synced => "synced".to_owned(),
+            InformerState::Degraded { reason, .. } => format!("degraded: {reason}"),
+            InformerState::Synced => "synced".to_owned(),
             other => format!("{other:?}"),
         })
     };

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use steersman_object::{Kind, ListOptions, Object, ObjectKey, json_error_position};
 
 use super::Api;
-use crate::decode::Decoder;
+use crate::decode::AnswerDecoder;
 use crate::decode::raw;
 use crate::error::{Error, parse_status};
 use crate::event::Decoded;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, Projection, WriteOptions};
-use crate::request::Request;
-use crate::request::transport::{Accept, Call};
+use crate::request::PreparedRequest;
+use crate::request::transport::{Accept, ApiCall};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
@@ -28,7 +28,11 @@ impl<K: Object> Api<K> {
     /// # Errors
     ///
     /// [`Error::InvalidRequest`] if the object lacks the namespace that its kind needs, or does not encode.
-    pub fn create_request(&self, object: &K, options: &WriteOptions) -> Result<Request<K>, Error> {
+    pub fn create_request(
+        &self,
+        object: &K,
+        options: &WriteOptions,
+    ) -> Result<PreparedRequest<K>, Error> {
         let key = object.key();
         let generate_name = object.meta().generate_name.as_deref();
         let generate_name = generate_name.filter(|_| key.name().is_empty());
@@ -50,7 +54,11 @@ impl<K: Object> Api<K> {
     ///
     /// [`Error::InvalidRequest`] if the object has no key that fits its kind, names another kind (as metadata alone
     /// does), or does not encode.
-    pub fn update_request(&self, object: &K, options: &WriteOptions) -> Result<Request<K>, Error> {
+    pub fn update_request(
+        &self,
+        object: &K,
+        options: &WriteOptions,
+    ) -> Result<PreparedRequest<K>, Error> {
         let (info, url) = self.object("update", &object.key())?;
         let body = self.encode(&info, object)?;
         if let Some(other) = another_kind(&self.kind, &body) {
@@ -70,7 +78,7 @@ impl<K: Object> Api<K> {
         &self,
         object: &K,
         options: &WriteOptions,
-    ) -> Result<Request<K>, Error> {
+    ) -> Result<PreparedRequest<K>, Error> {
         let (info, url) = self.part("update", &object.key(), "status")?;
         let body = self.encode(&info, object)?;
         let call = call(Method::PUT, info, url.write(options), JSON, body);
@@ -87,7 +95,7 @@ impl<K: Object> Api<K> {
         key: &ObjectKey,
         patch: &Patch,
         options: &WriteOptions,
-    ) -> Result<Request<K>, Error> {
+    ) -> Result<PreparedRequest<K>, Error> {
         let (info, url) = self.object("patch", key)?;
         Ok(self.whole(patching(info, url, patch, options)))
     }
@@ -101,7 +109,7 @@ impl<K: Object> Api<K> {
         &self,
         key: &ObjectKey,
         options: &DeleteOptions,
-    ) -> Result<Request<Option<K>>, Error> {
+    ) -> Result<PreparedRequest<Option<K>>, Error> {
         let (info, url) = self.object("delete", key)?;
         let call = call(
             Method::DELETE,
@@ -128,7 +136,7 @@ impl<K: Object> Api<K> {
         &self,
         list_options: &ListOptions,
         options: &DeleteOptions,
-    ) -> Result<Request<Vec<ObjectKey>>, Error> {
+    ) -> Result<PreparedRequest<Vec<ObjectKey>>, Error> {
         let (info, url) = self.selected("deletecollection", list_options)?;
         if self.kind.is_namespaced() && list_options.selected_namespace().is_none() {
             let problem = "collections are deleted in one namespace at a time, and none is named";
@@ -156,7 +164,7 @@ impl<K: Object> Api<K> {
         subresource: &str,
         body: &impl Serialize,
         options: &WriteOptions,
-    ) -> Result<Request<T>, Error> {
+    ) -> Result<PreparedRequest<T>, Error> {
         let (info, url) = self.part("create", key, subresource)?;
         let body = encode(&info, body)?.into();
         let call = call(Method::POST, info, url.write(options), JSON, body);
@@ -174,7 +182,7 @@ impl<K: Object> Api<K> {
         subresource: &str,
         body: &impl Serialize,
         options: &WriteOptions,
-    ) -> Result<Request<T>, Error> {
+    ) -> Result<PreparedRequest<T>, Error> {
         let (info, url) = self.part("update", key, subresource)?;
         let body = encode(&info, body)?;
         // A dynamic object may lack its kind; a body of another kind always names its own.
@@ -194,7 +202,7 @@ impl<K: Object> Api<K> {
         subresource: &str,
         patch: &Patch,
         options: &WriteOptions,
-    ) -> Result<Request<T>, Error> {
+    ) -> Result<PreparedRequest<T>, Error> {
         let (info, url) = self.part("patch", key, subresource)?;
         Ok(self.other(patching(info, url, patch, options)))
     }
@@ -210,13 +218,13 @@ impl<K: Object> Api<K> {
     }
 
     /// Lets the object in the body be sent in protobuf, if the kind is one of Kubernetes itself.
-    fn of_kind(&self, mut call: Call) -> Call {
+    fn of_kind(&self, mut call: ApiCall) -> ApiCall {
         call.object = Some(self.kind.clone());
         call
     }
 
     /// Returns a request that is answered with an object of the kind.
-    fn whole(&self, mut call: Call) -> Request<K> {
+    fn whole(&self, mut call: ApiCall) -> PreparedRequest<K> {
         // Writes are answered with the whole object.
         let projection = Projection::of::<K>().max(Projection::Whole);
         call.accept = Accept::of_object(projection).of(&self.kind);
@@ -228,20 +236,20 @@ impl<K: Object> Api<K> {
     }
 
     /// Returns a request that is answered with another type.
-    fn other<T: DeserializeOwned>(&self, call: Call) -> Request<T> {
+    fn other<T: DeserializeOwned>(&self, call: ApiCall) -> PreparedRequest<T> {
         self.request(call, |info, body| read_part(info, body))
     }
 
     fn request<T>(
         &self,
-        call: Call,
+        call: ApiCall,
         read: impl Fn(&RequestInfo, &Bytes) -> Result<T, Error> + Send + Sync + 'static,
-    ) -> Request<T> {
-        Request::new(self.client.clone(), call, read).request_timeout(self.limit)
+    ) -> PreparedRequest<T> {
+        PreparedRequest::new(self.client.clone(), call, read).request_timeout(self.limit)
     }
 
     /// Encodes the object, and adds `apiVersion` and `kind` if a dynamic object lacks them.
-    pub(super) fn review_call(&self, review: &K) -> Result<Call, Error> {
+    pub(super) fn review_call(&self, review: &K) -> Result<ApiCall, Error> {
         let key = review.key();
         let info = RequestInfo::of_collection("create", &self.kind, key.namespace());
         let url = Url::collection(&self.kind, key.namespace())
@@ -267,7 +275,7 @@ impl<K: Object> Api<K> {
 }
 
 pub(super) fn read_object<K: Object>(
-    decoder: &Decoder,
+    decoder: &AnswerDecoder,
     info: &RequestInfo,
     body: &[u8],
 ) -> Result<K, Error> {
@@ -287,10 +295,10 @@ fn read_keys(_: &RequestInfo, body: &Bytes) -> Result<Vec<ObjectKey>, Error> {
     #[derive(Deserialize)]
     struct List {
         #[serde(default)]
-        items: Vec<Item>,
+        items: Vec<ListItem>,
     }
     #[derive(Deserialize)]
-    struct Item {
+    struct ListItem {
         #[serde(default)]
         metadata: Meta,
     }
@@ -301,7 +309,7 @@ fn read_keys(_: &RequestInfo, body: &Bytes) -> Result<Vec<ObjectKey>, Error> {
         namespace: String,
     }
     let list = serde_json::from_slice::<List>(body).map_or_else(|_| Vec::new(), |list| list.items);
-    let key = |item: Item| ObjectKey::namespaced(item.metadata.namespace, item.metadata.name);
+    let key = |item: ListItem| ObjectKey::namespaced(item.metadata.namespace, item.metadata.name);
     Ok(list.into_iter().map(key).collect())
 }
 
@@ -324,14 +332,14 @@ fn call(
     url: Url,
     content_type: &'static str,
     body: Bytes,
-) -> Call {
-    let mut call = Call::get(info, url);
+) -> ApiCall {
+    let mut call = ApiCall::get(info, url);
     call.method = method;
     call.body = Some((content_type, body));
     call
 }
 
-fn patching(info: RequestInfo, url: Url, patch: &Patch, options: &WriteOptions) -> Call {
+fn patching(info: RequestInfo, url: Url, patch: &Patch, options: &WriteOptions) -> ApiCall {
     let (content_type, value) = match patch {
         Patch::Merge(value) => ("application/merge-patch+json", value),
         Patch::Json(value) => ("application/json-patch+json", value),

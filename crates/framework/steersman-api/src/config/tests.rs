@@ -52,7 +52,7 @@ async fn problem(content: &str) -> String {
 async fn a_complete_kubeconfig_is_accepted() {
     let dir = TempDir::new().unwrap();
     let path = file(&dir, "config", WHOLE);
-    let Found {
+    let FoundConfig {
         config,
         credentials,
         context,

@@ -13,7 +13,7 @@ use super::items::{Items, MAX_VALUE, NoList};
 use super::lines::{Lines, MAX_LINE, TooLong};
 use super::protobuf::{FrameEvents, ProtobufItems};
 use super::raw::Prepared;
-use crate::decode::{Decoder, plain_object};
+use crate::decode::{AnswerDecoder, plain_object};
 use crate::encoding::Negotiated;
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, PageEnd, WatchEvent};
@@ -38,9 +38,9 @@ struct RawEvent<'a> {
 
 /// The body of one page of a list, cut into its objects.
 #[derive(Debug)]
-pub(crate) struct Page {
+pub(crate) struct PageBody {
     info: RequestInfo,
-    decoder: Decoder,
+    decoder: AnswerDecoder,
     items: PageItems,
     chunk: Bytes,
 }
@@ -51,8 +51,8 @@ enum PageItems {
     Protobuf(ProtobufItems),
 }
 
-impl Page {
-    pub(crate) fn new(decoder: Decoder, info: RequestInfo, negotiated: Negotiated) -> Self {
+impl PageBody {
+    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
         let items = if negotiated.is_protobuf {
             PageItems::Protobuf(ProtobufItems::new(negotiated))
         } else {
@@ -83,7 +83,7 @@ impl Page {
 
     fn next<T>(
         &mut self,
-        decode: impl FnOnce(&Decoder, Prepared<'_>) -> Decoded<T>,
+        decode: impl FnOnce(&AnswerDecoder, Prepared<'_>) -> Decoded<T>,
     ) -> Result<Option<Decoded<T>>, Error> {
         let (decoder, info, chunk) = (&self.decoder, &self.info, &mut self.chunk);
         Ok(match &mut self.items {
@@ -147,7 +147,7 @@ pub(crate) enum Events {
 }
 
 impl Events {
-    pub(crate) fn new(decoder: Decoder, info: RequestInfo, negotiated: Negotiated) -> Self {
+    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
         if negotiated.is_protobuf {
             Self::Protobuf(FrameEvents::new(decoder, info, negotiated))
         } else {
@@ -183,7 +183,7 @@ impl Events {
 /// The body of a watch in JSON: an event per line.
 #[derive(Debug)]
 pub(crate) struct LineEvents {
-    decoder: Decoder,
+    decoder: AnswerDecoder,
     info: RequestInfo,
     lines: Lines,
     /// The beginning of a value that spans several lines: a pretty-printed `Status`.
@@ -199,7 +199,7 @@ enum Line {
 }
 
 impl LineEvents {
-    pub(crate) fn new(decoder: Decoder, info: RequestInfo) -> Self {
+    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo) -> Self {
         Self {
             decoder,
             info,

@@ -14,7 +14,7 @@ pub(crate) const MAX_VALUE: usize = 32 << 20;
 /// The body of a list, as far as it has arrived.
 #[derive(Debug)]
 pub(crate) struct Items {
-    due: Due,
+    due: NextToken,
     /// The value that has begun and not ended.
     open: Option<OpenValue>,
     /// The bytes of that value from earlier chunks.
@@ -52,12 +52,12 @@ pub(crate) enum NoList {
 
 /// The next token that may follow, between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Due {
+enum NextToken {
     List,
     FirstName,
     Name,
-    Colon(Member),
-    Value(Member),
+    Colon(ListMember),
+    Value(ListMember),
     MemberEnd,
     FirstItem,
     Item,
@@ -67,7 +67,7 @@ enum Due {
 
 /// A member of the list object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Member {
+enum ListMember {
     Metadata,
     Items,
     Other,
@@ -77,7 +77,7 @@ enum Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Name,
-    Value(Member),
+    Value(ListMember),
     Item,
 }
 
@@ -93,7 +93,7 @@ struct OpenValue {
 impl Items {
     pub(crate) fn new(max: usize) -> Self {
         Self {
-            due: Due::List,
+            due: NextToken::List,
             open: None,
             begun: BytesMut::new(),
             metadata: None,
@@ -144,9 +144,9 @@ impl Items {
     /// Returns the metadata of the list, if there is any, after checking that the list is complete.
     pub(crate) fn finish(self) -> Result<Option<Bytes>, NoList> {
         match self.due {
-            Due::Nothing if self.has_items => Ok(self.metadata),
-            Due::Nothing => Err(NoList::NoItems),
-            Due::List => Err(NoList::Empty),
+            NextToken::Nothing if self.has_items => Ok(self.metadata),
+            NextToken::Nothing => Err(NoList::NoItems),
+            NextToken::List => Err(NoList::Empty),
             _ => Err(NoList::Cut),
         }
     }
@@ -160,16 +160,16 @@ impl Items {
             return Ok(false);
         };
         self.due = match (self.due, byte) {
-            (Due::List, b'{') => Due::FirstName,
-            (Due::FirstName | Due::Name, b'"') => return self.begin(byte, Role::Name),
-            (Due::Colon(member), b':') => Due::Value(member),
-            (Due::Value(Member::Items), b'[') => Due::FirstItem,
-            (Due::Value(member), _) => return self.begin(byte, Role::Value(member)),
-            (Due::MemberEnd, b',') => Due::Name,
-            (Due::MemberEnd | Due::FirstName, b'}') => Due::Nothing,
-            (Due::FirstItem | Due::ItemEnd, b']') => Due::MemberEnd,
-            (Due::FirstItem | Due::Item, _) => return self.begin(byte, Role::Item),
-            (Due::ItemEnd, b',') => Due::Item,
+            (NextToken::List, b'{') => NextToken::FirstName,
+            (NextToken::FirstName | NextToken::Name, b'"') => return self.begin(byte, Role::Name),
+            (NextToken::Colon(member), b':') => NextToken::Value(member),
+            (NextToken::Value(ListMember::Items), b'[') => NextToken::FirstItem,
+            (NextToken::Value(member), _) => return self.begin(byte, Role::Value(member)),
+            (NextToken::MemberEnd, b',') => NextToken::Name,
+            (NextToken::MemberEnd | NextToken::FirstName, b'}') => NextToken::Nothing,
+            (NextToken::FirstItem | NextToken::ItemEnd, b']') => NextToken::MemberEnd,
+            (NextToken::FirstItem | NextToken::Item, _) => return self.begin(byte, Role::Item),
+            (NextToken::ItemEnd, b',') => NextToken::Item,
             _ => return Err(self.unexpected()),
         };
         self.use_up(chunk, 1);
@@ -187,39 +187,39 @@ impl Items {
         let not_json = NoList::NotJson { at: self.at };
         self.due = match role {
             Role::Item => {
-                self.due = Due::ItemEnd;
+                self.due = NextToken::ItemEnd;
                 return Ok(Some(value));
             }
             Role::Name => {
                 // A member name may contain escapes.
                 let name: String = serde_json::from_slice(&value).map_err(|_| not_json)?;
-                Due::Colon(self.member(&name)?)
+                NextToken::Colon(self.member(&name)?)
             }
-            Role::Value(Member::Metadata) => {
+            Role::Value(ListMember::Metadata) => {
                 self.metadata = Some(value);
-                Due::MemberEnd
+                NextToken::MemberEnd
             }
             // `null` is an empty list: Go writes a nil slice so.
-            Role::Value(Member::Items) if *value == *b"null" => Due::MemberEnd,
-            Role::Value(Member::Items) => return Err(NoList::NoArray),
-            Role::Value(Member::Other) => {
+            Role::Value(ListMember::Items) if *value == *b"null" => NextToken::MemberEnd,
+            Role::Value(ListMember::Items) => return Err(NoList::NoArray),
+            Role::Value(ListMember::Other) => {
                 serde_json::from_slice::<IgnoredAny>(&value).map_err(|_| not_json)?;
-                Due::MemberEnd
+                NextToken::MemberEnd
             }
         };
         Ok(None)
     }
 
-    fn member(&mut self, name: &str) -> Result<Member, NoList> {
+    fn member(&mut self, name: &str) -> Result<ListMember, NoList> {
         match name {
             "metadata" if self.metadata.is_some() => Err(NoList::Twice("metadata")),
             "items" if self.has_items => Err(NoList::Twice("items")),
-            "metadata" => Ok(Member::Metadata),
+            "metadata" => Ok(ListMember::Metadata),
             "items" => {
                 self.has_items = true;
-                Ok(Member::Items)
+                Ok(ListMember::Items)
             }
-            _ => Ok(Member::Other),
+            _ => Ok(ListMember::Other),
         }
     }
 
@@ -230,15 +230,15 @@ impl Items {
 
     fn unexpected(&self) -> NoList {
         let expected = match self.due {
-            Due::List => "an object",
-            Due::FirstName => "a name or the end of the object",
-            Due::Name => "a name",
-            Due::Colon(_) => "a colon",
-            Due::Value(_) | Due::Item => "a value",
-            Due::MemberEnd => "a comma or the end of the object",
-            Due::FirstItem => "a value or the end of the items",
-            Due::ItemEnd => "a comma or the end of the items",
-            Due::Nothing => "the end",
+            NextToken::List => "an object",
+            NextToken::FirstName => "a name or the end of the object",
+            NextToken::Name => "a name",
+            NextToken::Colon(_) => "a colon",
+            NextToken::Value(_) | NextToken::Item => "a value",
+            NextToken::MemberEnd => "a comma or the end of the object",
+            NextToken::FirstItem => "a value or the end of the items",
+            NextToken::ItemEnd => "a comma or the end of the items",
+            NextToken::Nothing => "the end",
         };
         let at = self.at;
         NoList::Unexpected { at, expected }

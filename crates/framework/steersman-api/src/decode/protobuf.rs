@@ -6,13 +6,13 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use steersman_protobuf::stream::Broken;
 use steersman_protobuf::{
-    Envelope, Event, Frames, Keep, ListItems, Message, Unknown, append_message, append_object,
+    Envelope, Frames, Keep, ListItems, Message, Unknown, WatchFrame, append_message, append_object,
 };
 
 use super::bookmark::bookmark;
 use super::raw::Prepared;
 use crate::apply_digest::ApplyDigest;
-use crate::decode::Decoder;
+use crate::decode::AnswerDecoder;
 use crate::encoding::Negotiated;
 use crate::error::{Error, parse_status};
 use crate::event::{Decoded, Malformed, WatchEvent};
@@ -47,7 +47,7 @@ impl JsonBuffer {
     }
 }
 
-impl Decoder {
+impl AnswerDecoder {
     /// Prepares an object that arrived as a message of its own kind, or as metadata alone.
     fn transcoded<'a>(
         &self,
@@ -147,7 +147,7 @@ impl ProtobufItems {
     pub(crate) fn next_item(
         &mut self,
         chunk: &mut Bytes,
-        decoder: &Decoder,
+        decoder: &AnswerDecoder,
         info: &RequestInfo,
     ) -> Result<Option<PreparedProtobuf<'_>>, Error> {
         let item = match self.items.next_item(chunk) {
@@ -180,7 +180,7 @@ impl ProtobufItems {
         Ok(Some(json))
     }
 
-    fn check_kind(&self, decoder: &Decoder) -> Result<(), String> {
+    fn check_kind(&self, decoder: &AnswerDecoder) -> Result<(), String> {
         let (api_version, kind) = self.items.list_kind();
         let item = kind.strip_suffix("List").unwrap_or_default();
         if decoder.asks_for(api_version, item) {
@@ -203,7 +203,7 @@ fn broken(negotiated: &Negotiated, info: &RequestInfo, problem: &str) -> Error {
 /// The body of a watch in protobuf, decoded into events.
 #[derive(Debug)]
 pub(crate) struct FrameEvents {
-    decoder: Decoder,
+    decoder: AnswerDecoder,
     info: RequestInfo,
     frames: Frames,
     negotiated: Negotiated,
@@ -211,7 +211,7 @@ pub(crate) struct FrameEvents {
 }
 
 impl FrameEvents {
-    pub(crate) fn new(decoder: Decoder, info: RequestInfo, negotiated: Negotiated) -> Self {
+    pub(crate) fn new(decoder: AnswerDecoder, info: RequestInfo, negotiated: Negotiated) -> Self {
         Self {
             decoder,
             info,
@@ -250,7 +250,7 @@ impl FrameEvents {
     }
 
     fn event(&mut self, frame: &[u8]) -> Result<WatchEvent, String> {
-        let event = Event::read(frame)?;
+        let event = WatchFrame::read(frame)?;
         let make = match event.kind {
             b"ADDED" => WatchEvent::Added,
             b"MODIFIED" => WatchEvent::Modified,
@@ -269,7 +269,7 @@ impl FrameEvents {
         self.object(&event).map(make)
     }
 
-    fn object(&mut self, event: &Event<'_>) -> Result<Decoded<RawObject>, String> {
+    fn object(&mut self, event: &WatchFrame<'_>) -> Result<Decoded<RawObject>, String> {
         let envelope = Envelope::open(event.object)?;
         if !self.decoder.asks_for(&envelope.api_version, &envelope.kind) {
             // An object of another kind affects no other object, as in JSON.
@@ -285,7 +285,7 @@ impl FrameEvents {
     }
 }
 
-fn json_of(event: &Event<'_>) -> Result<Bytes, String> {
+fn json_of(event: &WatchFrame<'_>) -> Result<Bytes, String> {
     to_json(event.object).map(|(json, _)| json)
 }
 

@@ -13,7 +13,7 @@ use crate::head::Conformity;
 
 /// The positions that the scan found in an object and its metadata.
 #[derive(Debug, Default)]
-struct Shape {
+struct ObjectShape {
     /// The value of `apiVersion`.
     api_version: Option<Range<usize>>,
     /// The value of `kind`.
@@ -29,7 +29,7 @@ struct Shape {
 
 /// The identity of an object; fields that could not be read are empty.
 #[derive(Debug, Default)]
-struct Identity {
+struct ObjectIdentity {
     namespace: String,
     name: String,
     uid: String,
@@ -110,7 +110,7 @@ pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -
 
 /// Returns the kind that an object names, if it is not the requested one: a conversion is under way, or the server
 /// took the request for another kind. Metadata alone has kinds of its own.
-fn foreign(raw: &[u8], shape: &Shape, gvk: &Gvk, metadata_only: bool) -> Option<String> {
+fn foreign(raw: &[u8], shape: &ObjectShape, gvk: &Gvk, metadata_only: bool) -> Option<String> {
     // A value that is no string fails when the object is decoded; an object without a kind counts as the requested
     // one.
     let said = |at: &Option<Range<usize>>| -> Option<Cow<'_, str>> {
@@ -170,7 +170,7 @@ pub(crate) fn metadata_of(
 /// The bytes are scanned and not parsed, so that the name is found despite problems elsewhere (a number out of range,
 /// invalid UTF-8, too many levels).
 pub(crate) fn identity(raw: &[u8]) -> (ObjectKey, String, ResourceVersion) {
-    let mut identity = Identity::default();
+    let mut identity = ObjectIdentity::default();
     let mut cursor = Cursor { raw, at: 0 };
     // If the bytes end early, the members before that are valid.
     let _ = cursor.members(|cursor, name, _| {
@@ -201,10 +201,10 @@ fn push_member(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(format!("{name:?}:{value:?},").as_bytes());
 }
 
-fn scan(raw: &[u8]) -> Option<Shape> {
-    let mut shape = Shape {
+fn scan(raw: &[u8]) -> Option<ObjectShape> {
+    let mut shape = ObjectShape {
         plain: true,
-        ..Shape::default()
+        ..ObjectShape::default()
     };
     let mut cursor = Cursor { raw, at: 0 };
     cursor.members(|cursor, name, _| {

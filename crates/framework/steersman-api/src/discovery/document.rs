@@ -6,7 +6,7 @@ use steersman_object::{Gvk, Kind, Scope};
 /// A kind in one version, as the server serves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Served {
+pub struct ServedResource {
     /// The kind, with its plural and scope.
     pub kind: Kind,
     /// The singular, such as `deployment`; empty if the server names none.
@@ -23,27 +23,27 @@ pub struct Served {
 
 /// A group and its versions, the preferred one first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Group {
+pub(crate) struct GroupDocument {
     pub(crate) name: String,
     pub(crate) versions: Vec<String>,
 }
 
 /// The kinds that one version of a group serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Version {
+pub(crate) struct VersionDocument {
     pub(crate) group: String,
     pub(crate) version: String,
     /// `None` if the server says that its knowledge is stale.
-    pub(crate) served: Option<Vec<Served>>,
+    pub(crate) served: Option<Vec<ServedResource>>,
 }
 
 /// The answer of `/api` or `/apis`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Index {
+pub(crate) enum DiscoveryIndex {
     /// All groups with their kinds (`apidiscovery.k8s.io`).
-    Aggregated(Vec<Group>, Vec<Version>),
+    Aggregated(Vec<GroupDocument>, Vec<VersionDocument>),
     /// The groups without their kinds.
-    Groups(Vec<Group>),
+    Groups(Vec<GroupDocument>),
 }
 
 type List<T> = Option<Vec<T>>;
@@ -131,22 +131,27 @@ struct RawResource {
 }
 
 /// Parses the answer of `/api` or `/apis`, in either form.
-pub(crate) fn index(body: &[u8]) -> Result<Index, serde_json::Error> {
+pub(crate) fn index(body: &[u8]) -> Result<DiscoveryIndex, serde_json::Error> {
     let raw: RawIndex = serde_json::from_slice(body)?;
     if raw.kind == "APIGroupDiscoveryList" {
         return Ok(aggregated(raw.items.unwrap_or_default()));
     }
-    let mut groups: Vec<Group> = raw.groups.into_iter().flatten().map(Group::new).collect();
+    let mut groups: Vec<GroupDocument> = raw
+        .groups
+        .into_iter()
+        .flatten()
+        .map(GroupDocument::new)
+        .collect();
     if let Some(versions) = raw.versions {
         let name = String::new();
-        groups.push(Group { name, versions });
+        groups.push(GroupDocument { name, versions });
     }
-    Ok(Index::Groups(groups))
+    Ok(DiscoveryIndex::Groups(groups))
 }
 
 /// Parses the answer of `/apis/GROUP`.
-pub(crate) fn group(body: &[u8]) -> Result<Group, serde_json::Error> {
-    Ok(Group::new(serde_json::from_slice(body)?))
+pub(crate) fn group(body: &[u8]) -> Result<GroupDocument, serde_json::Error> {
+    Ok(GroupDocument::new(serde_json::from_slice(body)?))
 }
 
 /// Parses the answer of `/apis/GROUP/VERSION`.
@@ -154,9 +159,9 @@ pub(crate) fn version(
     group: &str,
     version: &str,
     body: &[u8],
-) -> Result<Vec<Served>, serde_json::Error> {
+) -> Result<Vec<ServedResource>, serde_json::Error> {
     let raw: RawResources = serde_json::from_slice(body)?;
-    let mut served: Vec<Served> = Vec::new();
+    let mut served: Vec<ServedResource> = Vec::new();
     let mut parts: Vec<(String, String)> = Vec::new();
     for resource in raw.resources.into_iter().flatten() {
         if let Some((parent, part)) = resource.name.split_once('/') {
@@ -164,7 +169,7 @@ pub(crate) fn version(
             continue;
         }
         let gvk = Gvk::new(group, version, &resource.kind);
-        served.push(Served {
+        served.push(ServedResource {
             kind: Kind::new(gvk, &resource.name, scope(resource.namespaced)),
             singular: resource.singular_name.unwrap_or_default(),
             short_names: resource.short_names.unwrap_or_default(),
@@ -181,11 +186,11 @@ pub(crate) fn version(
     Ok(served)
 }
 
-fn aggregated(items: Vec<RawAggregated>) -> Index {
+fn aggregated(items: Vec<RawAggregated>) -> DiscoveryIndex {
     let (mut groups, mut versions) = (Vec::new(), Vec::new());
     for item in items {
         let name = item.metadata.and_then(|m| m.name).unwrap_or_default();
-        let mut group = Group {
+        let mut group = GroupDocument {
             name: name.clone(),
             versions: Vec::new(),
         };
@@ -194,7 +199,7 @@ fn aggregated(items: Vec<RawAggregated>) -> Index {
             let stale = raw.freshness.as_deref() == Some("Stale");
             let resources = raw.resources.unwrap_or_default().into_iter();
             let served = resources.map(|r| r.served(&name, &raw.version)).collect();
-            versions.push(Version {
+            versions.push(VersionDocument {
                 group: name.clone(),
                 version: raw.version,
                 served: Some(served).filter(|_| !stale),
@@ -202,7 +207,7 @@ fn aggregated(items: Vec<RawAggregated>) -> Index {
         }
         groups.push(group);
     }
-    Index::Aggregated(groups, versions)
+    DiscoveryIndex::Aggregated(groups, versions)
 }
 
 fn scope(namespaced: bool) -> Scope {
@@ -212,7 +217,7 @@ fn scope(namespaced: bool) -> Scope {
     }
 }
 
-impl Group {
+impl GroupDocument {
     fn new(raw: RawGroup) -> Self {
         let mut versions: Vec<String> = raw
             .versions
@@ -232,11 +237,11 @@ impl Group {
 }
 
 impl RawAggregatedResource {
-    fn served(self, group: &str, version: &str) -> Served {
+    fn served(self, group: &str, version: &str) -> ServedResource {
         let kind = self.response_kind.map(|k| k.kind).unwrap_or_default();
         let namespaced = self.scope.as_deref() == Some("Namespaced");
         let subresources = self.subresources.into_iter().flatten();
-        Served {
+        ServedResource {
             kind: Kind::new(
                 Gvk::new(group, version, kind),
                 &self.resource,

@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 use steersman_object::{Gvk, Gvr, Kind, json_error_position};
 use tokio::sync::OnceCell;
 
-use super::document::{self, Group, Index, Served, Version};
+use super::document::{self, DiscoveryIndex, GroupDocument, ServedResource, VersionDocument};
 use super::table::KindTable;
 use crate::client_config::ClientConfig;
 use crate::error::{Error, Status};
-use crate::request::transport::{Accept, Call};
+use crate::request::transport::{Accept, ApiCall};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
@@ -52,10 +52,10 @@ const AT_ONCE: usize = 8;
 /// ```
 #[derive(Clone)]
 pub struct Mapper {
-    inner: Arc<Inner>,
+    inner: Arc<MapperState>,
 }
 
-struct Inner {
+struct MapperState {
     connection: ClientConfig,
     client: OnceCell<kube_client::Client>,
     table: Mutex<KindTable>,
@@ -70,7 +70,7 @@ type Reading = Arc<OnceCell<Result<(), Error>>>;
 #[non_exhaustive]
 pub struct ServedKinds {
     /// The kinds that could be read, in the server's order of groups and versions.
-    pub served: Vec<Served>,
+    pub served: Vec<ServedResource>,
     /// The groups and versions (`apps/v1`) that could not be read, with their errors.
     pub failed: Vec<(String, Error)>,
 }
@@ -80,7 +80,7 @@ impl Mapper {
     #[must_use]
     pub fn new(connection: ClientConfig) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(MapperState {
                 connection,
                 client: OnceCell::new(),
                 table: Mutex::default(),
@@ -111,7 +111,7 @@ impl Mapper {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn served(&self, gvk: &Gvk) -> Result<Served, Error> {
+    pub async fn served(&self, gvk: &Gvk) -> Result<ServedResource, Error> {
         let find = |table: &KindTable| table.by_kind(gvk);
         self.find(gvk.group(), gvk.version(), &gvk.to_string(), find)
             .await
@@ -176,9 +176,9 @@ impl Mapper {
             let body = self.fetch(path.to_owned(), AGGREGATED).await?;
             let index = document::index(&body).map_err(|error| unreadable(path, &error))?;
             let (groups, known) = match index {
-                Index::Aggregated(groups, known) => (groups, known),
-                Index::Groups(groups) => {
-                    let known = groups.iter().flat_map(Group::unknown).collect();
+                DiscoveryIndex::Aggregated(groups, known) => (groups, known),
+                DiscoveryIndex::Groups(groups) => {
+                    let known = groups.iter().flat_map(GroupDocument::unknown).collect();
                     (groups, known)
                 }
             };
@@ -228,8 +228,8 @@ impl Mapper {
         group: &str,
         version: &str,
         what: &str,
-        find: impl Fn(&KindTable) -> Option<Served>,
-    ) -> Result<Served, Error> {
+        find: impl Fn(&KindTable) -> Option<ServedResource>,
+    ) -> Result<ServedResource, Error> {
         let known = find(&self.inner.table.lock());
         if let Some(served) = known {
             return Ok(served);
@@ -248,7 +248,10 @@ impl Mapper {
         found.ok_or_else(|| not_served(what, "this version of the group is served without it"))
     }
 
-    async fn complete(&self, version: Version) -> (String, Result<Vec<Served>, Error>) {
+    async fn complete(
+        &self,
+        version: VersionDocument,
+    ) -> (String, Result<Vec<ServedResource>, Error>) {
         let name = group_version(&version.group, &version.version);
         if let Some(served) = version.served {
             return (name, Ok(served));
@@ -260,7 +263,7 @@ impl Mapper {
             Err(error) => Err(error),
         };
         if let Ok(served) = &answer {
-            self.inner.table.lock().note_version(Version {
+            self.inner.table.lock().note_version(VersionDocument {
                 served: Some(served.clone()),
                 ..version
             });
@@ -281,7 +284,7 @@ impl Mapper {
             })?;
             let served = document::version(group, version, &body)
                 .map_err(|error| unreadable(&path, &error))?;
-            table.note_version(Version {
+            table.note_version(VersionDocument {
                 group: group.to_owned(),
                 version: version.to_owned(),
                 served: Some(served),
@@ -305,7 +308,9 @@ impl Mapper {
             };
             let groups = match group {
                 "" => match document::index(&body) {
-                    Ok(Index::Groups(groups) | Index::Aggregated(groups, _)) => groups,
+                    Ok(DiscoveryIndex::Groups(groups) | DiscoveryIndex::Aggregated(groups, _)) => {
+                        groups
+                    }
                     Err(error) => return Err(unreadable(&path, &error)),
                 },
                 _ => vec![document::group(&body).map_err(|error| unreadable(&path, &error))?],
@@ -349,7 +354,7 @@ impl Mapper {
     async fn fetch(&self, path: String, accept: &'static str) -> Result<bytes::Bytes, Error> {
         let connect = || self.inner.connection.connect();
         let client = self.inner.client.get_or_try_init(connect).await?;
-        let mut call = Call::get(RequestInfo::of_document("read", &path), Url::path(path));
+        let mut call = ApiCall::get(RequestInfo::of_document("read", &path), Url::path(path));
         call.accept = Accept::only(accept);
         Ok(call.fetch(client).await?.1)
     }
@@ -363,10 +368,10 @@ impl fmt::Debug for Mapper {
     }
 }
 
-impl Group {
+impl GroupDocument {
     /// Returns the versions of a group, without their kinds, which are read later.
-    fn unknown(&self) -> impl Iterator<Item = Version> + '_ {
-        self.versions.iter().map(|version| Version {
+    fn unknown(&self) -> impl Iterator<Item = VersionDocument> + '_ {
+        self.versions.iter().map(|version| VersionDocument {
             group: self.name.clone(),
             version: version.clone(),
             served: None,

@@ -125,7 +125,7 @@ pub(crate) struct Answered {
 
 /// One request to an API server.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub(crate) struct ApiCall {
     pub(crate) info: RequestInfo,
     pub(crate) method: Method,
     pub(crate) url: Url,
@@ -141,7 +141,7 @@ pub(crate) struct Call {
     pub(crate) limit: Duration,
 }
 
-impl Call {
+impl ApiCall {
     pub(crate) fn get(info: RequestInfo, url: Url) -> Self {
         Self {
             info,

@@ -9,11 +9,11 @@ use steersman_object::{Kind, Object, ObjectKey};
 use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::metrics::Verb;
-use crate::shared::Shared;
+use crate::shared::SharedCache;
 
 /// Reads an object from the informer that holds it.
 pub(crate) async fn get<K: Object>(
-    shared: &Shared,
+    shared: &SharedCache,
     coverage: &Coverage,
     key: &ObjectKey,
     caller: &'static Location<'static>,

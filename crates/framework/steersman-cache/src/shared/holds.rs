@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steersman_object::{Kind, Object};
 
 use super::namespaced_informer::NamespacedInformer;
-use super::{Purpose, Shared};
+use super::{Purpose, SharedCache};
 use crate::error::Error;
 use crate::informer_entry::{HoldGuard, InformerEntry};
 use crate::informer_map::InformerKey;
@@ -17,7 +17,7 @@ use crate::informer_map::InformerKey;
 /// After the drop an informer ends when it was idle for its linger time, unless it is declared otherwise.
 #[must_use = "dropping it releases the informers"]
 pub struct HeldInformers<K: Object> {
-    shared: Arc<Shared>,
+    shared: Arc<SharedCache>,
     held: Vec<HeldInformer<K>>,
 }
 
@@ -27,7 +27,7 @@ struct HeldInformer<K: Object> {
     _guard: HoldGuard,
 }
 
-impl Shared {
+impl SharedCache {
     /// Returns the informers of a kind as `K`s, started if needed, and keeps them as long as the returned
     /// value.
     pub(crate) fn hold<K: Object>(

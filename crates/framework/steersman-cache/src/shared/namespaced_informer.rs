@@ -6,7 +6,7 @@ use std::sync::Arc;
 use steersman_informer::{Informer, Subscription};
 use steersman_object::{Kind, Object};
 
-use super::{Purpose, Shared};
+use super::{Purpose, SharedCache};
 use crate::error::Error;
 use crate::informer_entry::{InformerEntry, UseGuard};
 
@@ -17,7 +17,7 @@ pub struct NamespacedInformer<K: Object> {
     entry: InformerEntry,
 }
 
-impl Shared {
+impl SharedCache {
     /// Returns what `obtain` returns for each namespace with an informer of a kind. If the namespaces change
     /// meanwhile, `obtain` is called again for all of them, so that none is missing (CACHE-17).
     pub(crate) fn for_each_namespace<T>(

@@ -12,11 +12,11 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
-use super::Shared;
+use super::SharedCache;
 use crate::error::Error;
 use crate::idle_informers::IdleInformers;
 use crate::informer_entry::InformerEntry;
-use crate::informer_map::Phase;
+use crate::informer_map::CachePhase;
 
 /// The interval at which views without a read since the last sweep are dropped: an unused view
 /// lives between one and two intervals.
@@ -24,16 +24,16 @@ const SWEEP: Duration = Duration::from_secs(5 * 60);
 
 /// The only run of a cache. Dropping it stops the cache for good.
 pub(crate) struct CacheRun {
-    shared: Arc<Shared>,
+    shared: Arc<SharedCache>,
 }
 
-impl Shared {
+impl SharedCache {
     /// Begins the run; returns `None` if the cache ran before.
     pub(crate) fn begin(shared: &Arc<Self>) -> Option<CacheRun> {
         if !shared.registry.write().start() {
             return None;
         }
-        shared.phase.send_replace(Phase::Running);
+        shared.phase.send_replace(CachePhase::Running);
         let shared = Arc::clone(shared);
         Some(CacheRun { shared })
     }
@@ -138,7 +138,7 @@ impl Drop for CacheRun {
         for entry in declared {
             entry.untyped().end_unstarted();
         }
-        self.shared.phase.send_replace(Phase::Stopped);
+        self.shared.phase.send_replace(CachePhase::Stopped);
     }
 }
 

@@ -10,7 +10,7 @@ use steersman_api::kube_client::core::DynamicObject;
 use steersman_object::{Gvk, Kind, ObjectKey, TypedObject};
 use tokio::sync::watch;
 
-use super::{Purpose, Shared};
+use super::{Purpose, SharedCache};
 use crate::coverage::Coverage;
 use crate::error::Error;
 use crate::informer_entry::InformerEntry;
@@ -113,7 +113,7 @@ impl Scope {
     }
 }
 
-impl Shared {
+impl SharedCache {
     /// Returns the coverage of a kind.
     pub(crate) fn coverage(&self, kind: &Kind) -> Arc<Coverage> {
         let mut coverages = self.scope.coverages.lock();
@@ -285,7 +285,7 @@ mod tests {
     /// CACHE-17: the caller read the coverage before the namespace was removed.
     #[test]
     fn a_declaration_in_a_removed_namespace_is_refused() {
-        let shared = Shared::new(CacheOptions::new().default_namespaces(["a", "b"]));
+        let shared = SharedCache::new(CacheOptions::new().default_namespaces(["a", "b"]));
         let kind = Kind::of::<ConfigMap>();
         let declare = || shared.declare::<ConfigMap>(&kind, Some("b".into()), Purpose::Declare);
         assert!(declare().is_ok());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use steersman_cache::internal::CacheInternals as _;
-use steersman_cache::{CacheOptions, InformerState as State, ListOptions};
+use steersman_cache::{CacheOptions, InformerState, ListOptions};
 use steersman_informer::{Certainty, Delivery, Event, Informer, Reason, Subscription};
 use steersman_object::Kind;
 use steersman_testenv::log::capture;
@@ -20,13 +20,15 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// Waits until the informer is degraded because the kind is not served.
 async fn not_served(informer: &Informer<Website>) {
     let mut states = informer.state_changes();
-    let gone = |state: &State| matches!(state, State::Degraded { reason, .. } if *reason == Reason::NotServed);
+    let gone = |state: &InformerState| matches!(state, InformerState::Degraded { reason, .. } if *reason == Reason::NotServed);
     soon(states.wait_for(gone)).await.unwrap();
 }
 
 async fn synced(informer: &Informer<Website>) {
     let mut states = informer.state_changes();
-    soon(states.wait_for(State::is_synced)).await.unwrap();
+    soon(states.wait_for(InformerState::is_synced))
+        .await
+        .unwrap();
 }
 
 /// Returns the next event as `+name`, `~name` or `-name`, followed by `?` if the last state is

@@ -9,7 +9,7 @@ use serde_json::json;
 use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_cache::{ByObject, Cache, CacheOptions};
-use steersman_informer::{Delivery, Event, State};
+use steersman_informer::{Delivery, Event, InformerState};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -85,11 +85,11 @@ async fn a_dead_link_degrades_its_kinds_and_costs_no_event() {
     let running = tokio::spawn(cache.run(client_config, stop.clone()));
     timeout(LONG, cache.wait_for_sync()).await.unwrap().unwrap();
     let mut state = informer.state_changes();
-    let synced = state.wait_for(|state| *state == State::Synced);
+    let synced = state.wait_for(|state| *state == InformerState::Synced);
     timeout(LONG, synced).await.unwrap().unwrap();
 
     cut.send_replace(true);
-    let left = state.wait_for(|state| matches!(state, State::Degraded { .. }));
+    let left = state.wait_for(|state| matches!(state, InformerState::Degraded { .. }));
     timeout(LONG, left).await.unwrap().unwrap();
     put(&server, "meanwhile");
     server.delete("configmaps", "default", "before").unwrap();

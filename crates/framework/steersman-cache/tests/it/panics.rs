@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::json;
 use steersman_apiserver::faults::Answer;
 use steersman_cache::{ByObject, CacheOptions, Error, ListOptions, Transform};
-use steersman_informer::{Informer, State};
+use steersman_informer::{Informer, InformerState};
 use steersman_object::Kind;
 
 use crate::world::{World, event_of, key, soon};
@@ -210,5 +210,5 @@ async fn a_hook_that_panics_ends_the_cache_with_an_error_that_names_the_kind() {
     assert!(error.is_stopped(), "{error}");
     // The informers that did not panic stop too.
     soon(async { while subscription.next().await.is_some() {} }).await;
-    assert_eq!(maps.state(), State::Stopped);
+    assert_eq!(maps.state(), InformerState::Stopped);
 }

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Service};
 use serde_json::json;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{ByObject, CacheOptions, Error, ListOptions};
-use steersman_informer::{Delivery, State};
+use steersman_informer::{Delivery, InformerState};
 use steersman_object::Kind;
 
 use crate::world::{World, event_of, initial, key, shares, soon};
@@ -30,10 +30,10 @@ async fn a_removed_kind_is_not_watched_and_the_next_read_lists_it_again() {
     assert_eq!(world.cache.remove::<ConfigMap>(), 0);
     assert!(soon(subscription.next()).await.is_none());
     let mut states = removed.state_changes();
-    soon(states.wait_for(|state| *state == State::Stopped))
+    soon(states.wait_for(|state| *state == InformerState::Stopped))
         .await
         .unwrap();
-    assert_eq!(services.state(), State::Synced);
+    assert_eq!(services.state(), InformerState::Synced);
 
     // No watch follows the kind: later changes reach no store.
     world.config_map("a", "d", &json!({}));

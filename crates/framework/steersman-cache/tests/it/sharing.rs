@@ -220,7 +220,7 @@ async fn a_cache_runs_once_and_stops() {
     world.cache.wait_for_sync().await.unwrap();
     let (cache, server) = (world.cache.clone(), world.server.clone());
     world.stop().await.unwrap();
-    assert_eq!(informer.state(), steersman_informer::State::Stopped);
+    assert_eq!(informer.state(), steersman_informer::InformerState::Stopped);
     let client_config = steersman_api::ClientConfig::in_process(server.service(), "default");
     let again = cache
         .run(client_config, Default::default())

@@ -10,7 +10,7 @@ use steersman_api::ClientConfig;
 use steersman_apiserver::faults::Answer;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_cache::{CacheOptions, ListOptions};
-use steersman_informer::{Informer, State};
+use steersman_informer::{Informer, InformerState};
 use steersman_object::Kind;
 use tokio_util::sync::CancellationToken;
 
@@ -102,7 +102,7 @@ async fn is_released_by(last: Informer<Service>, end: impl Future<Output = ()>) 
     end.await;
     assert!(soon(subscription.next()).await.is_none());
     assert!(soon(waiting).await.unwrap().is_err());
-    assert_eq!(last.state(), State::Stopped);
+    assert_eq!(last.state(), InformerState::Stopped);
 }
 
 /// CACHE-11: the run is dropped before or after its first poll.

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::finalizer;
 use crate::kinds::KindSource;
 use crate::options::Lock;
-use crate::patch::change::Part;
+use crate::patch::change::ChangedPart;
 
 /// Changes by difference: a copy is mutated, and the difference is sent.
 ///
@@ -110,7 +110,7 @@ impl<S> Client<S> {
     {
         let kind = self.kinds.kind_of();
         self.shared
-            .change(&kind, object, lock, Part::Object, mutate)
+            .change(&kind, object, lock, ChangedPart::Object, mutate)
             .await
     }
 }

@@ -12,7 +12,7 @@ use crate::ensure::{Ensured, EnsuredWithStatus};
 use crate::error::{Error, absent_is_none};
 use crate::kinds::KindSource;
 use crate::owner::{OwnerError, controller_of, is_controlled_by, set_controller};
-use crate::patch::change::Part;
+use crate::patch::change::ChangedPart;
 use crate::patch::status_field::has_status;
 
 /// One create-or-patch, made by [`Client::ensure`]. Awaited, it returns [`Ensured`].
@@ -245,19 +245,19 @@ where
     /// ```
     pub async fn with_status(mut self) -> Result<EnsuredWithStatus<K>, Error> {
         // Boxed, because these futures are large.
-        let ensured = Box::pin(self.send(Part::WithoutStatus)).await?;
+        let ensured = Box::pin(self.send(ChangedPart::WithoutStatus)).await?;
         let Client { shared, kinds } = self.client;
         let kind = kinds.kind_of();
         if !has_status(&kind, ensured.object())? {
             return Ok(EnsuredWithStatus::new(ensured, None));
         }
         let (object, lock) = (ensured.object(), shared.options().lock);
-        let status = shared.change(&kind, object, lock, Part::Status, &mut self.mutate);
+        let status = shared.change(&kind, object, lock, ChangedPart::Status, &mut self.mutate);
         let status = status.await?;
         Ok(EnsuredWithStatus::new(ensured, Some(status)))
     }
 
-    async fn send(&mut self, part: Part) -> Result<Ensured<K>, Error> {
+    async fn send(&mut self, part: ChangedPart) -> Result<Ensured<K>, Error> {
         let Self {
             initial,
             mutate,
@@ -294,7 +294,7 @@ where
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(mut self) -> Self::IntoFuture {
-        Box::pin(async move { self.send(Part::Object).await })
+        Box::pin(async move { self.send(ChangedPart::Object).await })
     }
 }
 

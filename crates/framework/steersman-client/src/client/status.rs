@@ -6,8 +6,8 @@ use steersman_object::{AsObject, Object, ObjectKey, WholeObject};
 use crate::ensure::Ensured;
 use crate::error::Error;
 use crate::kinds::{KindSource, TypedKinds};
-use crate::patch::change::Part;
-use crate::shared::Shared;
+use crate::patch::change::ChangedPart;
+use crate::shared::SharedClient;
 
 /// Writes the status of objects, and no other part of them. Made by [`Client::status`](crate::Client::status).
 ///
@@ -17,12 +17,12 @@ use crate::shared::Shared;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct StatusClient<S = TypedKinds> {
-    shared: Shared,
+    shared: SharedClient,
     kinds: S,
 }
 
 impl<S> StatusClient<S> {
-    pub(crate) fn new(shared: Shared, kinds: S) -> Self {
+    pub(crate) fn new(shared: SharedClient, kinds: S) -> Self {
         Self { shared, kinds }
     }
 
@@ -48,7 +48,13 @@ impl<S> StatusClient<S> {
     {
         let (kind, lock) = (self.kinds.kind_of(), self.shared.options().lock);
         self.shared
-            .change(&kind, object.as_object(), lock, Part::Status, &mut mutate)
+            .change(
+                &kind,
+                object.as_object(),
+                lock,
+                ChangedPart::Status,
+                &mut mutate,
+            )
             .await
     }
 
@@ -70,7 +76,9 @@ impl<S> StatusClient<S> {
     {
         let (before, after) = (before.as_object(), after.as_object());
         let kind = self.kinds.kind_of();
-        self.shared.merge(&kind, before, after, Part::Status).await
+        self.shared
+            .merge(&kind, before, after, ChangedPart::Status)
+            .await
     }
 
     /// Applies a status: `part` is an object, or any struct or value, with a `status`. Its other fields are not
@@ -108,7 +116,7 @@ impl<S> StatusClient<S> {
     {
         let kind = self.kinds.kind_of();
         self.shared
-            .replace(&kind, object.as_object(), Part::Status)
+            .replace(&kind, object.as_object(), ChangedPart::Status)
             .await
     }
 }

@@ -6,11 +6,11 @@ use k8s_openapi::api::autoscaling::v1::Scale;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use steersman_api::{Api, Patch, Request};
+use steersman_api::{Api, Patch, PreparedRequest};
 use steersman_object::{Kind, Object, ObjectKey};
 
 use crate::error::Error;
-use crate::shared::Shared;
+use crate::shared::SharedClient;
 
 /// One subresource of a kind, such as `scale` or `resize`. Every verb sends a request. Made by
 /// [`Client::subresource`](crate::Client::subresource).
@@ -24,14 +24,14 @@ use crate::shared::Shared;
 #[derive(Debug)]
 #[must_use]
 pub struct Subresource<K> {
-    shared: Shared,
+    shared: SharedClient,
     kind: Kind,
     name: String,
     of: PhantomData<fn() -> K>,
 }
 
 impl<K: Object> Subresource<K> {
-    pub(crate) fn new(shared: Shared, kind: Kind, name: impl Into<String>) -> Self {
+    pub(crate) fn new(shared: SharedClient, kind: Kind, name: impl Into<String>) -> Self {
         Self {
             shared,
             kind,
@@ -87,7 +87,7 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Patches the subresource. A [`Patch::Apply`] is sent without a field manager of the client;
+    /// Patches the subresource. A [`StrategicPatch::Apply`] is sent without a field manager of the client;
     /// [`apply`](Self::apply) adds one.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl<K: Object> Subresource<K> {
     async fn write<T: DeserializeOwned + Send + 'static>(
         &self,
         key: &ObjectKey,
-        request: impl FnOnce(&Api<K>, &ObjectKey) -> Result<Request<T>, steersman_api::Error>,
+        request: impl FnOnce(&Api<K>, &ObjectKey) -> Result<PreparedRequest<T>, steersman_api::Error>,
     ) -> Result<T, Error> {
         let key = self.shared.key_in_namespace(&self.kind, key)?;
         let api = self.shared.api::<K>(&self.kind).await?;

@@ -10,7 +10,7 @@ use super::Client;
 use crate::ensure::Ensured;
 use crate::error::Error;
 use crate::kinds::KindSource;
-use crate::patch::change::Part;
+use crate::patch::change::ChangedPart;
 use crate::patch::document::gvk_of;
 use crate::patch::extract::extract;
 
@@ -68,7 +68,7 @@ impl<S> Client<S> {
     {
         let kind = self.kinds.kind_of();
         self.shared
-            .replace(&kind, object.as_object(), Part::Object)
+            .replace(&kind, object.as_object(), ChangedPart::Object)
             .await
     }
 
@@ -123,7 +123,9 @@ impl<S> Client<S> {
     {
         let (before, after) = (before.as_object(), after.as_object());
         let kind = self.kinds.kind_of();
-        self.shared.merge(&kind, before, after, Part::Object).await
+        self.shared
+            .merge(&kind, before, after, ChangedPart::Object)
+            .await
     }
 
     /// Returns the fields of an object that this client's manager has applied, as a document that can be changed and

@@ -24,7 +24,7 @@ const SWEEP_AFTER: Duration = Duration::from_secs(600);
 /// Identifies the request key (of one controller) that writes and reads, as a hash. Two keys with the same hash wait
 /// for each other's writes, and lose nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Writer(pub(crate) u64);
+pub(crate) struct WriterHash(pub(crate) u64);
 
 /// The result of a write, as far as reads are concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(crate) enum Read<'a> {
 /// The writes of one client that the cache has not seen (RYOW-1).
 #[derive(Debug, Default)]
 pub(crate) struct UnseenWrites {
-    of: HashMap<Gvk, HashMap<Writer, Notes>>,
+    of: HashMap<Gvk, HashMap<WriterHash, Notes>>,
     /// The number of notes and questions of each object name, by the hash of the name.
     names: HashMap<u64, usize>,
     filter: Arc<Filter>,
@@ -92,7 +92,7 @@ struct Notes {
 
 /// Updates the two counts of notes and questions: the exact one by name, and the filter that reads check without the
 /// lock.
-struct Tally<'a> {
+struct QuestionTally<'a> {
     names: &'a mut HashMap<u64, usize>,
     filter: &'a Filter,
 }
@@ -114,7 +114,13 @@ impl UnseenWrites {
     }
 
     /// Notes a finished write.
-    pub(crate) fn note(&mut self, writer: Writer, gvk: &Gvk, written: NotedWrite, now: Instant) {
+    pub(crate) fn handle_write(
+        &mut self,
+        writer: WriterHash,
+        gvk: &Gvk,
+        written: NotedWrite,
+        now: Instant,
+    ) {
         self.serial += 1;
         self.swept.get_or_insert(now);
         let serial = self.serial;
@@ -192,7 +198,7 @@ impl UnseenWrites {
         let (writer, key) = (note.writer, note.key.clone());
         let notes = self.of.entry(gvk.clone()).or_default();
         let notes = notes.entry(writer).or_default();
-        let mut tally = Tally {
+        let mut tally = QuestionTally {
             names: &mut self.names,
             filter: &self.filter,
         };
@@ -220,7 +226,7 @@ impl UnseenWrites {
         match questions.find(|known| known.subject == question.subject) {
             Some(known) => *known = question.joined(known),
             None => {
-                let mut tally = Tally {
+                let mut tally = QuestionTally {
                     names: &mut self.names,
                     filter: &self.filter,
                 };
@@ -231,7 +237,7 @@ impl UnseenWrites {
     }
 
     /// Returns whether a read for `writer`, or for all writers (`None`), must see any write.
-    pub(crate) fn owes(&self, writer: Option<Writer>, gvk: &Gvk, read: Read<'_>) -> bool {
+    pub(crate) fn owes(&self, writer: Option<WriterHash>, gvk: &Gvk, read: Read<'_>) -> bool {
         if let Read::Object(key) = read
             && !self.names.contains_key(&filter::hash(key.name()))
             && !self.filter.has_generated()
@@ -256,7 +262,7 @@ impl UnseenWrites {
     }
 
     /// Returns the notes that a read for `writer`, or for all writers (`None`), must wait for.
-    pub(crate) fn owed(&self, writer: Option<Writer>, gvk: &Gvk, read: Read<'_>) -> Vec<Note> {
+    pub(crate) fn owed(&self, writer: Option<WriterHash>, gvk: &Gvk, read: Read<'_>) -> Vec<Note> {
         let concerned = |notes: &Notes| match read {
             Read::Object(key) => notes.unseen.get(key).cloned().into_iter().collect(),
             Read::List(namespace) => {
@@ -272,7 +278,7 @@ impl UnseenWrites {
     /// first (RYOW-3).
     pub(crate) fn questions(
         &self,
-        writer: Option<Writer>,
+        writer: Option<WriterHash>,
         gvk: &Gvk,
         read: Read<'_>,
     ) -> Vec<Question> {
@@ -297,7 +303,7 @@ impl UnseenWrites {
     }
 
     /// Drops a note that was seen, unless a newer note of the same object replaced it.
-    pub(crate) fn seen(&mut self, gvk: &Gvk, note: &Note) {
+    pub(crate) fn handle_seen(&mut self, gvk: &Gvk, note: &Note) {
         self.drop_from(note.writer, gvk, |notes, tally| {
             let known = notes.unseen.get(&note.key);
             if known.is_some_and(|known| known.serial == note.serial) {
@@ -308,7 +314,7 @@ impl UnseenWrites {
     }
 
     /// Drops a question that was answered, unless a newer question about the same object replaced it.
-    pub(crate) fn close(&mut self, gvk: &Gvk, question: &Question) {
+    pub(crate) fn handle_answer(&mut self, gvk: &Gvk, question: &Question) {
         self.drop_from(question.writer, gvk, |notes, tally| {
             let before = notes.questions.len();
             notes
@@ -336,7 +342,7 @@ impl UnseenWrites {
         if !is_much && !self.swept.is_some_and(is_old) {
             return;
         }
-        let mut tally = Tally {
+        let mut tally = QuestionTally {
             names: &mut self.names,
             filter: &self.filter,
         };
@@ -374,7 +380,7 @@ impl UnseenWrites {
     }
 
     /// Returns the notes of one writer, or of all. Only a read for all writers visits all of them.
-    fn notes(&self, writer: Option<Writer>, gvk: &Gvk) -> impl Iterator<Item = &Notes> {
+    fn notes(&self, writer: Option<WriterHash>, gvk: &Gvk) -> impl Iterator<Item = &Notes> {
         let of_kind = self.of.get(gvk);
         let (one, all) = match writer {
             Some(writer) => (of_kind.and_then(|of| of.get(&writer)), None),
@@ -385,15 +391,15 @@ impl UnseenWrites {
 
     fn drop_from(
         &mut self,
-        writer: Writer,
+        writer: WriterHash,
         gvk: &Gvk,
-        drop: impl FnOnce(&mut Notes, &mut Tally<'_>),
+        drop: impl FnOnce(&mut Notes, &mut QuestionTally<'_>),
     ) {
         let Some(writers) = self.of.get_mut(gvk) else {
             return;
         };
         if let Some(notes) = writers.get_mut(&writer) {
-            let mut tally = Tally {
+            let mut tally = QuestionTally {
                 names: &mut self.names,
                 filter: &self.filter,
             };
@@ -408,15 +414,15 @@ impl UnseenWrites {
     }
 }
 
-impl Tally<'_> {
-    fn add(&mut self, writer: Writer, name: Option<&str>) {
+impl QuestionTally<'_> {
+    fn add(&mut self, writer: WriterHash, name: Option<&str>) {
         if let Some(name) = name {
             *self.names.entry(filter::hash(name)).or_default() += 1;
         }
         self.filter.add(writer, name);
     }
 
-    fn remove(&mut self, writer: Writer, name: Option<&str>) {
+    fn remove(&mut self, writer: WriterHash, name: Option<&str>) {
         if let Some(name) = name.map(filter::hash)
             && let Some(count) = self.names.get_mut(&name)
         {

@@ -5,21 +5,23 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 use steersman_cache::internal::{CacheInternals as _, LiveIdentity, LiveList, Membership};
-use steersman_cache::{Cache, InformerState as State, KeyState, UntypedInformer};
+use steersman_cache::{Cache, InformerState, KeyState, UntypedInformer};
 use steersman_object::{Gvk, Kind, ObjectKey, ResourceVersion};
 use tokio::time::Instant;
 
 use super::unseen_writes::{
     AnswerBudget, CacheState, Filter, Note, NotedWrite, Question, Read, StoredObject,
-    UncertainObject, UnseenWrites, Writer,
+    UncertainObject, UnseenWrites, WriterHash,
 };
 use crate::consistency::ReadConsistency;
 use crate::options::ClientOptions;
-use crate::write::{Outcome, RequestId, StateBeforeDelete, Write, WriteObserver, Written};
+use crate::write::{
+    RequestId, StateBeforeDelete, Write, WriteObserver, WriteOutcome, WrittenObject,
+};
 
 mod wait;
 
-use wait::Progress;
+use wait::InformerProgress;
 pub(crate) use wait::{Unstored, WaitOutcome};
 
 /// The writes of all clients that were made from one another, over one cache.
@@ -43,7 +45,7 @@ pub(crate) struct RequiredWrites {
     pub(crate) notes: Vec<Note>,
 }
 
-impl Writer {
+impl WriterHash {
     pub(crate) fn of(request: Option<&RequestId>) -> Self {
         let mut hasher = DefaultHasher::new();
         request.hash(&mut hasher);
@@ -92,7 +94,7 @@ impl WriteTracker {
     pub(crate) fn may_owe(
         &self,
         options: &ClientOptions,
-        writer: Option<Writer>,
+        writer: Option<WriterHash>,
         name: Option<&str>,
     ) -> bool {
         reader(options, writer).is_some_and(|reader| self.filter.may_owe(reader, name))
@@ -102,7 +104,7 @@ impl WriteTracker {
     pub(crate) fn owes(
         &self,
         options: &ClientOptions,
-        writer: Option<Writer>,
+        writer: Option<WriterHash>,
         gvk: &Gvk,
         read: Read<'_>,
     ) -> bool {
@@ -114,7 +116,7 @@ impl WriteTracker {
     pub(crate) fn owed(
         &self,
         options: &ClientOptions,
-        writer: Option<Writer>,
+        writer: Option<WriterHash>,
         kind: &Kind,
         read: Read<'_>,
     ) -> RequiredWrites {
@@ -141,7 +143,7 @@ impl WriteTracker {
             self.close(gvk, question);
             false
         });
-        notes.retain(|note| !matches!(self.progress(gvk, note), Progress::Over));
+        notes.retain(|note| !matches!(self.progress(gvk, note), InformerProgress::Over));
         if let Some(metrics) = options.metrics.as_ref().filter(|_| !questions.is_empty()) {
             metrics.asked(kind);
         }
@@ -179,14 +181,14 @@ impl WriteTracker {
 
     /// Drops a question that the server has answered.
     pub(crate) fn close(&self, gvk: &Gvk, question: &Question) {
-        self.lock().close(gvk, question);
+        self.lock().handle_answer(gvk, question);
     }
 
     /// Drops notes that the cache did not see in time; later reads do not wait for them.
     pub(crate) fn give_up(&self, gvk: &Gvk, late: &[Note]) {
         let mut writes = self.lock();
         for note in late {
-            writes.seen(gvk, note);
+            writes.handle_seen(gvk, note);
         }
     }
 
@@ -196,10 +198,10 @@ impl WriteTracker {
         key_state.is_some_and(|has| !look(&has).has_come(version))
     }
 
-    fn note(&self, writer: Writer, gvk: &Gvk, noted: NotedWrite) {
+    fn note(&self, writer: WriterHash, gvk: &Gvk, noted: NotedWrite) {
         let now = Instant::now().into_std();
         let mut writes = self.lock();
-        writes.note(writer, gvk, noted, now);
+        writes.handle_write(writer, gvk, noted, now);
         let is_seen = |gvk: &Gvk, note: &Note| {
             let key_state = self.key_state(gvk, &note.key);
             key_state.is_none_or(|has| note.is_seen(look(&has)))
@@ -240,20 +242,22 @@ impl WriteTracker {
     }
 
     /// Notes the version of a write for the first lists of informers that do not run yet (RYOW-10).
-    pub(crate) fn note_version(&self, write: &Write, outcome: &Outcome<'_>) {
+    pub(crate) fn note_version(&self, write: &Write, outcome: &WriteOutcome<'_>) {
         let version = match outcome {
-            Outcome::Refused(_) => return,
+            WriteOutcome::Refused(_) => return,
             // The answer of a delete may name the version before the delete.
-            Outcome::Done(Some(written)) if !is_delete(write, written) => written.version.clone(),
-            Outcome::Done(_) | Outcome::Unknown(_) => ResourceVersion::unset(),
+            WriteOutcome::Done(Some(written)) if !is_delete(write, written) => {
+                written.version.clone()
+            }
+            WriteOutcome::Done(_) | WriteOutcome::Unknown(_) => ResourceVersion::unset(),
         };
         self.cache.note_written(write.kind.gvk(), &version);
     }
 
     /// Returns the result to note of a write (RYOW-4); `None` if no informer covers the object.
-    fn noted(&self, write: &Write, outcome: &Outcome<'_>) -> Option<NotedWrite> {
+    fn noted(&self, write: &Write, outcome: &WriteOutcome<'_>) -> Option<NotedWrite> {
         match outcome {
-            Outcome::Done(written) => {
+            WriteOutcome::Done(written) => {
                 let written = written.as_ref()?;
                 // An object with a finalizer or a grace period exists at the version in the answer.
                 match is_delete(write, written) {
@@ -261,9 +265,9 @@ impl WriteTracker {
                     false => self.stored(write, written),
                 }
             }
-            Outcome::Refused(_) => None,
+            WriteOutcome::Refused(_) => None,
             // The labels are unknown, so an informer that covers the namespace is enough.
-            Outcome::Unknown(_) => {
+            WriteOutcome::Unknown(_) => {
                 let namespace = write.namespace.as_deref();
                 self.cache.live_reads(write.kind.gvk(), namespace)?;
                 Some(NotedWrite::Unknown(
@@ -278,7 +282,7 @@ impl WriteTracker {
         }
     }
 
-    fn deleted(&self, write: &Write, written: &Written) -> Option<NotedWrite> {
+    fn deleted(&self, write: &Write, written: &WrittenObject) -> Option<NotedWrite> {
         let key = written.key.clone();
         let _covering = self.cache.mirror_of(write.kind.gvk(), &key)?;
         let StateBeforeDelete { stored, version } = &write.before;
@@ -292,7 +296,7 @@ impl WriteTracker {
         })
     }
 
-    fn stored(&self, write: &Write, written: &Written) -> Option<NotedWrite> {
+    fn stored(&self, write: &Write, written: &WrittenObject) -> Option<NotedWrite> {
         let (gvk, key) = (write.kind.gvk(), written.key.clone());
         let (uid, version) = (written.uid.clone(), written.version.clone());
         let membership = self.cache.membership(gvk, &key, written.labels.as_ref())?;
@@ -334,7 +338,7 @@ impl WriteTracker {
 
 /// Returns the writer of the writes that a read must see: `Some(None)` for the writes of every key, `None` for no
 /// writes.
-fn reader(options: &ClientOptions, writer: Option<Writer>) -> Option<Option<Writer>> {
+fn reader(options: &ClientOptions, writer: Option<WriterHash>) -> Option<Option<WriterHash>> {
     match options.consistency {
         ReadConsistency::OwnKey => writer.map(Some),
         ReadConsistency::Process => Some(None),
@@ -343,9 +347,9 @@ fn reader(options: &ClientOptions, writer: Option<Writer>) -> Option<Option<Writ
 }
 
 impl WriteObserver for WriteTracker {
-    fn ended(&self, write: &Write, outcome: &Outcome<'_>) {
+    fn ended(&self, write: &Write, outcome: &WriteOutcome<'_>) {
         if let Some(noted) = self.noted(write, outcome) {
-            let writer = Writer::of(write.request.as_ref());
+            let writer = WriterHash::of(write.request.as_ref());
             self.note(writer, write.kind.gvk(), noted);
         }
     }
@@ -361,7 +365,7 @@ impl std::fmt::Debug for WriteTracker {
 
 /// Returns whether a write left no object: a delete without finalizers or grace period, or a write that removed the
 /// last finalizer.
-fn is_delete(write: &Write, written: &Written) -> bool {
+fn is_delete(write: &Write, written: &WrittenObject) -> bool {
     match write.verb {
         "delete" => !written.deleting,
         _ => written.finalized,
@@ -382,5 +386,5 @@ fn look(has: &KeyState) -> CacheState<'_> {
 
 /// Returns whether an informer is degraded and has not completed its first list.
 fn is_stuck(untyped: &UntypedInformer) -> bool {
-    matches!(untyped.state(), State::Degraded { .. }) && !untyped.has_synced()
+    matches!(untyped.state(), InformerState::Degraded { .. }) && !untyped.has_synced()
 }

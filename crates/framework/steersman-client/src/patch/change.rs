@@ -24,7 +24,7 @@ pub(crate) const SERVER_SET: &[&str] = &[
 
 /// The part of an object that a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub(crate) enum ChangedPart {
     /// Every field except the metadata that only the server sets.
     Object,
     /// The same without the status, for a kind with a status subresource.
@@ -37,7 +37,7 @@ pub(crate) enum Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PatchMode {
     /// The part of the object that is changed.
-    pub(crate) part: Part,
+    pub(crate) part: ChangedPart,
     /// When the patch carries the resource version that it was computed from.
     pub(crate) lock: Lock,
     /// Whether to send a strategic merge patch if the kind has merge keys.
@@ -46,7 +46,7 @@ pub(crate) struct PatchMode {
 
 /// The next step after a change was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Retry {
+pub(crate) enum PatchRetry {
     /// Read the object from the server and compute the difference again.
     ReadLive,
     /// Return the error to the caller.
@@ -86,8 +86,8 @@ pub(crate) fn change<K: Object>(
     let insists = match (lock, part) {
         (Lock::Never, _) => false,
         // For a write of a status, the server does not compare the uid of a custom resource.
-        (Lock::Always, _) | (Lock::Lists, Part::Status) => true,
-        (Lock::Lists, Part::Object | Part::WithoutStatus) => difference.writes_list,
+        (Lock::Always, _) | (Lock::Lists, ChangedPart::Status) => true,
+        (Lock::Lists, ChangedPart::Object | ChangedPart::WithoutStatus) => difference.writes_list,
     };
     let mut patch = difference.patch;
     let meta = before.meta();
@@ -103,12 +103,12 @@ pub(crate) fn change<K: Object>(
 }
 
 /// Decides what follows the failure `error` of the last of `attempts` attempts.
-pub(crate) fn retry(error: &steersman_api::Error, attempts: u32, allowed: u32) -> Retry {
+pub(crate) fn retry(error: &steersman_api::Error, attempts: u32, allowed: u32) -> PatchRetry {
     let passing = error.is_conflict() || error.is_already_exists() || is_of_another(error);
     if passing && attempts < allowed {
-        Retry::ReadLive
+        PatchRetry::ReadLive
     } else {
-        Retry::GiveUp
+        PatchRetry::GiveUp
     }
 }
 
@@ -150,17 +150,17 @@ pub(crate) fn encode<K: Object>(kind: &Kind, object: &K) -> Result<Value, Error>
 }
 
 /// Keeps only the part of the object that may be changed.
-fn cut(mut body: Value, part: Part) -> Value {
+fn cut(mut body: Value, part: ChangedPart) -> Value {
     match part {
-        Part::Status => {
+        ChangedPart::Status => {
             let status = body.get_mut("status").map_or(Value::Null, Value::take);
             json!({ "status": status })
         }
-        Part::Object | Part::WithoutStatus => {
+        ChangedPart::Object | ChangedPart::WithoutStatus => {
             if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
                 metadata.retain(|name, _| !SERVER_SET.contains(&name.as_str()));
             }
-            if let (Part::WithoutStatus, Value::Object(members)) = (part, &mut body) {
+            if let (ChangedPart::WithoutStatus, Value::Object(members)) = (part, &mut body) {
                 members.remove("status");
             }
             body
@@ -200,7 +200,7 @@ mod tests {
         .unwrap()
     }
 
-    fn mode(part: Part, lock: Lock) -> PatchMode {
+    fn mode(part: ChangedPart, lock: Lock) -> PatchMode {
         PatchMode {
             part,
             lock,
@@ -216,7 +216,7 @@ mod tests {
     }
 
     fn patch_of(lock: Lock, mut mutate: impl FnMut(&mut ConfigMap)) -> Option<Value> {
-        let (kind, mode) = (Kind::of::<ConfigMap>(), mode(Part::Object, lock));
+        let (kind, mode) = (Kind::of::<ConfigMap>(), mode(ChangedPart::Object, lock));
         let changed = change(&kind, &config(), mode, &mut mutate).unwrap();
         merge(changed.1)
     }
@@ -286,7 +286,7 @@ mod tests {
                 .insert("ignored".into(), "here".into());
             d.status.get_or_insert_default().ready_replicas = None;
         };
-        let mode = mode(Part::Status, Lock::Lists);
+        let mode = mode(ChangedPart::Status, Lock::Lists);
         let (_, patch) = change(&kind, &before, mode, &mut mutate).unwrap();
         let expected = json!({"status": {"readyReplicas": null}});
         assert_eq!(merge(patch), Some(expected));
@@ -306,7 +306,7 @@ mod tests {
             (Lock::Lists, json!({"resourceVersion": "7", "uid": "u"})),
             (Lock::Never, json!({"uid": "u"})),
         ] {
-            let mode = mode(Part::Status, lock);
+            let mode = mode(ChangedPart::Status, lock);
             let (_, patch) = change(&kind, &before, mode, &mut mutate).unwrap();
             let expected = json!({"metadata": metadata, "status": {"replicas": 1}});
             assert_eq!(merge(patch), Some(expected));
@@ -317,7 +317,7 @@ mod tests {
     fn a_change_that_renames_the_object_is_refused() {
         let kind = Kind::of::<ConfigMap>();
         let mut rename = |c: &mut ConfigMap| c.metadata.name = Some("other".into());
-        let mode = mode(Part::Object, Lock::Lists);
+        let mode = mode(ChangedPart::Object, Lock::Lists);
         let error = change(&kind, &config(), mode, &mut rename).unwrap_err();
         assert!(
             error.to_string().contains("a/c") && error.to_string().contains("a/other"),
@@ -331,7 +331,7 @@ mod tests {
         let kind = Kind::of::<ConfigMap>();
         let strategic = PatchMode {
             strategic: true,
-            ..mode(Part::Object, Lock::Lists)
+            ..mode(ChangedPart::Object, Lock::Lists)
         };
         let mut push = |c: &mut ConfigMap| {
             let finalizers = c.metadata.finalizers.get_or_insert_default();

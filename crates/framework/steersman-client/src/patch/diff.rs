@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 /// The difference of two objects.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Difference {
+pub(crate) struct ObjectDifference {
     /// The merge patch (RFC 7386).
     pub(crate) patch: Value,
     /// Whether the patch sets or removes a list. A merge patch replaces a whole list, so elements that others added
@@ -16,10 +16,10 @@ pub(crate) struct Difference {
 ///
 /// A `null` member counts as absent in both, as in merge patches. Numbers are compared as text, so that integers
 /// beyond 2^53 are neither rounded nor mistaken for equal.
-pub(crate) fn merge_diff(before: &Value, after: &Value) -> Option<Difference> {
+pub(crate) fn merge_diff(before: &Value, after: &Value) -> Option<ObjectDifference> {
     let mut writes_list = false;
     let patch = difference(Some(before), after, &mut writes_list)?;
-    Some(Difference { patch, writes_list })
+    Some(ObjectDifference { patch, writes_list })
 }
 
 fn difference(before: Option<&Value>, after: &Value, writes_list: &mut bool) -> Option<Value> {

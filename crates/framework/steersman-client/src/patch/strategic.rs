@@ -8,16 +8,16 @@ mod lists;
 
 use serde_json::{Map, Value, json};
 
-use super::diff::{Difference, holds_list, same, without_nulls};
+use super::diff::{ObjectDifference, holds_list, same, without_nulls};
 
 use lists::{FieldType, fields};
-pub(crate) use lists::{Fields, fields_of};
+pub(crate) use lists::{ListFields, fields_of};
 
 const PATCH: &str = "$patch";
 const SET_ORDER: &str = "$setElementOrder/";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 
-type Members = Map<String, Value>;
+type PatchMembers = Map<String, Value>;
 
 /// A difference that no strategic merge patch can express: list elements with the same merge key, or a map member
 /// that would be read as a directive.
@@ -27,19 +27,19 @@ pub(crate) struct Inexpressible;
 /// Returns the smallest strategic merge patch from `before` to `after`, which have these `fields`; `None` if they are
 /// equal.
 pub(crate) fn strategic_diff(
-    fields: &'static Fields,
+    fields: &'static ListFields,
     before: &Value,
     after: &Value,
-) -> Result<Option<Difference>, Inexpressible> {
+) -> Result<Option<ObjectDifference>, Inexpressible> {
     let (Value::Object(was), Value::Object(is)) = (before, after) else {
         return Err(Inexpressible);
     };
     if holds_directive(before) || holds_directive(after) {
         return Err(Inexpressible);
     }
-    let mut patch = Patch::default();
+    let mut patch = StrategicPatch::default();
     let members = patch.members(Some(fields), was, is)?;
-    Ok(members.map(|members| Difference {
+    Ok(members.map(|members| ObjectDifference {
         patch: Value::Object(members),
         writes_list: patch.writes_list,
     }))
@@ -47,18 +47,18 @@ pub(crate) fn strategic_diff(
 
 /// The patch while it is computed.
 #[derive(Default)]
-struct Patch {
+struct StrategicPatch {
     writes_list: bool,
 }
 
-impl Patch {
+impl StrategicPatch {
     fn members(
         &mut self,
-        fields: Option<&'static Fields>,
-        before: &Members,
-        after: &Members,
-    ) -> Result<Option<Members>, Inexpressible> {
-        let mut patch = Members::new();
+        fields: Option<&'static ListFields>,
+        before: &PatchMembers,
+        after: &PatchMembers,
+    ) -> Result<Option<PatchMembers>, Inexpressible> {
+        let mut patch = PatchMembers::new();
         for (name, was) in before.iter().filter(|(name, _)| is_set(before, name)) {
             if is_set(after, name) {
                 continue;
@@ -104,7 +104,7 @@ impl Patch {
         name: &str,
         way: Option<&'static FieldType>,
         (was, is): (&[Value], &[Value]),
-        patch: &mut Members,
+        patch: &mut PatchMembers,
     ) -> Result<(), Inexpressible> {
         match way {
             Some(FieldType::Keyed { key, items }) => {
@@ -123,9 +123,9 @@ impl Patch {
     fn keyed(
         &mut self,
         (name, key): (&str, &str),
-        items: Option<&'static Fields>,
+        items: Option<&'static ListFields>,
         (was, is): (&ByKey<'_>, &ByKey<'_>),
-        patch: &mut Members,
+        patch: &mut PatchMembers,
     ) -> Result<(), Inexpressible> {
         let find = |list: &ByKey<'_>, of: &Value| list.iter().position(|(other, _)| *other == of);
         let mut changes = Vec::new();
@@ -164,7 +164,7 @@ impl Patch {
     }
 }
 
-fn union(name: &str, (was, is): (&[Value], &[Value]), patch: &mut Members) {
+fn union(name: &str, (was, is): (&[Value], &[Value]), patch: &mut PatchMembers) {
     let without = |all: &[Value], those: &[Value]| -> Vec<Value> {
         let rest = all.iter().filter(|one| !those.contains(one));
         rest.cloned().collect()
@@ -181,7 +181,7 @@ fn union(name: &str, (was, is): (&[Value], &[Value]), patch: &mut Members) {
     }
 }
 
-type ByKey<'a> = Vec<(&'a Value, &'a Members)>;
+type ByKey<'a> = Vec<(&'a Value, &'a PatchMembers)>;
 
 /// Returns the elements with their keys; fails if a key is missing or occurs twice.
 fn by_key<'a>(list: &'a [Value], key: &str) -> Result<ByKey<'a>, Inexpressible> {
@@ -198,7 +198,7 @@ fn by_key<'a>(list: &'a [Value], key: &str) -> Result<ByKey<'a>, Inexpressible> 
     Ok(found)
 }
 
-fn is_set(members: &Members, name: &str) -> bool {
+fn is_set(members: &PatchMembers, name: &str) -> bool {
     members.get(name).is_some_and(|value| !value.is_null())
 }
 
@@ -222,12 +222,12 @@ fn is_directive(name: &str) -> bool {
     all.iter().any(|directive| name.starts_with(directive))
 }
 
-fn way(fields: Option<&'static Fields>, name: &str) -> Option<&'static FieldType> {
+fn way(fields: Option<&'static ListFields>, name: &str) -> Option<&'static FieldType> {
     fields?.get(name)
 }
 
 /// Returns the fields of the type at a path; `None` if the path leads to a list.
-fn within(way: &'static FieldType) -> Option<&'static Fields> {
+fn within(way: &'static FieldType) -> Option<&'static ListFields> {
     match way {
         FieldType::Struct(name) => fields(name),
         FieldType::Keyed { .. } | FieldType::Union => None,
@@ -247,7 +247,7 @@ fn sets_whole_list(way: Option<&'static FieldType>, value: &Value) -> bool {
     }
 }
 
-fn holds_whole_list(fields: Option<&'static Fields>, inner: &Members) -> bool {
+fn holds_whole_list(fields: Option<&'static ListFields>, inner: &PatchMembers) -> bool {
     let mut inner = inner.iter();
     inner.any(|(name, value)| sets_whole_list(way(fields, name), value))
 }

@@ -8,7 +8,7 @@ use steersman_object::{Kind, ListOptions, Object, ObjectKey};
 use crate::error::Error;
 use crate::own_writes::unseen_writes::{Note, Question, Read, UncertainObject};
 use crate::own_writes::write_tracker::{RequiredWrites, WaitOutcome};
-use crate::shared::Shared;
+use crate::shared::SharedClient;
 use crate::write::outcome::is_refused_for_good;
 
 /// The result of a read from the cache.
@@ -17,7 +17,7 @@ type Cached<T> = Result<T, steersman_cache::Error>;
 /// Returns the object that `cached` reads once the cache has seen the writes to it; RYOW-5: the server's object if
 /// the cache does not get there in time.
 pub(crate) async fn get<K, F>(
-    shared: &Shared,
+    shared: &SharedClient,
     kind: &Kind,
     key: &ObjectKey,
     cached: impl Fn() -> F,
@@ -76,7 +76,7 @@ where
 ///
 /// [`Error::OwnWritesUnseen`] if the cache does not see the writes in time.
 pub(crate) async fn list<K, F>(
-    shared: &Shared,
+    shared: &SharedClient,
     kind: &Kind,
     list_options: &ListOptions,
     cached: impl Fn() -> F,
@@ -122,7 +122,7 @@ where
 /// RYOW-12: the informer has not come to the version of the write, or the note would be gone. The object is decoded as
 /// the informer would decode it.
 fn answered<K: Object>(
-    shared: &Shared,
+    shared: &SharedClient,
     kind: &Kind,
     key: &ObjectKey,
     notes: &[Note],
@@ -138,7 +138,7 @@ fn answered<K: Object>(
 /// Reads the object from the server as the cache would return it. This answers `questions`, and replaces the wait for
 /// the `late` notes.
 async fn get_live<K: Object>(
-    shared: &Shared,
+    shared: &SharedClient,
     reads: &LiveReads,
     key: &ObjectKey,
     questions: &[Question],
@@ -159,7 +159,7 @@ async fn get_live<K: Object>(
 
 /// Asks the server each question with the narrowest request that answers it, whatever the read selects. The cache
 /// answers the read afterwards, once it has what the server listed (RYOW-3).
-async fn answer(shared: &Shared, kind: &Kind, questions: Vec<Question>) -> Result<(), Error> {
+async fn answer(shared: &SharedClient, kind: &Kind, questions: Vec<Question>) -> Result<(), Error> {
     for question in questions {
         let namespace = question.subject.namespace();
         let Some(reads) = shared.cache().live_reads(kind.gvk(), namespace) else {
@@ -183,7 +183,7 @@ async fn answer(shared: &Shared, kind: &Kind, questions: Vec<Question>) -> Resul
 
 /// Closes a question with the server's answer. A refusal that will not change closes it too: one read has that error,
 /// and later reads are answered by the cache.
-fn close(shared: &Shared, kind: &Kind, question: &Question, list: Result<&LiveList, &Error>) {
+fn close(shared: &SharedClient, kind: &Kind, question: &Question, list: Result<&LiveList, &Error>) {
     let (own, gvk) = (&shared.sender().own, kind.gvk());
     match list {
         Ok(list) => own.learn(gvk, question, list),

@@ -6,7 +6,7 @@ use tracing::warn;
 
 use crate::error::Error;
 use crate::kinds::{KindSource, OneKind, TypedKinds};
-use crate::shared::Shared;
+use crate::shared::SharedClient;
 
 mod pages;
 
@@ -21,7 +21,7 @@ pub use pages::{Page, Pages};
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Live<S = TypedKinds> {
-    shared: Shared,
+    shared: SharedClient,
     kinds: S,
 }
 
@@ -33,7 +33,7 @@ impl Live {
 }
 
 impl<S> Live<S> {
-    pub(crate) fn new(shared: Shared, kinds: S) -> Self {
+    pub(crate) fn new(shared: SharedClient, kinds: S) -> Self {
         Self { shared, kinds }
     }
 
@@ -113,7 +113,7 @@ impl<S> Live<S> {
 }
 
 pub(crate) async fn get<K: Object>(
-    shared: &Shared,
+    shared: &SharedClient,
     kind: &Kind,
     key: &ObjectKey,
 ) -> Result<K, Error> {
@@ -125,7 +125,7 @@ pub(crate) async fn get<K: Object>(
 }
 
 pub(crate) async fn list<K: Object>(
-    shared: &Shared,
+    shared: &SharedClient,
     kind: &Kind,
     list_options: &ListOptions,
 ) -> Result<Vec<K>, Error> {

@@ -2,7 +2,7 @@
 
 /// The side that answers a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum ReadRoute {
     /// The cache, without a request.
     Cache,
     /// The API server, without a look at the cache.
@@ -11,11 +11,11 @@ pub(crate) enum Route {
 
 /// Returns the side that answers a read through the client (CLIENT-1): the server if the kind is declared uncached,
 /// otherwise the cache. Writes, and reads through `live()`, always go to the server.
-pub(crate) fn route(kind_is_cached: bool) -> Route {
+pub(crate) fn route(kind_is_cached: bool) -> ReadRoute {
     if kind_is_cached {
-        Route::Cache
+        ReadRoute::Cache
     } else {
-        Route::Live
+        ReadRoute::Live
     }
 }
 
@@ -26,7 +26,7 @@ mod tests {
     /// CLIENT-1
     #[test]
     fn only_an_uncached_kind_is_read_from_the_server() {
-        assert_eq!(route(true), Route::Cache);
-        assert_eq!(route(false), Route::Live);
+        assert_eq!(route(true), ReadRoute::Cache);
+        assert_eq!(route(false), ReadRoute::Live);
     }
 }

@@ -12,11 +12,11 @@ use steersman_cache::Cache;
 use steersman_cache::internal::CacheInternals as _;
 use steersman_object::{Gvk, Kind, Object, ObjectKey, ResourceVersion, Uid};
 
-use super::{Shared, without_status};
+use super::{SharedClient, without_status};
 use crate::applied::{AppliedState, DeletedAfter, Intent, LastApply, Remembered};
 use crate::ensure::Ensured;
 use crate::error::Error;
-use crate::patch::change::{Part, is_of_another};
+use crate::patch::change::{ChangedPart, is_of_another};
 use crate::patch::document::{ApplyTo, conflicts, document, in_namespace, part_document};
 
 /// An apply that is ready to be sent.
@@ -28,7 +28,7 @@ pub(crate) struct Apply {
     intent: Option<Intent>,
 }
 
-impl Shared {
+impl SharedClient {
     /// Returns the apply of an object, or of a part of one.
     pub(crate) fn prepare_apply(
         &self,
@@ -159,8 +159,8 @@ impl Shared {
         let request = api.patch_part_request(&key, subresource, &patch, &self.applying())?;
         let answer = self.sender.write(kind, request).await;
         let part = match subresource {
-            "status" => Part::Status,
-            _ => Part::Object,
+            "status" => ChangedPart::Status,
+            _ => ChangedPart::Object,
         };
         answer.map_err(|refused| {
             let refused = self.conflict(kind, key.clone(), refused);

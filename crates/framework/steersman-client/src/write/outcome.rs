@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use steersman_api::{AnsweredObject, Error};
 
-use crate::write::{Outcome, Write, Written};
+use crate::write::{Write, WriteOutcome, WrittenObject};
 
 /// The shortest wait before a repetition, so that a `Retry-After` of zero does not become a busy loop.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
@@ -15,11 +15,13 @@ const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 pub(crate) fn outcome<'a>(
     write: &Write,
     sent: Result<(Option<&AnsweredObject>, &Bytes), &'a Error>,
-) -> Outcome<'a> {
+) -> WriteOutcome<'a> {
     match sent {
-        Ok((object, body)) => Outcome::Done(object.and_then(|object| written(write, object, body))),
-        Err(error) if is_unknown(error) => Outcome::Unknown(error),
-        Err(error) => Outcome::Refused(error),
+        Ok((object, body)) => {
+            WriteOutcome::Done(object.and_then(|object| written(write, object, body)))
+        }
+        Err(error) if is_unknown(error) => WriteOutcome::Unknown(error),
+        Err(error) => WriteOutcome::Refused(error),
     }
 }
 
@@ -81,7 +83,7 @@ impl Repeats {
 }
 
 /// Returns the written object if the answer is about that object.
-fn written(write: &Write, object: &AnsweredObject, body: &Bytes) -> Option<Written> {
+fn written(write: &Write, object: &AnsweredObject, body: &Bytes) -> Option<WrittenObject> {
     let itself = object.gvk.same_group_kind(write.kind.gvk());
     // A Scale has the uid and the version of the scaled object. The Status of a delete has the uid of the deleted
     // object, and no namespace.
@@ -93,7 +95,7 @@ fn written(write: &Write, object: &AnsweredObject, body: &Bytes) -> Option<Writt
         // The server made the name.
         None => &object.key,
     };
-    (fits && !object.uid.is_empty()).then(|| Written {
+    (fits && !object.uid.is_empty()).then(|| WrittenObject {
         key: key.clone(),
         uid: object.uid.clone(),
         version: object.version.clone(),

@@ -1,7 +1,7 @@
 //! Finalizers that two reconcilers add at once are neither lost nor doubled.
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use steersman_client::finalizer::{self, Stage};
+use steersman_client::finalizer::{self, FinalizerStage};
 
 use crate::world::{World, config, key};
 
@@ -44,7 +44,7 @@ async fn an_object_is_deleted_when_its_last_finalizer_is_removed() {
     );
     world.client.delete(&*object).await.unwrap();
     let dying: ConfigMap = world.client.live().get(&key("a")).await.unwrap();
-    assert_eq!(finalizer::stage(&dying, OURS), Stage::CleanUp);
+    assert_eq!(finalizer::stage(&dying, OURS), FinalizerStage::CleanUp);
     world.client.remove_finalizer(&dying, OURS).await.unwrap();
     assert!(world.server.get("configmaps", "default", "a").is_none());
     // The error of a removal from an older state says that the object is gone.
@@ -71,7 +71,10 @@ async fn an_object_that_is_being_deleted_gets_no_finalizer() {
         .await;
     let added = added.unwrap();
     assert!(!added.is_changed());
-    assert_eq!(finalizer::stage(added.object(), OURS), Stage::Released);
+    assert_eq!(
+        finalizer::stage(added.object(), OURS),
+        FinalizerStage::Released
+    );
     assert_eq!(
         added.object().metadata.finalizers.as_ref().unwrap(),
         &[THEIRS]

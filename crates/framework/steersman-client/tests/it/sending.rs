@@ -12,7 +12,7 @@ use steersman_api::{DeleteOptions, Patch};
 use steersman_apiserver::faults::{Answer, Verb};
 use steersman_cache::CacheOptions;
 use steersman_client::{
-    ClientMetrics, ClientOptions, Outcome, RequestId, Write, WriteObserver, Written,
+    ClientMetrics, ClientOptions, RequestId, Write, WriteObserver, WriteOutcome, WrittenObject,
 };
 use steersman_object::{ListOptions, ResourceVersion};
 use tokio::time::{Instant, timeout};
@@ -23,7 +23,7 @@ use crate::world::{World, config, key, set};
 #[derive(Debug)]
 enum Heard {
     Began,
-    Done(Option<Written>),
+    Done(Option<WrittenObject>),
     Refused(u16),
     Unknown,
 }
@@ -38,11 +38,11 @@ impl WriteObserver for Ears {
         self.heard.lock().push((write.clone(), Heard::Began));
     }
 
-    fn ended(&self, write: &Write, outcome: &Outcome<'_>) {
+    fn ended(&self, write: &Write, outcome: &WriteOutcome<'_>) {
         let heard = match outcome {
-            Outcome::Done(written) => Heard::Done(written.clone()),
-            Outcome::Refused(error) => Heard::Refused(error.code().unwrap_or_default()),
-            Outcome::Unknown(_) => Heard::Unknown,
+            WriteOutcome::Done(written) => Heard::Done(written.clone()),
+            WriteOutcome::Refused(error) => Heard::Refused(error.code().unwrap_or_default()),
+            WriteOutcome::Unknown(_) => Heard::Unknown,
             other => panic!("an outcome that is not known here: {other:?}"),
         };
         self.heard.lock().push((write.clone(), heard));
@@ -437,7 +437,7 @@ impl WriteObserver for Panics {
         panic!("cannot hear the beginning of {}", write.verb);
     }
 
-    fn ended(&self, write: &Write, _: &Outcome<'_>) {
+    fn ended(&self, write: &Write, _: &WriteOutcome<'_>) {
         panic!("cannot hear the end of {}", write.verb);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::context::reason::{ChangedObject, Changes};
+use crate::context::reason::{ChangedObject, ChangedObjects};
 use crate::request::RequestKey;
 
 /// The changed objects of requests that wait in the queue, by request. Cheap to clone; all clones are one table.
@@ -14,7 +14,7 @@ use crate::request::RequestKey;
 /// The table holds the requests of live events alone: an initial list pays nothing for it. A change is recorded
 /// before its request is added to the queue, so that the run of the request finds it, and is removed by that run.
 pub(crate) struct PendingChanges<R> {
-    by_request: Arc<Mutex<HashMap<R, Changes>>>,
+    by_request: Arc<Mutex<HashMap<R, ChangedObjects>>>,
 }
 
 impl<R: RequestKey> PendingChanges<R> {
@@ -35,7 +35,7 @@ impl<R: RequestKey> PendingChanges<R> {
             match by_request.get_mut(request) {
                 Some(changes) => changes.add(changed),
                 None => {
-                    let mut changes = Changes::default();
+                    let mut changes = ChangedObjects::default();
                     changes.add(changed);
                     by_request.insert(request.clone(), changes);
                 }
@@ -44,7 +44,7 @@ impl<R: RequestKey> PendingChanges<R> {
     }
 
     /// Removes the changes of a request that a worker has taken.
-    pub(crate) fn take(&self, request: &R) -> Changes {
+    pub(crate) fn take(&self, request: &R) -> ChangedObjects {
         let mut by_request = self.by_request.lock();
         let changes = by_request.remove(request).unwrap_or_default();
         if by_request.is_empty() && by_request.capacity() > KEPT {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
-use steersman_client::{Outcome, RequestId, Write, WriteObserver};
+use steersman_client::{RequestId, Write, WriteObserver, WriteOutcome};
 use steersman_informer::Event;
 use steersman_object::{Kind, Object};
 
 use crate::clock::now;
-use crate::context::loops::{Finding, LoopDetector, changed_fields};
+use crate::context::loops::{LoopDetector, LoopFinding, changed_fields};
 use crate::context::reason::RunReason;
 use crate::metrics::Metrics;
 
@@ -42,7 +42,7 @@ impl LoopWatch {
         // queue is between them.
         if self.has_writes.load(Ordering::Relaxed) {
             let mut detector = self.detector.lock();
-            detector.begin(request, reason.only_changes(), now());
+            detector.handle_begin(request, reason.only_changes(), now());
             self.set_flags(&detector);
         }
     }
@@ -60,7 +60,9 @@ impl LoopWatch {
         let value = |object: &K| serde_json::to_value(object).unwrap_or_default();
         // Without the lock, because decoding takes time.
         let fields = changed_fields(&value(&old.object()), &value(&new.object()));
-        self.detector.lock().changed(kind, event.key(), fields);
+        self.detector
+            .lock()
+            .handle_change(kind, event.key(), fields);
     }
 
     fn set_flags(&self, detector: &MutexGuard<'_, LoopDetector>) {
@@ -72,8 +74,8 @@ impl LoopWatch {
 }
 
 impl WriteObserver for LoopWatch {
-    fn ended(&self, write: &Write, outcome: &Outcome<'_>) {
-        let (Some(request), Outcome::Done(Some(written))) = (&write.request, outcome) else {
+    fn ended(&self, write: &Write, outcome: &WriteOutcome<'_>) {
+        let (Some(request), WriteOutcome::Done(Some(written))) = (&write.request, outcome) else {
             return;
         };
         if write.verb == "delete" || written.finalized || !written.version.is_exact() {
@@ -82,14 +84,14 @@ impl WriteObserver for LoopWatch {
         let finding = {
             let mut detector = self.detector.lock();
             let (kind, key) = (&write.kind, &written.key);
-            let finding = detector.wrote(request, kind, key, &written.version, now());
+            let finding = detector.handle_write(request, kind, key, &written.version, now());
             self.set_flags(&detector);
             finding
         };
         match finding {
-            Finding::Ordinary => {}
-            Finding::InLoop => self.metrics.triggered_itself(),
-            Finding::Warn { runs, fields } => {
+            LoopFinding::Ordinary => {}
+            LoopFinding::InLoop => self.metrics.triggered_itself(),
+            LoopFinding::Warn { runs, fields } => {
                 self.metrics.triggered_itself();
                 tracing::warn!(
                     controller = self.controller,

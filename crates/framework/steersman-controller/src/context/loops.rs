@@ -79,7 +79,7 @@ struct OwnWrite {
 
 /// What the detector found about one write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum LoopFinding {
     /// The write belongs to no loop.
     Ordinary,
     /// The write belongs to a loop.
@@ -120,7 +120,7 @@ impl LoopDetector {
     }
 
     /// Records the fields that an event changed.
-    pub(crate) fn changed(&mut self, kind: &Kind, key: &ObjectKey, fields: Vec<String>) {
+    pub(crate) fn handle_change(&mut self, kind: &Kind, key: &ObjectKey, fields: Vec<String>) {
         let object = (kind.clone(), key.clone());
         if let Some(observed) = self.observed.get_mut(&object) {
             observed.fields = fields;
@@ -128,7 +128,7 @@ impl LoopDetector {
     }
 
     /// Begins a run. `changes` are the changed objects if they alone caused the run.
-    pub(crate) fn begin(
+    pub(crate) fn handle_begin(
         &mut self,
         request: &RequestId,
         changes: &[Arc<ChangedObject>],
@@ -160,14 +160,14 @@ impl LoopDetector {
     }
 
     /// Records a write of the present run of a request.
-    pub(crate) fn wrote(
+    pub(crate) fn handle_write(
         &mut self,
         request: &RequestId,
         kind: &Kind,
         key: &ObjectKey,
         version: &ResourceVersion,
         now: Instant,
-    ) -> Finding {
+    ) -> LoopFinding {
         self.sweep(now);
         let writing = self
             .requests
@@ -181,7 +181,7 @@ impl LoopDetector {
         let is_it = |write: &&mut OwnWrite| write.key == *key && write.kind == *kind;
         if let Some(again) = writing.writes.iter_mut().find(is_it) {
             again.version = version.clone();
-            return Finding::Ordinary;
+            return LoopFinding::Ordinary;
         }
         let cause = writing.causes.iter_mut().find(is_it);
         // The answer to a write that changes nothing has the version of the object as it was.
@@ -189,10 +189,10 @@ impl LoopDetector {
             .as_ref()
             .is_some_and(|cause| cause.version == *version)
         {
-            return Finding::Ordinary;
+            return LoopFinding::Ordinary;
         }
         if writing.writes.len() == MOST_WRITES {
-            return Finding::Ordinary;
+            return LoopFinding::Ordinary;
         }
         let runs = cause.map_or(0, |cause| cause.runs.saturating_add(1));
         writing.writes.push(OwnWrite {
@@ -204,9 +204,9 @@ impl LoopDetector {
         self.judge(kind, key, runs, now)
     }
 
-    fn judge(&mut self, kind: &Kind, key: &ObjectKey, runs: u32, now: Instant) -> Finding {
+    fn judge(&mut self, kind: &Kind, key: &ObjectKey, runs: u32, now: Instant) -> LoopFinding {
         if runs + 2 < LOOP {
-            return Finding::Ordinary;
+            return LoopFinding::Ordinary;
         }
         let object = (kind.clone(), key.clone());
         let is_due = self.is_warning_due(&object, now);
@@ -214,20 +214,20 @@ impl LoopDetector {
             if is_due {
                 let _is_observed = self.observe(object, now);
             }
-            return Finding::Ordinary;
+            return LoopFinding::Ordinary;
         }
         let observed = self.observed.remove(&object);
         if !is_due {
-            return Finding::InLoop;
+            return LoopFinding::InLoop;
         }
         let fields = match observed {
             Some(observed) => observed.fields,
             // The warning about a loop that goes on waits for an event, which has the fields.
-            None if self.observe(object.clone(), now) => return Finding::InLoop,
+            None if self.observe(object.clone(), now) => return LoopFinding::InLoop,
             None => Vec::new(),
         };
         self.warned.insert(object, now);
-        Finding::Warn {
+        LoopFinding::Warn {
             runs,
             fields: match fields.is_empty() {
                 true => "unknown".to_owned(),

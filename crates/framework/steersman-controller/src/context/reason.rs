@@ -31,7 +31,7 @@ pub(crate) const STREAM: Causes = Causes::custom(3);
 #[must_use]
 pub struct RunReason {
     causes: Causes,
-    changes: Changes,
+    changes: ChangedObjects,
     attempt: u32,
 }
 
@@ -65,7 +65,7 @@ pub enum ObjectChange {
 
 /// The first few changed objects that requested a run, and the number of further changes.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Changes {
+pub(crate) struct ChangedObjects {
     first: Vec<Arc<ChangedObject>>,
     more: usize,
 }
@@ -83,7 +83,7 @@ pub(crate) fn cause_of<K>(event: &Event<K>) -> Causes {
 // === impl RunReason ===
 
 impl RunReason {
-    pub(crate) fn new(causes: Causes, changes: Changes, attempt: u32) -> Self {
+    pub(crate) fn new(causes: Causes, changes: ChangedObjects, attempt: u32) -> Self {
         Self {
             causes,
             changes,
@@ -217,9 +217,9 @@ impl fmt::Display for ChangedObject {
     }
 }
 
-// === impl Changes ===
+// === impl ChangedObjects ===
 
-impl Changes {
+impl ChangedObjects {
     /// Adds a change. Several changes of one object are its last one.
     pub(crate) fn add(&mut self, changed: &Arc<ChangedObject>) {
         let is_same = |known: &&mut Arc<ChangedObject>| known.is_same_object(changed);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn changes_of_one_object_are_its_last_one_and_the_rest_is_counted() {
-        let mut changes = Changes::default();
+        let mut changes = ChangedObjects::default();
         for name in ["a", "b", "a", "c", "d", "e", "f", "b"] {
             changes.add(&changed(name, ObjectChange::Updated, "1"));
         }
@@ -280,7 +280,7 @@ mod tests {
             (Causes::BACKOFF, "retry 1"),
         ];
         for (causes, text) in table {
-            let reason = RunReason::new(causes, Changes::default(), 1);
+            let reason = RunReason::new(causes, ChangedObjects::default(), 1);
             assert_eq!(reason.to_string(), text);
         }
     }

@@ -37,7 +37,7 @@ impl Turns {
     }
 
     /// Takes a permit for a user; if none is free, returns the number of a new waiter.
-    pub(crate) fn ask(&mut self, user: UserNumber) -> Option<WaiterNumber> {
+    pub(crate) fn handle_ask(&mut self, user: UserNumber) -> Option<WaiterNumber> {
         if let Some(left) = self.free.checked_sub(1) {
             self.free = left;
             return None;
@@ -51,7 +51,7 @@ impl Turns {
     }
 
     /// Returns a permit, and grants it to the next waiter, if there is one.
-    pub(crate) fn give_back(&mut self) -> Option<WaiterNumber> {
+    pub(crate) fn handle_return(&mut self) -> Option<WaiterNumber> {
         let granted = self.line.pop_front().and_then(|(user, mut waiters)| {
             let waiter = waiters.pop_front();
             // The next permit of this user comes after one of each other user that waits.
@@ -67,7 +67,7 @@ impl Turns {
     }
 
     /// Removes a waiter. Returns false if it was granted a permit before, which it must give back.
-    pub(crate) fn leave(&mut self, user: UserNumber, waiter: WaiterNumber) -> bool {
+    pub(crate) fn handle_leave(&mut self, user: UserNumber, waiter: WaiterNumber) -> bool {
         let Some(at) = self.line.iter().position(|(waiting, _)| *waiting == user) else {
             return false;
         };
@@ -96,14 +96,18 @@ mod tests {
     fn users_take_turns_however_many_waiters_one_of_them_has() {
         let mut turns = Turns::new(1);
         let (many, few) = (turns.add_user(), turns.add_user());
-        assert_eq!(turns.ask(many), None, "a free permit is granted at once");
-        let of_many: Vec<_> = (0..3).map(|_| turns.ask(many)).collect();
-        let of_few: Vec<_> = (0..2).map(|_| turns.ask(few)).collect();
-        let granted: Vec<_> = (0..5).map(|_| turns.give_back()).collect();
+        assert_eq!(
+            turns.handle_ask(many),
+            None,
+            "a free permit is granted at once"
+        );
+        let of_many: Vec<_> = (0..3).map(|_| turns.handle_ask(many)).collect();
+        let of_few: Vec<_> = (0..2).map(|_| turns.handle_ask(few)).collect();
+        let granted: Vec<_> = (0..5).map(|_| turns.handle_return()).collect();
         let expected = [of_many[0], of_few[0], of_many[1], of_few[1], of_many[2]];
         assert_eq!(granted, expected);
         assert_eq!(turns.free(), 0);
-        assert_eq!((turns.give_back(), turns.free()), (None, 1));
+        assert_eq!((turns.handle_return(), turns.free()), (None, 1));
     }
 
     // CTRL-10
@@ -111,11 +115,14 @@ mod tests {
     fn a_waiter_that_leaves_gets_no_permit_and_loses_none() {
         let mut turns = Turns::new(1);
         let user = turns.add_user();
-        assert_eq!(turns.ask(user), None);
-        let (first, second) = (turns.ask(user).unwrap(), turns.ask(user).unwrap());
-        assert!(turns.leave(user, first));
-        assert_eq!(turns.give_back(), Some(second));
-        assert!(!turns.leave(user, second), "it was granted a permit");
-        assert_eq!((turns.give_back(), turns.free()), (None, 1));
+        assert_eq!(turns.handle_ask(user), None);
+        let (first, second) = (
+            turns.handle_ask(user).unwrap(),
+            turns.handle_ask(user).unwrap(),
+        );
+        assert!(turns.handle_leave(user, first));
+        assert_eq!(turns.handle_return(), Some(second));
+        assert!(!turns.handle_leave(user, second), "it was granted a permit");
+        assert_eq!((turns.handle_return(), turns.free()), (None, 1));
     }
 }

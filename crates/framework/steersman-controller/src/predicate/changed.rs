@@ -10,10 +10,10 @@ use crate::predicate::Predicate;
 /// Made by [`generation_changed`], [`resource_version_changed`], [`labels_changed`],
 /// [`annotations_changed`] and [`finalizers_changed`].
 #[derive(Debug, Clone, Copy)]
-pub struct Changed(Part);
+pub struct Changed(ComparedPart);
 
 #[derive(Debug, Clone, Copy)]
-enum Part {
+enum ComparedPart {
     Generation,
     Version,
     Labels,
@@ -34,31 +34,31 @@ pub struct Labelled(LabelSelector);
 /// them.
 #[must_use]
 pub fn generation_changed() -> Changed {
-    Changed(Part::Generation)
+    Changed(ComparedPart::Generation)
 }
 
 /// Passes updates that change `metadata.resourceVersion`, which is every update but a resync.
 #[must_use]
 pub fn resource_version_changed() -> Changed {
-    Changed(Part::Version)
+    Changed(ComparedPart::Version)
 }
 
 /// Passes updates that change labels.
 #[must_use]
 pub fn labels_changed() -> Changed {
-    Changed(Part::Labels)
+    Changed(ComparedPart::Labels)
 }
 
 /// Passes updates that change annotations.
 #[must_use]
 pub fn annotations_changed() -> Changed {
-    Changed(Part::Annotations)
+    Changed(ComparedPart::Annotations)
 }
 
 /// Passes updates that change finalizers.
 #[must_use]
 pub fn finalizers_changed() -> Changed {
-    Changed(Part::Finalizers)
+    Changed(ComparedPart::Finalizers)
 }
 
 /// Passes the events of objects that `selector` selects.
@@ -77,16 +77,16 @@ impl<K: Object> Predicate<K> for Changed {
             return true;
         }
         match self.0 {
-            Part::Generation => match (old.generation(), new.generation()) {
+            ComparedPart::Generation => match (old.generation(), new.generation()) {
                 (Some(before), Some(after)) => {
                     before != after || old.is_deleting() != new.is_deleting()
                 }
                 _ => true,
             },
-            Part::Version => old.version() != new.version(),
-            Part::Labels => old.labels() != new.labels(),
-            Part::Annotations => old.annotations() != new.annotations(),
-            Part::Finalizers => old.finalizers() != new.finalizers(),
+            ComparedPart::Version => old.version() != new.version(),
+            ComparedPart::Labels => old.labels() != new.labels(),
+            ComparedPart::Annotations => old.annotations() != new.annotations(),
+            ComparedPart::Finalizers => old.finalizers() != new.finalizers(),
         }
     }
 }

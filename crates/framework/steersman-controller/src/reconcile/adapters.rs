@@ -20,10 +20,10 @@ pub struct FromFn<F> {
 /// A reconciler of an erased type; see [`boxed`].
 #[derive(Clone)]
 pub struct BoxReconciler<R = Request> {
-    inner: Arc<dyn Erased<R>>,
+    inner: Arc<dyn ErasedReconciler<R>>,
 }
 
-trait Erased<R>: Send + Sync {
+trait ErasedReconciler<R>: Send + Sync {
     fn reconcile<'a>(
         &'a self,
         ctx: &'a Context,
@@ -75,7 +75,7 @@ impl<R: Send + 'static, T: Reconciler<R>> Reconciler<R> for Arc<T> {
     }
 }
 
-impl<R: Send + 'static, T: Reconciler<R>> Erased<R> for T {
+impl<R: Send + 'static, T: Reconciler<R>> ErasedReconciler<R> for T {
     fn reconcile<'a>(
         &'a self,
         ctx: &'a Context,

@@ -36,7 +36,7 @@ pub struct Layered<S> {
 }
 
 /// The error of a reconciler on its way through the layers, so that a terminal error stays terminal.
-struct Failure(Error);
+struct LayeredFailure(Error);
 
 /// Puts layers of tower around a reconciler: time limits, concurrency limits, tracing, or your own.
 /// [`ControllerBuilder::layer`](crate::ControllerBuilder::layer) does the same for one controller.
@@ -81,7 +81,7 @@ impl<R: Send + 'static, C: Reconciler<R>> Service<ReconcileCall<R>> for Reconcil
         let reconciler = Arc::clone(&self.reconciler);
         async move {
             let result = reconciler.reconcile(&call.ctx, call.request).await;
-            result.map_err(|error| BoxError::from(Failure(error)))
+            result.map_err(|error| BoxError::from(LayeredFailure(error)))
         }
         .boxed()
     }
@@ -106,7 +106,7 @@ where
 /// Returns the error of the reconciler, or of a layer. The error of a layer is terminal if it wraps a
 /// terminal error of the reconciler.
 fn failure(error: impl Into<BoxError>) -> Error {
-    let error = match error.into().downcast::<Failure>() {
+    let error = match error.into().downcast::<LayeredFailure>() {
         Ok(failure) => return failure.0,
         Err(error) => error,
     };
@@ -115,7 +115,7 @@ fn failure(error: impl Into<BoxError>) -> Error {
         (*error).source()
     })
     .any(|error| {
-        let failure = error.downcast_ref::<Failure>();
+        let failure = error.downcast_ref::<LayeredFailure>();
         failure.is_some_and(|failure| failure.0.is_terminal())
     });
     match is_terminal {
@@ -144,19 +144,19 @@ impl<S> fmt::Debug for Layered<S> {
     }
 }
 
-impl StdError for Failure {
+impl StdError for LayeredFailure {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source().source()
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for LayeredFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }
 }
 
-impl fmt::Debug for Failure {
+impl fmt::Debug for LayeredFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

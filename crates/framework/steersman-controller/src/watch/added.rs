@@ -64,9 +64,9 @@ struct WatchSetShared<R: RequestKey> {
 }
 
 /// The watches of a set by their ids.
-type WatchMembers<R> = Arc<BTreeMap<u64, Member<R>>>;
+type WatchMembers<R> = Arc<BTreeMap<u64, WatchMember<R>>>;
 
-struct Member<R: RequestKey> {
+struct WatchMember<R: RequestKey> {
     watch: Arc<dyn AnyAddedWatch<R>>,
     removed: CancellationToken,
 }
@@ -113,7 +113,7 @@ impl<P: Subject> WatchSet<P> {
     pub fn add<W: Object>(&self, watch: Watch<WatchedKind<W, P>>) -> AddedWatch {
         let route = watch.source.route;
         let kind = route.kind().clone();
-        let member = Member {
+        let member = WatchMember {
             watch: Arc::new(route),
             removed: CancellationToken::new(),
         };
@@ -217,7 +217,7 @@ impl<P: Subject> FollowedSet<P> {
 fn later_than<R: RequestKey>(
     last_id: u64,
     members: &mut Receiver<WatchMembers<R>>,
-) -> Vec<(u64, Member<R>)> {
+) -> Vec<(u64, WatchMember<R>)> {
     let members = members.borrow_and_update();
     let later = members.range(last_id + 1..);
     later.map(|(id, member)| (*id, member.clone())).collect()
@@ -244,7 +244,7 @@ impl<K: Object, P: Subject> AnyAddedWatch<P::Key> for EventRoute<K, P> {
     }
 }
 
-impl<R: RequestKey> Clone for Member<R> {
+impl<R: RequestKey> Clone for WatchMember<R> {
     fn clone(&self) -> Self {
         Self {
             watch: Arc::clone(&self.watch),

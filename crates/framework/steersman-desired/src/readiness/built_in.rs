@@ -4,10 +4,10 @@ use steersman_object::Gvk;
 use steersman_object::status_conditions::{FALSE, TRUE};
 
 use super::Readiness;
-use super::fields::Fields;
+use super::fields::JsonFields;
 
 /// Returns the readiness of an object of a kind with rules of its own; `None` for other kinds.
-pub(super) fn readiness(gvk: &Gvk, fields: &Fields<'_>) -> Option<Readiness> {
+pub(super) fn readiness(gvk: &Gvk, fields: &JsonFields<'_>) -> Option<Readiness> {
     let rule = match (gvk.group(), gvk.kind()) {
         ("apps", "Deployment") => deployment,
         ("apps", "StatefulSet") => stateful_set,
@@ -35,17 +35,17 @@ fn first_missing(checks: &[(&str, i64, i64)]) -> Option<Readiness> {
 }
 
 /// Returns `InProgress` if the controller of a workload has not seen it.
-fn unobserved(fields: Fields<'_>) -> Option<Readiness> {
+fn unobserved(fields: JsonFields<'_>) -> Option<Readiness> {
     let is_observed = fields.has("/status/observedGeneration");
     (!is_observed).then(|| in_progress("its controller has not seen it yet"))
 }
 
-fn extra_pods(fields: Fields<'_>, wanted: i64) -> Option<Readiness> {
+fn extra_pods(fields: JsonFields<'_>, wanted: i64) -> Option<Readiness> {
     let extra = fields.count("replicas") - wanted;
     (extra > 0).then(|| in_progress(format!("{extra} Pods too many are ending")))
 }
 
-fn deployment(fields: Fields<'_>) -> Readiness {
+fn deployment(fields: JsonFields<'_>) -> Readiness {
     let progressing = fields.condition("Progressing");
     if let Some(failed) = progressing.filter(|found| found.reason == "ProgressDeadlineExceeded") {
         return Readiness::Failed(failed.text());
@@ -75,7 +75,7 @@ fn deployment(fields: Fields<'_>) -> Readiness {
         .unwrap_or(Readiness::Current)
 }
 
-fn stateful_set(fields: Fields<'_>) -> Readiness {
+fn stateful_set(fields: JsonFields<'_>) -> Readiness {
     // Nothing replaces the Pods of an earlier template.
     if fields.text("/spec/updateStrategy/type") == "OnDelete" {
         return unobserved(fields).unwrap_or(Readiness::Current);
@@ -106,7 +106,7 @@ fn stateful_set(fields: Fields<'_>) -> Readiness {
         .unwrap_or(Readiness::Current)
 }
 
-fn daemon_set(fields: Fields<'_>) -> Readiness {
+fn daemon_set(fields: JsonFields<'_>) -> Readiness {
     let wanted = fields.count("desiredNumberScheduled");
     let [scheduled, updated, available, ready] = [
         "currentNumberScheduled",
@@ -131,7 +131,7 @@ fn daemon_set(fields: Fields<'_>) -> Readiness {
         .unwrap_or(Readiness::Current)
 }
 
-fn replica_set(fields: Fields<'_>) -> Readiness {
+fn replica_set(fields: JsonFields<'_>) -> Readiness {
     let failure = fields.condition("ReplicaFailure");
     if let Some(failed) = failure.filter(|found| found.status == TRUE) {
         return Readiness::Failed(failed.text());
@@ -157,7 +157,7 @@ fn replica_set(fields: Fields<'_>) -> Readiness {
         .unwrap_or(Readiness::Current)
 }
 
-fn job(fields: Fields<'_>) -> Readiness {
+fn job(fields: JsonFields<'_>) -> Readiness {
     let is_true = |type_: &str| fields.condition(type_).filter(|found| found.status == TRUE);
     if let Some(failed) = is_true("Failed") {
         return Readiness::Failed(failed.text());
@@ -175,7 +175,7 @@ fn job(fields: Fields<'_>) -> Readiness {
     }
 }
 
-fn pod(fields: Fields<'_>) -> Readiness {
+fn pod(fields: JsonFields<'_>) -> Readiness {
     let ready = fields.condition("Ready");
     let containers = || {
         ["/status/initContainerStatuses", "/status/containerStatuses"]
@@ -193,7 +193,7 @@ fn pod(fields: Fields<'_>) -> Readiness {
         }
         "Running" if ready.is_some_and(|found| found.status == TRUE) => Readiness::Current,
         _ => {
-            let is_crashing = |container: &Fields<'_>| {
+            let is_crashing = |container: &JsonFields<'_>| {
                 container.text("/state/waiting/reason") == "CrashLoopBackOff"
             };
             if let Some(crashing) = containers().find(is_crashing) {
@@ -213,7 +213,7 @@ fn pod(fields: Fields<'_>) -> Readiness {
     }
 }
 
-fn claim(fields: Fields<'_>) -> Readiness {
+fn claim(fields: JsonFields<'_>) -> Readiness {
     match fields.text("/status/phase") {
         "Bound" => Readiness::Current,
         "Lost" => Readiness::Failed("the volume of the claim does not exist".to_owned()),
@@ -221,7 +221,7 @@ fn claim(fields: Fields<'_>) -> Readiness {
     }
 }
 
-fn service(fields: Fields<'_>) -> Readiness {
+fn service(fields: JsonFields<'_>) -> Readiness {
     let is_balanced = fields.text("/spec/type") == "LoadBalancer";
     match is_balanced && fields.text("/spec/clusterIP").is_empty() {
         true => in_progress("the Service has no address in the cluster"),
@@ -229,7 +229,7 @@ fn service(fields: Fields<'_>) -> Readiness {
     }
 }
 
-fn disruption_budget(fields: Fields<'_>) -> Readiness {
+fn disruption_budget(fields: JsonFields<'_>) -> Readiness {
     let (healthy, wanted) = (
         fields.count("currentHealthy"),
         fields.count("desiredHealthy"),
@@ -239,7 +239,7 @@ fn disruption_budget(fields: Fields<'_>) -> Readiness {
         .unwrap_or(Readiness::Current)
 }
 
-fn definition(fields: Fields<'_>) -> Readiness {
+fn definition(fields: JsonFields<'_>) -> Readiness {
     let names = fields.condition("NamesAccepted");
     if let Some(refused) = names.filter(|found| found.status == FALSE) {
         return Readiness::Failed(refused.text());

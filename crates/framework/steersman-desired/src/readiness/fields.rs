@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// An object in JSON.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fields<'a>(&'a Value);
+pub(super) struct JsonFields<'a>(&'a Value);
 
 /// A condition in the status of an object.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +14,7 @@ pub(super) struct FoundCondition<'a> {
     message: &'a str,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> JsonFields<'a> {
     pub(super) fn of(object: &'a Value) -> Self {
         Self(object)
     }
@@ -43,9 +43,9 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the elements of a list.
-    pub(super) fn list(self, pointer: &str) -> impl Iterator<Item = Fields<'a>> {
+    pub(super) fn list(self, pointer: &str) -> impl Iterator<Item = JsonFields<'a>> {
         let list = self.0.pointer(pointer).and_then(Value::as_array);
-        list.into_iter().flatten().map(Fields)
+        list.into_iter().flatten().map(JsonFields)
     }
 
     /// Returns the condition of a type in the status.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_cache::CacheOptions;
-use steersman_client::{ClientOptions, Outcome, Write, WriteObserver};
+use steersman_client::{ClientOptions, Write, WriteObserver, WriteOutcome};
 use steersman_desired::{Child, DesiredSet, SetOutcome};
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ struct Crash {
 }
 
 impl WriteObserver for Crash {
-    fn ended(&self, _: &Write, _: &Outcome<'_>) {
+    fn ended(&self, _: &Write, _: &WriteOutcome<'_>) {
         if self.writes_left.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.crashed.cancel();
         }

@@ -155,7 +155,7 @@ async fn children_are_applied_several_at_once_and_no_more() {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 
-    use steersman_client::{ClientOptions, Outcome, Write, WriteObserver};
+    use steersman_client::{ClientOptions, Write, WriteObserver, WriteOutcome};
 
     #[derive(Default)]
     struct InFlight {
@@ -169,7 +169,7 @@ async fn children_are_applied_several_at_once_and_no_more() {
             self.most.fetch_max(now, Ordering::SeqCst);
         }
 
-        fn ended(&self, _: &Write, _: &Outcome<'_>) {
+        fn ended(&self, _: &Write, _: &WriteOutcome<'_>) {
             self.now.fetch_sub(1, Ordering::SeqCst);
         }
     }

@@ -37,7 +37,7 @@ impl Bench {
     /// Moves the clock to a time after the start.
     fn at(&mut self, since: Duration) -> &mut Self {
         self.now = self.start + since;
-        self.correlator.advance(self.now);
+        self.correlator.handle_tick(self.now);
         self
     }
 
@@ -56,7 +56,8 @@ impl Bench {
         };
         let event = NewEvent::normal(reason, "Act").note(note);
         let time = self.time();
-        self.correlator.record(&subject, event, self.now, time)
+        self.correlator
+            .handle_record(&subject, event, self.now, time)
     }
 
     /// Sends everything that waits, and returns one line per write.
@@ -70,7 +71,8 @@ impl Bench {
             let object = write.body.subject.regarding.name();
             let (note, count) = (&write.body.note, write.count);
             writeln!(lines, "{:?} {object} {note:?} {count}", write.verb).unwrap();
-            self.correlator.answered(write.series, answer, self.now);
+            self.correlator
+                .handle_answer(write.series, answer, self.now);
         }
         lines
     }
@@ -168,7 +170,7 @@ fn repetitions_before_the_first_write_are_part_of_it() {
     assert!(bench.correlator.next_write(bench.now).is_none());
     bench
         .correlator
-        .answered(write.series, WriteAnswer::Written, bench.now);
+        .handle_answer(write.series, WriteAnswer::Written, bench.now);
     assert_eq!(bench.send(), "Patch b \"hi\" 3\n");
 }
 
@@ -324,7 +326,10 @@ fn while_the_server_is_away_all_writes_wait_and_each_is_tried_twelve_times() {
         assert_eq!(write.body.subject.regarding.name(), "a");
         attempts += 1;
         let answer = WriteAnswer::Later(None);
-        if let Some(lost) = bench.correlator.answered(write.series, answer, bench.now) {
+        if let Some(lost) = bench
+            .correlator
+            .handle_answer(write.series, answer, bench.now)
+        {
             break lost;
         }
         // Nothing is sent during the pause of 10 to 12.5 s.
@@ -343,7 +348,9 @@ fn while_the_server_is_away_all_writes_wait_and_each_is_tried_twelve_times() {
         let write = bench.correlator.next_write(bench.now).unwrap();
         let answer = WriteAnswer::Later(Some(SECOND * named));
         assert_eq!(
-            bench.correlator.answered(write.series, answer, bench.now),
+            bench
+                .correlator
+                .handle_answer(write.series, answer, bench.now),
             None
         );
         let until = bench.now + SECOND * expected;
@@ -363,7 +370,7 @@ fn an_event_that_is_gone_is_created_anew_with_its_count() {
     assert_eq!(write.verb, WriteVerb::Patch);
     bench
         .correlator
-        .answered(write.series, WriteAnswer::Gone, bench.now);
+        .handle_answer(write.series, WriteAnswer::Gone, bench.now);
     assert_eq!(bench.send(), "Create a \"hi\" 2\n");
     // An Event that exists was created by an attempt that had no answer.
     bench.record("b", "Hello", "hi");
@@ -371,7 +378,7 @@ fn an_event_that_is_gone_is_created_anew_with_its_count() {
     let write = bench.correlator.next_write(bench.now).unwrap();
     bench
         .correlator
-        .answered(write.series, WriteAnswer::Exists, bench.now);
+        .handle_answer(write.series, WriteAnswer::Exists, bench.now);
     assert_eq!(bench.send(), "Patch b \"hi\" 2\n");
     // An Event that is always gone does not keep the sender busy for ever.
     bench.record("c", "Hello", "hi");
@@ -391,7 +398,7 @@ fn a_refused_event_is_dropped_and_the_next_one_is_tried() {
         let answer = WriteAnswer::Refused(DropReason::Forbidden);
         let lost = bench
             .correlator
-            .answered(write.series, answer, bench.now)
+            .handle_answer(write.series, answer, bench.now)
             .unwrap();
         assert_eq!((lost.reason, lost.events), (DropReason::Forbidden, 2));
         bench.check();
@@ -409,7 +416,7 @@ fn a_closed_correlator_writes_all_counts_and_refuses_events() {
     bench.record("a", "Hello", "hi");
     bench.record("b", "Hello", "hi");
     assert!(!bench.correlator.is_drained());
-    bench.correlator.close(bench.now);
+    bench.correlator.handle_close(bench.now);
     assert_eq!(
         bench.record("c", "Hello", "hi"),
         Recorded::Dropped(DropReason::Stopped)
@@ -421,7 +428,7 @@ fn a_closed_correlator_writes_all_counts_and_refuses_events() {
     let mut bench = Bench::new();
     bench.record("a", "Hello", "hi");
     bench.record("b", "Hello", "hi");
-    bench.correlator.close(bench.now);
+    bench.correlator.handle_close(bench.now);
     assert_eq!(bench.send_with(WriteAnswer::Later(None)).lines().count(), 2);
     assert!(bench.correlator.is_drained());
 
@@ -446,7 +453,9 @@ fn an_event_without_a_reason_or_a_named_object_is_dropped() {
     };
     let event = NewEvent::warning("", "");
     let time = bench.time();
-    let recorded = bench.correlator.record(&subject, event, bench.now, time);
+    let recorded = bench
+        .correlator
+        .handle_record(&subject, event, bench.now, time);
     assert_eq!(recorded, incomplete);
     // One of the two texts stands for both.
     let event = NewEvent::warning("", "Scale");
@@ -466,7 +475,9 @@ fn other_limits_than_the_default_ones_apply() {
     let write_all = |bench: &mut Bench| {
         while let Some(write) = bench.correlator.next_write(bench.now) {
             let answer = WriteAnswer::Written;
-            bench.correlator.answered(write.series, answer, bench.now);
+            bench
+                .correlator
+                .handle_answer(write.series, answer, bench.now);
         }
     };
     // Two notes of their own, and one Event for all others.

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use steersman_object::Object;
 
 /// A decoded object of any type.
-pub(crate) type Decoded = Arc<dyn Any + Send + Sync>;
+pub(crate) type AnyDecoded = Arc<dyn Any + Send + Sync>;
 
 /// The decoded forms of a body. Most bodies have none or one.
 pub(crate) enum Forms {
     Nothing,
-    One(Decoded),
-    Several(Box<[Form]>),
+    One(AnyDecoded),
+    Several(Box<[DecodedForm]>),
 }
 
 /// The body as one type: the object or the decode error.
-pub(crate) struct Form {
+pub(crate) struct DecodedForm {
     pub(crate) of: TypeId,
-    pub(crate) decoded: Result<Decoded, Arc<str>>,
+    pub(crate) decoded: Result<AnyDecoded, Arc<str>>,
     pub(crate) charge: usize,
 }
 
@@ -28,12 +28,12 @@ pub(crate) type DecodeResult<K> = Result<Arc<K>, Arc<str>>;
 impl Forms {
     /// A single form stores neither its type nor its charge: the object knows its type, and the
     /// body the charge.
-    pub(crate) fn of(mut forms: Vec<Form>) -> Self {
+    pub(crate) fn of(mut forms: Vec<DecodedForm>) -> Self {
         match (forms.len(), forms.pop()) {
             (_, None) => Self::Nothing,
             (
                 1,
-                Some(Form {
+                Some(DecodedForm {
                     decoded: Ok(object),
                     ..
                 }),
@@ -46,10 +46,10 @@ impl Forms {
     }
 
     /// Takes all forms out. `charge` is their charge together.
-    pub(crate) fn take(&mut self, charge: usize) -> Vec<Form> {
+    pub(crate) fn take(&mut self, charge: usize) -> Vec<DecodedForm> {
         match std::mem::replace(self, Self::Nothing) {
             Self::Nothing => Vec::new(),
-            Self::One(object) => vec![Form {
+            Self::One(object) => vec![DecodedForm {
                 of: (*object).type_id(),
                 decoded: Ok(object),
                 charge,
@@ -67,7 +67,7 @@ impl Forms {
     }
 
     /// Returns the decoded object as a `K`, borrowed.
-    pub(crate) fn object<K: Object>(&self) -> Option<&Decoded> {
+    pub(crate) fn object<K: Object>(&self) -> Option<&AnyDecoded> {
         match self {
             Self::Nothing => None,
             Self::One(object) => (**object).is::<K>().then_some(object),

@@ -7,10 +7,10 @@ use parking_lot::{MappedRwLockReadGuard, RwLockReadGuard};
 use steersman_object::Object;
 
 use super::Body;
-use crate::body::forms::Decoded;
+use crate::body::forms::AnyDecoded;
 
 /// A decoded form, borrowed from its body.
-pub(crate) struct PeekGuard<'a>(MappedRwLockReadGuard<'a, Decoded>);
+pub(crate) struct PeekGuard<'a>(MappedRwLockReadGuard<'a, AnyDecoded>);
 
 impl Body {
     /// Returns the cached form as a `K` unless a writer holds the body's lock.

@@ -7,8 +7,8 @@ use std::sync::{Arc, Weak};
 
 use steersman_object::{Object, decode_json};
 
-use super::{Admission, Body, BodyState};
-use crate::body::forms::{DecodeResult, Form, Forms};
+use super::{Body, BodyState, FormAdmission};
+use crate::body::forms::{DecodeResult, DecodedForm, Forms};
 use steersman_api::Projection;
 use steersman_pack::{Broken, Evictable, Evictions, Packed};
 
@@ -34,7 +34,7 @@ impl Body {
     ) -> DecodeResult<K> {
         match self.cached() {
             Some(form) => form,
-            None => self.decode_and_cache(holder, Admission::Evicting),
+            None => self.decode_and_cache(holder, FormAdmission::Evicting),
         }
     }
 
@@ -45,7 +45,7 @@ impl Body {
         holder: impl Fn() -> Weak<dyn Evictable>,
     ) -> DecodeResult<K> {
         self.peek()
-            .unwrap_or_else(|| self.decode_and_cache(holder, Admission::IfRoom))
+            .unwrap_or_else(|| self.decode_and_cache(holder, FormAdmission::IfRoom))
     }
 
     /// Returns the cached form as a `K`, without counting as a read.
@@ -74,7 +74,7 @@ impl Body {
     fn decode_and_cache<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,
-        room: Admission,
+        room: FormAdmission,
     ) -> DecodeResult<K> {
         let charge = |json: &[u8]| {
             let context = self.context.as_ref();
@@ -88,7 +88,7 @@ impl Body {
             self.reads_as
                 .fetch_or(self.type_bit::<K>(), Ordering::Relaxed);
         }
-        let form = Form {
+        let form = DecodedForm {
             of: TypeId::of::<K>(),
             charge: if decoded.is_ok() { charge } else { 0 },
             decoded: decoded.clone().map(|object| object as _),
@@ -134,9 +134,9 @@ impl Body {
     fn keep(
         &self,
         state: &mut BodyState,
-        form: Form,
+        form: DecodedForm,
         holder: impl Fn() -> Weak<dyn Evictable>,
-        room: Admission,
+        room: FormAdmission,
     ) -> Evictions {
         let mut evictions = Evictions::default();
         let is_fresh = matches!(state.packed, Packed::Fresh(_));

@@ -19,7 +19,7 @@ enum Availability {
 
 /// The answer of a readiness check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readiness {
+pub(crate) enum ServerReadiness {
     /// The `ListWatch` has no readiness check.
     Unsupported,
     /// The server serves requests.
@@ -108,22 +108,22 @@ impl HealthMachine {
     }
 
     /// Notes the answer of a readiness check.
-    pub(crate) fn handle_ready(&mut self, answer: Readiness, now: Instant) {
+    pub(crate) fn handle_ready(&mut self, answer: ServerReadiness, now: Instant) {
         match answer {
-            Readiness::Ready => {
+            ServerReadiness::Ready => {
                 self.handle_answer();
             }
             // Without a readiness check each informer follows its own backoff.
-            Readiness::Unsupported => {
+            ServerReadiness::Unsupported => {
                 self.availability = Availability::Up;
                 self.next = None;
             }
             // A request was answered after this check began: the server is up.
-            Readiness::NotReady | Readiness::NoResponse
+            ServerReadiness::NotReady | ServerReadiness::NoResponse
                 if self.availability == Availability::Up => {}
-            Readiness::NotReady | Readiness::NoResponse => {
+            ServerReadiness::NotReady | ServerReadiness::NoResponse => {
                 self.availability = Availability::Away;
-                self.own = answer == Readiness::NotReady;
+                self.own = answer == ServerReadiness::NotReady;
                 self.next = Some(now + EVERY);
             }
         }
@@ -131,7 +131,7 @@ impl HealthMachine {
 
     /// Returns the next step of an informer in this pause. `Ask`, and `Go` before the end of the
     /// pause, are given to one informer at a time.
-    pub(crate) fn turn(&mut self, pause: &Pause, now: Instant) -> NextStep {
+    pub(crate) fn next_step(&mut self, pause: &Pause, now: Instant) -> NextStep {
         if self.returns > pause.returns {
             return NextStep::Returned;
         }
@@ -183,16 +183,16 @@ mod tests {
         let now = origin();
         let mut machine = HealthMachine::new();
         let (first, second) = (pause(&mut machine, now), pause(&mut machine, now));
-        assert_eq!(machine.turn(&first, now), NextStep::Ask);
+        assert_eq!(machine.next_step(&first, now), NextStep::Ask);
         assert_eq!(
-            machine.turn(&second, now),
+            machine.next_step(&second, now),
             NextStep::Wait(now + EVERY.max(WITHIN))
         );
-        machine.handle_ready(Readiness::Ready, now);
+        machine.handle_ready(ServerReadiness::Ready, now);
         // The server was not away, so each backoff runs to its end.
         for pause in [first, second] {
-            assert_eq!(machine.turn(&pause, now), NextStep::Wait(now + OWN));
-            assert_eq!(machine.turn(&pause, now + OWN), NextStep::Go);
+            assert_eq!(machine.next_step(&pause, now), NextStep::Wait(now + OWN));
+            assert_eq!(machine.next_step(&pause, now + OWN), NextStep::Go);
         }
         assert_eq!(machine.returns(), 0);
     }
@@ -206,10 +206,10 @@ mod tests {
         let (mut asked, mut now) = (0, start);
         while now < start + Duration::from_secs(16) {
             for pause in &pauses {
-                match machine.turn(pause, now) {
+                match machine.next_step(pause, now) {
                     NextStep::Ask => {
                         asked += 1;
-                        machine.handle_ready(Readiness::NoResponse, now);
+                        machine.handle_ready(ServerReadiness::NoResponse, now);
                     }
                     NextStep::Wait(until) => assert!(until > now),
                     other => panic!("{other:?}"),
@@ -220,11 +220,11 @@ mod tests {
         assert_eq!(asked, 16);
         assert!(machine.handle_answer());
         for pause in &pauses {
-            assert_eq!(machine.turn(pause, now), NextStep::Returned);
+            assert_eq!(machine.next_step(pause, now), NextStep::Returned);
         }
         // The next failure makes the server doubtful again.
         let next = pause(&mut machine, now);
-        assert_eq!(machine.turn(&next, now), NextStep::Ask);
+        assert_eq!(machine.next_step(&next, now), NextStep::Ask);
     }
 
     #[test]
@@ -233,15 +233,19 @@ mod tests {
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
         for _ in 0..3 {
-            assert_eq!(machine.turn(&pause, now), NextStep::Ask);
-            machine.handle_ready(Readiness::NotReady, now);
+            assert_eq!(machine.next_step(&pause, now), NextStep::Ask);
+            machine.handle_ready(ServerReadiness::NotReady, now);
             now += EVERY;
-            assert_eq!(machine.turn(&pause, now), NextStep::Go);
+            assert_eq!(machine.next_step(&pause, now), NextStep::Go);
             machine.handle_failure(now);
-            assert_eq!(machine.turn(&pause, now), NextStep::Wait(now + EVERY));
+            assert_eq!(machine.next_step(&pause, now), NextStep::Wait(now + EVERY));
             now += EVERY;
         }
-        assert_eq!(machine.turn(&pause, now + LONG), NextStep::Go, "at last");
+        assert_eq!(
+            machine.next_step(&pause, now + LONG),
+            NextStep::Go,
+            "at last"
+        );
     }
 
     #[test]
@@ -249,9 +253,9 @@ mod tests {
         let now = origin();
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
-        assert_eq!(machine.turn(&pause, now), NextStep::Ask);
-        assert_eq!(machine.turn(&pause, now), NextStep::Wait(now + WITHIN));
-        assert_eq!(machine.turn(&pause, now + WITHIN), NextStep::Ask);
+        assert_eq!(machine.next_step(&pause, now), NextStep::Ask);
+        assert_eq!(machine.next_step(&pause, now), NextStep::Wait(now + WITHIN));
+        assert_eq!(machine.next_step(&pause, now + WITHIN), NextStep::Ask);
     }
 
     #[test]
@@ -259,10 +263,10 @@ mod tests {
         let now = origin();
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
-        assert_eq!(machine.turn(&pause, now), NextStep::Ask);
+        assert_eq!(machine.next_step(&pause, now), NextStep::Ask);
         machine.handle_answer();
-        machine.handle_ready(Readiness::NoResponse, now);
-        assert_eq!(machine.turn(&pause, now + OWN), NextStep::Go);
+        machine.handle_ready(ServerReadiness::NoResponse, now);
+        assert_eq!(machine.next_step(&pause, now + OWN), NextStep::Go);
         assert_eq!(machine.returns(), 0);
     }
 
@@ -271,8 +275,8 @@ mod tests {
         let now = origin();
         let mut machine = HealthMachine::new();
         let pause = pause(&mut machine, now);
-        assert_eq!(machine.turn(&pause, now), NextStep::Ask);
-        machine.handle_ready(Readiness::Unsupported, now);
-        assert_eq!(machine.turn(&pause, now), NextStep::Wait(now + OWN));
+        assert_eq!(machine.next_step(&pause, now), NextStep::Ask);
+        machine.handle_ready(ServerReadiness::Unsupported, now);
+        assert_eq!(machine.next_step(&pause, now), NextStep::Wait(now + OWN));
     }
 }

@@ -9,7 +9,7 @@ use steersman_api::{Decoded, Malformed, Projection, RawObject};
 use tokio::sync::Notify;
 
 use crate::body::BodyContext;
-use crate::delta::{Arrived, EventType, IngestContext, Item};
+use crate::delta::{Arrived, DeltaItem, EventType, IngestContext};
 use crate::entry::{Interners, RawEntry};
 use crate::ingest::plan::{IngestPlan, packs_on_arrival};
 use crate::store::StoreState;
@@ -65,7 +65,7 @@ impl EntryMaker {
                     report,
                 }
             }
-            Err(malformed) => Item::from(malformed).into(),
+            Err(malformed) => DeltaItem::from(malformed).into(),
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use steersman_object::ResourceVersion;
 
-use crate::state::State;
+use crate::state::InformerState;
 
 /// The gauges of one informer, updated as it changes.
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ impl Gauges {
         self.last_seen.lock().bookmark = Some(now);
     }
 
-    pub(crate) fn enter(&self, state: &State) {
+    pub(crate) fn enter(&self, state: &InformerState) {
         self.last_seen.lock().state = Some(state.as_str());
     }
 }
@@ -99,7 +99,7 @@ impl Sum {
             let last_seen = gauges.last_seen.lock();
             (last_seen.state, last_seen.event, last_seen.bookmark)
         };
-        if state == Some(State::Stopped.as_str()) {
+        if state == Some(InformerState::Stopped.as_str()) {
             return;
         }
         if let Some(state) = state {
@@ -146,7 +146,7 @@ mod tests {
         one.decode(0, 1000);
         one.reach(&ResourceVersion::new("12"));
         one.note_event(at(1));
-        one.enter(&State::Synced);
+        one.enter(&InformerState::Synced);
         another.hold(2, 0, 100);
         another.pack(0, 50);
         another.pack(50, 20);
@@ -158,9 +158,9 @@ mod tests {
         another.dequeue(1);
         another.note_event(at(4));
         another.note_bookmark(at(3));
-        another.enter(&State::Synced);
+        another.enter(&InformerState::Synced);
         stopped.hold(7, 7, 7);
-        stopped.enter(&State::Stopped);
+        stopped.enter(&InformerState::Stopped);
         let mut sum = Sum::default();
         for gauges in [&one, &another, &stopped] {
             sum.add(gauges, at(10));

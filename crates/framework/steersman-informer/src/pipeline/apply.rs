@@ -8,7 +8,7 @@ use steersman_api::{Decoded, Malformed};
 use steersman_object::ResourceVersion;
 use tokio::time::Instant;
 
-use super::{Core, RunState, Writer, extent_index};
+use super::{Core, RunState, StoreWriter, extent_index};
 use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Delta};
 use crate::entry::RawEntry;
@@ -108,7 +108,7 @@ impl Core {
     }
 
     /// Applies single changes, in sections that become visible together (STORE-1).
-    fn change(&self, writer: &mut Writer, changes: Vec<StoreChange>) {
+    fn change(&self, writer: &mut StoreWriter, changes: Vec<StoreChange>) {
         if changes.is_empty() {
             return;
         }
@@ -127,7 +127,7 @@ impl Core {
     /// Builds the store after a relist beside the present one, and swaps it in (STORE-1).
     fn replace(
         &self,
-        writer: &mut Writer,
+        writer: &mut StoreWriter,
         items: ChunkedVec<Arrived>,
         version: ResourceVersion,
         projection: Projection,
@@ -181,7 +181,7 @@ impl Core {
     }
 
     /// Marks the store as complete for readers that need no more than `projection`.
-    fn reach(&self, writer: &Writer, projection: Projection) {
+    fn reach(&self, writer: &StoreWriter, projection: Projection) {
         let before = self.reached();
         {
             let indexer = self.shared.indexer.read();
@@ -206,7 +206,7 @@ impl Core {
     }
 
     /// Delivers the events of changes that are in the store (FAN-3).
-    fn distribute(&self, writer: &mut Writer, effects: &Effects) {
+    fn distribute(&self, writer: &mut StoreWriter, effects: &Effects) {
         self.log_malformed(&effects.malformed);
         self.counters.events(effects.counts.in_words());
         if let Some(gauges) = self.counters.gauges() {

@@ -11,7 +11,7 @@ use crate::ingest::entry_maker::EntryMaker;
 use crate::ingest::stream::Ingest;
 use crate::queue::channel::QueueLength;
 use crate::reflector::driver::ReflectorHost;
-use crate::reflector::step::Problem;
+use crate::reflector::step::RequestProblem;
 
 /// The informer of one reflector.
 pub(super) struct CoreHost {
@@ -44,7 +44,7 @@ impl ReflectorHost for CoreHost {
         }
     }
 
-    fn report(&self, problem: Option<&Problem>) {
+    fn report(&self, problem: Option<&RequestProblem>) {
         self.core.report(problem);
     }
 

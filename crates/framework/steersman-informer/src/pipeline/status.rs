@@ -4,13 +4,13 @@ use parking_lot::MutexGuard;
 use tokio::time::Instant;
 
 use super::problem_log::LogLine;
-use super::{Core, RunState, Writer, extent_index};
-use crate::reflector::step::Problem;
-use crate::state::{Reason, State};
+use super::{Core, RunState, StoreWriter, extent_index};
+use crate::reflector::step::RequestProblem;
+use crate::state::{InformerState, Reason};
 use steersman_api::Projection;
 
 impl Core {
-    pub(super) fn report(&self, problem: Option<&Problem>) {
+    pub(super) fn report(&self, problem: Option<&RequestProblem>) {
         let mut writer = self.writer.lock();
         let now = Instant::now().into_std();
         let line = writer.problem_log.next_line(problem.map(|p| p.reason), now);
@@ -65,19 +65,19 @@ impl Core {
         }
     }
 
-    pub(super) fn publish(&self, writer: &Writer) {
+    pub(super) fn publish(&self, writer: &StoreWriter) {
         for needs in Projection::ALL {
             let synced = self.has_synced(needs);
             let state = match (writer.run, &writer.problem, synced) {
-                (RunState::Declared, _, _) => State::Declared,
-                (RunState::Stopped | RunState::Ended, _, _) => State::Stopped,
-                (RunState::Running, Some(problem), _) => State::Degraded {
+                (RunState::Declared, _, _) => InformerState::Declared,
+                (RunState::Stopped | RunState::Ended, _, _) => InformerState::Stopped,
+                (RunState::Running, Some(problem), _) => InformerState::Degraded {
                     reason: problem.reason,
                     message: problem.message.clone(),
                     since: problem.since,
                 },
-                (RunState::Running, None, true) => State::Synced,
-                (RunState::Running, None, false) => State::Syncing,
+                (RunState::Running, None, true) => InformerState::Synced,
+                (RunState::Running, None, false) => InformerState::Syncing,
             };
             self.states[extent_index(needs)].send_if_modified(|now| {
                 let modified = *now != state;
@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    fn close(&self, mut writer: MutexGuard<'_, Writer>, run: RunState) {
+    fn close(&self, mut writer: MutexGuard<'_, StoreWriter>, run: RunState) {
         writer.run = run;
         writer.fanout.close();
         self.publish(&writer);

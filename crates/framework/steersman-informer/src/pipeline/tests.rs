@@ -17,7 +17,7 @@ use steersman_api::{Decoded, Malformed, RawObject};
 use steersman_object::{ListOptions, ObjectKey, ResourceVersion};
 
 use super::*;
-use crate::delta::{Arrived, Item};
+use crate::delta::{Arrived, DeltaItem};
 use crate::delta::{EventType, IngestContext};
 use crate::entry::Interners;
 use crate::entry::{Entry, RawEntry};
@@ -32,7 +32,7 @@ const KEYS: u64 = 8;
 /// Returns a map at a version, with the version as its value.
 const WHOLE: Projection = Projection::EveryField;
 
-fn entry(number: u64, version: u64) -> Item {
+fn entry(number: u64, version: u64) -> DeltaItem {
     let mut map = Map::default();
     map.metadata.name = Some(format!("m{number}"));
     map.metadata.uid = Some(format!("u{number}"));
@@ -264,13 +264,13 @@ fn dropping_a_subscription_frees_its_waiting_events() {
 type Metadata = PartialObjectMeta<Map>;
 
 /// Returns an object that was requested with this projection.
-fn arrived(projection: Projection) -> Item {
+fn arrived(projection: Projection) -> DeltaItem {
     let json = br#"{"metadata":{"name":"m1","uid":"u","resourceVersion":"2"},"data":{"v":"2"}}"#;
     let object = RawObject::from_json(&json[..]).unwrap();
     ingested(object, projection)
 }
 
-fn ingested(object: RawObject, projection: Projection) -> Item {
+fn ingested(object: RawObject, projection: Projection) -> DeltaItem {
     let (context, interners) = (BodyContext::alone(Budget::default()), Interners::default());
     Decoded::Good(RawEntry::ingest(
         object, projection, &context, None, &interners,
@@ -287,7 +287,7 @@ fn ingested_by(core: &Arc<Core>, object: RawObject, in_list: bool) -> Arrived {
     core.entries.ingest(Decoded::Good(object), arrived_as, || 0)
 }
 
-fn listed(items: Vec<Item>, projection: Projection) -> Delta {
+fn listed(items: Vec<DeltaItem>, projection: Projection) -> Delta {
     Delta::Replaced {
         version: ResourceVersion::new("2"),
         items: items.into_iter().map(Arrived::from).collect(),
@@ -473,7 +473,7 @@ fn an_object_that_heals_while_it_is_read_is_never_absent() {
     let malformed = |number: u64| {
         let version = ResourceVersion::new("1");
         let uid = format!("u{number}");
-        Item::from(Malformed::new(key(number), uid, version, "odd"))
+        DeltaItem::from(Malformed::new(key(number), uid, version, "odd"))
     };
     core.apply(vec![listed((1..=OBJECTS).map(malformed).collect(), WHOLE)]);
     let store = core.store::<Map>(&handle);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use steersman_api::{Decoded, Malformed, RawObject};
 use steersman_object::{Kind, ListOptions, Object, ObjectKey};
 
-use super::{Core, RunState, Writer};
+use super::{Core, RunState, StoreWriter};
 use crate::error::Error;
 use crate::fanout::Subscription;
 use crate::store::{
@@ -78,7 +78,7 @@ impl Core {
         }
     }
 
-    fn add_view(&self, writer: &Writer, new_view: NewView) -> Arc<ViewHandle> {
+    fn add_view(&self, writer: &StoreWriter, new_view: NewView) -> Arc<ViewHandle> {
         let NewView {
             handle,
             view,

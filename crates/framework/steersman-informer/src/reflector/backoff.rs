@@ -21,7 +21,7 @@ const SOON_CAP: Duration = Duration::from_secs(3);
 /// The delays of one reflector (REFL-4): each twice the one before, up to a cap. Each is shortened
 /// by up to a quarter, so that many reflectors do not repeat their requests together.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+pub(crate) struct ReflectorBackoff {
     failures: u32,
     /// The time of the first failure.
     since: Option<Instant>,
@@ -30,7 +30,7 @@ pub(crate) struct Backoff {
     jitter: Jitter,
 }
 
-impl Backoff {
+impl ReflectorBackoff {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             failures: 0,
@@ -93,7 +93,7 @@ mod tests {
         // REFL-4
         #[test]
         fn delays_grow_to_the_cap(seed in any::<u64>()) {
-            let mut backoff = Backoff::new(seed);
+            let mut backoff = ReflectorBackoff::new(seed);
             let mut now = origin();
             let mut last = Duration::ZERO;
             for attempt in 0..12 {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn the_delay_is_reset_after_two_minutes_without_a_failure() {
-        let mut backoff = Backoff::new(1);
+        let mut backoff = ReflectorBackoff::new(1);
         let mut now = origin();
         for _ in 0..8 {
             now = backoff.fail(now, None);
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn delays_of_an_outage_stay_short_for_a_minute() {
         let start = origin();
-        let mut backoff = Backoff::new(1);
+        let mut backoff = ReflectorBackoff::new(1);
         let mut now = start;
         while now < start + SOON {
             let until = backoff.fail_briefly(now, None);
@@ -143,14 +143,14 @@ mod tests {
     #[test]
     fn retry_after_prolongs_the_delay() {
         let now = origin();
-        let until = Backoff::new(1).fail(now, Some(Duration::from_secs(7)));
+        let until = ReflectorBackoff::new(1).fail(now, Some(Duration::from_secs(7)));
         assert_eq!(until - now, Duration::from_secs(7));
     }
 
     #[test]
     fn retry_after_is_bounded() {
         let now = origin();
-        let until = Backoff::new(1).fail(now, Some(Duration::MAX));
+        let until = ReflectorBackoff::new(1).fail(now, Some(Duration::MAX));
         assert_eq!(until - now, ASKED);
     }
 }

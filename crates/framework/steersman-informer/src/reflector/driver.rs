@@ -18,11 +18,11 @@ use crate::delta::{Arrived, Delta, EventType};
 use crate::health::{Pause, ServerHealth};
 use crate::ingest::stream::{Ingest, IngestStream, StreamPart, listed, watched};
 use crate::options::{DecodeBatches, Failed, InformerOptions, OnFailure};
-use crate::reflector::failure::{Failure, is_timeout};
+use crate::reflector::failure::{RequestFailure, is_timeout};
 use crate::reflector::machine::ReflectorMachine;
 use crate::reflector::partial_list::PartialList;
 use crate::reflector::request_metrics::RequestMetrics;
-use crate::reflector::step::{BookmarkEffect, Problem, Step, WatchEnd};
+use crate::reflector::step::{BookmarkEffect, ReflectorStep, RequestProblem, WatchEnd};
 use crate::reflector::version_check::VersionCheck;
 use steersman_api::Projection;
 
@@ -41,7 +41,7 @@ pub(crate) trait ReflectorHost: Send + Sync {
     fn ingest(&self) -> Self::Ingest;
 
     /// Reports why requests fail at the moment, or that they do not.
-    fn report(&self, problem: Option<&Problem>);
+    fn report(&self, problem: Option<&RequestProblem>);
 
     /// Returns how much of each object is wanted. It never shrinks.
     fn wanted(&self) -> Projection;
@@ -143,8 +143,8 @@ where
                 (self.projection, self.relists) = (wanted, relists);
                 self.machine.handle_relist(now());
             }
-            match self.machine.next(now()) {
-                Step::List {
+            match self.machine.next_step(now()) {
+                ReflectorStep::List {
                     version,
                     limit,
                     page,
@@ -153,12 +153,12 @@ where
                     self.take_turn().await;
                     self.list(version, limit, page).await;
                 }
-                Step::Watch { after, timeout } => {
+                ReflectorStep::Watch { after, timeout } => {
                     let options = WatchOptions::after(after);
                     self.watch(options, timeout).await;
                     self.request_metrics.end_watch(now());
                 }
-                Step::Stream { version, timeout } => {
+                ReflectorStep::Stream { version, timeout } => {
                     self.expect_request();
                     self.take_turn().await;
                     self.request_metrics.begin_list(now());
@@ -167,7 +167,7 @@ where
                     self.watch(options, timeout).await;
                     self.request_metrics.end_watch(now());
                 }
-                Step::Sleep { until, away } => {
+                ReflectorStep::Sleep { until, away } => {
                     self.turn = None;
                     self.sleep(until, away).await;
                 }
@@ -226,7 +226,7 @@ where
         request.projection = self.projection;
         let parts = match self.list_watch.list(&request).await {
             Ok(parts) => parts,
-            Err(error) => return self.fail(&Failure::of(&error)),
+            Err(error) => return self.fail(&RequestFailure::of(&error)),
         };
         self.machine.handle_answer();
         self.health.handle_answer();
@@ -245,7 +245,10 @@ where
 
     /// Reads one page and makes entries of its objects as they arrive (STORE-5). Of a page that
     /// ends early nothing is kept (REFL-6).
-    async fn page(&self, parts: ListStream) -> Result<(ChunkedVec<Arrived>, PageEnd), Failure> {
+    async fn page(
+        &self,
+        parts: ListStream,
+    ) -> Result<(ChunkedVec<Arrived>, PageEnd), RequestFailure> {
         let parts = parts.map(listed);
         let mut parts = IngestStream::new(
             parts,
@@ -266,12 +269,12 @@ where
                 StreamPart::Other(Ok(ListPart::End(end))) => return Ok((items, end)),
                 // Parts of an unknown sort are ignored.
                 StreamPart::Other(Ok(_)) => {}
-                StreamPart::Other(Err(error)) => return Err(Failure::within(&error)),
+                StreamPart::Other(Err(error)) => return Err(RequestFailure::within(&error)),
             }
             // A chunk may hold many objects; other tasks get their turn in between.
             tokio::task::coop::consume_budget().await;
         }
-        Err(Failure::cut())
+        Err(RequestFailure::cut())
     }
 
     async fn watch(&mut self, options: WatchOptions, timeout: Duration) {
@@ -286,7 +289,7 @@ where
         self.expect_request();
         let events = match self.open(&options).await {
             Ok(events) => events.map(watched),
-            Err(error) => return self.fail(&Failure::of(&error)),
+            Err(error) => return self.fail(&RequestFailure::of(&error)),
         };
         self.machine.handle_open(now());
         self.health.handle_answer();
@@ -339,7 +342,7 @@ where
                     });
                 }
                 Some(StreamPart::Other(Ok(WatchEvent::Error(error)) | Err(error))) => {
-                    return self.fail(&Failure::within(&error));
+                    return self.fail(&RequestFailure::within(&error));
                 }
                 Some(StreamPart::Other(Ok(WatchEvent::Bookmark {
                     version,
@@ -446,7 +449,7 @@ where
         }
     }
 
-    fn fail(&mut self, failure: &Failure) {
+    fn fail(&mut self, failure: &RequestFailure) {
         if failure.is_outage() {
             self.version_check.note_outage();
             let returns = self.health.handle_failure(now());

@@ -8,7 +8,7 @@ use crate::state::Reason;
 
 /// A failed request, or an ERROR event.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct RequestFailure {
     pub(crate) class: FailureClass,
     /// Whether the response had begun.
     pub(crate) begun: bool,
@@ -51,7 +51,7 @@ const STARTING: [&str; 2] = [
 /// The longest wait for a server that is starting; kube-apiserver asks for five seconds.
 const STARTING_WAIT: Duration = Duration::from_secs(1);
 
-impl Failure {
+impl RequestFailure {
     pub(crate) fn of(error: &Error) -> Self {
         let class = match error {
             error if is_starting(error) => FailureClass::Starting,

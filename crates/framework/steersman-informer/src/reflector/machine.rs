@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use steersman_object::ResourceVersion;
 
 use crate::options::Failed;
-use crate::reflector::failure::{Failure, FailureClass};
+use crate::reflector::failure::{FailureClass, RequestFailure};
 use crate::reflector::pauses::Pauses;
-use crate::reflector::phase::{Phase, Streams};
+use crate::reflector::phase::{ReflectorPhase, Streams};
 use crate::reflector::problems::ProblemTracker;
-use crate::reflector::step::{BookmarkEffect, Problem, Step, WatchEnd};
+use crate::reflector::step::{BookmarkEffect, ReflectorStep, RequestProblem, WatchEnd};
 use crate::reflector::watch_activity::{Bookmarks, SHORT, STALL, WatchActivity};
 use crate::state::Reason;
 
@@ -36,7 +36,7 @@ const ANSWER_OF_BROKEN: Duration = Duration::from_secs(1);
 /// Decides which requests to make for one kind, from which resource version, and when.
 #[derive(Debug)]
 pub(crate) struct ReflectorMachine {
-    phase: Phase,
+    phase: ReflectorPhase,
     /// The resource version that the watch has reached (REFL-1).
     position: ResourceVersion,
     /// The resource version of the next list: any version for the first list, then never older than
@@ -66,7 +66,7 @@ pub(crate) struct ReflectorMachine {
 impl ReflectorMachine {
     pub(crate) fn new(streaming: bool, page_size: u32, seed: u64) -> Self {
         Self {
-            phase: Phase::Empty,
+            phase: ReflectorPhase::Empty,
             position: ResourceVersion::unset(),
             list_from: ResourceVersion::any(),
             page_size,
@@ -93,24 +93,24 @@ impl ReflectorMachine {
     }
 
     /// Returns the reason why requests currently fail.
-    pub(crate) fn problem(&self) -> Option<&Problem> {
+    pub(crate) fn problem(&self) -> Option<&RequestProblem> {
         self.problems.problem()
     }
 
     /// Returns the next step.
-    pub(crate) fn next(&mut self, now: Instant) -> Step {
+    pub(crate) fn next_step(&mut self, now: Instant) -> ReflectorStep {
         if let Some((until, away)) = self.pauses.current(now) {
-            return Step::Sleep { until, away };
+            return ReflectorStep::Sleep { until, away };
         }
-        if self.phase == Phase::Empty {
+        if self.phase == ReflectorPhase::Empty {
             self.phase = if self.streams == Streams::Yes {
-                Phase::Streaming
+                ReflectorPhase::Streaming
             } else {
-                Phase::Listing { page: None }
+                ReflectorPhase::Listing { page: None }
             };
         }
         match &self.phase {
-            Phase::Empty | Phase::Streaming => Step::Stream {
+            ReflectorPhase::Empty | ReflectorPhase::Streaming => ReflectorStep::Stream {
                 // "Any version" may be older than the versions that were seen; unset means the
                 // newest.
                 version: if self.list_from.is_exact() {
@@ -120,7 +120,7 @@ impl ReflectorMachine {
                 },
                 timeout: self.watch_timeout(),
             },
-            Phase::Listing { page } => Step::List {
+            ReflectorPhase::Listing { page } => ReflectorStep::List {
                 version: self.list_from.clone(),
                 // A page at an exact version is read from etcd, a whole list from the server's
                 // cache.
@@ -128,7 +128,7 @@ impl ReflectorMachine {
                     .filter(|limit| *limit > 0 && !self.unpaged && !self.list_from.is_exact()),
                 page: page.clone(),
             },
-            Phase::Watching => Step::Watch {
+            ReflectorPhase::Watching => ReflectorStep::Watch {
                 after: self.position.clone(),
                 timeout: self.watch_timeout(),
             },
@@ -142,7 +142,7 @@ impl ReflectorMachine {
         if complete {
             self.complete(version);
         } else {
-            self.phase = Phase::Listing { page: next };
+            self.phase = ReflectorPhase::Listing { page: next };
         }
         complete
     }
@@ -157,7 +157,7 @@ impl ReflectorMachine {
     pub(crate) fn handle_open(&mut self, now: Instant) {
         self.handle_answer();
         self.broke = false;
-        self.watch = self.watch.open(self.phase == Phase::Watching, now);
+        self.watch = self.watch.open(self.phase == ReflectorPhase::Watching, now);
     }
 
     /// Returns the time at which the response to a watch is due.
@@ -167,7 +167,7 @@ impl ReflectorMachine {
 
     /// Handles a response to a watch that is overdue: the store may be stale.
     pub(crate) fn handle_late(&mut self, now: Instant) {
-        if self.phase == Phase::Watching && self.problem().is_none() {
+        if self.phase == ReflectorPhase::Watching && self.problem().is_none() {
             let message =
                 "the watch has ended, and the server does not answer the request for the next one";
             self.degrade(Reason::Network, message, now);
@@ -187,7 +187,7 @@ impl ReflectorMachine {
     /// Handles an event of an object at this version.
     pub(crate) fn handle_event(&mut self, version: &ResourceVersion, now: Instant) {
         // The initial events of a streaming list are unordered.
-        if self.phase == Phase::Watching {
+        if self.phase == ReflectorPhase::Watching {
             self.advance(version);
         }
         self.note_arrival(now);
@@ -196,7 +196,7 @@ impl ReflectorMachine {
     /// Handles an event that belongs to no initial list. A streaming list must now deliver its end
     /// bookmark; without it, the server has taken the request for an ordinary watch.
     pub(crate) fn handle_live_event(&mut self, now: Instant) {
-        if self.phase == Phase::Streaming {
+        if self.phase == ReflectorPhase::Streaming {
             self.watch.end_due.get_or_insert(now + STALL);
         }
     }
@@ -209,7 +209,7 @@ impl ReflectorMachine {
         now: Instant,
     ) -> BookmarkEffect {
         match self.phase {
-            Phase::Streaming if initial_events_end => {
+            ReflectorPhase::Streaming if initial_events_end => {
                 self.watch.heard = Some(now);
                 self.broken = 0;
                 self.problems.listed();
@@ -218,22 +218,22 @@ impl ReflectorMachine {
                 self.watch.news = true;
                 BookmarkEffect::Complete
             }
-            Phase::Streaming => {
+            ReflectorPhase::Streaming => {
                 self.note_arrival(now);
                 // The first bookmark of a streaming list is its end. If it is not marked as the
                 // end, the server has taken the request for an ordinary watch.
                 self.streams = Streams::No;
-                self.phase = Phase::Empty;
+                self.phase = ReflectorPhase::Empty;
                 self.close(now);
                 BookmarkEffect::NoStream
             }
-            Phase::Watching => {
+            ReflectorPhase::Watching => {
                 self.bookmarks.handle_bookmark(&mut self.watch, now);
                 self.advance(version);
                 self.note_arrival(now);
                 BookmarkEffect::Position
             }
-            Phase::Empty | Phase::Listing { .. } => BookmarkEffect::Position,
+            ReflectorPhase::Empty | ReflectorPhase::Listing { .. } => BookmarkEffect::Position,
         }
     }
 
@@ -286,13 +286,13 @@ impl ReflectorMachine {
             WatchEnd::Broken | WatchEnd::Closed if short && !watch.news => {
                 Some((Reason::ShortWatch, "the server ended the watch at once"))
             }
-            WatchEnd::Broken | WatchEnd::Closed if self.phase == Phase::Streaming => {
+            WatchEnd::Broken | WatchEnd::Closed if self.phase == ReflectorPhase::Streaming => {
                 Some((Reason::Network, "a list ended early"))
             }
             WatchEnd::Broken | WatchEnd::Closed => None,
         };
-        if self.phase == Phase::Streaming {
-            self.phase = Phase::Empty;
+        if self.phase == ReflectorPhase::Streaming {
+            self.phase = ReflectorPhase::Empty;
             self.broken_streams += 1;
             self.pauses.none();
             if watch.end_due.is_some_and(|due| now >= due) {
@@ -342,17 +342,17 @@ impl ReflectorMachine {
 
     /// Handles a failed request, or an error that the watch delivered. Returns the failure.
     #[must_use = "pass the failure to the hook"]
-    pub(crate) fn handle_failure(&mut self, failure: &Failure, now: Instant) -> Failed {
+    pub(crate) fn handle_failure(&mut self, failure: &RequestFailure, now: Instant) -> Failed {
         self.fall_back(failure, now);
         let reason = failure.class.reason();
         self.problems.failed(reason, &failure.message)
     }
 
     /// Decides the next phase after a failure.
-    fn fall_back(&mut self, failure: &Failure, now: Instant) {
+    fn fall_back(&mut self, failure: &RequestFailure, now: Instant) {
         self.close(now);
-        let streaming = self.phase == Phase::Streaming;
-        let paging = matches!(&self.phase, Phase::Listing { page: Some(_) });
+        let streaming = self.phase == ReflectorPhase::Streaming;
+        let paging = matches!(&self.phase, ReflectorPhase::Listing { page: Some(_) });
         if failure.class.is_refusal() {
             self.pauses.handle_answer();
         }
@@ -367,7 +367,7 @@ impl ReflectorMachine {
             }
             FailureClass::Rejected if streaming => {
                 self.streams = Streams::No;
-                self.phase = Phase::Empty;
+                self.phase = ReflectorPhase::Empty;
                 return;
             }
             // The server does not understand the continue token.
@@ -375,7 +375,7 @@ impl ReflectorMachine {
                 self.unpaged = true;
                 self.restart(ResourceVersion::unset());
             }
-            FailureClass::Decode if self.phase == Phase::Watching => {
+            FailureClass::Decode if self.phase == ReflectorPhase::Watching => {
                 self.broken += 1;
                 if self.broken >= 2 {
                     // The event cannot be decoded, so a list replaces it.
@@ -388,15 +388,17 @@ impl ReflectorMachine {
                 if self.broken_streams > STREAMS {
                     self.streams = Streams::NotNow;
                 }
-                self.phase = Phase::Empty;
+                self.phase = ReflectorPhase::Empty;
             }
-            FailureClass::Rejected if self.phase == Phase::Watching => self.refuse(),
-            FailureClass::Server if self.phase == Phase::Watching && failure.begun => self.refuse(),
+            FailureClass::Rejected if self.phase == ReflectorPhase::Watching => self.refuse(),
+            FailureClass::Server if self.phase == ReflectorPhase::Watching && failure.begun => {
+                self.refuse()
+            }
             // The objects are gone with their definition. If the definition returns, resource
             // versions start again.
             FailureClass::NotServed => self.restart(ResourceVersion::unset()),
             // REFL-2, REFL-8: no 429, 5xx or refused connection causes a list.
-            _ if streaming => self.phase = Phase::Empty,
+            _ if streaming => self.phase = ReflectorPhase::Empty,
             _ => {}
         }
         self.pauses.fail_by(failure, now);
@@ -404,7 +406,7 @@ impl ReflectorMachine {
     }
 
     /// Handles an unknown resource version. REFL-5: the first time, it has simply expired.
-    fn expire(&mut self, failure: &Failure, is_first: bool, now: Instant) {
+    fn expire(&mut self, failure: &RequestFailure, is_first: bool, now: Instant) {
         self.expired += 1;
         if self.expired == 1 && (failure.class == FailureClass::Expired || is_first) {
             self.pauses.none();
@@ -426,7 +428,7 @@ impl ReflectorMachine {
     }
 
     fn complete(&mut self, version: &ResourceVersion) {
-        self.phase = Phase::Watching;
+        self.phase = ReflectorPhase::Watching;
         self.position = version.clone();
         self.list_from = version.clone();
         self.unpaged = false;
@@ -448,7 +450,7 @@ impl ReflectorMachine {
 
     /// Starts again with a list at `version` or newer.
     fn restart(&mut self, version: ResourceVersion) {
-        self.phase = Phase::Empty;
+        self.phase = ReflectorPhase::Empty;
         self.list_from = version;
     }
 
@@ -466,7 +468,7 @@ impl ReflectorMachine {
     /// success: some servers repeat known events and end the watch.
     fn note_arrival(&mut self, now: Instant) {
         self.watch.heard = Some(now);
-        self.watch.news |= self.phase != Phase::Watching;
+        self.watch.news |= self.phase != ReflectorPhase::Watching;
         self.broken = 0;
         let settled = self
             .watch
@@ -479,7 +481,7 @@ impl ReflectorMachine {
     }
 
     fn silent_at(&self, now: Instant) -> Instant {
-        let streaming = self.phase == Phase::Streaming;
+        let streaming = self.phase == ReflectorPhase::Streaming;
         self.bookmarks.silent_at(&self.watch, streaming, now)
     }
 

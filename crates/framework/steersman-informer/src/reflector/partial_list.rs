@@ -8,7 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use steersman_object::ObjectKey;
 
 use crate::chunked_vec::ChunkedVec;
-use crate::delta::{Arrived, Item, key_of};
+use crate::delta::{Arrived, DeltaItem, key_of};
 
 /// The objects of an incomplete list: the newest version for each key.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ impl PartialList {
         }
     }
 
-    pub(crate) fn remove(&mut self, item: &Item) {
+    pub(crate) fn remove(&mut self, item: &DeltaItem) {
         let Self {
             items,
             indexes,
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::entry::Entry;
 
-    fn item(number: usize) -> Item {
+    fn item(number: usize) -> DeltaItem {
         let mut map = ConfigMap::default();
         map.metadata.name = Some(format!("map-{number}"));
         Decoded::Good(Entry::new(map).cast())
@@ -83,7 +83,7 @@ mod tests {
     // STORE-8
     #[test]
     fn store_8_a_taken_list_leaves_no_memory_allocated() {
-        let items: Vec<Item> = (0..10_000).map(item).collect();
+        let items: Vec<DeltaItem> = (0..10_000).map(item).collect();
         let mut partial_list = PartialList::default();
         let counted = allocation_counter::measure(|| {
             for item in &items {

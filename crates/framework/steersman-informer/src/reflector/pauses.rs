@@ -2,18 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use crate::reflector::backoff::Backoff;
-use crate::reflector::failure::{Failure, FailureClass};
+use crate::reflector::backoff::ReflectorBackoff;
+use crate::reflector::failure::{FailureClass, RequestFailure};
 
 /// The present pause, and the backoffs that determine its length.
 #[derive(Debug)]
 pub(crate) struct Pauses {
     /// The backoff of failures of this kind.
-    own: Backoff,
+    own: ReflectorBackoff,
     /// The backoff of outages; any response of the server resets it.
-    outage: Backoff,
+    outage: ReflectorBackoff,
     /// The backoff of expired resource versions.
-    expiry: Backoff,
+    expiry: ReflectorBackoff,
     until: Option<Instant>,
     /// Whether the pause is due to an outage.
     away: bool,
@@ -22,9 +22,9 @@ pub(crate) struct Pauses {
 impl Pauses {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
-            own: Backoff::new(seed),
-            outage: Backoff::new(seed.rotate_left(17)),
-            expiry: Backoff::new(seed.rotate_left(34)),
+            own: ReflectorBackoff::new(seed),
+            outage: ReflectorBackoff::new(seed.rotate_left(17)),
+            expiry: ReflectorBackoff::new(seed.rotate_left(34)),
             until: None,
             away: false,
         }
@@ -57,7 +57,7 @@ impl Pauses {
     }
 
     /// Notes a failed request of any class.
-    pub(crate) fn fail_by(&mut self, failure: &Failure, now: Instant) {
+    pub(crate) fn fail_by(&mut self, failure: &RequestFailure, now: Instant) {
         if !failure.is_outage() {
             return self.fail(now, failure.after);
         }

@@ -2,7 +2,7 @@
 
 /// The phase of a reflector.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum ReflectorPhase {
     /// The next request lists everything.
     Empty,
     /// A list is under way, page by page.

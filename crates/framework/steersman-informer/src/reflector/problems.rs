@@ -3,19 +3,19 @@
 use std::time::Instant;
 
 use crate::options::Failed;
-use crate::reflector::step::Problem;
+use crate::reflector::step::RequestProblem;
 use crate::state::Reason;
 
 /// The present problem with an informer's requests.
 #[derive(Debug, Default)]
 pub(crate) struct ProblemTracker {
-    problem: Option<Problem>,
+    problem: Option<RequestProblem>,
     /// The number of failures since the last success.
     attempts: u32,
 }
 
 impl ProblemTracker {
-    pub(crate) fn problem(&self) -> Option<&Problem> {
+    pub(crate) fn problem(&self) -> Option<&RequestProblem> {
         self.problem.as_ref()
     }
 
@@ -58,7 +58,7 @@ impl ProblemTracker {
     pub(crate) fn degrade(&mut self, reason: Reason, message: &str, now: Instant) {
         let same = self.problem.as_ref().filter(|p| p.reason == reason);
         let since = same.map_or(now, |problem| problem.since);
-        self.problem = Some(Problem {
+        self.problem = Some(RequestProblem {
             reason,
             message: message.to_owned(),
             since,

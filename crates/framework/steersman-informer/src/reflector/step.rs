@@ -8,7 +8,7 @@ use crate::state::Reason;
 
 /// The next step of a reflector.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum ReflectorStep {
     /// Request one page of a list.
     List {
         version: ResourceVersion,
@@ -58,7 +58,7 @@ pub(crate) enum WatchEnd {
 
 /// Why requests fail at the moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
+pub(crate) struct RequestProblem {
     pub(crate) reason: Reason,
     pub(crate) message: String,
     pub(crate) since: Instant,

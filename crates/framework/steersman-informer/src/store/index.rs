@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 use steersman_object::ObjectKey;
 
 use crate::entry::RawEntry;
-use crate::store::table::{Keyed, Ordered, Table};
+use crate::store::table::{EntryTable, Keyed, Ordered};
 use crate::view_results::IndexValues;
 
 /// Returns the values of one object, or an error. It must be pure.
@@ -21,7 +21,7 @@ pub(crate) struct Index {
     of_label: bool,
     by_value: HashMap<Arc<str>, IndexBucket>,
     /// The values of each object, so that removing one does not call the function again.
-    by_key: Table<IndexedEntry>,
+    by_key: EntryTable<IndexedEntry>,
 }
 
 /// The objects that have one value.
@@ -45,7 +45,7 @@ impl Index {
             function,
             of_label: false,
             by_value: HashMap::new(),
-            by_key: Table::default(),
+            by_key: EntryTable::default(),
         }
     }
 

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use steersman_api::{Decoded, Malformed};
 use steersman_object::{ObjectKey, ResourceVersion};
 
-use crate::delta::{Item, key_of};
+use crate::delta::{DeltaItem, key_of};
 use crate::entry::RawEntry;
 use crate::event::{Event, Origin};
 use crate::store::index::Index;
-use crate::store::table::{Ordered, Table};
+use crate::store::table::{EntryTable, Ordered};
 use crate::store::transition::Transition;
 use crate::store::view::{
     ChangeCounts, IndexFailure, View, ViewDecoder, ViewEffects, ViewHandle, ViewId,
@@ -24,8 +24,8 @@ use steersman_api::Projection;
 /// A change of the store, with the findings of the views.
 #[derive(Debug)]
 pub(crate) enum StoreChange {
-    Put(Item, ViewResults),
-    Removed(Item, ViewResults),
+    Put(DeltaItem, ViewResults),
+    Removed(DeltaItem, ViewResults),
     Advance(ResourceVersion),
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct ViewSnapshot {
 /// The objects of one kind, and the views of them (STORE-1).
 #[derive(Default)]
 pub(crate) struct Indexer {
-    by_key: Table<RawEntry>,
+    by_key: EntryTable<RawEntry>,
     ordered: Ordered,
     views: Vec<View>,
     /// The decodes of `views`, made anew whenever a view or an index is added, removed or made ready.
@@ -71,14 +71,14 @@ pub(crate) struct Indexer {
     unreadable: usize,
     /// The JSON of all entries, in bytes, as measured when they were inserted.
     bytes: usize,
-    version: Version,
+    version: AppliedVersion,
 }
 
 /// The resource version up to which all events, bookmarks and lists were applied.
 #[derive(Clone, Debug)]
-struct Version(ResourceVersion);
+struct AppliedVersion(ResourceVersion);
 
-impl Default for Version {
+impl Default for AppliedVersion {
     fn default() -> Self {
         Self(ResourceVersion::unset())
     }
@@ -196,7 +196,7 @@ impl ViewSnapshot {
     /// since (VIEW-6).
     pub(crate) fn results(
         &self,
-        item: &Item,
+        item: &DeltaItem,
         report: Option<DecodeReport>,
         gone: bool,
     ) -> ViewResults {
@@ -428,7 +428,7 @@ impl Indexer {
 
     fn advance(&mut self, version: &ResourceVersion) {
         if version.is_exact() && !self.version().is_at_least(version) {
-            self.version = Version(version.clone());
+            self.version = AppliedVersion(version.clone());
         }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) trait Keyed {
 /// The hash is seeded (foldhash), and nothing is listed in the order of this table. So a user who
 /// chooses the names of objects cannot choose names that collide.
 #[derive(Clone, Debug)]
-pub(crate) struct Table<T> {
+pub(crate) struct EntryTable<T> {
     slots: HashTable<T>,
     hasher: DefaultHashBuilder,
 }
@@ -35,9 +35,9 @@ pub(crate) struct Ordered(BTreeSet<Placed>);
 #[derive(Clone, Debug)]
 struct Placed(RawEntry);
 
-// ===== impl Table =====
+// ===== impl EntryTable =====
 
-impl<T: Keyed> Table<T> {
+impl<T: Keyed> EntryTable<T> {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self {
             slots: HashTable::with_capacity(capacity),
@@ -80,7 +80,7 @@ impl<T: Keyed> Table<T> {
     }
 }
 
-impl<T: Keyed> Default for Table<T> {
+impl<T: Keyed> Default for EntryTable<T> {
     fn default() -> Self {
         Self::with_capacity(0)
     }

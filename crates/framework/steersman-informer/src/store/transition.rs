@@ -2,7 +2,7 @@
 
 use steersman_api::{Decoded, Malformed};
 
-use crate::delta::Item;
+use crate::delta::DeltaItem;
 use crate::entry::RawEntry;
 use crate::event::Origin;
 
@@ -31,7 +31,11 @@ pub(crate) enum Transition {
 impl Transition {
     /// Compares the stored object of a key with the object that arrived for it. `origin` says how an
     /// object arrived that the store did not have.
-    pub(crate) fn of(stored: Option<&RawEntry>, arrived: Option<&Item>, origin: Origin) -> Self {
+    pub(crate) fn of(
+        stored: Option<&RawEntry>,
+        arrived: Option<&DeltaItem>,
+        origin: Origin,
+    ) -> Self {
         match (stored, arrived) {
             (None, Some(Decoded::Good(new))) => Self::Appeared {
                 new: new.clone(),
@@ -98,7 +102,7 @@ mod tests {
         Entry::new(map).cast()
     }
 
-    fn malformed(uid: &str) -> Item {
+    fn malformed(uid: &str) -> DeltaItem {
         let (key, version) = (ObjectKey::cluster("a"), ResourceVersion::new("9"));
         Malformed::new(key, uid, version, "odd").into()
     }

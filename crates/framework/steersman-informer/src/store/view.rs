@@ -30,12 +30,12 @@ pub(crate) struct ViewHandle {
 pub(crate) type IndexFailure = (RawEntry, Arc<str>);
 
 /// Returns whether an object decodes as the type of a view.
-type Check = fn(&RawEntry) -> Result<(), Arc<str>>;
+type DecodeCheck = fn(&RawEntry) -> Result<(), Arc<str>>;
 
 /// A snapshot of one view with which objects are decoded before any lock is taken.
 #[derive(Clone)]
 pub(crate) struct ViewDecoder {
-    check: Check,
+    check: DecodeCheck,
     functions: Vec<IndexFn>,
     needs: Projection,
     ready: bool,
@@ -60,7 +60,7 @@ pub(crate) struct View {
     of: TypeId,
     needs: Projection,
     handle: Weak<ViewHandle>,
-    check: Check,
+    check: DecodeCheck,
     /// Whether the store holds as much of the objects as the type needs.
     ready: bool,
     malformed_entries: BTreeMap<ObjectKey, MalformedEntry>,

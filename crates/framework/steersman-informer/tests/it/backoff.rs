@@ -6,7 +6,7 @@ use super::fake::*;
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::error::Status;
 use steersman_api::{Error, RequestInfo};
-use steersman_informer::{Reason, State};
+use steersman_informer::{InformerState, Reason};
 use steersman_object::Kind;
 
 // REFL-4
@@ -49,7 +49,7 @@ async fn one_kind_that_is_forbidden_does_not_slow_another() {
     assert_eq!(take(&mut seen, 2).await, ["synced", "+a@11"]);
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert!(!child.informer.has_synced());
-    let State::Degraded {
+    let InformerState::Degraded {
         reason, message, ..
     } = child.informer.state()
     else {
@@ -78,7 +78,7 @@ async fn each_reason_has_its_name_and_keeps_its_beginning() {
         let running = run(&fake, listing());
         let start = fake.request(1).await.at;
         fake.request(3).await;
-        let State::Degraded { reason, since, .. } = running.informer.state() else {
+        let InformerState::Degraded { reason, since, .. } = running.informer.state() else {
             panic!("{}", running.informer.state());
         };
         assert_eq!(reason, expected);
@@ -190,7 +190,7 @@ async fn a_starting_server_is_reported_and_retried_soon() {
         let _wire = fake.watch();
         let running = run(&fake, listing());
         fake.request(3).await;
-        let State::Degraded {
+        let InformerState::Degraded {
             reason, message, ..
         } = running.informer.state()
         else {

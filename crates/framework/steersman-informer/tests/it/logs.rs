@@ -1,6 +1,6 @@
 //! Log lines of failures: one line with the kind, the failure, its reason and the advice.
 
-use steersman_informer::{Reason, State};
+use steersman_informer::{InformerState, Reason};
 use steersman_testenv::log::capture;
 
 use super::fake::*;
@@ -20,7 +20,7 @@ async fn a_failure_is_logged_once_until_its_reason_changes() {
     });
     let running = run(&fake, advised);
     let mut states = running.informer.state_changes();
-    states.wait_for(State::is_synced).await.unwrap();
+    states.wait_for(InformerState::is_synced).await.unwrap();
 
     let text = log.text();
     let lines: Vec<&str> = text.lines().filter(|l| l.contains("degraded")).collect();
@@ -51,7 +51,7 @@ async fn an_outage_is_logged_when_it_begins_and_when_it_ends() {
     let wire = fake.watch();
     let running = run(&fake, listing());
     let mut states = running.informer.state_changes();
-    states.wait_for(State::is_synced).await.unwrap();
+    states.wait_for(InformerState::is_synced).await.unwrap();
 
     for _ in 0..3 {
         fake.watch_error(broken());
@@ -72,7 +72,7 @@ async fn an_outage_is_logged_when_it_begins_and_when_it_ends() {
     fake.request(12).await;
     last.unbounded_send(added("b", 21)).unwrap();
     running.applied(21).await;
-    states.wait_for(State::is_synced).await.unwrap();
+    states.wait_for(InformerState::is_synced).await.unwrap();
 
     let text = log.text();
     let is_notable = |line: &&str| !line.contains("DEBUG") && !line.contains("synced kind");
@@ -119,7 +119,7 @@ async fn a_deleted_definition_is_logged_once_without_advice() {
     let advised = listing().failure_advice(|_| Some("install its definition".to_owned()));
     let running = run(&fake, advised);
     let mut states = running.informer.state_changes();
-    states.wait_for(State::is_synced).await.unwrap();
+    states.wait_for(InformerState::is_synced).await.unwrap();
 
     fake.watch_refused(404, "NotFound");
     for _ in 0..3 {
@@ -129,7 +129,7 @@ async fn a_deleted_definition_is_logged_once_without_advice() {
     let _wire = fake.watch();
     drop(wire);
     states.wait_for(|state| !state.is_synced()).await.unwrap();
-    states.wait_for(State::is_synced).await.unwrap();
+    states.wait_for(InformerState::is_synced).await.unwrap();
 
     let text = log.text();
     let bad: Vec<&str> = text

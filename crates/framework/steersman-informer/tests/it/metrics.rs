@@ -164,7 +164,9 @@ async fn waiting_deltas_are_shown_and_dropped_informers_are_not() {
     assert_eq!(of(&registry, "steersman_informers").len(), 1);
     running.task.abort();
     let mut states = running.informer.state_changes();
-    let stopped = |state: &steersman_informer::State| *state == steersman_informer::State::Stopped;
+    let stopped = |state: &steersman_informer::InformerState| {
+        *state == steersman_informer::InformerState::Stopped
+    };
     states.wait_for(stopped).await.unwrap();
     for name in ["steersman_informers", "steersman_informer_objects"] {
         assert!(of(&registry, name).is_empty(), "{:?}", of(&registry, name));

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::ClientConfig;
 use steersman_apiserver::faults::{Answer, Restart, Verb};
 use steersman_apiserver::{ApiServer, History};
-use steersman_informer::{InformerOptions, Reason, ServerHealth, State};
+use steersman_informer::{InformerOptions, InformerState, Reason, ServerHealth};
 use steersman_object::Kind;
 
 use super::world::{MAPS, World, delete, put, server, take};
@@ -191,7 +191,7 @@ async fn a_storage_that_is_reinitialized_degrades_the_kind_as_starting() {
     let starting = server.faults().answer(None, MAPS, starting);
     let world = World::of_maps(&server, InformerOptions::new().seed(7));
     tokio::time::sleep(seconds(20)).await;
-    let State::Degraded {
+    let InformerState::Degraded {
         reason, message, ..
     } = world.informer.state()
     else {

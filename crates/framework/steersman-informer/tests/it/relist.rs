@@ -233,7 +233,10 @@ async fn a_second_run_ends_at_once_and_a_stopped_informer_ends_its_subscriptions
     assert!(running.informer.state().is_synced());
     running.task.abort();
     assert_eq!(take(&mut seen, 3).await, ["*a@1", "synced", "end"]);
-    assert_eq!(running.informer.state(), steersman_informer::State::Stopped);
+    assert_eq!(
+        running.informer.state(),
+        steersman_informer::InformerState::Stopped
+    );
     assert_eq!(
         take(&mut running.informer.subscribe(), 3).await,
         ["*a@1", "synced", "end"]

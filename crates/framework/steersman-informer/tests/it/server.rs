@@ -11,7 +11,7 @@ use serde_json::json;
 use steersman_api::ClientConfig;
 use steersman_apiserver::ApiServer;
 use steersman_apiserver::faults::{Answer, Verb};
-use steersman_informer::{InformerOptions, Reason, State};
+use steersman_informer::{InformerOptions, InformerState, Reason};
 use steersman_object::{Kind, LabelSelector, ObjectKey};
 
 use tower::ServiceExt as _;
@@ -199,8 +199,12 @@ async fn a_kind_is_synced_as_soon_as_it_is_served() {
     let server = server();
     let world: World<Thing> = World::start(&server, Kind::of::<Thing>(), options());
     let mut states = world.informer.state_changes();
-    let degraded = states.wait_for(State::is_degraded).await.unwrap().clone();
-    let State::Degraded {
+    let degraded = states
+        .wait_for(InformerState::is_degraded)
+        .await
+        .unwrap()
+        .clone();
+    let InformerState::Degraded {
         reason, message, ..
     } = degraded
     else {

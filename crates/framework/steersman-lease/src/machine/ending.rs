@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Command, ElectionMachine, Stage, Step, Term};
+use super::{Command, ElectionMachine, ElectionStage, ElectionStep, Term};
 use crate::status::{Ending, LossReason};
 
 impl ElectionMachine {
@@ -12,7 +12,7 @@ impl ElectionMachine {
 
     /// LEASE-1: a leader with a last renewal older than the renew deadline leads no more.
     pub(super) fn check_deadline(&mut self, now: Instant) {
-        if let Stage::Leading(term) = self.stage
+        if let ElectionStage::Leading(term) = self.stage
             && self.lost_at(term) <= now
         {
             let reason = LossReason::RenewDeadline {
@@ -24,13 +24,13 @@ impl ElectionMachine {
     }
 
     pub(super) fn lose(&mut self, reason: LossReason, now: Instant) {
-        let Stage::Leading(term) = self.stage else {
+        let ElectionStage::Leading(term) = self.stage else {
             return;
         };
         self.sent = None;
         if now < term.works_from {
             // No work has begun.
-            self.stage = Stage::Standby;
+            self.stage = ElectionStage::Standby;
             self.pause(now, None);
             return;
         }
@@ -42,7 +42,7 @@ impl ElectionMachine {
     pub(super) fn stop(&mut self, reason: Option<LossReason>, term: Term, now: Instant) {
         // LEASE-4: counted from the renew deadline if the loss was noticed late, as after a pause of the process.
         let limit = now.min(self.lost_at(term)) + self.timing.stop_limit();
-        self.stage = Stage::Stopping {
+        self.stage = ElectionStage::Stopping {
             reason,
             abort_at: self.policy.aborts.then_some(limit),
             release_until: limit,
@@ -52,18 +52,19 @@ impl ElectionMachine {
     /// Carries out a command at `now`.
     pub(crate) fn on_command(&mut self, command: Command, now: Instant) {
         match (command, &self.stage) {
-            (_, Stage::Ended(_)) => {}
+            (_, ElectionStage::Ended(_)) => {}
             (Command::Abandon, _) => {
-                let held = !matches!(self.stage, Stage::Standby) && self.may_hold;
+                let held = !matches!(self.stage, ElectionStage::Standby) && self.may_hold;
                 let ending = if held { Ending::Kept } else { Ending::NotHeld };
                 self.end(ending);
             }
-            (Command::LeaveBehind, Stage::Leading(term)) => {
+            (Command::LeaveBehind, ElectionStage::Leading(term)) => {
                 let term = *term;
                 self.sent = None;
                 self.stop(None, term, now);
             }
-            (Command::LeaveBehind, Stage::Standby) | (Command::Release, Stage::Standby) => {
+            (Command::LeaveBehind, ElectionStage::Standby)
+            | (Command::Release, ElectionStage::Standby) => {
                 if self.may_hold {
                     // LEASE-7: the reply of a write that takes the Lease is missing: it is awaited and undone.
                     self.release(now, now + self.timing.renew_deadline);
@@ -71,7 +72,7 @@ impl ElectionMachine {
                     self.end(Ending::NotHeld);
                 }
             }
-            (Command::Release, Stage::Leading(term)) => {
+            (Command::Release, ElectionStage::Leading(term)) => {
                 let expires = term.renewed + self.timing.lease_duration;
                 if self.policy.releases {
                     self.release(now, expires);
@@ -79,7 +80,7 @@ impl ElectionMachine {
                     self.end(Ending::Kept);
                 }
             }
-            (Command::Release, Stage::Stopping { release_until, .. }) => {
+            (Command::Release, ElectionStage::Stopping { release_until, .. }) => {
                 let until = *release_until;
                 if self.policy.releases && self.may_hold && until > now {
                     self.release(now, until);
@@ -89,24 +90,27 @@ impl ElectionMachine {
                     self.end(Ending::NotHeld);
                 }
             }
-            (Command::LeaveBehind, Stage::Stopping { .. } | Stage::Releasing { .. })
-            | (Command::Release, Stage::Releasing { .. }) => {}
+            (
+                Command::LeaveBehind,
+                ElectionStage::Stopping { .. } | ElectionStage::Releasing { .. },
+            )
+            | (Command::Release, ElectionStage::Releasing { .. }) => {}
         }
     }
 
     /// LEASE-5: a release is repeated until it succeeds, or the lease has expired.
     pub(super) fn release(&mut self, now: Instant, expires: Instant) {
         let until = expires.min(now + self.timing.renew_deadline);
-        self.stage = Stage::Releasing { until };
+        self.stage = ElectionStage::Releasing { until };
         // A read in flight is of no use. The reply of a write is awaited: it holds the version to replace.
         self.sent = self.sent.filter(|sent| sent.is_write);
         self.attempt.must_read = self.sent.is_none() && !self.candidacy.is_holder();
         self.next = now;
     }
 
-    pub(super) fn end(&mut self, ending: Ending) -> Step {
+    pub(super) fn end(&mut self, ending: Ending) -> ElectionStep {
         self.sent = None;
-        self.stage = Stage::Ended(ending);
-        Step::End(ending)
+        self.stage = ElectionStage::Ended(ending);
+        ElectionStep::End(ending)
     }
 }

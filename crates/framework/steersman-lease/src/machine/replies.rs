@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{ElectionMachine, Reply, Sent, Stage, Term};
+use super::{ElectionMachine, ElectionStage, Reply, Sent, Term};
 use crate::status::{Ending, LossReason};
 
 impl ElectionMachine {
@@ -18,17 +18,17 @@ impl ElectionMachine {
         // A reply that arrives after the renew deadline changes nothing for a leader.
         self.check_deadline(now);
         match self.stage {
-            Stage::Standby => self.on_standby_reply(reply, sent, now),
-            Stage::Leading(term) => self.on_leader_reply(reply, sent, term, now),
-            Stage::Releasing { .. } => self.on_release_reply(reply, sent, now),
-            Stage::Stopping { .. } | Stage::Ended(_) => {}
+            ElectionStage::Standby => self.on_standby_reply(reply, sent, now),
+            ElectionStage::Leading(term) => self.on_leader_reply(reply, sent, term, now),
+            ElectionStage::Releasing { .. } => self.on_release_reply(reply, sent, now),
+            ElectionStage::Stopping { .. } | ElectionStage::Ended(_) => {}
         }
     }
 
     pub(super) fn on_standby_reply(&mut self, reply: Reply, sent: Sent, now: Instant) {
         match reply {
             Reply::Lease(lease) => {
-                self.candidacy.observe(*lease, now);
+                self.candidacy.handle_lease(*lease, now);
                 // LEASE-3: the Lease may have been deleted under a leader that this candidate knows nothing of. That
                 // leader notices it with its next renewal. The response to the create may have been lost.
                 if std::mem::take(&mut self.has_sent_create) && self.candidacy.is_holder() {
@@ -43,7 +43,7 @@ impl ElectionMachine {
                 }
             }
             Reply::Absent => {
-                self.candidacy.observe_absence(now);
+                self.candidacy.handle_absence(now);
                 self.attempt.must_read = false;
                 self.next = now;
             }
@@ -63,7 +63,7 @@ impl ElectionMachine {
     }
 
     pub(super) fn begin_term(&mut self, sent: Instant) {
-        self.stage = Stage::Leading(Term {
+        self.stage = ElectionStage::Leading(Term {
             renewed: sent,
             works_from: sent.max(self.hold_until),
         });
@@ -82,9 +82,9 @@ impl ElectionMachine {
     pub(super) fn on_leader_reply(&mut self, reply: Reply, sent: Sent, term: Term, now: Instant) {
         match reply {
             Reply::Lease(lease) if sent.is_write => {
-                self.candidacy.observe(*lease, now);
+                self.candidacy.handle_lease(*lease, now);
                 // LEASE-1: other candidates see this renewal later than it was sent.
-                self.stage = Stage::Leading(Term {
+                self.stage = ElectionStage::Leading(Term {
                     renewed: sent.at,
                     ..term
                 });
@@ -93,7 +93,7 @@ impl ElectionMachine {
             Reply::Lease(lease) => {
                 let before = self.candidacy.observed().map(|o| o.record.transitions);
                 let found = self.candidacy.read(&lease);
-                self.candidacy.observe(*lease, now);
+                self.candidacy.handle_lease(*lease, now);
                 let is_cleared = found.holder.is_empty() && before == Some(found.transitions);
                 if self.candidacy.is_holder() || is_cleared {
                     self.renew_slowly(now);
@@ -107,7 +107,7 @@ impl ElectionMachine {
                 }
             }
             Reply::Absent => {
-                self.candidacy.observe_absence(now);
+                self.candidacy.handle_absence(now);
                 self.renew_slowly(now);
             }
             // LEASE-5: the fast path falls back to a read at once.
@@ -134,15 +134,15 @@ impl ElectionMachine {
     pub(super) fn on_release_reply(&mut self, reply: Reply, sent: Sent, now: Instant) {
         match reply {
             Reply::Lease(lease) => {
-                self.candidacy.observe(*lease, now);
+                self.candidacy.handle_lease(*lease, now);
                 if sent.is_write && !self.candidacy.is_holder() {
-                    self.stage = Stage::Ended(Ending::Released);
+                    self.stage = ElectionStage::Ended(Ending::Released);
                 }
                 // Else a read, or the late reply of a write that made this candidate the holder.
                 self.attempt.must_read = false;
                 self.next = now;
             }
-            Reply::Absent => self.stage = Stage::Ended(Ending::NotHeld),
+            Reply::Absent => self.stage = ElectionStage::Ended(Ending::NotHeld),
             Reply::Outdated(_) => {
                 self.attempt.must_read = true;
                 self.next = now;

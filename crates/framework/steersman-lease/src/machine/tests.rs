@@ -43,8 +43,8 @@ impl World {
         }
     }
 
-    fn step(&mut self, now: Instant) -> Step {
-        self.machine.step(now, self.wall)
+    fn step(&mut self, now: Instant) -> ElectionStep {
+        self.machine.next_step(now, self.wall)
     }
 
     /// Expects a request at `now`, and replies at once.
@@ -54,8 +54,8 @@ impl World {
 
     fn exchange_late(&mut self, now: Instant, replied: Instant, reply: Reply) -> LeaseRequest {
         match self.step(now) {
-            Step::Send(request, _) => {
-                assert_eq!(self.step(now), Step::AwaitReply);
+            ElectionStep::Send(request, _) => {
+                assert_eq!(self.step(now), ElectionStep::AwaitReply);
                 self.machine.on_reply(reply, replied);
                 request
             }
@@ -66,7 +66,7 @@ impl World {
     /// Expects a write, which the server executes.
     fn write(&mut self, now: Instant) -> LeaseRecord {
         match self.step(now) {
-            Step::Send(LeaseRequest::Create(lease) | LeaseRequest::Replace(lease), _) => {
+            ElectionStep::Send(LeaseRequest::Create(lease) | LeaseRequest::Replace(lease), _) => {
                 let record = LeaseRecord::of(&lease, 15);
                 self.machine.on_reply(Reply::Lease(lease), now);
                 record
@@ -90,7 +90,7 @@ impl World {
 
     fn waits_until(&mut self, now: Instant) -> Instant {
         match self.step(now) {
-            Step::Wait(Some(until)) => until,
+            ElectionStep::Wait(Some(until)) => until,
             other => panic!("{other:?} instead of a wait"),
         }
     }
@@ -199,7 +199,7 @@ fn a_renewal_that_is_seen_late_extends_the_lease_from_then_on() {
     world.exchange(expiry, Reply::Lease(Box::new(renewed)));
     world.waits_until(expiry);
     assert!(
-        matches!(world.machine.candidacy.claim(expiry), Claim::HeldUntil(Some(until)) if until == expiry + LEASE)
+        matches!(world.machine.candidacy.next_claim(expiry), Claim::HeldUntil(Some(until)) if until == expiry + LEASE)
     );
 }
 
@@ -216,7 +216,7 @@ fn a_lease_that_was_deleted_or_overwritten_is_not_free_before_its_holder_stopped
         world.exchange(noticed, displaced());
         let free = noticed + LEASE;
         assert_eq!(
-            world.machine.candidacy.claim(noticed),
+            world.machine.candidacy.next_claim(noticed),
             Claim::HeldUntil(Some(free))
         );
         world.waits_until(noticed);
@@ -265,7 +265,7 @@ fn a_leader_loses_at_the_renew_deadline_after_it_sent_its_last_renewal() {
     // A request that is in flight at the deadline ends with it.
     let at = lost - seconds(1.0);
     match world.step(at) {
-        Step::Send(_, deadline) => assert_eq!(deadline, lost),
+        ElectionStep::Send(_, deadline) => assert_eq!(deadline, lost),
         other => panic!("{other:?}"),
     }
     world.machine.on_reply(failed(), lost);
@@ -341,14 +341,14 @@ fn a_leader_loses_a_taken_lease_at_once_and_aborts_half_way_to_the_expiry() {
         assert_eq!(world.loss(at), Some(LossReason::Taken { holder }));
         let abort_at = at + seconds(2.5);
         if aborts {
-            assert_eq!(world.step(at), Step::Wait(Some(abort_at)));
-            assert_eq!(world.step(abort_at), Step::Abort);
+            assert_eq!(world.step(at), ElectionStep::Wait(Some(abort_at)));
+            assert_eq!(world.step(abort_at), ElectionStep::Abort);
         }
         // Once, in case that the hook of a test returns.
-        assert_eq!(world.step(abort_at), Step::Wait(None));
+        assert_eq!(world.step(abort_at), ElectionStep::Wait(None));
         // Work has ended; the Lease is not ours to release.
         world.machine.on_command(Command::Release, abort_at);
-        assert_eq!(world.step(abort_at), Step::End(Ending::NotHeld));
+        assert_eq!(world.step(abort_at), ElectionStep::End(Ending::NotHeld));
     }
 }
 
@@ -358,7 +358,10 @@ fn a_loss_that_is_noticed_late_aborts_in_time_for_the_expiry() {
     let now = start();
     let mut world = World::leading(now);
     let late = now + seconds(12.4);
-    assert_eq!(world.step(late), Step::Wait(Some(now + seconds(12.5))));
+    assert_eq!(
+        world.step(late),
+        ElectionStep::Wait(Some(now + seconds(12.5)))
+    );
 }
 
 /// LEASE-5
@@ -382,7 +385,7 @@ fn a_release_is_repeated_after_a_conflict_and_until_the_expiry() {
         ),
         ("", 1, 5)
     );
-    assert_eq!(world.step(now), Step::End(Ending::Released));
+    assert_eq!(world.step(now), ElectionStep::End(Ending::Released));
 
     let mut world = World::leading(now);
     world.machine.on_command(Command::Release, now);
@@ -392,7 +395,7 @@ fn a_release_is_repeated_after_a_conflict_and_until_the_expiry() {
         at = world.waits_until(at);
     }
     assert_eq!(at, now + DEADLINE);
-    assert_eq!(world.step(at), Step::End(Ending::Kept));
+    assert_eq!(world.step(at), ElectionStep::End(Ending::Kept));
 }
 
 /// LEASE-5: after a loss, the release of a Lease that is still ours shortens the failover.
@@ -405,7 +408,7 @@ fn a_lost_lease_is_released_if_it_is_still_ours() {
     assert!(world.loss(lost).is_some());
     world.machine.on_command(Command::Release, lost);
     world.write(lost);
-    assert_eq!(world.step(lost), Step::End(Ending::Released));
+    assert_eq!(world.step(lost), ElectionStep::End(Ending::Released));
 
     // Not after its expiry, when another candidate may have it.
     let mut world = World::leading(now);
@@ -413,7 +416,7 @@ fn a_lost_lease_is_released_if_it_is_still_ours() {
     let expired = now + LEASE;
     world.step(expired);
     world.machine.on_command(Command::Release, expired);
-    assert_eq!(world.step(expired), Step::End(Ending::Kept));
+    assert_eq!(world.step(expired), ElectionStep::End(Ending::Kept));
 }
 
 /// LEASE-7
@@ -424,14 +427,14 @@ fn a_standby_that_stops_while_it_takes_the_lease_releases_it_and_never_leads() {
     world.exchange(now, found("", 1, 3));
     assert!(matches!(
         world.step(now),
-        Step::Send(LeaseRequest::Replace(_), _)
+        ElectionStep::Send(LeaseRequest::Replace(_), _)
     ));
     world.machine.on_command(Command::Release, now);
-    assert_eq!(world.step(now), Step::AwaitReply);
+    assert_eq!(world.step(now), ElectionStep::AwaitReply);
     world.machine.on_reply(found("me", 15, 4), now);
     assert_eq!(world.machine.standing(now), CandidateStatus::Standby);
     assert_eq!(world.write(now).holder, "");
-    assert_eq!(world.step(now), Step::End(Ending::Released));
+    assert_eq!(world.step(now), ElectionStep::End(Ending::Released));
 
     // The outcome of the write is unknown: a read tells.
     let mut world = World::new(now);
@@ -448,7 +451,7 @@ fn a_standby_that_holds_nothing_ends_at_once() {
     let mut world = World::new(now);
     world.exchange(now, found("other", 15, 3));
     world.machine.on_command(Command::Release, now);
-    assert_eq!(world.step(now), Step::End(Ending::NotHeld));
+    assert_eq!(world.step(now), ElectionStep::End(Ending::NotHeld));
 }
 
 /// LEASE-8
@@ -463,8 +466,8 @@ fn work_that_is_left_behind_keeps_the_lease_and_aborts_the_process() {
         CandidateStatus::Leader(_)
     ));
     let abort_at = stopped + seconds(2.5);
-    assert_eq!(world.step(stopped), Step::Wait(Some(abort_at)));
-    assert_eq!(world.step(abort_at), Step::Abort);
+    assert_eq!(world.step(stopped), ElectionStep::Wait(Some(abort_at)));
+    assert_eq!(world.step(abort_at), ElectionStep::Abort);
 }
 
 #[test]
@@ -472,7 +475,7 @@ fn an_abandoned_lease_expires() {
     let now = start();
     let mut world = World::leading(now);
     world.machine.on_command(Command::Abandon, now);
-    assert_eq!(world.step(now), Step::End(Ending::Kept));
+    assert_eq!(world.step(now), ElectionStep::End(Ending::Kept));
 }
 
 #[test]
@@ -489,7 +492,7 @@ fn fields_and_labels_of_others_are_kept() {
     let at = now + RETRY;
     world.exchange(at, Reply::Lease(Box::new(theirs)));
     let next = at + RETRY;
-    let Step::Send(LeaseRequest::Replace(lease), _) = world.step(next) else {
+    let ElectionStep::Send(LeaseRequest::Replace(lease), _) = world.step(next) else {
         panic!("no renewal")
     };
     assert_eq!(lease.metadata.resource_version.as_deref(), Some("7"));

@@ -67,7 +67,7 @@ impl Monitor {
             let name = status.controller();
             // Read without the lock, because the queue has a lock of its own.
             let work = status.work();
-            if let Some(stall) = self.liveness().observe(name, work, now) {
+            if let Some(stall) = self.liveness().handle_observation(name, work, now) {
                 let ready = match stall.ready {
                     1 => "1 key is ready, and".to_owned(),
                     ready => format!("{ready} keys are ready, and"),

@@ -5,13 +5,17 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 
 use super::{assemble, check_depth};
-use crate::table::{Cardinality, Field, FieldKind, Presence};
+use crate::table::{Cardinality, FieldKind, FieldRow, Presence};
 use crate::wire::FieldWriter;
 
-type Written = Result<(), String>;
+type WrittenValue = Result<(), String>;
 
 /// Writes an absent member: nothing for a pointer, a list or a map, and else the zero of its type.
-pub(super) fn zero(field: &'static Field, out: &mut FieldWriter<'_>, depth: usize) -> Written {
+pub(super) fn zero(
+    field: &'static FieldRow,
+    out: &mut FieldWriter<'_>,
+    depth: usize,
+) -> WrittenValue {
     // An unset slice of bytes is absent, too.
     let is_absent = matches!(field.presence, Presence::Pointer | Presence::Nullable)
         || field.shape != Cardinality::One
@@ -24,11 +28,11 @@ pub(super) fn zero(field: &'static Field, out: &mut FieldWriter<'_>, depth: usiz
 
 /// Writes the zero of a type.
 pub(super) fn zero_value(
-    field: &'static Field,
+    field: &'static FieldRow,
     number: u32,
     out: &mut FieldWriter<'_>,
     depth: usize,
-) -> Written {
+) -> WrittenValue {
     match field.kind {
         FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64 => out.varint(number, 0),
         FieldKind::Double => out.fixed64(number, 0),
@@ -46,7 +50,12 @@ pub(super) fn zero_value(
 }
 
 /// Writes a text as the type of its field.
-pub(super) fn text(field: &Field, number: u32, text: &str, out: &mut FieldWriter<'_>) -> Written {
+pub(super) fn text(
+    field: &FieldRow,
+    number: u32,
+    text: &str,
+    out: &mut FieldWriter<'_>,
+) -> WrittenValue {
     match field.kind {
         FieldKind::String => out.bytes(number, text.as_bytes()),
         FieldKind::Bytes => match STANDARD.decode(text) {
@@ -66,11 +75,11 @@ pub(super) fn text(field: &Field, number: u32, text: &str, out: &mut FieldWriter
 
 /// Writes a whole number as the type of its field.
 pub(super) fn integer(
-    field: &Field,
+    field: &FieldRow,
     number: u32,
     value: i64,
     out: &mut FieldWriter<'_>,
-) -> Written {
+) -> WrittenValue {
     let small = || i32::try_from(value).map_err(|_| "a number of 32 bits was expected");
     match field.kind {
         FieldKind::Int32 => out.varint(number, signed(small()?.into())),
@@ -84,7 +93,12 @@ pub(super) fn integer(
 }
 
 /// Writes a number with a fraction as the type of its field.
-pub(super) fn double(field: &Field, number: u32, value: f64, out: &mut FieldWriter<'_>) -> Written {
+pub(super) fn double(
+    field: &FieldRow,
+    number: u32,
+    value: f64,
+    out: &mut FieldWriter<'_>,
+) -> WrittenValue {
     match field.kind {
         FieldKind::Double => out.fixed64(number, value.to_bits()),
         FieldKind::Quantity => quantity(number, &value.to_string(), out),
@@ -109,7 +123,7 @@ fn int_or_string(number: u32, int: i32, text: Option<&str>, out: &mut FieldWrite
 }
 
 /// Writes a time in whole units of `unit` nanoseconds.
-fn time(number: u32, text: &str, unit: i64, out: &mut FieldWriter<'_>) -> Written {
+fn time(number: u32, text: &str, unit: i64, out: &mut FieldWriter<'_>) -> WrittenValue {
     let time: Timestamp = text.parse().map_err(|_| "it is not a time".to_owned())?;
     // Before 1970, both parts are negative in jiff, and only the seconds on the wire.
     let nanos = i64::from(time.subsec_nanosecond());
@@ -130,7 +144,7 @@ fn signed(number: i64) -> u64 {
 }
 
 /// Returns the problem of a value of another type.
-pub(super) fn wrong(field: &Field, found: &str) -> String {
+pub(super) fn wrong(field: &FieldRow, found: &str) -> String {
     let expected = match (field.shape, field.kind) {
         (Cardinality::List, _) => "a list",
         (Cardinality::Map, _) => "an object",

@@ -10,19 +10,19 @@ use serde::de::{
 };
 use serde_json::value::RawValue;
 
-use super::{Step, Trail, assemble, check_depth, values};
-use crate::table::{Cardinality, Field, FieldKind, Message};
+use super::{EncodeStep, Trail, assemble, check_depth, values};
+use crate::table::{Cardinality, FieldKind, FieldRow, Message};
 use crate::wire::FieldWriter;
 
 /// Encodes an object as the fields of a message.
-pub(super) struct Object<'s, 'o> {
+pub(super) struct ObjectVisitor<'s, 'o> {
     pub(super) message: &'static Message,
     pub(super) trail: &'s mut Trail,
     pub(super) out: &'s mut FieldWriter<'o>,
     pub(super) depth: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Object<'_, '_> {
+impl<'de> DeserializeSeed<'de> for ObjectVisitor<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -30,7 +30,7 @@ impl<'de> DeserializeSeed<'de> for Object<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Object<'_, '_> {
+impl<'de> Visitor<'de> for ObjectVisitor<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -41,11 +41,11 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
         check_depth(self.depth).map_err(A::Error::custom)?;
         // The members arrive in any order, and are written in the order of their numbers.
         let mut bytes = Vec::new();
-        let mut found: Vec<(&'static Field, Range<usize>)> = Vec::new();
+        let mut found: Vec<(&'static FieldRow, Range<usize>)> = Vec::new();
         while let Some(key) = map.next_key_seed(Name(self.message))? {
             let field = match key {
-                Key::Field(field) => field,
-                Key::Other(name) => {
+                KeyVisitor::Field(field) => field,
+                KeyVisitor::Other(name) => {
                     let of_object = matches!(&*name, "apiVersion" | "kind");
                     if !(self.depth == 1 && of_object) && self.trail.unknown.is_none() {
                         let place = self.trail.place();
@@ -55,9 +55,11 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
                     continue;
                 }
             };
-            self.trail.steps.push(Step::Name(Cow::Borrowed(field.name)));
+            self.trail
+                .steps
+                .push(EncodeStep::Name(Cow::Borrowed(field.name)));
             let begin = bytes.len();
-            map.next_value_seed(Member {
+            map.next_value_seed(MemberVisitor {
                 field,
                 number: field.number,
                 shape: field.shape,
@@ -73,7 +75,7 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
                 found.push((field, begin..bytes.len()));
             }
         }
-        let found: Vec<(&'static Field, &[u8])> = found
+        let found: Vec<(&'static FieldRow, &[u8])> = found
             .into_iter()
             .map(|(field, range)| (field, &bytes[range]))
             .collect();
@@ -84,30 +86,30 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
 /// Finds the field of a member's name.
 struct Name(&'static Message);
 
-enum Key {
-    Field(&'static Field),
+enum KeyVisitor {
+    Field(&'static FieldRow),
     Other(String),
 }
 
 impl<'de> DeserializeSeed<'de> for Name {
-    type Value = Key;
+    type Value = KeyVisitor;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<KeyVisitor, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for Name {
-    type Value = Key;
+    type Value = KeyVisitor;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a name")
     }
 
-    fn visit_str<E>(self, name: &str) -> Result<Key, E> {
+    fn visit_str<E>(self, name: &str) -> Result<KeyVisitor, E> {
         Ok(match self.0.member(name) {
-            Some(field) => Key::Field(field),
-            None => Key::Other(name.to_owned()),
+            Some(field) => KeyVisitor::Field(field),
+            None => KeyVisitor::Other(name.to_owned()),
         })
     }
 }
@@ -122,8 +124,8 @@ enum NullIs {
 }
 
 /// Encodes the value of a field, of one element of a list or of one value of a map.
-struct Member<'s, 'o> {
-    field: &'static Field,
+struct MemberVisitor<'s, 'o> {
+    field: &'static FieldRow,
     number: u32,
     shape: Cardinality,
     null: NullIs,
@@ -132,7 +134,7 @@ struct Member<'s, 'o> {
     depth: usize,
 }
 
-impl<'de> DeserializeSeed<'de> for Member<'_, '_> {
+impl<'de> DeserializeSeed<'de> for MemberVisitor<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -154,7 +156,7 @@ impl<'de> DeserializeSeed<'de> for Member<'_, '_> {
     }
 }
 
-impl Member<'_, '_> {
+impl MemberVisitor<'_, '_> {
     /// Checks that a single value may stand here.
     fn one<E: serde::de::Error>(&self, found: &str) -> Result<(), E> {
         if self.shape == Cardinality::One {
@@ -169,8 +171,8 @@ impl Member<'_, '_> {
 
     fn list<'de, A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
         for index in 0.. {
-            self.trail.steps.push(Step::Index(index));
-            let item = items.next_element_seed(Member {
+            self.trail.steps.push(EncodeStep::Index(index));
+            let item = items.next_element_seed(MemberVisitor {
                 shape: Cardinality::One,
                 null: NullIs::Zero,
                 trail: self.trail,
@@ -190,9 +192,9 @@ impl Member<'_, '_> {
         let mut bytes = Vec::new();
         let mut found: Vec<(String, Range<usize>)> = Vec::new();
         while let Some(key) = entries.next_key::<String>()? {
-            self.trail.steps.push(Step::Name(Cow::Owned(key)));
+            self.trail.steps.push(EncodeStep::Name(Cow::Owned(key)));
             let begin = bytes.len();
-            entries.next_value_seed(Member {
+            entries.next_value_seed(MemberVisitor {
                 number: 2,
                 shape: Cardinality::One,
                 null: NullIs::Zero,
@@ -201,7 +203,7 @@ impl Member<'_, '_> {
                 depth: self.depth + 1,
                 ..self
             })?;
-            if let Some(Step::Name(key)) = self.trail.steps.pop() {
+            if let Some(EncodeStep::Name(key)) = self.trail.steps.pop() {
                 found.push((key.into_owned(), begin..bytes.len()));
             }
         }
@@ -234,7 +236,7 @@ impl Member<'_, '_> {
         let message = Message::of_schemas();
         let message = message.ok_or_else(|| A::Error::custom("the table has no schemas"))?;
         out.nested(number, |out| {
-            let object = Object {
+            let object = ObjectVisitor {
                 message,
                 trail,
                 out,
@@ -245,7 +247,7 @@ impl Member<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Member<'_, '_> {
+impl<'de> Visitor<'de> for MemberVisitor<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -336,7 +338,7 @@ impl<'de> Visitor<'de> for Member<'_, '_> {
         let (trail, depth) = (self.trail, self.depth);
         match self.field.kind {
             FieldKind::Message(message) => self.out.nested(self.number, |out| {
-                let object = Object {
+                let object = ObjectVisitor {
                     message: message.message(),
                     trail,
                     out,
@@ -395,6 +397,6 @@ impl<'de> Visitor<'de> for Schema<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        Member::schema(self.number, (self.trail, self.out, self.depth), map)
+        MemberVisitor::schema(self.number, (self.trail, self.out, self.depth), map)
     }
 }

@@ -343,7 +343,7 @@ fn recorded_watches_are_cut_into_their_events() {
             for chunk in chunks {
                 frames.push(chunk);
                 while let Some(content) = frames.next_frame().unwrap() {
-                    let event = Event::read(&content).unwrap();
+                    let event = WatchFrame::read(&content).unwrap();
                     let envelope = Envelope::open(event.object).unwrap();
                     let kind = std::str::from_utf8(event.kind).unwrap();
                     let mut text = Vec::new();

@@ -150,7 +150,8 @@ impl CertificateFollower<'_> {
             former: &[],
             is_injected: true,
         };
-        let step = Rotation::new(self.options.settings()).step(observation, now.into_std(), wall);
+        let step =
+            Rotation::new(self.options.settings()).next_step(observation, now.into_std(), wall);
         let Ok(Some(step)) = step else { return };
         let secret = step.stored.write(None, &self.options.secret);
         match secrets.create(&secret, &WriteOptions::new()).await {

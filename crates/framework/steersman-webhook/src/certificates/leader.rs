@@ -134,7 +134,7 @@ impl CertificateLeader<'_> {
             former: &injection.found,
             is_injected: injection.is_complete,
         };
-        let step = match self.rotation.step(observation, now, wall) {
+        let step = match self.rotation.next_step(observation, now, wall) {
             Ok(Some(step)) => step,
             Ok(None) => {
                 self.problems.resolve("write");

@@ -115,7 +115,7 @@ impl Rotation {
     /// # Errors
     ///
     /// Why a certificate could not be made.
-    pub(crate) fn step(
+    pub(crate) fn next_step(
         &mut self,
         observation: Observation<'_>,
         now: Instant,

@@ -20,7 +20,7 @@ use crate::unknown_fields::with_changes;
 #[derive(Clone, Default)]
 #[must_use]
 pub struct Conversions {
-    versions: Arc<Vec<Version>>,
+    versions: Arc<Vec<ErasedVersion>>,
     drops_fields: bool,
 }
 
@@ -71,7 +71,7 @@ pub enum ConversionError {
 
 /// A version of a kind, with its Rust type erased.
 #[derive(Clone)]
-struct Version {
+struct ErasedVersion {
     gvk: Gvk,
     hub: Gvk,
     /// Decodes an object and encodes it again.
@@ -92,7 +92,7 @@ impl Conversions {
     /// Adds a kind with its hub.
     pub fn hub<H: TypedObject>(self) -> Self {
         let gvk = Kind::of::<H>().gvk().clone();
-        self.with(Version {
+        self.with(ErasedVersion {
             hub: gvk.clone(),
             gvk,
             encoded: encoded::<H>,
@@ -103,7 +103,7 @@ impl Conversions {
 
     /// Adds another version of a kind.
     pub fn spoke<S: Spoke>(self) -> Self {
-        self.with(Version {
+        self.with(ErasedVersion {
             gvk: Kind::of::<S>().gvk().clone(),
             hub: Kind::of::<S::Hub>().gvk().clone(),
             encoded: encoded::<S>,
@@ -133,7 +133,7 @@ impl Conversions {
         hubs.map(|hub| hub.gvk.clone()).collect()
     }
 
-    fn with(mut self, version: Version) -> Self {
+    fn with(mut self, version: ErasedVersion) -> Self {
         Arc::make_mut(&mut self.versions).push(version);
         self
     }
@@ -184,8 +184,8 @@ impl Conversions {
     /// Converts an object between the hub and another version.
     fn step(
         &self,
-        from: &Version,
-        to: &Version,
+        from: &ErasedVersion,
+        to: &ErasedVersion,
         original: &Value,
     ) -> Result<Value, ConversionError> {
         let (present, api_version) = (from.gvk.api_version(), to.gvk.api_version());
@@ -234,7 +234,7 @@ impl Conversions {
         (version.encoded)(object)
     }
 
-    fn find(&self, gvk: Gvk) -> Result<&Version, ConversionError> {
+    fn find(&self, gvk: Gvk) -> Result<&ErasedVersion, ConversionError> {
         let found = self.versions.iter().find(|version| version.gvk == gvk);
         found.ok_or_else(|| {
             let known: Vec<&str> = self
@@ -254,8 +254,8 @@ impl Conversions {
 
 /// Returns whether the way back makes the same object of a result, and its type has all fields of the original content.
 fn is_lossless(
-    from: &Version,
-    to: &Version,
+    from: &ErasedVersion,
+    to: &ErasedVersion,
     original: &Value,
     source: &Value,
     result: &Value,
@@ -266,7 +266,11 @@ fn is_lossless(
 }
 
 /// Converts an object without kept fields.
-fn convert(from: &Version, to: &Version, object: &Value) -> Result<Value, ConversionError> {
+fn convert(
+    from: &ErasedVersion,
+    to: &ErasedVersion,
+    object: &Value,
+) -> Result<Value, ConversionError> {
     let hub = (from.to_hub)(object)?;
     (to.from_hub)(&hub)
 }

@@ -2,17 +2,17 @@
 
 use std::time::Instant;
 
-use super::{Delay, Machine, Stage};
+use super::{Delay, Machine, QueueStage};
 use crate::causes::Causes;
 use crate::held::{HeldKey, Rerun};
 use crate::key::Key;
 use crate::options::{AddDelay, Priority};
-use crate::ready::Slot;
-use crate::table::{Due, KeyStatus, Retry};
+use crate::ready::KeySlot;
+use crate::table::{Deadlines, KeyStatus, Retry};
 
 impl<T: Key> Machine<T> {
     /// Handles a delay that has passed.
-    pub(super) fn fall_due(&mut self, slot: Slot, now: Instant) {
+    pub(super) fn fall_due(&mut self, slot: KeySlot, now: Instant) {
         let Some(entry) = self.table.get_mut(slot) else {
             return;
         };
@@ -37,7 +37,7 @@ impl<T: Key> Machine<T> {
     }
 
     /// Handles an immediate add, and a deadline that has passed. Returns whether a worker must be woken.
-    pub(super) fn arrive(&mut self, slot: Slot, add: Rerun, now: Instant) -> bool {
+    pub(super) fn arrive(&mut self, slot: KeySlot, add: Rerun, now: Instant) -> bool {
         let Some(entry) = self.table.get_mut(slot) else {
             return false;
         };
@@ -94,7 +94,7 @@ impl<T: Key> Machine<T> {
     }
 
     /// Handles a delayed add, and a verdict with a delay. Returns whether a worker must be woken.
-    pub(super) fn wait(&mut self, slot: Slot, delay: Delay) -> bool {
+    pub(super) fn wait(&mut self, slot: KeySlot, delay: Delay) -> bool {
         let holding = self.holding(slot);
         if let Some(again) = holding.and_then(|held| held.again.as_mut())
             && again.add_delay == AddDelay::Now
@@ -122,7 +122,7 @@ impl<T: Key> Machine<T> {
         let Some(at) = earlier.or(old_at) else {
             return false;
         };
-        let mut due = Due {
+        let mut due = Deadlines {
             at: Some(at),
             priority: delay.priority,
             causes: delay.causes,
@@ -138,7 +138,7 @@ impl<T: Key> Machine<T> {
     }
 
     /// Returns the hold of a key, if a ticket holds it.
-    pub(super) fn holding(&mut self, slot: Slot) -> Option<&mut HeldKey> {
+    pub(super) fn holding(&mut self, slot: KeySlot) -> Option<&mut HeldKey> {
         let KeyStatus::Held { position, .. } = self.table.get(slot)?.status else {
             return None;
         };
@@ -148,7 +148,7 @@ impl<T: Key> Machine<T> {
     /// Makes a key ready, or delays it until it may run (WQ-13).
     pub(super) fn line_up(
         &mut self,
-        slot: Slot,
+        slot: KeySlot,
         priority: Priority,
         causes: Causes,
         now: Instant,
@@ -173,7 +173,7 @@ impl<T: Key> Machine<T> {
     }
 
     /// Removes a pending delay, and returns its priority and causes. The retry of a failed key is kept.
-    pub(super) fn absorb(&mut self, slot: Slot) -> Option<(Priority, Causes)> {
+    pub(super) fn absorb(&mut self, slot: KeySlot) -> Option<(Priority, Causes)> {
         let due = &mut self.table.get_mut(slot)?.due;
         let pending = due.as_mut()?;
         let at = pending.at?;
@@ -187,18 +187,18 @@ impl<T: Key> Machine<T> {
     }
 
     /// Keeps a retry of a key that runs before it.
-    pub(super) fn keep(&mut self, slot: Slot, retry: Retry) {
+    pub(super) fn keep(&mut self, slot: KeySlot, retry: Retry) {
         let Some(entry) = self.table.get_mut(slot) else {
             return;
         };
         match &mut entry.due {
             Some(due) => due.retry = Some(retry),
-            None => entry.due = Some(Box::new(Due::of_retry(retry))),
+            None => entry.due = Some(Box::new(Deadlines::of_retry(retry))),
         }
     }
 
     /// Adds the causes of an add to a ready key, and moves the key to the end of the line of a higher priority.
-    fn raise(&mut self, slot: Slot, add: Rerun) {
+    fn raise(&mut self, slot: KeySlot, add: Rerun) {
         let Some(entry) = self.table.get_mut(slot) else {
             return;
         };
@@ -220,9 +220,12 @@ impl<T: Key> Machine<T> {
     }
 
     /// Returns the instant at which a key may run again, if it has run too often to run now.
-    fn next_free(&self, slot: Slot, now: Instant) -> Option<Instant> {
+    fn next_free(&self, slot: KeySlot, now: Instant) -> Option<Instant> {
         // A queue that drains waits for nothing.
-        let runs = self.runs.as_ref().filter(|_| self.stage == Stage::Open)?;
+        let runs = self
+            .runs
+            .as_ref()
+            .filter(|_| self.stage == QueueStage::Open)?;
         runs.next_free(self.table.get(slot)?.key()?, now)
     }
 }

@@ -23,7 +23,7 @@ impl World {
     }
 
     fn add(&mut self, key: &'static str, options: AddOptions) -> bool {
-        self.machine.add(Arrival {
+        self.machine.handle_add(Arrival {
             key,
             hash: self.hashes.of(&key),
             options,
@@ -32,20 +32,20 @@ impl World {
     }
 
     fn take(&mut self) -> Option<Taken<&'static str>> {
-        self.machine.next(self.now)
+        self.machine.next_key(self.now)
     }
 
     fn take_key(&mut self) -> Option<&'static str> {
         let taken = self.take()?;
         let key = *taken.key;
         self.machine
-            .release(taken.slot, Verdict::Forget.into(), self.now);
+            .handle_end(taken.slot, Verdict::Forget.into(), self.now);
         Some(key)
     }
 
     fn end(&mut self, taken: &Taken<&'static str>, verdict: Verdict) -> bool {
         self.machine
-            .release(taken.slot, verdict.into(), self.now)
+            .handle_end(taken.slot, verdict.into(), self.now)
             .wake
     }
 
@@ -55,7 +55,7 @@ impl World {
         let mut taken = self.take().unwrap();
         for _ in 0..failures {
             self.end(&taken, Verdict::Backoff);
-            self.now = self.machine.next_deadline().unwrap();
+            self.now = self.machine.deadline().unwrap();
             taken = self.take().unwrap();
         }
         taken
@@ -297,8 +297,8 @@ fn the_longest_delays_do_not_panic() {
     world.add("b", now());
     let taken = world.take().unwrap();
     world.end(&taken, Verdict::After(Duration::MAX));
-    assert!(world.machine.next_deadline().is_some());
-    world.machine.drain(world.now);
+    assert!(world.machine.deadline().is_some());
+    world.machine.handle_drain(world.now);
     assert_eq!(world.machine.dropped(), 2);
 }
 
@@ -316,8 +316,8 @@ fn a_shut_down_drops_waiting_keys_and_lets_held_ones_finish() {
     world.add("ready", now());
     world.add("delayed", after(5));
     world.add("held", now());
-    assert_eq!(world.machine.shut_down(), 3);
-    assert_eq!(world.machine.shut_down(), 0);
+    assert_eq!(world.machine.handle_shut_down(), 3);
+    assert_eq!(world.machine.handle_shut_down(), 0);
     assert!(!world.add("late", now()));
     world.pass(10);
     assert!(world.take().is_none());
@@ -364,7 +364,7 @@ fn wq_13_no_span_holds_more_runs_of_a_key_than_the_limit() {
     world.add("a", now());
     let held = world.take().unwrap();
     world.add("a", now());
-    world.machine.drain(world.now);
+    world.machine.handle_drain(world.now);
     world.end(&held, Verdict::Forget);
     assert_eq!(world.take_key(), Some("a"));
     assert!(world.machine.is_closed());
@@ -381,7 +381,7 @@ fn causes_are_collected_and_the_next_priority_is_that_of_the_ticket() {
         verdict: Verdict::After(Duration::from_millis(5)),
         priority: Some(Priority::LOW),
     };
-    world.machine.release(taken.slot, end, world.now);
+    world.machine.handle_end(taken.slot, end, world.now);
     world.pass(5);
     let taken = world.take().unwrap();
     assert_eq!(

@@ -2,27 +2,27 @@
 
 use std::time::Instant;
 
-use super::{Delay, Machine, NextRun, Stage, back_off, deadline};
+use super::{Delay, Machine, NextRun, QueueStage, back_off, deadline};
 use crate::causes::Causes;
 use crate::exchange::Verdict;
 use crate::held::Rerun;
 use crate::key::Key;
 use crate::options::{AddDelay, Priority};
-use crate::ready::Slot;
-use crate::table::{Entry, Retry};
+use crate::ready::KeySlot;
+use crate::table::{KeyEntry, Retry};
 
 impl<T: Key> Machine<T> {
     /// Decides whether the end of a ticket causes an immediate run, a delayed run, or none. Returns whether a worker
     /// must be woken.
     pub(super) fn follow(
         &mut self,
-        slot: Slot,
+        slot: KeySlot,
         mut priority: Priority,
         again: Option<Rerun>,
         (verdict, asked): (Verdict, NextRun),
         now: Instant,
     ) -> bool {
-        if self.stage == Stage::Closed {
+        if self.stage == QueueStage::Closed {
             self.dropped += usize::from(asked.delay.is_some());
             return false;
         }
@@ -42,7 +42,7 @@ impl<T: Key> Machine<T> {
         match asked.delay {
             None => false,
             // WQ-8: a draining queue drops every run that a ticket asks for.
-            Some(_) if self.stage == Stage::Draining => {
+            Some(_) if self.stage == QueueStage::Draining => {
                 self.dropped += 1;
                 false
             }
@@ -71,10 +71,10 @@ impl<T: Key> Machine<T> {
     }
 
     /// Runs a key again that was added while a ticket held it.
-    fn run_again(&mut self, slot: Slot, again: Rerun, asked: NextRun, now: Instant) -> bool {
+    fn run_again(&mut self, slot: KeySlot, again: Rerun, asked: NextRun, now: Instant) -> bool {
         // WQ-11: the retry stays, in case the run before it fails as well.
         if let Some(retry) = asked.retry
-            && self.stage == Stage::Open
+            && self.stage == QueueStage::Open
         {
             let early = retry.earliest_run(now);
             if again.add_delay == AddDelay::Spaced && early > now {
@@ -98,12 +98,12 @@ impl<T: Key> Machine<T> {
     /// pending when the run began.
     pub(super) fn judge(
         &mut self,
-        slot: Slot,
+        slot: KeySlot,
         verdict: Verdict,
         kept: Option<Retry>,
         now: Instant,
     ) -> NextRun {
-        let Some(key) = self.table.get(slot).and_then(Entry::key) else {
+        let Some(key) = self.table.get(slot).and_then(KeyEntry::key) else {
             return NextRun::default();
         };
         let delay = match verdict {
@@ -123,7 +123,7 @@ impl<T: Key> Machine<T> {
     }
 
     /// Returns the retry after a failure.
-    fn retry(&mut self, slot: Slot, kept: Option<Retry>, now: Instant) -> NextRun {
+    fn retry(&mut self, slot: KeySlot, kept: Option<Retry>, now: Instant) -> NextRun {
         // WQ-11: the failure of a run before the retry keeps the deadline and does not count.
         if let Some(kept) = kept.filter(|kept| kept.deadline > now) {
             return NextRun {
@@ -131,7 +131,7 @@ impl<T: Key> Machine<T> {
                 retry: Some(kept.after_failure()),
             };
         }
-        let Some(key) = self.table.get(slot).and_then(Entry::key) else {
+        let Some(key) = self.table.get(slot).and_then(KeyEntry::key) else {
             return NextRun::default();
         };
         let delay = back_off(&mut *self.limiter, self.metrics.as_ref(), key, now);

@@ -6,7 +6,7 @@ use super::*;
 
 /// Adds, takes and releases ten keys. Returns the number of times that the queue read the clock.
 fn clock_reads(options: QueueOptions<u32>) -> usize {
-    let shared = Shared::new(options);
+    let shared = SharedQueue::new(options);
     let before = CLOCK_READS.get();
     for key in 0..10 {
         shared.add(key, AddOptions::new());
@@ -31,7 +31,7 @@ fn the_clock_is_read_only_for_steps_that_use_the_time() {
 
 #[test]
 fn a_queue_that_records_times_knows_since_when_keys_are_held() {
-    let shared = Shared::new(QueueOptions::new("q").record_times());
+    let shared = SharedQueue::new(QueueOptions::new("q").record_times());
     let start = clock();
     shared.add(1, AddOptions::new());
     let taken = shared.try_next().unwrap().unwrap();

@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use steersman::finalizer::Stage;
+use steersman::finalizer::FinalizerStage;
 use steersman::kube_core::CustomResourceExt as _;
 use steersman::{
     Action, ClientConfig, Context, Controller, CustomResource, Error, Manager, Reconciler, Request,
@@ -41,18 +41,18 @@ impl Reconciler for Publisher {
             return Ok(Action::done());
         };
         match finalizer::stage(&*greeting, CLEANUP) {
-            Stage::Released => return Ok(Action::done()),
-            Stage::CleanUp => {
+            FinalizerStage::Released => return Ok(Action::done()),
+            FinalizerStage::CleanUp => {
                 if let Some(config) = client.live().get_opt::<ConfigMap>(&request.key).await? {
                     client.delete(&config).await?;
                 }
                 client.remove_finalizer(&*greeting, CLEANUP).await?;
                 return Ok(Action::done());
             }
-            Stage::Missing => {
+            FinalizerStage::Missing => {
                 client.add_finalizer(&*greeting, CLEANUP).await?;
             }
-            Stage::Held => {}
+            FinalizerStage::Held => {}
         }
         let text = greeting.spec.text.clone();
         let publish = |config: &mut ConfigMap| {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::go_value::{GoKey, GoValue, go_syntax, jsonable};
 use super::problems::{self, DEEPEST};
 use super::scalar;
-use super::tree::{Content, Tree};
+use super::tree::{Tree, YamlContent};
 use crate::go;
 
 /// The tag of the key `<<`.
@@ -18,7 +18,7 @@ const MERGE: &str = "tag:yaml.org,2002:merge";
 /// # Errors
 /// Fails with the message of `YAMLToJSON` of `sigs.k8s.io/yaml`.
 pub(super) fn value(tree: &Tree) -> Result<Value, String> {
-    let mut decoder = Decoder::of(tree, false);
+    let mut decoder = YamlDecoder::of(tree, false);
     let read = decoder.value(0).map_err(|why| format!("yaml: {why}"))?;
     let mut unsupported = None;
     let value = jsonable(&read, &mut unsupported)?;
@@ -34,14 +34,14 @@ pub(super) fn value(tree: &Tree) -> Result<Value, String> {
 /// Returns a message for each key that a map has already, in the order of the text. A document that does
 /// not decode has none.
 pub(super) fn duplicates(tree: &Tree) -> Vec<String> {
-    let mut decoder = Decoder::of(tree, true);
+    let mut decoder = YamlDecoder::of(tree, true);
     match decoder.value(0) {
         Ok(_) => decoder.duplicates,
         Err(_) => Vec::new(),
     }
 }
 
-struct Decoder<'a> {
+struct YamlDecoder<'a> {
     tree: &'a Tree,
     /// Whether duplicate keys are reported, and their first value stays.
     is_strict: bool,
@@ -56,7 +56,7 @@ struct Decoder<'a> {
     repeated: usize,
 }
 
-impl<'a> Decoder<'a> {
+impl<'a> YamlDecoder<'a> {
     fn of(tree: &'a Tree, is_strict: bool) -> Self {
         Self {
             tree,
@@ -79,7 +79,7 @@ impl<'a> Decoder<'a> {
         self.enter(at)?;
         let node = self.tree.node(at);
         let value = match &node.content {
-            Content::Scalar { text, is_plain } => {
+            YamlContent::Scalar { text, is_plain } => {
                 if !self.active.is_empty() {
                     self.repeated += text.len();
                 }
@@ -89,16 +89,16 @@ impl<'a> Decoder<'a> {
                     GoValue::Text(text.clone())
                 }
             }
-            Content::List(items) => {
+            YamlContent::List(items) => {
                 let items = items.iter().map(|item| self.value(*item));
                 GoValue::List(items.collect::<Result<_, _>>()?)
             }
-            Content::Map(_) => {
+            YamlContent::Map(_) => {
                 let mut map = BTreeMap::new();
                 self.fill(at, &mut map)?;
                 GoValue::Map(map)
             }
-            Content::Alias(target, name) => {
+            YamlContent::Alias(target, name) => {
                 self.follow(at, name)?;
                 let value = self.value(*target)?;
                 self.active.pop();
@@ -140,7 +140,7 @@ impl<'a> Decoder<'a> {
     /// Adds the entries of a map node.
     fn fill(&mut self, at: usize, map: &mut BTreeMap<GoKey, GoValue>) -> Result<(), String> {
         let tree = self.tree;
-        let Content::Map(children) = &tree.node(at).content else {
+        let YamlContent::Map(children) = &tree.node(at).content else {
             return Ok(());
         };
         for pair in children.chunks(2) {
@@ -176,7 +176,7 @@ impl<'a> Decoder<'a> {
     fn merge(&mut self, at: usize, map: &mut BTreeMap<GoKey, GoValue>) -> Result<(), String> {
         let tree = self.tree;
         match &tree.node(at).content {
-            Content::List(items) => {
+            YamlContent::List(items) => {
                 // The first map counts most.
                 for item in items.iter().rev() {
                     self.merge_one(*item, map)?;
@@ -189,13 +189,13 @@ impl<'a> Decoder<'a> {
 
     fn merge_one(&mut self, at: usize, map: &mut BTreeMap<GoKey, GoValue>) -> Result<(), String> {
         let tree = self.tree;
-        let is_map = |at: usize| matches!(tree.node(at).content, Content::Map(_));
+        let is_map = |at: usize| matches!(tree.node(at).content, YamlContent::Map(_));
         match &tree.node(at).content {
-            Content::Map(_) => {
+            YamlContent::Map(_) => {
                 self.enter(at)?;
                 self.fill(at, map)?;
             }
-            Content::Alias(target, name) if is_map(*target) => {
+            YamlContent::Alias(target, name) if is_map(*target) => {
                 self.enter(at)?;
                 self.follow(at, name)?;
                 self.fill(*target, map)?;
@@ -231,7 +231,7 @@ fn allowed_ratio(decoded: usize) -> f64 {
 fn is_merge(tree: &Tree, key: usize) -> bool {
     let node = tree.node(key);
     match &node.content {
-        Content::Scalar { text, is_plain } => text == "<<" && (*is_plain || node.tag == MERGE),
+        YamlContent::Scalar { text, is_plain } => text == "<<" && (*is_plain || node.tag == MERGE),
         _ => false,
     }
 }

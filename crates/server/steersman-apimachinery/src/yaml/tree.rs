@@ -11,7 +11,7 @@ use super::problems::{self, DEEPEST, Repair};
 /// The nodes of a document. The last node that has no parent is the root.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    nodes: Vec<Node>,
+    nodes: Vec<YamlNode>,
     /// The names of anchors, by the parser's numbers.
     names: HashMap<usize, String>,
     /// The anchored nodes, by the parser's numbers.
@@ -19,8 +19,8 @@ pub(super) struct Tree {
 }
 
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) content: Content,
+pub(super) struct YamlNode {
+    pub(super) content: YamlContent,
     /// The tag in its long form; empty for none.
     pub(super) tag: String,
     /// The line, from one.
@@ -28,7 +28,7 @@ pub(super) struct Node {
 }
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum YamlContent {
     Scalar {
         text: String,
         /// Whether the text may stand for a value of another type.
@@ -43,19 +43,19 @@ pub(super) enum Content {
 }
 
 impl Tree {
-    pub(super) fn node(&self, at: usize) -> &Node {
+    pub(super) fn node(&self, at: usize) -> &YamlNode {
         &self.nodes[at]
     }
 
     fn add(
         &mut self,
-        content: Content,
+        content: YamlContent,
         (anchor, tag, line): (usize, Option<&Tag>, usize),
     ) -> usize {
         let at = self.nodes.len();
         let tag = tag.map(|tag| format!("{}{}", tag.handle(), tag.suffix()));
         let tag = tag.unwrap_or_default();
-        self.nodes.push(Node { content, tag, line });
+        self.nodes.push(YamlNode { content, tag, line });
         if anchor > 0 {
             self.anchored.insert(anchor, at);
         }
@@ -64,7 +64,9 @@ impl Tree {
 
     /// Adds a node to a list or map.
     fn add_child(&mut self, parent: usize, child: usize) {
-        if let Content::List(children) | Content::Map(children) = &mut self.nodes[parent].content {
+        if let YamlContent::List(children) | YamlContent::Map(children) =
+            &mut self.nodes[parent].content
+        {
             children.push(child);
         }
     }
@@ -132,7 +134,7 @@ impl<'a> Documents<'a> {
                     let name = tree.names.get(&anchor).cloned().unwrap_or_default();
                     // The parser numbers an anchor at its node.
                     let target = tree.anchored.get(&anchor).copied().unwrap_or_default();
-                    tree.add(Content::Alias(target, name), (0, None, line))
+                    tree.add(YamlContent::Alias(target, name), (0, None, line))
                 }
                 Event::Scalar(text, style, anchor, tag) => {
                     if style == ScalarStyle::DoubleQuoted {
@@ -142,16 +144,19 @@ impl<'a> Documents<'a> {
                     let is_plain = tag.is_none() && style == ScalarStyle::Plain;
                     let is_last = span.end.byte_offset() == Some(self.text.len());
                     let text = self.scalar_text(text.into_owned(), style, is_last);
-                    let content = Content::Scalar { text, is_plain };
+                    let content = YamlContent::Scalar { text, is_plain };
                     tree.add(content, (anchor, tag.as_deref(), line))
                 }
                 Event::SequenceStart(style, anchor, tag) => {
                     is_flow = style == StructureStyle::Flow;
-                    tree.add(Content::List(Vec::new()), (anchor, tag.as_deref(), line))
+                    tree.add(
+                        YamlContent::List(Vec::new()),
+                        (anchor, tag.as_deref(), line),
+                    )
                 }
                 Event::MappingStart(style, anchor, tag) => {
                     is_flow = style == StructureStyle::Flow;
-                    tree.add(Content::Map(Vec::new()), (anchor, tag.as_deref(), line))
+                    tree.add(YamlContent::Map(Vec::new()), (anchor, tag.as_deref(), line))
                 }
                 Event::SequenceEnd | Event::MappingEnd => {
                     open.pop();
@@ -162,7 +167,7 @@ impl<'a> Documents<'a> {
             if let Some((parent, _)) = open.last() {
                 tree.add_child(*parent, added);
             }
-            if let Content::List(_) | Content::Map(_) = tree.nodes[added].content {
+            if let YamlContent::List(_) | YamlContent::Map(_) = tree.nodes[added].content {
                 open.push((added, is_flow));
                 if open.len() > DEEPEST {
                     return Err(problems::too_deep(line));

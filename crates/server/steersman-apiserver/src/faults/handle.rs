@@ -10,8 +10,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::outage::{Outage, Phase, Restart};
-use super::plan::{Condition, Decision, Plan, PlannedFault, failure};
+use super::outage::{Outage, Restart, RestartPhase};
+use super::plan::{Condition, Decision, FaultPlan, PlannedFault, failure};
 use super::record::{RequestRecord, Verb};
 use super::spec::{Effect, FaultSpec, LONGEST_MILLIS};
 use super::watches::{OpenWatches, WatchMode, WatchTap};
@@ -27,7 +27,7 @@ pub struct Faults {
 
 #[derive(Debug)]
 struct SharedFaults {
-    plan: Mutex<Plan>,
+    plan: Mutex<FaultPlan>,
     /// The restart in progress, if any.
     outage: Mutex<Option<Outage>>,
     /// The start of the plan's clock.
@@ -280,7 +280,7 @@ impl Faults {
 
     pub(crate) fn new(seed: u64) -> Self {
         let shared = SharedFaults {
-            plan: Mutex::new(Plan::new(seed)),
+            plan: Mutex::new(FaultPlan::new(seed)),
             outage: Mutex::default(),
             began: Instant::now(),
             lifted: Notify::new(),
@@ -298,7 +298,7 @@ impl Faults {
     }
 
     /// Returns the phase of the restart in progress and the rest of its time.
-    pub(crate) fn outage(&self) -> Option<(Phase, Duration)> {
+    pub(crate) fn outage(&self) -> Option<(RestartPhase, Duration)> {
         let now = self.shared.began.elapsed();
         self.shared.outage.lock().as_ref()?.phase(now)
     }
@@ -306,7 +306,7 @@ impl Faults {
     /// Returns how long the server still refuses connections, if it does.
     pub(crate) fn away_for(&self) -> Option<Duration> {
         self.outage()
-            .and_then(|(phase, left)| (phase == Phase::Away).then_some(left))
+            .and_then(|(phase, left)| (phase == RestartPhase::Away).then_some(left))
     }
 
     /// Ends a restart after its last phase. Returns whether the history is to be compacted now.

@@ -19,12 +19,12 @@ pub struct RequestLog {
 
 #[derive(Debug)]
 struct SharedLog {
-    state: Mutex<State>,
+    state: Mutex<RequestLogState>,
     changed: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
-struct State {
+struct RequestLogState {
     records: VecDeque<RequestRecord>,
     capacity: usize,
     next: u64,
@@ -33,7 +33,7 @@ struct State {
 
 impl RequestLog {
     pub(crate) fn new(capacity: usize) -> Self {
-        let state = State {
+        let state = RequestLogState {
             records: VecDeque::new(),
             capacity,
             next: 0,

@@ -30,7 +30,7 @@ pub struct Restart {
 
 /// The phase of a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum RestartPhase {
     /// Connections are refused.
     Away,
     /// Paths are not installed yet.
@@ -107,12 +107,12 @@ impl Outage {
     }
 
     /// Returns the phase and the rest of its time; `None` once the restart is over.
-    pub(crate) fn phase(&self, now: Duration) -> Option<(Phase, Duration)> {
+    pub(crate) fn phase(&self, now: Duration) -> Option<(RestartPhase, Duration)> {
         let mut ends = self.began;
         for (phase, time) in [
-            (Phase::Away, self.restart.away),
-            (Phase::Installing, self.restart.installing),
-            (Phase::Initializing, self.restart.initializing),
+            (RestartPhase::Away, self.restart.away),
+            (RestartPhase::Installing, self.restart.installing),
+            (RestartPhase::Initializing, self.restart.initializing),
         ] {
             ends = ends.saturating_add(time);
             if now < ends {
@@ -128,7 +128,7 @@ impl Outage {
     }
 }
 
-impl Phase {
+impl RestartPhase {
     /// Returns the effect of this phase on a request, if any.
     pub(crate) fn meet(self, record: &RequestRecord) -> Option<RestartEffect> {
         match self {
@@ -172,13 +172,13 @@ mod tests {
                 .phase(Duration::from_millis(millis))
                 .map(|(phase, _)| phase)
         };
-        assert_eq!(phase(1_999), Some(Phase::Away));
-        assert_eq!(phase(2_000), Some(Phase::Initializing));
+        assert_eq!(phase(1_999), Some(RestartPhase::Away));
+        assert_eq!(phase(2_000), Some(RestartPhase::Initializing));
         assert_eq!(phase(3_000), None);
         let endless = Outage::new(restart.away(Duration::MAX), second);
         assert_eq!(
             endless.phase(second * 1_000).map(|(phase, _)| phase),
-            Some(Phase::Away)
+            Some(RestartPhase::Away)
         );
     }
 }

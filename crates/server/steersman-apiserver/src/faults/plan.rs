@@ -14,13 +14,13 @@ pub(crate) type Condition = Box<dyn Fn(&RequestRecord) -> bool + Send + Sync>;
 
 /// The planned faults, in the order in which they were added.
 #[derive(Debug)]
-pub(crate) struct Plan {
-    rules: Vec<Rule>,
+pub(crate) struct FaultPlan {
+    rules: Vec<FaultRule>,
     next: u64,
     rng: Rng,
 }
 
-struct Rule {
+struct FaultRule {
     id: u64,
     spec: FaultSpec,
     condition: Option<Condition>,
@@ -47,7 +47,7 @@ pub struct PlannedFault {
     pub spec: FaultSpec,
 }
 
-impl fmt::Debug for Rule {
+impl fmt::Debug for FaultRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rule")
             .field("id", &self.id)
@@ -106,7 +106,7 @@ pub(crate) struct WatchFaults {
     pub(crate) bookmarks_late: Duration,
 }
 
-impl Plan {
+impl FaultPlan {
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             rules: Vec::new(),
@@ -125,7 +125,7 @@ impl Plan {
     ) -> u64 {
         let id = self.next;
         self.next += 1;
-        self.rules.push(Rule {
+        self.rules.push(FaultRule {
             id,
             spec,
             condition,
@@ -164,7 +164,7 @@ impl Plan {
 
     /// Returns every fault, the oldest first.
     pub(crate) fn all(&self) -> Vec<PlannedFault> {
-        let planned = |rule: &Rule| PlannedFault {
+        let planned = |rule: &FaultRule| PlannedFault {
             id: rule.id,
             hits: rule.hits,
             has_condition: rule.condition.is_some(),
@@ -203,7 +203,7 @@ impl Plan {
     }
 }
 
-impl Rule {
+impl FaultRule {
     /// Returns whether the fault may affect a request at this time.
     fn applies(&self, record: &RequestRecord, now: Duration) -> bool {
         let spec = &self.spec;

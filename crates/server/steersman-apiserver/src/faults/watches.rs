@@ -29,11 +29,11 @@ pub(crate) enum WatchMode {
 /// The list of all open watches. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OpenWatches {
-    open: Arc<Mutex<BTreeMap<u64, Entry>>>,
+    open: Arc<Mutex<BTreeMap<u64, LoggedWatch>>>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct LoggedWatch {
     record: RequestRecord,
     switch: Arc<Switch>,
     /// Stops the listener through which the watch arrived.
@@ -69,7 +69,7 @@ impl OpenWatches {
             mode: Mutex::new(mode),
             waker: Arc::default(),
         });
-        let entry = Entry {
+        let entry = LoggedWatch {
             record: record.clone(),
             switch: Arc::clone(&switch),
             stop,

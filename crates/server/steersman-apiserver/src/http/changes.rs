@@ -12,17 +12,17 @@ use crate::watch_wakers::{StorageWakers, WatchWaker};
 
 /// The subscriptions to changes of storages. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Changes {
+pub(crate) struct StorageChanges {
     by_storage: Arc<Mutex<HashMap<StorageKey, StorageWakers>>>,
 }
 
 /// A round that ends when this value is dropped: in time, or together with its runtime.
 struct Round {
-    changes: Changes,
+    changes: StorageChanges,
     storage: StorageKey,
 }
 
-impl Changes {
+impl StorageChanges {
     /// Wakes the waker whenever the storage changes. Call it before the first poll.
     pub(crate) fn subscribe(&self, storage: &StorageKey, waker: &Arc<WatchWaker>) {
         let mut by_storage = self.by_storage.lock();
@@ -81,7 +81,7 @@ mod tests {
     /// gone.
     #[test]
     fn a_change_wakes_its_watches_after_the_runtime_of_its_round_is_gone() {
-        let (changes, storage) = (Changes::default(), StorageKey::new("", "pods"));
+        let (changes, storage) = (StorageChanges::default(), StorageKey::new("", "pods"));
         let watches: Vec<Arc<WatchWaker>> = (0..1000).map(|_| Arc::default()).collect();
         for waker in &watches {
             changes.subscribe(&storage, waker);

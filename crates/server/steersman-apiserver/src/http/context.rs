@@ -19,7 +19,7 @@ use steersman_store::AfterWrites;
 use tokio::sync::watch;
 
 use crate::faults::{Faults, RequestLog, RequestRecord, Restart, RestartEffect};
-use crate::http::changes::Changes;
+use crate::http::changes::StorageChanges;
 use crate::http::documents::cache::DocumentCache;
 use crate::http::documents::metrics::RequestCounts;
 use crate::http::requests::auth::{self, AuthOutcome, Caller};
@@ -49,7 +49,7 @@ pub(crate) struct Tuning {
 pub(crate) struct Context {
     registry: Mutex<Registry>,
     /// The subscriptions to changes of storages.
-    changes: Changes,
+    changes: StorageChanges,
     any_change: watch::Sender<u64>,
     /// Marked changed by every turn of the lock after which objects wait for their removal.
     marks: watch::Sender<()>,
@@ -94,7 +94,7 @@ impl Context {
     ) -> Self {
         Self {
             registry: Mutex::new(registry),
-            changes: Changes::default(),
+            changes: StorageChanges::default(),
             any_change: watch::Sender::new(0),
             marks: watch::Sender::new(()),
             restarts: watch::Sender::new(0),
@@ -375,7 +375,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use steersman_registry::{RegistryOptions, Target, WriteOptions};
+    use steersman_registry::{ObjectTarget, RegistryOptions, WriteOptions};
 
     /// SRV-4: writes before a panic wake their watches, and the next request can lock the registry.
     #[test]
@@ -397,7 +397,7 @@ mod tests {
             context.with_registry(|registry| {
                 let namespaces = registry.resource("", "v1", "namespaces").unwrap();
                 let made = registry.create(
-                    Target::collection(&namespaces, None),
+                    ObjectTarget::collection(&namespaces, None),
                     json!({"metadata": {"name": "made"}}),
                     &WriteOptions::default(),
                     now,

@@ -28,10 +28,10 @@ use crate::http::handlers::stop;
 use crate::http::handlers::verbs::{self, RequestBody};
 use crate::http::handlers::watch;
 use crate::http::requests::auth::{AuthOutcome, Caller};
-use crate::http::requests::call::{self, Call, Refusal};
+use crate::http::requests::call::{self, HttpRefusal, ResourceCall};
 use crate::http::requests::deadline;
 use crate::http::requests::negotiate::{self, Format};
-use crate::http::requests::path::{ObjectPath, Route};
+use crate::http::requests::path::{ObjectPath, PathRoute};
 use crate::http::requests::query::Query;
 use crate::http::requests::receive::read;
 use crate::http::responses::body::{BodyError, ResponseBody};
@@ -112,10 +112,10 @@ impl ApiService {
             let asked = (&query, &auth);
             let done = caught(self.administer(&parts, path, asked, body)).await;
             let reply = done.unwrap_or_else(|status| Reply::status(&status, Format::Json));
-            let record = self.describe(&parts, &Route::Unknown, &query, &auth);
+            let record = self.describe(&parts, &PathRoute::Unknown, &query, &auth);
             return Ok(self.respond(reply, &record, &Decision::default(), false));
         }
-        let route = Route::parse(parts.uri.path());
+        let route = PathRoute::parse(parts.uri.path());
         let auth = self.context.check_auth(&parts, &query, &self.caller);
         let mut record = self.describe(&parts, &route, &query, &auth);
         self.context.log.begin(&mut record);
@@ -145,7 +145,7 @@ impl ApiService {
             query.look_back(self.context.with_registry(past));
         }
         let outcome = match decision.answer.take() {
-            Some(status) if !decision.commit => Err(Refusal::Status(status)),
+            Some(status) if !decision.commit => Err(HttpRefusal::Status(status)),
             lost => {
                 let done = match self.refuse(&auth, Some((&query, &record))) {
                     Some(refusal) => Err(refusal),
@@ -157,7 +157,7 @@ impl ApiService {
                 };
                 // A refused request was not carried out, and its refusal is the answer.
                 match lost {
-                    Some(status) if done.is_ok() => Err(Refusal::Status(status)),
+                    Some(status) if done.is_ok() => Err(HttpRefusal::Status(status)),
                     _ => done,
                 }
             }
@@ -181,14 +181,14 @@ impl ApiService {
         &self,
         auth: &AuthOutcome,
         asked: Option<(&Query, &RequestRecord)>,
-    ) -> Option<Refusal> {
+    ) -> Option<HttpRefusal> {
         if self.stop.is_cancelled() {
             return Some(stop::refusal().into());
         }
         let asked = asked.filter(|(_, record)| !runs_long(record));
         let late = asked.and_then(|(query, _)| deadline::of(query).err());
         let refusal = late.map(Box::new).or_else(|| auth.refusal.clone());
-        refusal.map(Refusal::Status)
+        refusal.map(HttpRefusal::Status)
     }
 
     /// Answers requests below `/steersman/`, which only administrators may send.
@@ -218,25 +218,25 @@ impl ApiService {
         &self,
         parts: &Parts,
         body: B,
-        route: &Route,
+        route: &PathRoute,
         query: &Query,
         (verb, user): (Option<Verb>, &Arc<User>),
-    ) -> Result<Reply, Refusal>
+    ) -> Result<Reply, HttpRefusal>
     where
         B: Body + Send + 'static,
         B::Data: Send,
     {
         match route {
-            Route::Metrics => {
+            PathRoute::Metrics => {
                 let counts = self.context.counts.lock();
                 let print = |registry: &mut Registry| counts.print(registry);
                 let text = self.context.with_registry(print);
                 Ok(Reply::new(200, metrics::CONTENT_TYPE, text))
             }
-            Route::Objects(path) => {
+            PathRoute::Objects(path) => {
                 self.check_served(path)?;
                 let accept = text(&parts.headers, header::ACCEPT);
-                let call = Call {
+                let call = ResourceCall {
                     path,
                     verb,
                     query,
@@ -262,9 +262,9 @@ impl ApiService {
     fn answer_document(
         &self,
         parts: &Parts,
-        route: &Route,
+        route: &PathRoute,
         query: &Query,
-    ) -> Result<Reply, Refusal> {
+    ) -> Result<Reply, HttpRefusal> {
         let (resources, has_issuer) = self
             .context
             .with_registry(|registry| (registry.resources().to_vec(), registry.has_issuer()));
@@ -289,8 +289,8 @@ impl ApiService {
         &self,
         parts: &Parts,
         body: B,
-        call: &Call<'_>,
-    ) -> Result<(Result<Reply, Refusal>, Vec<String>), Refusal>
+        call: &ResourceCall<'_>,
+    ) -> Result<(Result<Reply, HttpRefusal>, Vec<String>), HttpRefusal>
     where
         B: Body + Send + 'static,
         B::Data: Send,
@@ -312,7 +312,7 @@ impl ApiService {
             let done = stop::before_end(&self.stop, verb).await;
             let (outcome, warnings) = done.unwrap_or_else(|why| (Err(why.into()), Vec::new()));
             let kept = self.context.kept(reads).await;
-            (kept.map_err(Refusal::from).and(outcome), warnings)
+            (kept.map_err(HttpRefusal::from).and(outcome), warnings)
         };
         let (outcome, warnings) = match call.verb {
             Some(Verb::Watch) => asking.await,
@@ -327,7 +327,7 @@ impl ApiService {
     }
 
     /// Refuses a path that nothing serves, before the Accept header and the body are checked.
-    fn check_served(&self, path: &ObjectPath) -> Result<(), Refusal> {
+    fn check_served(&self, path: &ObjectPath) -> Result<(), HttpRefusal> {
         self.context.with_registry(|registry| {
             match registry.resource(&path.group, &path.version, &path.resource) {
                 Some(_) => Ok(()),
@@ -339,13 +339,13 @@ impl ApiService {
     fn describe(
         &self,
         parts: &Parts,
-        route: &Route,
+        route: &PathRoute,
         query: &Query,
         auth: &AuthOutcome,
     ) -> RequestRecord {
         let object = match route {
-            Route::Objects(path) => path.clone(),
-            Route::Resources { group, version } => ObjectPath {
+            PathRoute::Objects(path) => path.clone(),
+            PathRoute::Resources { group, version } => ObjectPath {
                 group: group.clone(),
                 version: version.clone(),
                 ..ObjectPath::default()
@@ -353,7 +353,7 @@ impl ApiService {
             _ => ObjectPath::default(),
         };
         let verb = match route {
-            Route::Objects(path) => call::verb_of(&parts.method, path, query),
+            PathRoute::Objects(path) => call::verb_of(&parts.method, path, query),
             _ => None,
         };
         let initial = query.switch("sendInitialEvents").unwrap_or(false);
@@ -484,10 +484,10 @@ fn without_body(answer: Response<ResponseBody>) -> Response<ResponseBody> {
 }
 
 /// Turns a refusal into an answer.
-fn refused(refusal: Refusal, accept: Option<&str>) -> Reply {
+fn refused(refusal: HttpRefusal, accept: Option<&str>) -> Reply {
     match refusal {
-        Refusal::PageNotFound => Reply::page_not_found(),
-        Refusal::Status(status) => Reply::status(&status, negotiate::format(accept)),
+        HttpRefusal::PageNotFound => Reply::page_not_found(),
+        HttpRefusal::Status(status) => Reply::status(&status, negotiate::format(accept)),
     }
 }
 

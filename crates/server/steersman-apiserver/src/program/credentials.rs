@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rcgen::KeyPair;
 
 use super::flag_file::{FlagFile, write_file};
-use super::problem::Problem;
+use super::problem::ProgramProblem;
 
 /// The file of the key of the authority that signs the server's certificate.
 const AUTHORITY_KEY: &str = "ca.key";
@@ -30,7 +30,7 @@ impl Credentials {
     ///
     /// # Errors
     /// A file cannot be read or written, or has no key.
-    pub(crate) fn of(folder: &Path) -> Result<Self, Problem> {
+    pub(crate) fn of(folder: &Path) -> Result<Self, ProgramProblem> {
         let key_path = folder.join(AUTHORITY_KEY);
         let authority_key = kept(&key_path, || {
             let key = KeyPair::generate().map_err(io::Error::other)?;
@@ -49,7 +49,10 @@ impl Credentials {
     }
 }
 
-fn kept(path: &Path, generate: impl FnOnce() -> io::Result<String>) -> Result<String, Problem> {
+fn kept(
+    path: &Path,
+    generate: impl FnOnce() -> io::Result<String>,
+) -> Result<String, ProgramProblem> {
     let file = FlagFile::new("--data-dir", path);
     if path.exists() {
         let text = file.text()?;

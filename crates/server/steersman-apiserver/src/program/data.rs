@@ -30,7 +30,7 @@ pub(crate) use saved_state::SavedState;
 
 use super::durability::Durability;
 use super::flag_file::FlagFile;
-use super::problem::Problem;
+use super::problem::ProgramProblem;
 
 const NEXT: &str = "state.next.json";
 const LOCK: &str = "lock";
@@ -60,7 +60,7 @@ pub(crate) struct DataDir<F: Folder = DiskFolder> {
 
 impl DataDir {
     /// Creates the folder if it does not exist, and reads the last save and the log.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Option<SavedState>), Problem> {
+    pub(crate) fn open(path: &Path) -> Result<(Self, Option<SavedState>), ProgramProblem> {
         std::fs::create_dir_all(path).map_err(file(path))?;
         let lock_path = path.join(LOCK);
         let lock = File::create(&lock_path).map_err(file(&lock_path))?;
@@ -68,7 +68,7 @@ impl DataDir {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let path = path.to_owned();
-                return Err(Problem::InUse { path });
+                return Err(ProgramProblem::InUse { path });
             }
             Err(TryLockError::Error(source)) => return Err(file(&lock_path)(source)),
         }
@@ -86,7 +86,7 @@ impl DataDir {
 
 impl<F: Folder> DataDir<F> {
     /// Reads the last save and the log of a folder.
-    fn load(folder: F, path: &Path) -> Result<(Self, Option<SavedState>), Problem> {
+    fn load(folder: F, path: &Path) -> Result<(Self, Option<SavedState>), ProgramProblem> {
         let saved = saved_state::read(&folder, path)?;
         let log_bytes = saved.as_ref().and_then(|saved| saved.last_file.as_ref());
         let save_bytes = saved.as_ref().map_or(0, |saved| saved.snapshot.len());
@@ -108,7 +108,7 @@ impl<F: Folder> DataDir<F> {
         self: &Arc<Self>,
         saved: Option<&SavedState>,
         durability: Durability,
-    ) -> Result<LogWriter<F>, Problem> {
+    ) -> Result<LogWriter<F>, ProgramProblem> {
         let last = saved.and_then(|saved| saved.last_file.as_ref());
         let is_synced = durability == Durability::Fsync;
         let opened = LogWriter::open(Arc::clone(self), last, is_synced);
@@ -118,13 +118,13 @@ impl<F: Folder> DataDir<F> {
     /// Saves a snapshot, and keeps the previous save beside it. If the process dies at any moment,
     /// one of the two files is complete (SRV-DATA-1). Then removes the files of the log that neither of
     /// them needs.
-    pub(crate) fn save(&self, snapshot: &Snapshot) -> Result<(), Problem> {
+    pub(crate) fn save(&self, snapshot: &Snapshot) -> Result<(), ProgramProblem> {
         self.replace(snapshot.transactions(), |out| snapshot.write(out))
     }
 
     /// Saves the text of a snapshot that includes the transactions up to a number, like
     /// [`save`](Self::save).
-    pub(crate) fn save_text(&self, transactions: u64, text: &[u8]) -> Result<(), Problem> {
+    pub(crate) fn save_text(&self, transactions: u64, text: &[u8]) -> Result<(), ProgramProblem> {
         self.replace(transactions, |out| out.write_all(text))
     }
 
@@ -146,7 +146,7 @@ impl<F: Folder> DataDir<F> {
         &self,
         transactions: u64,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ProgramProblem> {
         let replaced = self.try_replace(transactions, content);
         self.has_failed.store(replaced.is_err(), Ordering::Relaxed);
         replaced
@@ -156,7 +156,7 @@ impl<F: Folder> DataDir<F> {
         &self,
         transactions: u64,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ProgramProblem> {
         // Held to the end: saves follow each other.
         let mut saved = self.saved.lock();
         let path = |name: &str| self.path.join(name);
@@ -231,7 +231,7 @@ impl<W: Write> Write for CountingWriter<W> {
     }
 }
 
-fn file(path: &Path) -> impl FnOnce(io::Error) -> Problem {
+fn file(path: &Path) -> impl FnOnce(io::Error) -> ProgramProblem {
     let file = FlagFile::new("--data-dir", path);
     move |error| file.problem(error)
 }

@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use steersman_auth::TokenOptions;
 
-use super::problem::Problem;
+use super::problem::ProgramProblem;
 
 /// The first byte of a certificate or key in DER.
 const DER: u8 = 0x30;
@@ -30,7 +30,7 @@ impl<'a> FlagFile<'a> {
     ///
     /// # Errors
     /// The file cannot be read, or holds no certificate.
-    pub(crate) fn certificates(self) -> Result<String, Problem> {
+    pub(crate) fn certificates(self) -> Result<String, ProgramProblem> {
         let text = self.text()?;
         let all = CertificateDer::pem_slice_iter(text.as_bytes());
         let all: Result<Vec<_>, _> = all.collect();
@@ -46,7 +46,7 @@ impl<'a> FlagFile<'a> {
     ///
     /// # Errors
     /// The file cannot be read, or holds no private key of a known kind.
-    pub(crate) fn signing_key(self) -> Result<String, Problem> {
+    pub(crate) fn signing_key(self) -> Result<String, ProgramProblem> {
         self.checked(TokenOptions::check_signing_key)
     }
 
@@ -54,7 +54,7 @@ impl<'a> FlagFile<'a> {
     ///
     /// # Errors
     /// The file cannot be read, or holds no key of a known kind.
-    pub(crate) fn verifying_keys(self) -> Result<String, Problem> {
+    pub(crate) fn verifying_keys(self) -> Result<String, ProgramProblem> {
         self.checked(TokenOptions::check_keys)
     }
 
@@ -62,7 +62,7 @@ impl<'a> FlagFile<'a> {
     ///
     /// # Errors
     /// The file cannot be read, or is no text.
-    pub(crate) fn text(self) -> Result<String, Problem> {
+    pub(crate) fn text(self) -> Result<String, ProgramProblem> {
         let bytes = std::fs::read(self.path).map_err(|source| self.problem(source))?;
         let is_der = bytes.first() == Some(&DER);
         String::from_utf8(bytes).map_err(|_| {
@@ -74,7 +74,7 @@ impl<'a> FlagFile<'a> {
         })
     }
 
-    fn checked(self, check: fn(&str) -> Result<(), String>) -> Result<String, Problem> {
+    fn checked(self, check: fn(&str) -> Result<(), String>) -> Result<String, ProgramProblem> {
         let text = self.text()?;
         check(&text).map_err(|why| self.problem(why))?;
         Ok(text)
@@ -84,8 +84,8 @@ impl<'a> FlagFile<'a> {
     pub(crate) fn problem(
         self,
         why: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Problem {
-        Problem::FlagFile {
+    ) -> ProgramProblem {
+        ProgramProblem::FlagFile {
             named_by: self.source,
             path: PathBuf::from(self.path),
             source: why.into(),

@@ -19,7 +19,7 @@ use super::durability::Durability;
 /// three.
 #[derive(Debug, Parser)]
 #[command(name = "steersman-apiserver", version)]
-pub(crate) struct Flags {
+pub(crate) struct ServerFlags {
     /// Port to listen on; 0 takes any free one.
     #[arg(long, default_value_t = 6443)]
     pub(crate) port: u16,
@@ -163,11 +163,11 @@ impl PlayedPart {
 mod tests {
     use clap::CommandFactory as _;
 
-    use super::{EnabledApi, Flags, runtime_config};
+    use super::{EnabledApi, ServerFlags, runtime_config};
 
     #[test]
     fn the_command_line_is_sound() {
-        Flags::command().debug_assert();
+        ServerFlags::command().debug_assert();
     }
 
     #[test]

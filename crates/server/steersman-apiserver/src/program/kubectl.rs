@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use super::problem::Problem;
+use super::problem::ProgramProblem;
 
 /// The environment variable with the copies of this program that were tried, so that two copies do
 /// not run each other for ever.
@@ -16,7 +16,7 @@ const TRIED: &str = "STEERSMAN_KUBECTL_TRIED";
 ///
 /// # Errors
 /// There is none, or it cannot be run.
-pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, Problem> {
+pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode, ProgramProblem> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let tried = std::env::var_os(TRIED).unwrap_or_default();
     let mut tried: BTreeSet<PathBuf> = std::env::split_paths(&tried).collect();
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> Result<ExitCode,
         .map(|folder| folder.join(format!("kubectl{}", std::env::consts::EXE_SUFFIX)));
     let found = candidates.filter(|candidate| is_program(candidate));
     let mut others = found.filter(|candidate| !tried.iter().any(|one| is_same(one, candidate)));
-    let other = others.next().ok_or(Problem::NoKubectl)?;
+    let other = others.next().ok_or(ProgramProblem::NoKubectl)?;
     let mut command = Command::new(&other);
     command.args(arguments);
     // A PATH with a separator in a folder cannot be joined; such a folder cannot be found either.
@@ -63,18 +63,18 @@ fn is_same(one: &Path, other: &Path) -> bool {
 }
 
 #[cfg(unix)]
-fn replace(mut command: Command, path: PathBuf) -> Result<ExitCode, Problem> {
+fn replace(mut command: Command, path: PathBuf) -> Result<ExitCode, ProgramProblem> {
     let source = std::os::unix::process::CommandExt::exec(&mut command);
-    Err(Problem::Kubectl { path, source })
+    Err(ProgramProblem::Kubectl { path, source })
 }
 
 #[cfg(not(unix))]
-fn replace(mut command: Command, path: PathBuf) -> Result<ExitCode, Problem> {
+fn replace(mut command: Command, path: PathBuf) -> Result<ExitCode, ProgramProblem> {
     match command.status() {
         Ok(status) => {
             let code = status.code().and_then(|code| u8::try_from(code).ok());
             Ok(ExitCode::from(code.unwrap_or(1)))
         }
-        Err(source) => Err(Problem::Kubectl { path, source }),
+        Err(source) => Err(ProgramProblem::Kubectl { path, source }),
     }
 }

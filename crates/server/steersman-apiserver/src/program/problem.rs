@@ -12,7 +12,7 @@ use super::command_line::FlagProblem;
 
 /// An error with which the program ends.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Problem {
+pub(crate) enum ProgramProblem {
     #[error("{} is in use by another steersman-apiserver", path.display())]
     InUse { path: PathBuf },
     #[error(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
-use super::problem::Problem;
+use super::problem::ProgramProblem;
 
 /// Prints a line. A closed pipe is no reason to end.
 pub(crate) fn say(mut to: impl Write, line: &str) {
@@ -22,9 +22,9 @@ pub(crate) fn every(period: Duration) -> Interval {
 /// Returns a future that ends with ctrl-c or SIGTERM. Both signals are caught from the return of
 /// this function on.
 #[cfg(unix)]
-pub(crate) fn stopped() -> Result<impl Future<Output = ()>, Problem> {
+pub(crate) fn stopped() -> Result<impl Future<Output = ()>, ProgramProblem> {
     use tokio::signal::unix::{SignalKind, signal};
-    let listen = |kind| signal(kind).map_err(|source| Problem::Signals { source });
+    let listen = |kind| signal(kind).map_err(|source| ProgramProblem::Signals { source });
     let (mut interrupt, mut terminate) = (
         listen(SignalKind::interrupt())?,
         listen(SignalKind::terminate())?,
@@ -39,7 +39,7 @@ pub(crate) fn stopped() -> Result<impl Future<Output = ()>, Problem> {
 
 #[cfg(not(unix))]
 #[expect(clippy::unnecessary_wraps, reason = "it can fail on other platforms")]
-pub(crate) fn stopped() -> Result<impl Future<Output = ()>, Problem> {
+pub(crate) fn stopped() -> Result<impl Future<Output = ()>, ProgramProblem> {
     Ok(async {
         // Without a handler for ctrl-c there is no way to ask the program to stop.
         if tokio::signal::ctrl_c().await.is_err() {

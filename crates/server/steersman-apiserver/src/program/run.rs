@@ -13,9 +13,9 @@ use super::credentials::Credentials;
 use super::data::{DataDir, SavedState};
 use super::durability::Durability;
 use super::flag_file::FlagFile;
-use super::flags::{EnabledApi, Flags};
+use super::flags::{EnabledApi, ServerFlags};
 use super::log_keeper;
-use super::problem::{Problem, chain};
+use super::problem::{ProgramProblem, chain};
 use super::process::{every, say, stopped};
 use super::request_news::RequestNews;
 use super::seed;
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const REMEMBERED: usize = 10_000;
 
 /// Serves until a signal asks to stop.
-pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
+pub(crate) async fn run(flags: ServerFlags) -> Result<(), ProgramProblem> {
     // SRV-STOP-4: clients that connect while the state is read wait.
     let listener = bind(&flags).await?;
     let mut builder = ApiServer::builder()
@@ -107,7 +107,7 @@ pub(crate) async fn run(flags: Flags) -> Result<(), Problem> {
 }
 
 /// Binds the address of the listener.
-async fn bind(flags: &Flags) -> Result<TcpListener, Problem> {
+async fn bind(flags: &ServerFlags) -> Result<TcpListener, ProgramProblem> {
     let address = SocketAddr::new(flags.bind, flags.port);
     if !flags.bind.is_loopback() && !flags.insecure_let_others_in {
         return Err(Error::NotLoopback { address }.into());
@@ -118,7 +118,7 @@ async fn bind(flags: &Flags) -> Result<TcpListener, Problem> {
 }
 
 /// Returns the path of the kubeconfig, and whether to delete the file at the end.
-fn kubeconfig_path(flags: &Flags, serving: &Serving) -> (PathBuf, bool) {
+fn kubeconfig_path(flags: &ServerFlags, serving: &Serving) -> (PathBuf, bool) {
     match (&flags.kubeconfig, &flags.data_dir) {
         (Some(path), _) => (path.clone(), false),
         (None, Some(folder)) => (folder.join("kubeconfig"), false),
@@ -130,12 +130,12 @@ fn kubeconfig_path(flags: &Flags, serving: &Serving) -> (PathBuf, bool) {
 }
 
 async fn serve(
-    flags: &Flags,
+    flags: &ServerFlags,
     server: &ApiServer,
     serving: &Serving,
     kept: Option<&KeptState>,
     kubeconfig: &Path,
-) -> Result<(), Problem> {
+) -> Result<(), ProgramProblem> {
     let mut stop = std::pin::pin!(stopped()?);
     say(std::io::stdout(), &greeting(serving, kubeconfig));
     let (mut looks, mut saves) = (
@@ -191,7 +191,7 @@ impl KeptState {
         server: &ApiServer,
         saved: Option<&SavedState>,
         durability: Durability,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ProgramProblem> {
         if durability == Durability::None {
             return Ok(());
         }
@@ -201,23 +201,23 @@ impl KeptState {
         let writer = self.data.log_writer(saved, durability)?;
         let started =
             log_keeper::start("steersman-apiserver", self.log.clone(), writer, durability);
-        started.map_err(|source| Problem::Runtime { source })
+        started.map_err(|source| ProgramProblem::Runtime { source })
     }
 
     /// Waits until all writes so far are in the log.
-    async fn settled(&self) -> Result<(), Problem> {
+    async fn settled(&self) -> Result<(), ProgramProblem> {
         let settled = self.log.settled().await;
-        settled.map_err(|why| Problem::Unwritten { why })
+        settled.map_err(|why| ProgramProblem::Unwritten { why })
     }
 }
 
 /// Saves on a blocking thread.
-async fn save(server: &ApiServer, data: Arc<DataDir>) -> Result<(), Problem> {
+async fn save(server: &ApiServer, data: Arc<DataDir>) -> Result<(), ProgramProblem> {
     let snapshot = server.snapshot();
     let saving = tokio::task::spawn_blocking(move || data.save(&snapshot));
     match saving.await {
         Ok(outcome) => outcome,
-        Err(error) => Err(Problem::Signals {
+        Err(error) => Err(ProgramProblem::Signals {
             source: std::io::Error::other(error),
         }),
     }

@@ -7,7 +7,7 @@ use steersman_apiserver::faults::FaultSpec;
 use steersman_apiserver::{ApiServer, manifests};
 
 use super::flag_file::FlagFile;
-use super::problem::Problem;
+use super::problem::ProgramProblem;
 
 /// The field manager of the manifests' fields.
 const MANAGER: &str = "steersman-apiserver";
@@ -19,7 +19,7 @@ pub(crate) fn plant(
     server: &ApiServer,
     definitions: &[PathBuf],
     others: &[PathBuf],
-) -> Result<(), Problem> {
+) -> Result<(), ProgramProblem> {
     let mut all = Vec::new();
     for path in definitions {
         let found = manifests::read(path)?.into_iter();
@@ -48,7 +48,7 @@ pub(crate) fn plant(
         } else {
             server.apply(&object, MANAGER)
         };
-        done.map_err(|status| Problem::Refused {
+        done.map_err(|status| ProgramProblem::Refused {
             what,
             place,
             source: Box::new(status),
@@ -57,10 +57,10 @@ pub(crate) fn plant(
     Ok(())
 }
 
-fn nothing_of(nothing: bool, path: &Path, what: &'static str) -> Result<(), Problem> {
+fn nothing_of(nothing: bool, path: &Path, what: &'static str) -> Result<(), ProgramProblem> {
     if nothing {
         let path = path.to_owned();
-        return Err(Problem::Nothing { what, path });
+        return Err(ProgramProblem::Nothing { what, path });
     }
     Ok(())
 }
@@ -71,9 +71,9 @@ pub(crate) fn faults(
     server: &ApiServer,
     named_by: &'static str,
     path: &Path,
-) -> Result<(), Problem> {
+) -> Result<(), ProgramProblem> {
     let text = FlagFile::new(named_by, path).text()?;
-    let wrong = |source: Box<dyn std::error::Error + Send + Sync>| Problem::Faults {
+    let wrong = |source: Box<dyn std::error::Error + Send + Sync>| ProgramProblem::Faults {
         named_by,
         path: path.to_owned(),
         source,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
-use steersman_registry::{PatchKind, Snapshot, Target, WriteOptions};
+use steersman_registry::{ObjectTarget, PatchKind, Snapshot, WriteOptions};
 
 use super::{ApiServer, of_object, scope};
 
@@ -36,7 +36,7 @@ impl ApiServer {
                 force: Some(true),
                 ..WriteOptions::default()
             };
-            let target = Target::object(&resource, scope(&resource, namespace), name);
+            let target = ObjectTarget::object(&resource, scope(&resource, namespace), name);
             let written =
                 registry.patch(target, PatchKind::Apply, body.as_bytes(), &options, now)?;
             Ok(written.object.look().into_owned())

@@ -28,7 +28,7 @@ use tokio_util::task::TaskTracker;
 use crate::error::Error;
 use crate::http::{ApiService, Caller};
 use crate::kubeconfig;
-use crate::tls::{ClientAuthorities, Identity};
+use crate::tls::{ClientAuthorities, TlsIdentity};
 
 use super::socket::Socket;
 use super::{ApiServer, secret};
@@ -113,7 +113,7 @@ impl Serving {
             address: "a socket that is bound".to_owned(),
             source,
         })?;
-        let identity = Identity::new(&server.pem, address.ip())?;
+        let identity = TlsIdentity::new(&server.pem, address.ip())?;
         let acceptor = TlsAcceptor::from(Arc::clone(&identity.config));
         let (tasks, accepted) = (TaskTracker::new(), Arc::new(AtomicUsize::new(0)));
         let accepting = Accepting {

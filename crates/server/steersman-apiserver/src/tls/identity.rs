@@ -32,7 +32,7 @@ pub(crate) struct Pem {
 
 /// The TLS settings of the listener and its clients.
 #[derive(Debug)]
-pub(crate) struct Identity {
+pub(crate) struct TlsIdentity {
     /// The authority's certificate, for kubeconfigs.
     pub(crate) ca_pem: String,
     /// The listener's settings.
@@ -41,7 +41,7 @@ pub(crate) struct Identity {
     pub(crate) clients: Option<Arc<ClientAuthorities>>,
 }
 
-impl Identity {
+impl TlsIdentity {
     /// Uses the configured certificate, or generates keys and certificates for loopback and for
     /// this address.
     pub(crate) fn new(pem: &Pem, address: IpAddr) -> Result<Self, Error> {
@@ -49,7 +49,7 @@ impl Identity {
     }
 }
 
-fn build(pem: &Pem, address: IpAddr) -> Result<Identity, TlsError> {
+fn build(pem: &Pem, address: IpAddr) -> Result<TlsIdentity, TlsError> {
     let (ca_pem, chain, key) = match &pem.own {
         Some((chain, key)) => (chain.clone(), certificates(chain)?, private_key(key)?),
         None => generate(address, pem.authority_key.as_deref())?,
@@ -70,7 +70,7 @@ fn build(pem: &Pem, address: IpAddr) -> Result<Identity, TlsError> {
     };
     let mut config = config.with_single_cert(chain, key)?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(Identity {
+    Ok(TlsIdentity {
         ca_pem,
         config: Arc::new(config),
         clients,

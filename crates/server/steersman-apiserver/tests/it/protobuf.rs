@@ -13,7 +13,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use serde_json::{Map, Value, json};
 use steersman_apiserver::ApiServer;
-use steersman_protobuf::{Envelope, Event, Frames, Keep, ListItems, Message, append_message};
+use steersman_protobuf::{Envelope, Frames, Keep, ListItems, Message, WatchFrame, append_message};
 
 use crate::support::send;
 
@@ -100,7 +100,7 @@ fn decoded_object(envelope: &Envelope<'_>) -> Value {
 
 /// Decodes the event in a frame.
 fn decoded_event(frame: &[u8]) -> Value {
-    let event = Event::read(frame).unwrap();
+    let event = WatchFrame::read(frame).unwrap();
     let object = decoded_object(&Envelope::open(event.object).unwrap());
     json!({ "type": std::str::from_utf8(event.kind).unwrap(), "object": object })
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use steersman_apimachinery::go;
 use steersman_apimachinery::status::FieldError;
 use steersman_cel::structural::Structural;
-use steersman_cel::{Decl, MAX_REQUEST, Rule, Type, escape, field_path};
+use steersman_cel::{Decl, MAX_REQUEST, Type, ValidationRule, escape, field_path};
 
 /// Largest estimated cost of one rule.
 const RULE_LIMIT: u64 = 10_000_000;
@@ -227,7 +227,7 @@ impl<'a> Walk<'a> {
         };
         let schema = Structural::compile(node);
         for (index, declared) in listed.iter().enumerate() {
-            let rule = Rule::compile(declared, decl, &schema);
+            let rule = ValidationRule::compile(declared, decl, &schema);
             let at = |name: &str| format!("{path}.x-kubernetes-validations[{index}].{name}");
             match &rule.program {
                 Some(Ok(program)) => {

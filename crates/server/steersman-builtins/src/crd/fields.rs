@@ -5,15 +5,15 @@ use steersman_apimachinery::json;
 
 /// The type of a field of a definition.
 #[derive(Debug, Clone, Copy)]
-enum Shape {
+enum SchemaShape {
     /// Scalars, and values that are not decoded further.
     Any,
     /// Like `Any`, but an empty, false or zero value is not stored.
     Optional,
     /// An object with these fields.
-    Object(Fields),
+    Object(SchemaFields),
     /// A list of objects with these fields.
-    List(Fields),
+    List(SchemaFields),
     /// A schema, or another value that JSON schema allows in the same field, such as `true`.
     Schema,
     /// A list of schemas.
@@ -22,105 +22,114 @@ enum Shape {
     Named,
 }
 
-type Fields = &'static [(&'static str, Shape)];
+type SchemaFields = &'static [(&'static str, SchemaShape)];
 
-const SPEC: Fields = &[
-    ("group", Shape::Any),
-    ("scope", Shape::Any),
-    ("names", Shape::Object(NAMES)),
-    ("versions", Shape::List(VERSION)),
-    ("conversion", Shape::Object(CONVERSION)),
-    ("preserveUnknownFields", Shape::Optional),
+const SPEC: SchemaFields = &[
+    ("group", SchemaShape::Any),
+    ("scope", SchemaShape::Any),
+    ("names", SchemaShape::Object(NAMES)),
+    ("versions", SchemaShape::List(VERSION)),
+    ("conversion", SchemaShape::Object(CONVERSION)),
+    ("preserveUnknownFields", SchemaShape::Optional),
 ];
 
-const NAMES: Fields = &[
-    ("plural", Shape::Any),
-    ("singular", Shape::Optional),
-    ("shortNames", Shape::Optional),
-    ("kind", Shape::Any),
-    ("listKind", Shape::Optional),
-    ("categories", Shape::Optional),
+const NAMES: SchemaFields = &[
+    ("plural", SchemaShape::Any),
+    ("singular", SchemaShape::Optional),
+    ("shortNames", SchemaShape::Optional),
+    ("kind", SchemaShape::Any),
+    ("listKind", SchemaShape::Optional),
+    ("categories", SchemaShape::Optional),
 ];
 
-const CONVERSION: Fields = &[("strategy", Shape::Any), ("webhook", Shape::Any)];
+const CONVERSION: SchemaFields = &[
+    ("strategy", SchemaShape::Any),
+    ("webhook", SchemaShape::Any),
+];
 
-const VERSION: Fields = &[
-    ("name", Shape::Any),
-    ("served", Shape::Any),
-    ("storage", Shape::Any),
-    ("deprecated", Shape::Optional),
-    ("deprecationWarning", Shape::Any),
+const VERSION: SchemaFields = &[
+    ("name", SchemaShape::Any),
+    ("served", SchemaShape::Any),
+    ("storage", SchemaShape::Any),
+    ("deprecated", SchemaShape::Optional),
+    ("deprecationWarning", SchemaShape::Any),
     (
         "schema",
-        Shape::Object(&[("openAPIV3Schema", Shape::Schema)]),
+        SchemaShape::Object(&[("openAPIV3Schema", SchemaShape::Schema)]),
     ),
-    ("subresources", Shape::Object(SUBRESOURCES)),
-    ("additionalPrinterColumns", Shape::List(COLUMN)),
-    ("selectableFields", Shape::List(&[("jsonPath", Shape::Any)])),
+    ("subresources", SchemaShape::Object(SUBRESOURCES)),
+    ("additionalPrinterColumns", SchemaShape::List(COLUMN)),
+    (
+        "selectableFields",
+        SchemaShape::List(&[("jsonPath", SchemaShape::Any)]),
+    ),
 ];
 
-const SUBRESOURCES: Fields = &[("status", Shape::Any), ("scale", Shape::Object(SCALE))];
-
-const SCALE: Fields = &[
-    ("specReplicasPath", Shape::Any),
-    ("statusReplicasPath", Shape::Any),
-    ("labelSelectorPath", Shape::Any),
+const SUBRESOURCES: SchemaFields = &[
+    ("status", SchemaShape::Any),
+    ("scale", SchemaShape::Object(SCALE)),
 ];
 
-const COLUMN: Fields = &[
-    ("name", Shape::Any),
-    ("type", Shape::Any),
-    ("format", Shape::Optional),
-    ("description", Shape::Optional),
-    ("priority", Shape::Optional),
-    ("jsonPath", Shape::Any),
+const SCALE: SchemaFields = &[
+    ("specReplicasPath", SchemaShape::Any),
+    ("statusReplicasPath", SchemaShape::Any),
+    ("labelSelectorPath", SchemaShape::Any),
 ];
 
-const SCHEMA: Fields = &[
-    ("id", Shape::Optional),
-    ("$schema", Shape::Optional),
-    ("$ref", Shape::Any),
-    ("description", Shape::Optional),
-    ("type", Shape::Optional),
-    ("format", Shape::Optional),
-    ("title", Shape::Optional),
-    ("default", Shape::Any),
-    ("maximum", Shape::Any),
-    ("exclusiveMaximum", Shape::Optional),
-    ("minimum", Shape::Any),
-    ("exclusiveMinimum", Shape::Optional),
-    ("maxLength", Shape::Any),
-    ("minLength", Shape::Any),
-    ("pattern", Shape::Optional),
-    ("maxItems", Shape::Any),
-    ("minItems", Shape::Any),
-    ("uniqueItems", Shape::Optional),
-    ("multipleOf", Shape::Any),
-    ("enum", Shape::Optional),
-    ("maxProperties", Shape::Any),
-    ("minProperties", Shape::Any),
-    ("required", Shape::Optional),
-    ("items", Shape::Schema),
-    ("allOf", Shape::Schemas),
-    ("oneOf", Shape::Schemas),
-    ("anyOf", Shape::Schemas),
-    ("not", Shape::Schema),
-    ("properties", Shape::Named),
-    ("additionalProperties", Shape::Schema),
-    ("patternProperties", Shape::Named),
-    ("dependencies", Shape::Optional),
-    ("additionalItems", Shape::Schema),
-    ("definitions", Shape::Named),
-    ("externalDocs", Shape::Any),
-    ("example", Shape::Any),
-    ("nullable", Shape::Optional),
-    ("x-kubernetes-preserve-unknown-fields", Shape::Any),
-    ("x-kubernetes-embedded-resource", Shape::Optional),
-    ("x-kubernetes-int-or-string", Shape::Optional),
-    ("x-kubernetes-list-map-keys", Shape::Optional),
-    ("x-kubernetes-list-type", Shape::Any),
-    ("x-kubernetes-map-type", Shape::Any),
-    ("x-kubernetes-validations", Shape::Optional),
+const COLUMN: SchemaFields = &[
+    ("name", SchemaShape::Any),
+    ("type", SchemaShape::Any),
+    ("format", SchemaShape::Optional),
+    ("description", SchemaShape::Optional),
+    ("priority", SchemaShape::Optional),
+    ("jsonPath", SchemaShape::Any),
+];
+
+const SCHEMA: SchemaFields = &[
+    ("id", SchemaShape::Optional),
+    ("$schema", SchemaShape::Optional),
+    ("$ref", SchemaShape::Any),
+    ("description", SchemaShape::Optional),
+    ("type", SchemaShape::Optional),
+    ("format", SchemaShape::Optional),
+    ("title", SchemaShape::Optional),
+    ("default", SchemaShape::Any),
+    ("maximum", SchemaShape::Any),
+    ("exclusiveMaximum", SchemaShape::Optional),
+    ("minimum", SchemaShape::Any),
+    ("exclusiveMinimum", SchemaShape::Optional),
+    ("maxLength", SchemaShape::Any),
+    ("minLength", SchemaShape::Any),
+    ("pattern", SchemaShape::Optional),
+    ("maxItems", SchemaShape::Any),
+    ("minItems", SchemaShape::Any),
+    ("uniqueItems", SchemaShape::Optional),
+    ("multipleOf", SchemaShape::Any),
+    ("enum", SchemaShape::Optional),
+    ("maxProperties", SchemaShape::Any),
+    ("minProperties", SchemaShape::Any),
+    ("required", SchemaShape::Optional),
+    ("items", SchemaShape::Schema),
+    ("allOf", SchemaShape::Schemas),
+    ("oneOf", SchemaShape::Schemas),
+    ("anyOf", SchemaShape::Schemas),
+    ("not", SchemaShape::Schema),
+    ("properties", SchemaShape::Named),
+    ("additionalProperties", SchemaShape::Schema),
+    ("patternProperties", SchemaShape::Named),
+    ("dependencies", SchemaShape::Optional),
+    ("additionalItems", SchemaShape::Schema),
+    ("definitions", SchemaShape::Named),
+    ("externalDocs", SchemaShape::Any),
+    ("example", SchemaShape::Any),
+    ("nullable", SchemaShape::Optional),
+    ("x-kubernetes-preserve-unknown-fields", SchemaShape::Any),
+    ("x-kubernetes-embedded-resource", SchemaShape::Optional),
+    ("x-kubernetes-int-or-string", SchemaShape::Optional),
+    ("x-kubernetes-list-map-keys", SchemaShape::Optional),
+    ("x-kubernetes-list-type", SchemaShape::Any),
+    ("x-kubernetes-map-type", SchemaShape::Any),
+    ("x-kubernetes-validations", SchemaShape::Optional),
 ];
 
 /// Drops unknown fields, and fields that are not stored. Adds the paths of unknown fields to
@@ -134,7 +143,12 @@ pub fn decode(crd: &mut Value, unknown: &mut Vec<String>) {
     json::write_whole(crd);
 }
 
-fn members(object: &mut Map<String, Value>, fields: Fields, path: &str, unknown: &mut Vec<String>) {
+fn members(
+    object: &mut Map<String, Value>,
+    fields: SchemaFields,
+    path: &str,
+    unknown: &mut Vec<String>,
+) {
     object.retain(|name, value| {
         let at = format!("{path}.{name}");
         match fields.iter().find(|(known, _)| known == name) {
@@ -148,12 +162,14 @@ fn members(object: &mut Map<String, Value>, fields: Fields, path: &str, unknown:
 }
 
 /// Decodes a value. Returns whether the value is stored.
-fn keep(value: &mut Value, shape: Shape, path: &str, unknown: &mut Vec<String>) -> bool {
+fn keep(value: &mut Value, shape: SchemaShape, path: &str, unknown: &mut Vec<String>) -> bool {
     match (shape, value) {
         (_, Value::Null) => return false,
-        (Shape::Object(fields), Value::Object(object)) => members(object, fields, path, unknown),
-        (Shape::Schema, Value::Object(object)) => members(object, SCHEMA, path, unknown),
-        (Shape::List(fields), Value::Array(items)) => {
+        (SchemaShape::Object(fields), Value::Object(object)) => {
+            members(object, fields, path, unknown)
+        }
+        (SchemaShape::Schema, Value::Object(object)) => members(object, SCHEMA, path, unknown),
+        (SchemaShape::List(fields), Value::Array(items)) => {
             for (index, item) in items.iter_mut().enumerate() {
                 if let Some(object) = item.as_object_mut() {
                     members(object, fields, &format!("{path}[{index}]"), unknown);
@@ -161,19 +177,29 @@ fn keep(value: &mut Value, shape: Shape, path: &str, unknown: &mut Vec<String>) 
             }
             return !items.is_empty() || path == "spec.versions";
         }
-        (Shape::Schemas, Value::Array(items)) => {
+        (SchemaShape::Schemas, Value::Array(items)) => {
             for (index, item) in items.iter_mut().enumerate() {
-                keep(item, Shape::Schema, &format!("{path}[{index}]"), unknown);
+                keep(
+                    item,
+                    SchemaShape::Schema,
+                    &format!("{path}[{index}]"),
+                    unknown,
+                );
             }
             return !items.is_empty();
         }
-        (Shape::Named, Value::Object(schemas)) => {
+        (SchemaShape::Named, Value::Object(schemas)) => {
             for (name, schema) in schemas.iter_mut() {
-                keep(schema, Shape::Schema, &format!("{path}.{name}"), unknown);
+                keep(
+                    schema,
+                    SchemaShape::Schema,
+                    &format!("{path}.{name}"),
+                    unknown,
+                );
             }
             return !schemas.is_empty();
         }
-        (Shape::Optional, value) => return !is_zero(value),
+        (SchemaShape::Optional, value) => return !is_zero(value),
         (_, _) => {}
     }
     true

@@ -44,7 +44,7 @@ const OF_THE_SKELETON: &[(&str, &str)] = &[
 
 /// The position of a skeleton node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum SkeletonLevel {
     Root,
     Item,
     Field,
@@ -54,7 +54,7 @@ enum Level {
 /// sorts them.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Vec<FieldError>) {
     let mut wrong = Vec::new();
-    skeleton(schema, Level::Root, path, &mut wrong);
+    skeleton(schema, SkeletonLevel::Root, path, &mut wrong);
     // As upstream, only the restrictions of the root are checked for completeness.
     completeness(schema, schema, (path, path), &mut wrong);
     wrong.sort_by_cached_key(|error| format!("{}: {}", error.field, error.message));
@@ -73,7 +73,7 @@ pub(super) fn is_empty(value: &Value) -> bool {
 }
 
 /// Checks the skeleton: every node has a type, and the server alone restricts metadata.
-fn skeleton(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
+fn skeleton(node: &Value, level: SkeletonLevel, path: &str, errors: &mut Vec<FieldError>) {
     let at = |name: &str| format!("{path}.{name}");
     let kind = node["type"].as_str().unwrap_or_default();
     let flag = |name: &str| node[name] == true;
@@ -81,20 +81,20 @@ fn skeleton(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>
         errors.push(FieldError::required(at("items"), "must be specified"));
     }
     if node["items"].is_object() {
-        skeleton(&node["items"], Level::Item, &at("items"), errors);
+        skeleton(&node["items"], SkeletonLevel::Item, &at("items"), errors);
     }
     for (name, sub) in node["properties"].as_object().into_iter().flatten() {
         let field = format!("{path}.properties[{name}]");
-        skeleton(sub, Level::Field, &field, errors);
+        skeleton(sub, SkeletonLevel::Field, &field, errors);
     }
     let additional = &node["additionalProperties"];
-    if !additional.is_null() && level == Level::Root {
+    if !additional.is_null() && level == SkeletonLevel::Root {
         let detail = "must not be used at the root";
         errors.push(FieldError::forbidden(at("additionalProperties"), detail));
     }
     if additional.is_object() {
         let field = at("additionalProperties");
-        skeleton(additional, Level::Field, &field, errors);
+        skeleton(additional, SkeletonLevel::Field, &field, errors);
     }
     for name in [
         "x-kubernetes-preserve-unknown-fields",
@@ -119,9 +119,9 @@ fn skeleton(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>
         && !flag("x-kubernetes-preserve-unknown-fields")
     {
         let detail = match level {
-            Level::Root => "must not be empty at the root",
-            Level::Item => "must not be empty for specified array items",
-            Level::Field => "must not be empty for specified object fields",
+            SkeletonLevel::Root => "must not be empty at the root",
+            SkeletonLevel::Item => "must not be empty for specified array items",
+            SkeletonLevel::Field => "must not be empty for specified object fields",
         };
         errors.push(FieldError::required(at("type"), detail));
     }
@@ -129,7 +129,7 @@ fn skeleton(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>
         let detail = "must not be used if x-kubernetes-embedded-resource is set";
         errors.push(FieldError::forbidden(at("additionalProperties"), detail));
     }
-    if level == Level::Root && !kind.is_empty() && kind != "object" {
+    if level == SkeletonLevel::Root && !kind.is_empty() && kind != "object" {
         let detail = "must be object at the root";
         errors.push(FieldError::invalid(at("type"), &go::quote(kind), detail));
     }
@@ -138,13 +138,13 @@ fn skeleton(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>
         let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
         errors.push(FieldError::required(at("properties"), detail));
     }
-    if embedded || level == Level::Root {
+    if embedded || level == SkeletonLevel::Root {
         own_type(node, level, path, errors);
     }
 }
 
 /// Checks the schemas of the fields `kind`, `apiVersion` and `metadata` of an object.
-fn own_type(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>) {
+fn own_type(node: &Value, level: SkeletonLevel, path: &str, errors: &mut Vec<FieldError>) {
     for (name, wanted) in [
         ("kind", "string"),
         ("apiVersion", "string"),
@@ -159,7 +159,10 @@ fn own_type(node: &Value, level: Level, path: &str, errors: &mut Vec<FieldError>
         }
     }
     let metadata = &node["properties"]["metadata"];
-    let Some(said) = metadata.as_object().filter(|_| level == Level::Root) else {
+    let Some(said) = metadata
+        .as_object()
+        .filter(|_| level == SkeletonLevel::Root)
+    else {
         return;
     };
     let named = said.get("properties").and_then(Value::as_object);

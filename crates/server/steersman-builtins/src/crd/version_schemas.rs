@@ -18,11 +18,11 @@ struct Definition<'a> {
 #[derive(Deserialize)]
 struct Spec<'a> {
     #[serde(borrow)]
-    versions: Vec<Version<'a>>,
+    versions: Vec<VersionSchema<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Version<'a> {
+struct VersionSchema<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -41,7 +41,7 @@ pub(super) fn of(definition: &Bytes) -> BTreeMap<String, Arc<CustomSchema>> {
     let parsed = serde_json::from_slice::<Definition<'_>>(definition);
     let versions = parsed.map_or_else(|_| Vec::new(), |parsed| parsed.spec.versions);
     let mut found: BTreeMap<String, Arc<CustomSchema>> = BTreeMap::new();
-    for Version { name, schema } in versions {
+    for VersionSchema { name, schema } in versions {
         let json = schema.open_api.map(|raw| raw.get().as_bytes());
         let known = json.and_then(|json| found.values().find(|known| known.json() == json));
         let schema = match (known, json) {

@@ -45,7 +45,7 @@ fn the_table_of_rules_agrees_with_the_code() {
     let mut wrong = String::new();
     for resource in built_in() {
         let rules = rules();
-        let same = |rule: &&steersman_schema::builtin::rules::Rule| {
+        let same = |rule: &&steersman_schema::builtin::rules::DefaultRule| {
             (rule.group, rule.version, rule.kind)
                 == (&resource.group, &resource.version, &resource.kind)
         };

@@ -1,9 +1,9 @@
 //! Machine: estimates the cost of one call and the size of its result.
 
-use super::{Call, Coster, joined};
+use super::{Coster, ResolvedCall, joined};
 use crate::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
 use crate::library::Cost;
-use crate::syntax::ast::{Kind, Literal, Node};
+use crate::syntax::ast::{ExprNode, Literal, NodeKind};
 use crate::types::Type;
 
 /// The length of the longest pattern among the named formats, in characters.
@@ -15,7 +15,7 @@ const MOST_FORMAT: u64 = 64;
 impl Coster<'_> {
     /// Returns the cost of a call including its arguments, and the size of its result if it is
     /// known.
-    pub(super) fn function(&mut self, call: &Call<'_>) -> (Range, Option<Range>) {
+    pub(super) fn function(&mut self, call: &ResolvedCall<'_>) -> (Range, Option<Range>) {
         let costs = call.costs;
         let given = costs
             .iter()
@@ -43,7 +43,7 @@ impl Coster<'_> {
     }
 
     /// Returns the cost by the function's row in the library.
-    fn of_row(&mut self, call: &Call<'_>) -> Range {
+    fn of_row(&mut self, call: &ResolvedCall<'_>) -> Range {
         match call.function.cost {
             Cost::Sizes(rule) => rule(&mut |index| self.value(call, index)),
             Cost::PerCall | Cost::Values(_) | Cost::Own => Range::exactly(1),
@@ -51,7 +51,7 @@ impl Coster<'_> {
     }
 
     /// Returns the cost of an overload that has a rule of its own for estimates.
-    fn of_overload(&mut self, call: &Call<'_>) -> Option<Range> {
+    fn of_overload(&mut self, call: &ResolvedCall<'_>) -> Option<Range> {
         let one = Range::exactly(1);
         let name = call.function.name;
         Some(match call.overload {
@@ -90,7 +90,7 @@ impl Coster<'_> {
     }
 
     /// Returns the cost of visiting all parts of a list or a string.
-    fn traversal(&mut self, call: &Call<'_>) -> Option<Range> {
+    fn traversal(&mut self, call: &ResolvedCall<'_>) -> Option<Range> {
         let target = call.target?;
         let size = self.size_or_unknown(target);
         let Type::List(items) = &self.checked.types[target.id] else {
@@ -104,7 +104,7 @@ impl Coster<'_> {
     }
 
     /// Returns the size of the result of a function of strings, if the size is known.
-    fn result(&mut self, call: &Call<'_>) -> Option<Range> {
+    fn result(&mut self, call: &ResolvedCall<'_>) -> Option<Range> {
         let text = |coster: &mut Self| coster.value(call, 0);
         Some(match call.function.name {
             "url" | "jsonpatch.escapeKey" | "lowerAscii" | "upperAscii" | "substring" | "trim" => {
@@ -121,7 +121,7 @@ impl Coster<'_> {
             "split" => {
                 // A negative limit is no limit.
                 let max = match call.args.get(1).map(|limit| &limit.kind) {
-                    Some(Kind::Literal(Literal::Int(limit))) => limit.cast_unsigned(),
+                    Some(NodeKind::Literal(Literal::Int(limit))) => limit.cast_unsigned(),
                     _ => text(self).max,
                 };
                 Range { min: 0, max }
@@ -138,7 +138,7 @@ impl Coster<'_> {
     }
 
     /// Returns the cost of a comparison, which ends with the shorter of both values.
-    fn comparison(&mut self, args: &[Node]) -> Range {
+    fn comparison(&mut self, args: &[ExprNode]) -> Range {
         let sizes = args.iter().map(|arg| self.size_or_unknown(arg).max);
         let max = sizes.min().unwrap_or_default();
         let min = max.min(1);
@@ -146,8 +146,8 @@ impl Coster<'_> {
     }
 
     /// Returns the common opaque type of two values, or `None` if they have different types.
-    fn library_type(&self, args: &[Node]) -> Option<&'static str> {
-        let of = |arg: &Node| match self.checked.types[arg.id] {
+    fn library_type(&self, args: &[ExprNode]) -> Option<&'static str> {
+        let of = |arg: &ExprNode| match self.checked.types[arg.id] {
             Type::Opaque(name) => Some(name),
             _ => None,
         };
@@ -159,7 +159,7 @@ impl Coster<'_> {
 
     /// Returns the cost of `==` on values of an opaque type, which have no size. Upstream assumes the
     /// largest size for `==`, but not for `!=`.
-    fn library_equality(&self, name: &str, args: &[Node]) -> Range {
+    fn library_equality(&self, name: &str, args: &[ExprNode]) -> Range {
         let up_to = |max: u64| Range { min: 1, max }.scaled(PER_CHARACTER);
         match name {
             "kubernetes.NamedFormat" => up_to(MOST_FORMAT),
@@ -175,10 +175,12 @@ impl Coster<'_> {
     /// functions.
     ///
     /// Source: cel-go's `ext/lists.go`.
-    fn of_lists(&mut self, call: &Call<'_>) -> Option<(Range, Range)> {
+    fn of_lists(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let on = call.target.map(|target| self.size_or_unknown(target));
         let whole = |index: usize, unknown: u64| match call.args.get(index).map(|arg| &arg.kind) {
-            Some(Kind::Literal(Literal::Int(number))) => u64::try_from(*number).unwrap_or_default(),
+            Some(NodeKind::Literal(Literal::Int(number))) => {
+                u64::try_from(*number).unwrap_or_default()
+            }
             _ => unknown,
         };
         let squared = |size: Range| size.times(size);
@@ -206,7 +208,7 @@ impl Coster<'_> {
 
     /// Returns the cost of a function of strings whose cost depends on the size of the result.
     /// Returns `None` for other functions.
-    fn of_texts(&mut self, call: &Call<'_>) -> Option<(Range, Range)> {
+    fn of_texts(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let (read, result) = match call.overload {
             "list_join" | "list_join_string" => {
                 let target = call.target?;
@@ -237,13 +239,13 @@ impl Coster<'_> {
     }
 
     /// Returns the size of the target or of an argument; the target of a method has the index 0.
-    fn value(&mut self, call: &Call<'_>, index: usize) -> Range {
+    fn value(&mut self, call: &ResolvedCall<'_>, index: usize) -> Range {
         let value = call.target.into_iter().chain(call.args).nth(index);
         value.map_or(Range::UNKNOWN, |value| self.size_or_unknown(value))
     }
 
     /// Returns the cost of `a ? b : c`, which is that of the more expensive branch.
-    fn choice(&mut self, call: &Call<'_>) -> (Range, Option<Range>) {
+    fn choice(&mut self, call: &ResolvedCall<'_>) -> (Range, Option<Range>) {
         let (args, costs) = (call.args, call.costs);
         let size = self.value(call, 1).or(self.value(call, 2));
         let (yes, no) = (self.entry_sizes(&args[1]), self.entry_sizes(&args[2]));
@@ -251,7 +253,7 @@ impl Coster<'_> {
         (costs[0].plus(costs[1].or(costs[2])), Some(size))
     }
 
-    fn concatenation(&mut self, call: &Call<'_>, given: Range) -> (Range, Option<Range>) {
+    fn concatenation(&mut self, call: &ResolvedCall<'_>, given: Range) -> (Range, Option<Range>) {
         let size = self.value(call, 0).plus(self.value(call, 1));
         let (left, right) = (
             self.entry_sizes(&call.args[0]),

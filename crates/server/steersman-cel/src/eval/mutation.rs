@@ -9,19 +9,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value as Json};
 
-use crate::run::{Failure, Outcome};
+use crate::run::{EvalFailure, EvalOutcome};
 use crate::value::printing;
-use crate::value::{Key, Message, Value};
+use crate::value::{MapKey, Message, Value};
 
 /// The name of the type of a JSON patch operation.
 const OPERATION: &str = "JSONPatch";
 
 /// Creates an object of a named type with these fields.
-pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> Outcome<'a> {
+pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> EvalOutcome<'a> {
     if name == OPERATION {
         for (field, value) in &fields {
             if field != "value" && !matches!(value, Value::Text(_)) {
-                return Err(Failure::of(format!(
+                return Err(EvalFailure::of(format!(
                     "unexpected type {} for JSONPatchType '{field}' field",
                     value.type_name()
                 )));
@@ -32,7 +32,7 @@ pub(crate) fn made<'a>(name: &str, fields: BTreeMap<String, Value<'a>>) -> Outco
     Ok(Value::Message(Arc::new(Message { name, fields })))
 }
 
-/// Converts a value of the type `Object` to an apply configuration.
+/// Converts a value of the type `ObjectType` to an apply configuration.
 ///
 /// # Errors
 /// Fails if an object has a different type than its field, and for a value without a JSON form.
@@ -122,7 +122,7 @@ fn json(value: &Value<'_>) -> Result<Json, String> {
         Value::Map(entries) => {
             let mut members = Map::new();
             for (key, value) in &**entries {
-                let Key::Text(name) = key else {
+                let MapKey::Text(name) = key else {
                     return Err(format!("map key {key:?} is no string"));
                 };
                 members.insert(name.to_string(), json(value)?);

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::{CHARACTERS, CHARACTERS_TWICE, Cost, Row, of_text};
 use crate::cost_range::{PER_CHARACTER, scaled};
-use crate::run::{Failure, Outcome, Run};
+use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::addresses::{self, Cidr, Url};
-use crate::value::{Key, Value};
+use crate::value::{MapKey, Value};
 
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -59,31 +59,31 @@ pub(super) const FUNCTIONS: &[Row] = &[
         Cost::PerCall, |_, values| of_cidr(values, |cidr| Value::Int(i64::from(cidr.length)))),
 ];
 
-fn of_url<'a>(values: &[Value<'a>], read: fn(&Url) -> Value<'a>) -> Option<Outcome<'a>> {
+fn of_url<'a>(values: &[Value<'a>], read: fn(&Url) -> Value<'a>) -> Option<EvalOutcome<'a>> {
     let [Value::Url(url)] = values else {
         return None;
     };
     Some(Ok(read(url)))
 }
 
-fn of_ip<'a>(values: &[Value<'a>], read: fn(IpAddr) -> Value<'a>) -> Option<Outcome<'a>> {
+fn of_ip<'a>(values: &[Value<'a>], read: fn(IpAddr) -> Value<'a>) -> Option<EvalOutcome<'a>> {
     let [Value::Ip(address)] = values else {
         return None;
     };
     Some(Ok(read(*address)))
 }
 
-fn of_cidr<'a>(values: &[Value<'a>], read: fn(Cidr) -> Value<'a>) -> Option<Outcome<'a>> {
+fn of_cidr<'a>(values: &[Value<'a>], read: fn(Cidr) -> Value<'a>) -> Option<EvalOutcome<'a>> {
     let [Value::Cidr(cidr)] = values else {
         return None;
     };
     Some(Ok(read(*cidr)))
 }
 
-fn parse_url<'a>(text: &str) -> Outcome<'a> {
+fn parse_url<'a>(text: &str) -> EvalOutcome<'a> {
     match Url::without_fragment(text) {
         Ok(url) => Ok(Value::Url(url.into())),
-        Err(why) => Err(Failure::Error(format!(
+        Err(why) => Err(EvalFailure::Error(format!(
             "URL parse error during conversion from string: {why}"
         ))),
     }
@@ -93,12 +93,12 @@ fn parse_url<'a>(text: &str) -> Outcome<'a> {
 fn query<'a>(url: &Url) -> Value<'a> {
     let parameters = url.parameters().into_iter().map(|(name, values)| {
         let values: Vec<_> = values.into_iter().map(Value::text).collect();
-        (Key::Text(name.into()), Value::List(Arc::new(values)))
+        (MapKey::Text(name.into()), Value::List(Arc::new(values)))
     });
     Value::Map(Arc::new(parameters.collect()))
 }
 
-fn is_canonical<'a>(text: &str) -> Outcome<'a> {
+fn is_canonical<'a>(text: &str) -> EvalOutcome<'a> {
     let address = addresses::ip(text)?;
     Ok(Value::Bool(address.to_string() == text))
 }
@@ -118,23 +118,23 @@ fn containment(values: &[Value<'_>], more: u64) -> u64 {
     compared + more + parsed
 }
 
-fn contains_ip<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn contains_ip<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let (cidr, address) = match values {
         [Value::Cidr(cidr), Value::Ip(address)] => (cidr, Ok(*address)),
         [Value::Cidr(cidr), Value::Text(text)] => (cidr, addresses::ip(text)),
         _ => return None,
     };
     // Upstream reports an unreadable address in this way.
-    let address = address.map_err(|_| Failure::overload());
+    let address = address.map_err(|_| EvalFailure::overload());
     Some(address.map(|address| Value::Bool(cidr.contains(address))))
 }
 
-fn contains_cidr<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn contains_cidr<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let (cidr, other) = match values {
         [Value::Cidr(cidr), Value::Cidr(other)] => (cidr, Ok(*other)),
         [Value::Cidr(cidr), Value::Text(text)] => (cidr, Cidr::parse(text)),
         _ => return None,
     };
-    let other = other.map_err(Failure::Error);
+    let other = other.map_err(EvalFailure::Error);
     Some(other.map(|other| Value::Bool(cidr.contains_network(other))))
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use steersman_apimachinery::names::{NameRule, check_name};
 
 use super::{Cost, Row};
-use crate::authorizer::{AccessAttributes, AccessDecision, Query, Step};
+use crate::authorizer::{AccessAttributes, AccessDecision, AuthorizerStep, Query};
 use crate::cost_range::{PER_CHARACTER, Range};
-use crate::run::{Failure, Outcome, Run};
+use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 
 /// The cost of one authorization check, which permits two checks per expression.
@@ -29,15 +29,15 @@ const SELECTOR: Cost = Cost::Sizes(|size| {
 pub(super) const FUNCTIONS: &[Row] = &[
     ("path", "authorizer_path (Z.s)H", Cost::PerCall, path),
     ("group", "authorizer_group (Z.s)G",
-        Cost::PerCall, |_, values| next(values, Step::Authorizer, Step::Group, |asked, text| asked.group = text)),
+        Cost::PerCall, |_, values| next(values, AuthorizerStep::Authorizer, AuthorizerStep::Group, |asked, text| asked.group = text)),
     ("serviceAccount", "authorizer_serviceaccount (Z.ss)Z", Cost::PerCall, service_account),
     ("resource", "groupcheck_resource (G.s)R", Cost::PerCall, resource),
     ("subresource", "resourcecheck_subresource (R.s)R",
-        Cost::PerCall, |_, values| next(values, Step::Resource, Step::Resource, |asked, text| asked.subresource = text)),
+        Cost::PerCall, |_, values| next(values, AuthorizerStep::Resource, AuthorizerStep::Resource, |asked, text| asked.subresource = text)),
     ("namespace", "resourcecheck_namespace (R.s)R",
-        Cost::PerCall, |_, values| next(values, Step::Resource, Step::Resource, |asked, text| asked.namespace = text)),
+        Cost::PerCall, |_, values| next(values, AuthorizerStep::Resource, AuthorizerStep::Resource, |asked, text| asked.namespace = text)),
     ("name", "resourcecheck_name (R.s)R",
-        Cost::PerCall, |_, values| next(values, Step::Resource, Step::Resource, |asked, text| asked.name = text)),
+        Cost::PerCall, |_, values| next(values, AuthorizerStep::Resource, AuthorizerStep::Resource, |asked, text| asked.name = text)),
     ("fieldSelector", "authorizer_fieldselector (R.s)R", SELECTOR, selected),
     ("labelSelector", "authorizer_labelselector (R.s)R", SELECTOR, selected),
     ("check", "pathcheck_check (H.s)X resourcecheck_check (R.s)X",
@@ -56,10 +56,10 @@ pub(super) const FUNCTIONS: &[Row] = &[
 /// Adds an attribute to a check at the stage `from`, which is then at the stage `to`.
 fn next<'a>(
     values: &[Value<'a>],
-    from: Step,
-    to: Step,
+    from: AuthorizerStep,
+    to: AuthorizerStep,
     set: fn(&mut AccessAttributes, String),
-) -> Option<Outcome<'a>> {
+) -> Option<EvalOutcome<'a>> {
     let [Value::Query(query), Value::Text(text)] = values else {
         return None;
     };
@@ -75,39 +75,54 @@ fn next<'a>(
     }))))
 }
 
-fn path<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
-    let path = next(values, Step::Authorizer, Step::Path, |asked, path| {
-        asked.path = Some(path);
-    })?;
+fn path<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
+    let path = next(
+        values,
+        AuthorizerStep::Authorizer,
+        AuthorizerStep::Path,
+        |asked, path| {
+            asked.path = Some(path);
+        },
+    )?;
     Some(not_empty(values, "path").and(path))
 }
 
-fn resource<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
-    let resource = next(values, Step::Group, Step::Resource, |asked, resource| {
-        asked.resource = resource;
-    })?;
+fn resource<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
+    let resource = next(
+        values,
+        AuthorizerStep::Group,
+        AuthorizerStep::Resource,
+        |asked, resource| {
+            asked.resource = resource;
+        },
+    )?;
     Some(not_empty(values, "resource").and(resource))
 }
 
-fn not_empty(values: &[Value<'_>], attribute: &str) -> Result<(), Failure> {
+fn not_empty(values: &[Value<'_>], attribute: &str) -> Result<(), EvalFailure> {
     match values {
         [_, Value::Text(text)] if text.trim().is_empty() => {
-            Err(Failure::Error(format!("{attribute} must not be empty")))
+            Err(EvalFailure::Error(format!("{attribute} must not be empty")))
         }
         _ => Ok(()),
     }
 }
 
 /// Roles ignore fields and labels of objects, so selectors do not change the decision.
-fn selected<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
-    next(values, Step::Resource, Step::Resource, |_, _| {})
+fn selected<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
+    next(
+        values,
+        AuthorizerStep::Resource,
+        AuthorizerStep::Resource,
+        |_, _| {},
+    )
 }
 
-fn check<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn check<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Query(query), Value::Text(verb)] = values else {
         return None;
     };
-    if !matches!(query.step, Step::Path | Step::Resource) {
+    if !matches!(query.step, AuthorizerStep::Path | AuthorizerStep::Resource) {
         return None;
     }
     let decision = query.authority.decide(verb, &query.asked);
@@ -117,14 +132,14 @@ fn check<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
 fn of_decision<'a>(
     values: &[Value<'a>],
     read: fn(&AccessDecision) -> Value<'a>,
-) -> Option<Outcome<'a>> {
+) -> Option<EvalOutcome<'a>> {
     let [Value::AccessDecision(decision)] = values else {
         return None;
     };
     Some(Ok(read(decision)))
 }
 
-fn service_account<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn service_account<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [
         Value::Query(query),
         Value::Text(namespace),
@@ -133,15 +148,15 @@ fn service_account<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<
     else {
         return None;
     };
-    (query.step == Step::Authorizer).then(|| of_account(query, namespace, name))
+    (query.step == AuthorizerStep::Authorizer).then(|| of_account(query, namespace, name))
 }
 
-fn of_account<'a>(query: &Query<'a>, namespace: &str, name: &str) -> Outcome<'a> {
+fn of_account<'a>(query: &Query<'a>, namespace: &str, name: &str) -> EvalOutcome<'a> {
     if !check_name(NameRule::Subdomain, name).is_empty() {
-        return Err(Failure::of("Invalid service account name"));
+        return Err(EvalFailure::of("Invalid service account name"));
     }
     if !check_name(NameRule::Label, namespace).is_empty() {
-        return Err(Failure::of("Invalid service account namespace"));
+        return Err(EvalFailure::of("Invalid service account namespace"));
     }
     let asked = AccessAttributes {
         account: Some((namespace.to_owned(), name.to_owned())),
@@ -150,7 +165,7 @@ fn of_account<'a>(query: &Query<'a>, namespace: &str, name: &str) -> Outcome<'a>
     let authority = query.authority;
     Ok(Value::Query(Arc::new(Query {
         authority,
-        step: Step::Authorizer,
+        step: AuthorizerStep::Authorizer,
         asked,
     })))
 }

@@ -7,7 +7,7 @@ use steersman_apimachinery::go;
 
 use super::{Cost, Row};
 use crate::cost_range::{PER_CHARACTER, scaled};
-use crate::run::{Failure, Outcome};
+use crate::run::{EvalFailure, EvalOutcome};
 use crate::value::Value;
 use crate::value::times;
 
@@ -47,25 +47,29 @@ fn per_character(values: &[Value<'_>], reads: bool) -> u64 {
 fn convert<'a>(
     name: &str,
     values: &[Value<'a>],
-    to: fn(&Value<'a>) -> Option<Outcome<'a>>,
-) -> Option<Outcome<'a>> {
+    to: fn(&Value<'a>) -> Option<EvalOutcome<'a>>,
+) -> Option<EvalOutcome<'a>> {
     let value = values.first()?;
     let found = value.type_name();
-    let unknown = || Err(Failure::of(format!("no such overload: {name}({found})")));
+    let unknown = || {
+        Err(EvalFailure::of(format!(
+            "no such overload: {name}({found})"
+        )))
+    };
     Some(to(value).unwrap_or_else(unknown))
 }
 
 /// Returns the failure of a conversion of a value that does not have a value of the other type.
-fn unfit<'a>(value: &Value<'a>, to: &str) -> Option<Outcome<'a>> {
+fn unfit<'a>(value: &Value<'a>, to: &str) -> Option<EvalOutcome<'a>> {
     let from = value.type_name();
     fail(format!("type conversion error from '{from}' to '{to}'"))
 }
 
-fn fail<'a>(why: impl Into<String>) -> Option<Outcome<'a>> {
-    Some(Err(Failure::of(why)))
+fn fail<'a>(why: impl Into<String>) -> Option<EvalOutcome<'a>> {
+    Some(Err(EvalFailure::of(why)))
 }
 
-fn to_bool<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_bool<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
     Some(Ok(match value {
         Value::Bool(_) => value.clone(),
         Value::Text(text) => match go::parse_bool(text) {
@@ -76,7 +80,7 @@ fn to_bool<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     }))
 }
 
-fn to_bytes<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_bytes<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
     Some(Ok(match value {
         Value::Bytes(_) => value.clone(),
         Value::Text(text) => Value::Bytes(text.as_bytes().into()),
@@ -85,7 +89,7 @@ fn to_bytes<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "what the conversion is")]
-fn to_double<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_double<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
     Some(Ok(match value {
         Value::Double(_) => value.clone(),
         Value::Int(number) => Value::Double(*number as f64),
@@ -98,7 +102,7 @@ fn to_double<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     }))
 }
 
-fn to_duration<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_duration<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
     Some(Ok(match value {
         Value::Duration(_) => value.clone(),
         Value::Int(_) => return unfit(value, "google.protobuf.Duration"),
@@ -115,7 +119,7 @@ const BELOW_INT: f64 = 9_223_372_036_854_774_784.0;
 const BELOW_UINT: f64 = 18_446_744_073_709_549_568.0;
 
 #[expect(clippy::cast_possible_truncation, reason = "in the range of the type")]
-fn to_int<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_int<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
     Some(Ok(match value {
         Value::Int(_) => value.clone(),
         Value::Uint(number) => match i64::try_from(*number) {
@@ -139,7 +143,7 @@ fn to_int<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     clippy::cast_sign_loss,
     reason = "in the range of the type"
 )]
-fn to_uint<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_uint<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
     Some(Ok(match value {
         Value::Uint(_) => value.clone(),
         Value::Int(number) => match u64::try_from(*number) {
@@ -157,7 +161,7 @@ fn to_uint<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     }))
 }
 
-fn to_text<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_text<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
     Some(Ok(match value {
         Value::Text(_) => value.clone(),
         Value::Bool(flag) => Value::text(flag.to_string()),
@@ -176,7 +180,7 @@ fn to_text<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     }))
 }
 
-fn to_timestamp<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_timestamp<'a>(value: &Value<'a>) -> Option<EvalOutcome<'a>> {
     Some(Ok(match value {
         Value::Timestamp(_) => value.clone(),
         Value::Int(seconds) => match Timestamp::from_second(*seconds) {

@@ -3,9 +3,9 @@
 use serde_json::Value as Json;
 
 use crate::cost_range::{PER_CHARACTER, scaled};
-use crate::run::{Failure, Run};
-use crate::types::{Object, Type};
-use crate::value::{Key, Value};
+use crate::run::{EvalFailure, Run};
+use crate::types::{ObjectType, Type};
+use crate::value::{MapKey, Value};
 
 type JsonObject = serde_json::Map<String, Json>;
 
@@ -15,7 +15,7 @@ pub(super) fn equality(
     a: &Value<'_>,
     b: &Value<'_>,
     size: u64,
-) -> Result<bool, Failure> {
+) -> Result<bool, EvalFailure> {
     run.charge(scaled(size, PER_CHARACTER))?;
     // Upstream does not compare a declared list or map with a value of another type.
     let unlike = match a {
@@ -24,13 +24,13 @@ pub(super) fn equality(
         _ => false,
     };
     if unlike && !matches!(b, Value::Null) {
-        return Err(Failure::overload());
+        return Err(EvalFailure::overload());
     }
     equal(run, a, b)
 }
 
 /// Returns whether two values are equal. Charges one step per compared part.
-pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, Failure> {
+pub(super) fn equal(run: &mut Run<'_>, a: &Value<'_>, b: &Value<'_>) -> Result<bool, EvalFailure> {
     run.work(1)?;
     if a.is_list() && b.is_list() {
         if a.size() != b.size() {
@@ -98,8 +98,8 @@ fn equal_by_keys(
     run: &mut Run<'_>,
     left: &[Value<'_>],
     right: &[Value<'_>],
-    keys: &[Key],
-) -> Result<bool, Failure> {
+    keys: &[MapKey],
+) -> Result<bool, EvalFailure> {
     for one in right {
         let mut found = false;
         for other in left {
@@ -121,15 +121,15 @@ fn equal_objects(
     run: &mut Run<'_>,
     (a, members): (&Value<'_>, &JsonObject),
     (b, others): (&Value<'_>, &JsonObject),
-    object: &Object,
-) -> Result<bool, Failure> {
+    object: &ObjectType,
+) -> Result<bool, EvalFailure> {
     if members.len() != others.len() {
         return Ok(false);
     }
     for (name, value) in members {
         run.work(1)?;
         let equal = if object.json_field(name).is_some() {
-            let key = Key::Text(name.as_str().into());
+            let key = MapKey::Text(name.as_str().into());
             match (a.member(&key), b.member(&key)) {
                 (Some(left), Some(right)) => equal(run, &left?, &right?)?,
                 (left, right) => left.is_none() && right.is_none(),
@@ -148,7 +148,7 @@ fn equal_objects(
 }
 
 /// Returns whether two values without a declaration are equal.
-fn equal_json(run: &mut Run<'_>, a: &Json, b: &Json) -> Result<bool, Failure> {
+fn equal_json(run: &mut Run<'_>, a: &Json, b: &Json) -> Result<bool, EvalFailure> {
     run.work(1)?;
     match (a, b) {
         (Json::Array(a), Json::Array(b)) => {
@@ -177,7 +177,7 @@ pub(super) fn covers(
     run: &mut Run<'_>,
     these: &[Value<'_>],
     among: &[Value<'_>],
-) -> Result<bool, Failure> {
+) -> Result<bool, EvalFailure> {
     for one in these {
         if !among_them(run, one, among)? {
             return Ok(false);
@@ -191,7 +191,7 @@ pub(crate) fn among_them(
     run: &mut Run<'_>,
     one: &Value<'_>,
     among: &[Value<'_>],
-) -> Result<bool, Failure> {
+) -> Result<bool, EvalFailure> {
     for other in among {
         if equal(run, one, other)? {
             return Ok(true);
@@ -202,7 +202,7 @@ pub(crate) fn among_them(
 
 /// Returns the key fields of a list's items: `None` if items are identified by index, and an empty
 /// list if the whole item is the key.
-pub(super) fn identity(list: &Value<'_>) -> Option<Vec<Key>> {
+pub(super) fn identity(list: &Value<'_>) -> Option<Vec<MapKey>> {
     let Value::JsonList(_, Some(decl)) = list else {
         return None;
     };
@@ -212,7 +212,7 @@ pub(super) fn identity(list: &Value<'_>) -> Option<Vec<Key>> {
             decl.keys
                 .iter()
                 .filter_map(|key| crate::types::escape(key))
-                .map(|key| Key::Text(key.into()))
+                .map(|key| MapKey::Text(key.into()))
                 .collect(),
         ),
         _ => None,
@@ -224,8 +224,8 @@ pub(super) fn same(
     run: &mut Run<'_>,
     a: &Value<'_>,
     b: &Value<'_>,
-    keys: &[Key],
-) -> Result<bool, Failure> {
+    keys: &[MapKey],
+) -> Result<bool, EvalFailure> {
     if keys.is_empty() {
         return equal(run, a, b);
     }

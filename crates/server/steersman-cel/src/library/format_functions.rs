@@ -2,9 +2,9 @@
 
 use super::{Cost, Row, of_text};
 use crate::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, scaled};
-use crate::run::{Outcome, Run};
+use crate::run::{EvalOutcome, Run};
 use crate::value::Value;
-use crate::value::named_formats::Named;
+use crate::value::named_formats::NamedFormat;
 
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -30,13 +30,13 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("format.datetime", "format_datetime ()F", Cost::PerCall, |_, _| named("datetime")),
 ];
 
-fn named<'a>(name: &str) -> Option<Outcome<'a>> {
-    Named::find(name).map(|format| Ok(Value::Named(format)))
+fn named<'a>(name: &str) -> Option<EvalOutcome<'a>> {
+    NamedFormat::find(name).map(|format| Ok(Value::Named(format)))
 }
 
-fn find<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn find<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     of_text(values, |name| {
-        let format = Named::find(name).map(Value::Named);
+        let format = NamedFormat::find(name).map(Value::Named);
         Ok(format.map_or(Value::NONE, Value::some))
     })
 }
@@ -53,7 +53,7 @@ fn validation(values: &[Value<'_>]) -> u64 {
 }
 
 /// Returns the problems of a text; none for a valid text.
-fn validate<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn validate<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Named(format), Value::Text(text)] = values else {
         return None;
     };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::equality::{among_them, covers, equal};
 use super::{Cost, Row, operators, string_functions};
 use crate::cost_range::{PER_CHARACTER, Range, floored, scaled};
-use crate::run::{Failure, Outcome, Run};
-use crate::value::{Key, Value};
+use crate::run::{EvalFailure, EvalOutcome, Run};
+use crate::value::{MapKey, Value};
 
 /// The cost of visiting all parts of the first argument.
 const TRAVERSAL: Cost = Cost::Values(|values| values.first().map_or(0, traversal));
@@ -67,24 +67,24 @@ pub(super) const FUNCTIONS: &[Row] = &[
 /// Evaluates a function on the items of the first value, if the value is a list.
 fn of_items<'a>(
     values: &[Value<'a>],
-    evaluate: impl FnOnce(Vec<Value<'a>>) -> Outcome<'a>,
-) -> Option<Outcome<'a>> {
+    evaluate: impl FnOnce(Vec<Value<'a>>) -> EvalOutcome<'a>,
+) -> Option<EvalOutcome<'a>> {
     let list = values.first().filter(|value| value.is_list())?;
-    Some(list.items().map_err(Failure::Error).and_then(evaluate))
+    Some(list.items().map_err(EvalFailure::Error).and_then(evaluate))
 }
 
 /// Evaluates a function of two sets, which are lists.
 fn of_sets<'a>(
     values: &[Value<'a>],
-    holds: impl FnOnce(&[Value<'a>], &[Value<'a>]) -> Result<bool, Failure>,
-) -> Option<Outcome<'a>> {
+    holds: impl FnOnce(&[Value<'a>], &[Value<'a>]) -> Result<bool, EvalFailure>,
+) -> Option<EvalOutcome<'a>> {
     let [a, b] = values else { return None };
     let items = a.items().and_then(|a| Ok((a, b.items()?)));
-    let items = items.map_err(Failure::Error);
+    let items = items.map_err(EvalFailure::Error);
     Some(items.and_then(|(a, b)| holds(&a, &b)).map(Value::Bool))
 }
 
-fn intersects(run: &mut Run<'_>, a: &[Value<'_>], b: &[Value<'_>]) -> Result<bool, Failure> {
+fn intersects(run: &mut Run<'_>, a: &[Value<'_>], b: &[Value<'_>]) -> Result<bool, EvalFailure> {
     for one in a {
         if among_them(run, one, b)? {
             return Ok(true);
@@ -94,7 +94,7 @@ fn intersects(run: &mut Run<'_>, a: &[Value<'_>], b: &[Value<'_>]) -> Result<boo
 }
 
 /// The number of items, entries, characters or bytes.
-fn size<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn size<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [of] = values else { return None };
     let sized = of.is_list() || of.is_map() || matches!(of, Value::Text(_) | Value::Bytes(_));
     sized.then(|| Ok(Value::Int(i64::try_from(of.size()).unwrap_or(i64::MAX))))
@@ -114,7 +114,7 @@ fn traversal(value: &Value<'_>) -> u64 {
             items.iter().map(traversal).fold(0, u64::saturating_add)
         }
         map if map.is_map() => {
-            let entry = |key: &Key| {
+            let entry = |key: &MapKey| {
                 let value = map.member(key).and_then(Result::ok);
                 traversal(&key.value()).saturating_add(value.map_or(1, |value| traversal(&value)))
             };
@@ -124,9 +124,11 @@ fn traversal(value: &Value<'_>) -> u64 {
     }
 }
 
-fn is_sorted<'a>(items: &[Value<'a>]) -> Outcome<'a> {
+fn is_sorted<'a>(items: &[Value<'a>]) -> EvalOutcome<'a> {
     for pair in items.windows(2) {
-        let order = pair[0].compare(&pair[1]).ok_or_else(Failure::overload)?;
+        let order = pair[0]
+            .compare(&pair[1])
+            .ok_or_else(EvalFailure::overload)?;
         if order.is_gt() {
             return Ok(Value::Bool(false));
         }
@@ -134,7 +136,7 @@ fn is_sorted<'a>(items: &[Value<'a>]) -> Outcome<'a> {
     Ok(Value::Bool(true))
 }
 
-fn sum<'a>(run: &mut Run<'_>, items: &[Value<'a>]) -> Outcome<'a> {
+fn sum<'a>(run: &mut Run<'_>, items: &[Value<'a>]) -> EvalOutcome<'a> {
     let Some((first, rest)) = items.split_first() else {
         return Ok(Value::Int(0));
     };
@@ -148,13 +150,13 @@ fn sum<'a>(run: &mut Run<'_>, items: &[Value<'a>]) -> Outcome<'a> {
     Ok(total)
 }
 
-fn extreme<'a>(name: &str, items: &[Value<'a>], replaces: fn(Ordering) -> bool) -> Outcome<'a> {
+fn extreme<'a>(name: &str, items: &[Value<'a>], replaces: fn(Ordering) -> bool) -> EvalOutcome<'a> {
     let Some((first, rest)) = items.split_first() else {
-        return Err(Failure::of(format!("{name} called on empty list")));
+        return Err(EvalFailure::of(format!("{name} called on empty list")));
     };
     let mut found = first;
     for one in rest {
-        let order = one.compare(found).ok_or_else(Failure::overload)?;
+        let order = one.compare(found).ok_or_else(EvalFailure::overload)?;
         if replaces(order) {
             found = one;
         }
@@ -163,7 +165,7 @@ fn extreme<'a>(name: &str, items: &[Value<'a>], replaces: fn(Ordering) -> bool) 
 }
 
 /// Returns the index of the first or last occurrence in a string or list, or -1.
-fn index_of<'a>(run: &mut Run<'_>, values: &[Value<'a>], first: bool) -> Option<Outcome<'a>> {
+fn index_of<'a>(run: &mut Run<'_>, values: &[Value<'a>], first: bool) -> Option<EvalOutcome<'a>> {
     let [list, one] = values else {
         return string_functions::index_of(values, first);
     };
@@ -201,7 +203,7 @@ fn comparing(items: &[Value<'_>]) -> u64 {
 }
 
 /// Returns the integers from 0 up to `end`.
-fn range<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn range<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Int(end)] = values else {
         return None;
     };
@@ -210,34 +212,34 @@ fn range<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     Some(charged.map(|()| Value::List(Arc::new((0..*end).map(Value::Int).collect()))))
 }
 
-fn reverse<'a>(run: &mut Run<'_>, items: Vec<Value<'a>>) -> Outcome<'a> {
+fn reverse<'a>(run: &mut Run<'_>, items: Vec<Value<'a>>) -> EvalOutcome<'a> {
     run.charge(listing(items.len(), 1.0))?;
     Ok(Value::List(Arc::new(items.into_iter().rev().collect())))
 }
 
-fn unwrap<'a>(items: &[Value<'a>]) -> Outcome<'a> {
+fn unwrap<'a>(items: &[Value<'a>]) -> EvalOutcome<'a> {
     let mut held = Vec::new();
     for item in items {
         match item {
             Value::Optional(Some(value)) => held.push((**value).clone()),
             Value::Optional(None) => {}
-            _ => return Err(Failure::overload()),
+            _ => return Err(EvalFailure::overload()),
         }
     }
     Ok(Value::List(held.into()))
 }
 
-fn slice<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn slice<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [_, Value::Int(start), Value::Int(end)] = values else {
         return None;
     };
     of_items(values, |items| part_of(run, &items, *start, *end))
 }
 
-fn part_of<'a>(run: &mut Run<'_>, items: &[Value<'a>], start: i64, end: i64) -> Outcome<'a> {
+fn part_of<'a>(run: &mut Run<'_>, items: &[Value<'a>], start: i64, end: i64) -> EvalOutcome<'a> {
     let refused = |why: String| {
         let why = format!("cannot slice({start}, {end}), {why}");
-        Err(Failure::Error(why))
+        Err(EvalFailure::Error(why))
     };
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         run.charge(listing(1, 1.0))?;
@@ -255,7 +257,7 @@ fn part_of<'a>(run: &mut Run<'_>, items: &[Value<'a>], start: i64, end: i64) -> 
     Ok(Value::List(part.to_vec().into()))
 }
 
-fn flatten<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn flatten<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let depth = match values {
         [_] => 1,
         [_, Value::Int(depth)] => *depth,
@@ -264,7 +266,7 @@ fn flatten<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     of_items(values, |items| flattened(run, &items, depth))
 }
 
-fn flattened<'a>(run: &mut Run<'_>, items: &[Value<'a>], depth: i64) -> Outcome<'a> {
+fn flattened<'a>(run: &mut Run<'_>, items: &[Value<'a>], depth: i64) -> EvalOutcome<'a> {
     let Ok(depth) = u32::try_from(depth) else {
         run.charge(11)?;
         let why = if depth < 0 {
@@ -272,7 +274,7 @@ fn flattened<'a>(run: &mut Run<'_>, items: &[Value<'a>], depth: i64) -> Outcome<
         } else {
             "level is too high"
         };
-        return Err(Failure::of(why));
+        return Err(EvalFailure::of(why));
     };
     run.charge(listing(items.len(), f64::from(depth)))?;
     let mut flat = Vec::new();
@@ -285,7 +287,7 @@ fn flatten_into<'a>(
     items: &[Value<'a>],
     depth: u32,
     flat: &mut Vec<Value<'a>>,
-) -> Result<(), Failure> {
+) -> Result<(), EvalFailure> {
     run.work(items.len() + 1)?;
     for item in items {
         match depth.checked_sub(1) {
@@ -296,7 +298,7 @@ fn flatten_into<'a>(
     Ok(())
 }
 
-fn distinct<'a>(run: &mut Run<'_>, items: Vec<Value<'a>>) -> Outcome<'a> {
+fn distinct<'a>(run: &mut Run<'_>, items: Vec<Value<'a>>) -> EvalOutcome<'a> {
     run.charge(comparing(&items))?;
     let mut kept: Vec<Value<'a>> = Vec::new();
     for item in items {
@@ -307,16 +309,16 @@ fn distinct<'a>(run: &mut Run<'_>, items: Vec<Value<'a>>) -> Outcome<'a> {
     Ok(Value::List(kept.into()))
 }
 
-fn sort_by_keys<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn sort_by_keys<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [_, keys] = values else { return None };
     of_items(values, |items| sort(run, keys.items()?, items))
 }
 
 /// Returns `items` in the order of `keys`, which are the sort keys of the items.
-fn sort<'a>(run: &mut Run<'_>, keys: Vec<Value<'a>>, items: Vec<Value<'a>>) -> Outcome<'a> {
+fn sort<'a>(run: &mut Run<'_>, keys: Vec<Value<'a>>, items: Vec<Value<'a>>) -> EvalOutcome<'a> {
     run.charge(comparing(&keys))?;
     if keys.len() != items.len() {
-        return Err(Failure::of(format!(
+        return Err(EvalFailure::of(format!(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, but got {} and {} elements respectively",
             items.len(),
             keys.len()
@@ -324,10 +326,10 @@ fn sort<'a>(run: &mut Run<'_>, keys: Vec<Value<'a>>, items: Vec<Value<'a>>) -> O
     }
     let kind = keys.first().map_or("", Value::type_name).to_owned();
     if keys.iter().any(|key| key.type_name() != kind) {
-        return Err(Failure::of("list elements must have the same type"));
+        return Err(EvalFailure::of("list elements must have the same type"));
     }
     if keys.first().is_some_and(|key| key.compare(key).is_none()) {
-        return Err(Failure::of("list elements must be comparable"));
+        return Err(EvalFailure::of("list elements must be comparable"));
     }
     let mut pairs: Vec<(Value<'a>, Value<'a>)> = keys.into_iter().zip(items).collect();
     pairs.sort_by(|(a, _), (b, _)| a.compare(b).unwrap_or(Ordering::Equal));
@@ -335,7 +337,7 @@ fn sort<'a>(run: &mut Run<'_>, keys: Vec<Value<'a>>, items: Vec<Value<'a>>) -> O
     Ok(Value::List(Arc::new(sorted.collect())))
 }
 
-fn join<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn join<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let by = match values {
         [_] => "",
         [_, Value::Text(by)] => by,
@@ -344,11 +346,11 @@ fn join<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     of_items(values, |items| joined(run, &items, by))
 }
 
-fn joined<'a>(run: &mut Run<'_>, items: &[Value<'a>], by: &str) -> Outcome<'a> {
+fn joined<'a>(run: &mut Run<'_>, items: &[Value<'a>], by: &str) -> EvalOutcome<'a> {
     let mut parts: Vec<&str> = Vec::with_capacity(items.len());
     for item in items {
         let Value::Text(text) = item else {
-            return Err(Failure::missing("join"));
+            return Err(EvalFailure::missing("join"));
         };
         parts.push(text);
     }

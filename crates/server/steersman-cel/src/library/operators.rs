@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::equality::{among_them, equality, identity, same};
 use super::{Cost, Row};
 use crate::cost_range::{PER_CHARACTER, scaled};
-use crate::run::{Failure, Outcome, Run, key_text, select};
+use crate::run::{EvalFailure, EvalOutcome, Run, key_text, select};
 use crate::value::printing;
-use crate::value::{Key, Text, Value};
+use crate::value::{MapKey, Text, Value};
 
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[Row] = &[
@@ -52,37 +52,37 @@ pub(super) const FUNCTIONS: &[Row] = &[
 
 /// Stands for the implementation of an operator that the evaluation treats in a special way, for
 /// instance because the operator does not evaluate all of its arguments.
-fn special<'a>(_: &mut Run<'_>, _: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn special<'a>(_: &mut Run<'_>, _: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     None
 }
 
 fn binary<'a>(
     values: &[Value<'a>],
-    operate: fn(&Value<'a>, &Value<'a>) -> Outcome<'a>,
-) -> Option<Outcome<'a>> {
+    operate: fn(&Value<'a>, &Value<'a>) -> EvalOutcome<'a>,
+) -> Option<EvalOutcome<'a>> {
     let [a, b] = values else { return None };
     Some(operate(a, b))
 }
 
-fn not<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn not<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     Some(match values {
         [Value::Bool(flag)] => Ok(Value::Bool(!flag)),
-        _ => Err(Failure::overload()),
+        _ => Err(EvalFailure::overload()),
     })
 }
 
-fn negate<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn negate<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     Some(match values {
         [Value::Int(number)] => number
             .checked_neg()
             .map(Value::Int)
-            .ok_or_else(|| Failure::of("integer overflow")),
+            .ok_or_else(|| EvalFailure::of("integer overflow")),
         [Value::Double(number)] => Ok(Value::Double(-number)),
-        _ => Err(Failure::overload()),
+        _ => Err(EvalFailure::overload()),
     })
 }
 
-fn equals<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn equals<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [a, b] = values else { return None };
     let size = if matches!(a, Value::Ip(_) | Value::Cidr(_)) {
         1
@@ -92,24 +92,24 @@ fn equals<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     Some(equality(run, a, b, size).map(Value::Bool))
 }
 
-fn differs<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn differs<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [a, b] = values else { return None };
     let size = a.size().min(b.size());
     Some(equality(run, a, b, size).map(|equal| Value::Bool(!equal)))
 }
 
-fn sum<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn sum<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [a, b] = values else { return None };
     Some(add(run, a.clone(), b))
 }
 
 /// Appends to a list or map. The first value grows in place if it has no other reference.
-pub(crate) fn grown<'a>(run: &mut Run<'_>, mut values: Vec<Value<'a>>) -> Outcome<'a> {
+pub(crate) fn grown<'a>(run: &mut Run<'_>, mut values: Vec<Value<'a>>) -> EvalOutcome<'a> {
     let rest = values.split_off(1);
     let of = values.pop().unwrap_or(Value::Null);
     match (of, rest.as_slice()) {
         (Value::Map(mut entries), [key, value]) => {
-            let key = key.key().ok_or_else(Failure::overload)?;
+            let key = key.key().ok_or_else(EvalFailure::overload)?;
             if entries.contains_key(&key) {
                 return Err(existing(&key));
             }
@@ -133,18 +133,18 @@ pub(crate) fn grown<'a>(run: &mut Run<'_>, mut values: Vec<Value<'a>>) -> Outcom
             Ok(Value::Map(entries))
         }
         (of, [more]) => add(run, of, more),
-        _ => Err(Failure::overload()),
+        _ => Err(EvalFailure::overload()),
     }
 }
 
-fn existing(key: &Key) -> Failure {
-    Failure::of(format!(
+fn existing(key: &MapKey) -> EvalFailure {
+    EvalFailure::of(format!(
         "insert failed: key {} already exists",
         key_text(key)
     ))
 }
 
-pub(super) fn add<'a>(run: &mut Run<'_>, a: Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+pub(super) fn add<'a>(run: &mut Run<'_>, a: Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     let cost = match (&a, b) {
         (Value::Text(_), Value::Text(_)) | (Value::Bytes(_), Value::Bytes(_)) => {
             scaled(a.size().saturating_add(b.size()), PER_CHARACTER)
@@ -183,12 +183,12 @@ pub(super) fn add<'a>(run: &mut Run<'_>, a: Value<'a>, b: &Value<'a>) -> Outcome
             Value::List(items)
         }
         (list, more) if list.is_list() && more.is_list() => return merged(run, &list, more),
-        _ => return Err(Failure::overload()),
+        _ => return Err(EvalFailure::overload()),
     })
 }
 
 /// Concatenates two lists of an object. Lists of type `set` or `map` are merged.
-fn merged<'a>(run: &mut Run<'_>, a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+fn merged<'a>(run: &mut Run<'_>, a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     let mut items = a.items()?;
     let more = b.items()?;
     run.work(items.len() + more.len())?;
@@ -213,17 +213,17 @@ fn merged<'a>(run: &mut Run<'_>, a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
     Ok(Value::List(items.into()))
 }
 
-fn moved<'a>(time: jiff::Timestamp, by: i64) -> Outcome<'a> {
+fn moved<'a>(time: jiff::Timestamp, by: i64) -> EvalOutcome<'a> {
     let moved = time.checked_add(jiff::SignedDuration::from_nanos(by));
-    let moved = moved.map_err(|_| Failure::of("timestamp overflow"))?;
+    let moved = moved.map_err(|_| EvalFailure::of("timestamp overflow"))?;
     Ok(Value::Timestamp(moved))
 }
 
-fn overflow(what: &str) -> Failure {
-    Failure::of(format!("{what} overflow"))
+fn overflow(what: &str) -> EvalFailure {
+    EvalFailure::of(format!("{what} overflow"))
 }
 
-fn subtract<'a>(a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+fn subtract<'a>(a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => {
             let difference = a.checked_sub(*b).map(Value::Int);
@@ -246,11 +246,11 @@ fn subtract<'a>(a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
             let nanos = i64::try_from(a.duration_since(*b).as_nanos());
             nanos.map(Value::Duration).map_err(|_| overflow("duration"))
         }
-        _ => Err(Failure::overload()),
+        _ => Err(EvalFailure::overload()),
     }
 }
 
-fn multiply<'a>(a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+fn multiply<'a>(a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => {
             let product = a.checked_mul(*b).map(Value::Int);
@@ -261,14 +261,14 @@ fn multiply<'a>(a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
             product.ok_or_else(|| overflow("unsigned integer"))
         }
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a * b)),
-        _ => Err(Failure::overload()),
+        _ => Err(EvalFailure::overload()),
     }
 }
 
-fn divide<'a>(a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+fn divide<'a>(a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     match (a, b) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => {
-            Err(Failure::of("division by zero"))
+            Err(EvalFailure::of("division by zero"))
         }
         (Value::Int(a), Value::Int(b)) => {
             let quotient = a.checked_div(*b).map(Value::Int);
@@ -276,21 +276,21 @@ fn divide<'a>(a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
         }
         (Value::Uint(a), Value::Uint(b)) => Ok(Value::Uint(a / b)),
         (Value::Double(a), Value::Double(b)) => Ok(Value::Double(a / b)),
-        _ => Err(Failure::overload()),
+        _ => Err(EvalFailure::overload()),
     }
 }
 
-fn modulo<'a>(a: &Value<'a>, b: &Value<'a>) -> Outcome<'a> {
+fn modulo<'a>(a: &Value<'a>, b: &Value<'a>) -> EvalOutcome<'a> {
     match (a, b) {
         (Value::Int(_), Value::Int(0)) | (Value::Uint(_), Value::Uint(0)) => {
-            Err(Failure::of("modulus by zero"))
+            Err(EvalFailure::of("modulus by zero"))
         }
         (Value::Int(a), Value::Int(b)) => {
             let rest = a.checked_rem(*b).map(Value::Int);
             rest.ok_or_else(|| overflow("integer"))
         }
         (Value::Uint(a), Value::Uint(b)) => Ok(Value::Uint(a % b)),
-        _ => Err(Failure::overload()),
+        _ => Err(EvalFailure::overload()),
     }
 }
 
@@ -298,7 +298,7 @@ fn compare<'a>(
     run: &mut Run<'_>,
     values: &[Value<'a>],
     holds: fn(Ordering) -> bool,
-) -> Option<Outcome<'a>> {
+) -> Option<EvalOutcome<'a>> {
     let [a, b] = values else { return None };
     let cost = match (a, b) {
         (Value::Text(_), Value::Text(_)) | (Value::Bytes(_), Value::Bytes(_)) => {
@@ -310,12 +310,12 @@ fn compare<'a>(
         Some(order) => Ok(holds(order)),
         // NaN has no order.
         None if matches!((a, b), (Value::Double(_), _) | (_, Value::Double(_))) => Ok(false),
-        None => Err(Failure::overload()),
+        None => Err(EvalFailure::overload()),
     });
     Some(order.map(Value::Bool))
 }
 
-pub(crate) fn contained<'a>(run: &mut Run<'_>, one: &Value<'a>, of: &Value<'a>) -> Outcome<'a> {
+pub(crate) fn contained<'a>(run: &mut Run<'_>, one: &Value<'a>, of: &Value<'a>) -> EvalOutcome<'a> {
     if of.is_list() {
         run.charge(of.size())?;
         let items = of.items()?;
@@ -326,14 +326,14 @@ pub(crate) fn contained<'a>(run: &mut Run<'_>, one: &Value<'a>, of: &Value<'a>) 
         let found = one.key().and_then(|key| of.member(&key));
         return Ok(Value::Bool(found.is_some()));
     }
-    Err(Failure::overload())
+    Err(EvalFailure::overload())
 }
 
 /// Returns an item of a list or a value of a map.
-pub(crate) fn index<'a>(of: &Value<'a>, index: &Value<'a>) -> Outcome<'a> {
+pub(crate) fn index<'a>(of: &Value<'a>, index: &Value<'a>) -> EvalOutcome<'a> {
     let Some(key) = index.key() else {
         let index = printing::print(index).unwrap_or_default();
-        return Err(Failure::Error(if of.is_list() {
+        return Err(EvalFailure::Error(if of.is_list() {
             format!("unsupported index value {index} in list")
         } else {
             format!("no such key: {index}")

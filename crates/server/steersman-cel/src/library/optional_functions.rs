@@ -1,7 +1,7 @@
 //! Machine: the functions of optional values.
 
 use super::{Cost, Row};
-use crate::run::{Failure, Outcome, Run};
+use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 
 #[rustfmt::skip]
@@ -14,7 +14,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("value", "optional_value (oA.)A", Cost::PerCall, value),
 ];
 
-fn of_non_zero_value<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn of_non_zero_value<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let value = values.first()?;
     Some(Ok(if is_zero(value) {
         Value::NONE
@@ -34,17 +34,17 @@ fn is_zero(value: &Value<'_>) -> bool {
     }
 }
 
-fn has_value<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn has_value<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Optional(held)] = values else {
         return None;
     };
     Some(Ok(Value::Bool(held.is_some())))
 }
 
-fn value<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn value<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Optional(held)] = values else {
         return None;
     };
     let held = held.as_ref().map(|held| (**held).clone());
-    Some(held.ok_or_else(|| Failure::of("optional.none() dereference")))
+    Some(held.ok_or_else(|| EvalFailure::of("optional.none() dereference")))
 }

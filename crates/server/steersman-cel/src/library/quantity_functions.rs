@@ -5,14 +5,14 @@ use std::cmp::Ordering;
 use steersman_apimachinery::quantity::Quantity;
 
 use super::{CHARACTERS, Cost, Row, of_text};
-use crate::run::{Failure, Outcome};
+use crate::run::{EvalFailure, EvalOutcome};
 use crate::value::Value;
 use crate::value::semver::Semver;
 
 #[rustfmt::skip]
 pub(super) const FUNCTIONS: &[Row] = &[
     ("quantity", "string_to_quantity (s)Q",
-        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Quantity(Quantity::parse(text).map_err(Failure::of)?)))),
+        CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Quantity(Quantity::parse(text).map_err(EvalFailure::of)?)))),
     ("isQuantity", "is_quantity_string (s)b",
         CHARACTERS, |_, values| of_text(values, |text| Ok(Value::Bool(Quantity::parse(text).is_ok())))),
     ("sign", "quantity_sign (Q)i",
@@ -34,7 +34,7 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("sub", "quantity_sub (Q.Q)Q quantity_sub_int (Q.i)Q",
         Cost::PerCall, |_, values| plus(values, Quantity::negated)),
     ("semver", "string_to_semver (s)V string_bool_to_semver (sb)V",
-        CHARACTERS, |_, values| of_version_text(values, |version| Ok(Value::Semver(version.map_err(Failure::of)?.into())))),
+        CHARACTERS, |_, values| of_version_text(values, |version| Ok(Value::Semver(version.map_err(EvalFailure::of)?.into())))),
     ("isSemver", "is_semver_string (s)b is_semver_string_bool (sb)b",
         CHARACTERS, |_, values| of_version_text(values, |version| Ok(Value::Bool(version.is_ok())))),
     ("major", "semver_major (V.)i", Cost::PerCall, |_, values| version_part(values, 0)),
@@ -42,7 +42,10 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("patch", "semver_patch (V.)i", Cost::PerCall, |_, values| version_part(values, 2)),
 ];
 
-fn of_quantity<'a>(values: &[Value<'a>], read: fn(Quantity) -> Outcome<'a>) -> Option<Outcome<'a>> {
+fn of_quantity<'a>(
+    values: &[Value<'a>],
+    read: fn(Quantity) -> EvalOutcome<'a>,
+) -> Option<EvalOutcome<'a>> {
     let [Value::Quantity(quantity)] = values else {
         return None;
     };
@@ -55,13 +58,13 @@ fn whole(quantity: Quantity) -> Option<i64> {
     whole.filter(|whole| whole.unsigned_abs() < i64::MAX.unsigned_abs())
 }
 
-fn as_integer<'a>(quantity: Quantity) -> Outcome<'a> {
+fn as_integer<'a>(quantity: Quantity) -> EvalOutcome<'a> {
     let whole = whole(quantity).map(Value::Int);
-    whole.ok_or_else(|| Failure::of("cannot convert value to integer"))
+    whole.ok_or_else(|| EvalFailure::of("cannot convert value to integer"))
 }
 
 /// Adds the second value, after `sign`, to a quantity.
-fn plus<'a>(values: &[Value<'a>], sign: fn(Quantity) -> Quantity) -> Option<Outcome<'a>> {
+fn plus<'a>(values: &[Value<'a>], sign: fn(Quantity) -> Quantity) -> Option<EvalOutcome<'a>> {
     let (quantity, other) = match values {
         [Value::Quantity(quantity), Value::Quantity(other)] => (quantity, *other),
         [Value::Quantity(quantity), Value::Int(other)] => (quantity, Quantity::of(*other)),
@@ -71,7 +74,7 @@ fn plus<'a>(values: &[Value<'a>], sign: fn(Quantity) -> Quantity) -> Option<Outc
 }
 
 /// Compares two quantities or two versions.
-fn order<'a>(values: &[Value<'a>], read: fn(Ordering) -> Value<'a>) -> Option<Outcome<'a>> {
+fn order<'a>(values: &[Value<'a>], read: fn(Ordering) -> Value<'a>) -> Option<EvalOutcome<'a>> {
     let order = match values {
         [Value::Quantity(a), Value::Quantity(b)] => a.partial_cmp(b)?,
         [Value::Semver(a), Value::Semver(b)] => a.partial_cmp(b)?,
@@ -83,8 +86,8 @@ fn order<'a>(values: &[Value<'a>], read: fn(Ordering) -> Value<'a>) -> Option<Ou
 /// Parses a version. The optional second value permits incomplete versions.
 fn of_version_text<'a>(
     values: &[Value<'a>],
-    read: fn(Result<Semver, String>) -> Outcome<'a>,
-) -> Option<Outcome<'a>> {
+    read: fn(Result<Semver, String>) -> EvalOutcome<'a>,
+) -> Option<EvalOutcome<'a>> {
     let [Value::Text(text), rest @ ..] = values else {
         return None;
     };
@@ -92,7 +95,7 @@ fn of_version_text<'a>(
     Some(read(Semver::parse(text, lenient)))
 }
 
-fn version_part<'a>(values: &[Value<'a>], part: usize) -> Option<Outcome<'a>> {
+fn version_part<'a>(values: &[Value<'a>], part: usize) -> Option<EvalOutcome<'a>> {
     let [Value::Semver(version)] = values else {
         return None;
     };

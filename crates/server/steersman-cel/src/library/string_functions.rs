@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::{CHARACTERS, CHARACTERS_TWICE, Cost, Row, of_text};
 use crate::cost_range::{PER_CHARACTER, PER_PATTERN_CHARACTER, Range};
-use crate::run::{Failure, Outcome, Run};
+use crate::run::{EvalFailure, EvalOutcome, Run};
 use crate::value::Value;
 use crate::value::printing;
 
@@ -54,28 +54,28 @@ pub(super) const FUNCTIONS: &[Row] = &[
     ("format", "string_format (s.l*)s", CHARACTERS, format),
 ];
 
-fn changed<'a>(values: &[Value<'a>], change: fn(&str) -> String) -> Option<Outcome<'a>> {
+fn changed<'a>(values: &[Value<'a>], change: fn(&str) -> String) -> Option<EvalOutcome<'a>> {
     of_text(values, |text| Ok(Value::text(change(text))))
 }
 
-fn test<'a>(values: &[Value<'a>], holds: fn(&str, &str) -> bool) -> Option<Outcome<'a>> {
+fn test<'a>(values: &[Value<'a>], holds: fn(&str, &str) -> bool) -> Option<EvalOutcome<'a>> {
     let [Value::Text(text), Value::Text(part)] = values else {
         return None;
     };
     Some(Ok(Value::Bool(holds(text, part))))
 }
 
-fn format<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn format<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Text(pattern), arguments] = values else {
         return None;
     };
     let arguments = arguments.is_list().then(|| arguments.items())?;
     let formatted = arguments.and_then(|arguments| printing::format(pattern, &arguments));
-    Some(formatted.map(Value::text).map_err(Failure::Error))
+    Some(formatted.map(Value::text).map_err(EvalFailure::Error))
 }
 
 /// `matches(text, pattern)`. Its cost does not depend on its arguments upstream.
-fn matches_function<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn matches_function<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     if let [Value::Text(text), _] = values
         && let Err(limit) = run.work(text.len())
     {
@@ -84,7 +84,7 @@ fn matches_function<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outco
     matches(run, values)
 }
 
-fn matches<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn matches<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Text(text), Value::Text(pattern)] = values else {
         return None;
     };
@@ -92,11 +92,11 @@ fn matches<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     Some(pattern.map(|pattern| Value::Bool(pattern.is_match(text))))
 }
 
-fn out_of_range<'a>(at: i64) -> Outcome<'a> {
-    Err(Failure::of(format!("index out of range: {at}")))
+fn out_of_range<'a>(at: i64) -> EvalOutcome<'a> {
+    Err(EvalFailure::of(format!("index out of range: {at}")))
 }
 
-fn char_at<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn char_at<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Text(text), Value::Int(at)] = values else {
         return None;
     };
@@ -111,7 +111,7 @@ fn char_at<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
 }
 
 /// Returns the index of the first or last occurrence of a string in another one, or -1.
-pub(super) fn index_of<'a>(values: &[Value<'a>], first: bool) -> Option<Outcome<'a>> {
+pub(super) fn index_of<'a>(values: &[Value<'a>], first: bool) -> Option<EvalOutcome<'a>> {
     let (text, part, from) = match values {
         [Value::Text(text), Value::Text(part)] => (text, part, None),
         [Value::Text(text), Value::Text(part), Value::Int(from)] => (text, part, Some(*from)),
@@ -120,7 +120,7 @@ pub(super) fn index_of<'a>(values: &[Value<'a>], first: bool) -> Option<Outcome<
     Some(find_from(text, part, from, first))
 }
 
-fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Outcome<'a> {
+fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> EvalOutcome<'a> {
     let count = text.chars().count();
     let from = match from {
         Some(from) => from,
@@ -161,7 +161,7 @@ fn find_from<'a>(text: &str, part: &str, from: Option<i64>, first: bool) -> Outc
     Ok(Value::Int(found))
 }
 
-fn substring<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn substring<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     match values {
         [Value::Text(text), Value::Int(from)] => Some(part_of(text, *from, None)),
         [Value::Text(text), Value::Int(from), Value::Int(to)] => {
@@ -171,12 +171,12 @@ fn substring<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     }
 }
 
-fn part_of<'a>(text: &str, from: i64, to: Option<i64>) -> Outcome<'a> {
+fn part_of<'a>(text: &str, from: i64, to: Option<i64>) -> EvalOutcome<'a> {
     let count = i64::try_from(text.chars().count()).unwrap_or(i64::MAX);
     let end = to.unwrap_or(count);
     if from > end && to.is_some() {
         let why = format!("invalid substring range. start: {from}, end: {end}");
-        return Err(Failure::Error(why));
+        return Err(EvalFailure::Error(why));
     }
     if from < 0 || from > count {
         return out_of_range(from);
@@ -198,7 +198,7 @@ fn limit(most: &[Value<'_>]) -> Option<usize> {
     }
 }
 
-fn replace<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn replace<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [
         Value::Text(text),
         Value::Text(from),
@@ -223,7 +223,7 @@ fn replace<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     Some(replaced.map(Value::text))
 }
 
-fn split<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn split<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Text(text), Value::Text(by), most @ ..] = values else {
         return None;
     };
@@ -254,14 +254,14 @@ fn split<'a>(_: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
 }
 
 /// Returns the compiled pattern of a search.
-fn search_pattern(run: &mut Run<'_>, pattern: &str) -> Result<Regex, Failure> {
+fn search_pattern(run: &mut Run<'_>, pattern: &str) -> Result<Regex, EvalFailure> {
     run.pattern(pattern).map_err(|failure| match failure {
-        Failure::Error(why) => Failure::Error(format!("Illegal regex: {why}")),
-        limit @ Failure::Limit => limit,
+        EvalFailure::Error(why) => EvalFailure::Error(format!("Illegal regex: {why}")),
+        limit @ EvalFailure::Limit => limit,
     })
 }
 
-fn find<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn find<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Text(text), Value::Text(pattern)] = values else {
         return None;
     };
@@ -272,7 +272,7 @@ fn find<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
     }))
 }
 
-fn find_all<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn find_all<'a>(run: &mut Run<'_>, values: &[Value<'a>]) -> Option<EvalOutcome<'a>> {
     let [Value::Text(text), Value::Text(pattern), most @ ..] = values else {
         return None;
     };

@@ -3,7 +3,7 @@
 use jiff::Zoned;
 
 use super::{Cost, Row};
-use crate::run::{Failure, Outcome};
+use crate::run::{EvalFailure, EvalOutcome};
 use crate::value::{Value, times};
 
 #[rustfmt::skip]
@@ -31,18 +31,18 @@ pub(super) const FUNCTIONS: &[Row] = &[
 ];
 
 /// Returns a part of a time, in UTC or in the time zone of the second value.
-fn time_part<'a>(values: &[Value<'a>], part: fn(&Zoned) -> i64) -> Option<Outcome<'a>> {
+fn time_part<'a>(values: &[Value<'a>], part: fn(&Zoned) -> i64) -> Option<EvalOutcome<'a>> {
     let (time, zone) = match values {
         [Value::Timestamp(time)] => (*time, None),
         [Value::Timestamp(time), Value::Text(zone)] => (*time, Some(&**zone)),
         _ => return None,
     };
-    let zoned = times::zoned(time, zone).map_err(Failure::Error);
+    let zoned = times::zoned(time, zone).map_err(EvalFailure::Error);
     Some(zoned.map(|zoned| Value::Int(part(&zoned))))
 }
 
 /// Returns a duration in a unit of `nanos` nanoseconds, rounded towards zero.
-fn duration_in<'a>(values: &[Value<'a>], nanos: i64) -> Option<Outcome<'a>> {
+fn duration_in<'a>(values: &[Value<'a>], nanos: i64) -> Option<EvalOutcome<'a>> {
     let [Value::Duration(duration)] = values else {
         return None;
     };

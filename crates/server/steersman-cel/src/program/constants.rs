@@ -8,8 +8,8 @@ use steersman_apimachinery::patterns;
 use crate::check::Checked;
 use crate::eval::{Constants, Evaluator};
 use crate::program::CALL_LIMIT;
-use crate::run::{self, Failure};
-use crate::syntax::ast::{Kind, Literal, Node};
+use crate::run::{self, EvalFailure};
+use crate::syntax::ast::{ExprNode, Literal, NodeKind};
 use crate::value::Value;
 
 /// The conversions that are evaluated early.
@@ -30,18 +30,18 @@ const CONVERSIONS: &[&str] = &[
 ///
 /// # Errors
 /// Fails with the first error of a constant conversion, or of a pattern.
-pub(super) fn fold(root: &Node, checked: &Checked) -> Result<Constants, String> {
+pub(super) fn fold(root: &ExprNode, checked: &Checked) -> Result<Constants, String> {
     let mut constants = Constants::default();
     visit(&mut constants, root, checked)?;
     Ok(constants)
 }
 
-fn visit(constants: &mut Constants, node: &Node, checked: &Checked) -> Result<(), String> {
+fn visit(constants: &mut Constants, node: &ExprNode, checked: &Checked) -> Result<(), String> {
     for child in node.children() {
         visit(constants, child, checked)?;
     }
     match &node.kind {
-        Kind::Call { name, target, args } => {
+        NodeKind::Call { name, target, args } => {
             let pattern_at = usize::from(target.is_none());
             let is_pattern = matches!(name.as_str(), "matches" | "find" | "findAll");
             if is_pattern && let Some(pattern) = args.get(pattern_at) {
@@ -53,13 +53,13 @@ fn visit(constants: &mut Constants, node: &Node, checked: &Checked) -> Result<()
             let converts = target.is_none() && CONVERSIONS.contains(&name.as_str());
             if converts && is_constant(constants, arg) {
                 let outcome = evaluated(constants, node, checked);
-                if let Err(Failure::Error(why)) = outcome {
+                if let Err(EvalFailure::Error(why)) = outcome {
                     return Err(why);
                 }
                 constants.values.insert(node.id, outcome);
             }
         }
-        Kind::List { .. } | Kind::Map(_)
+        NodeKind::List { .. } | NodeKind::Map(_)
             if node.children().all(|child| is_constant(constants, child)) =>
         {
             let outcome = evaluated(constants, node, checked);
@@ -70,9 +70,9 @@ fn visit(constants: &mut Constants, node: &Node, checked: &Checked) -> Result<()
     Ok(())
 }
 
-fn keep_pattern(constants: &mut Constants, pattern: &Node) -> Result<(), String> {
+fn keep_pattern(constants: &mut Constants, pattern: &ExprNode) -> Result<(), String> {
     let text = match &pattern.kind {
-        Kind::Literal(Literal::Text(text)) => text.to_string(),
+        NodeKind::Literal(Literal::Text(text)) => text.to_string(),
         _ => match constants.values.get(&pattern.id) {
             Some(Ok(Value::Text(text))) => text.to_string(),
             _ => return Ok(()),
@@ -83,14 +83,14 @@ fn keep_pattern(constants: &mut Constants, pattern: &Node) -> Result<(), String>
     Ok(())
 }
 
-fn is_constant(constants: &Constants, node: &Node) -> bool {
-    matches!(node.kind, Kind::Literal(_)) || constants.values.contains_key(&node.id)
+fn is_constant(constants: &Constants, node: &ExprNode) -> bool {
+    matches!(node.kind, NodeKind::Literal(_)) || constants.values.contains_key(&node.id)
 }
 
 fn evaluated(
     constants: &Constants,
-    node: &Node,
+    node: &ExprNode,
     checked: &Checked,
-) -> Result<Value<'static>, Failure> {
+) -> Result<Value<'static>, EvalFailure> {
     Evaluator::new(&checked.functions, constants, &[], &[], CALL_LIMIT).eval(node)
 }

@@ -5,14 +5,14 @@
 use steersman_apimachinery::{go, patterns};
 
 use crate::check::Checked;
-use crate::syntax::ast::{Kind, Literal, Node};
+use crate::syntax::ast::{ExprNode, Literal, NodeKind};
 use crate::syntax::parse::ParseError;
 use crate::types::Type;
 use crate::value::printing::{self, Clause, Piece};
 use crate::value::times;
 
 /// Returns the errors in the literals of an expression.
-pub(super) fn check(root: &Node, checked: &Checked) -> Vec<ParseError> {
+pub(super) fn check(root: &ExprNode, checked: &Checked) -> Vec<ParseError> {
     let mut checker = LiteralChecker {
         checked,
         mistakes: Vec::new(),
@@ -28,9 +28,9 @@ struct LiteralChecker<'a> {
 
 impl LiteralChecker<'_> {
     /// `mixed` permits lists and maps with items of several types, as below `format`.
-    fn node(&mut self, node: &Node, mixed: bool) {
+    fn node(&mut self, node: &ExprNode, mixed: bool) {
         match &node.kind {
-            Kind::Call { name, target, args } => {
+            NodeKind::Call { name, target, args } => {
                 self.call(name, args);
                 if name == "format" {
                     self.format(node, target.as_deref(), args);
@@ -39,7 +39,7 @@ impl LiteralChecker<'_> {
                 node.children().for_each(|child| self.node(child, mixed));
                 return;
             }
-            Kind::List { items, optional } if !mixed => {
+            NodeKind::List { items, optional } if !mixed => {
                 let types = items.iter().enumerate().map(|(index, item)| {
                     let found = &self.checked.types[item.id];
                     (item.at, unwrapped(found, optional.contains(&index)))
@@ -47,8 +47,8 @@ impl LiteralChecker<'_> {
                 let wrong = mismatch(types);
                 self.mistakes.extend(wrong);
             }
-            Kind::Map(entries) if !mixed => {
-                let of = |node: &Node| &self.checked.types[node.id];
+            NodeKind::Map(entries) if !mixed => {
+                let of = |node: &ExprNode| &self.checked.types[node.id];
                 let keys = entries.iter().map(|entry| (entry.key.at, of(&entry.key)));
                 let values = entries.iter().map(|entry| {
                     let found = unwrapped(of(&entry.value), entry.optional);
@@ -63,8 +63,9 @@ impl LiteralChecker<'_> {
     }
 
     /// Checks a literal that is converted to a time or duration, or that is a pattern.
-    fn call(&mut self, name: &str, args: &[Node]) {
-        let Some((first, Kind::Literal(literal))) = args.first().map(|arg| (arg, &arg.kind)) else {
+    fn call(&mut self, name: &str, args: &[ExprNode]) {
+        let Some((first, NodeKind::Literal(literal))) = args.first().map(|arg| (arg, &arg.kind))
+        else {
             return;
         };
         let fine = match (name, literal) {
@@ -81,13 +82,13 @@ impl LiteralChecker<'_> {
     }
 
     /// Checks the arguments of `format` if both the pattern and the list are literals.
-    fn format(&mut self, node: &Node, target: Option<&Node>, args: &[Node]) {
-        let (Some(Kind::Literal(Literal::Text(pattern))), [list]) =
+    fn format(&mut self, node: &ExprNode, target: Option<&ExprNode>, args: &[ExprNode]) {
+        let (Some(NodeKind::Literal(Literal::Text(pattern))), [list]) =
             (target.map(|target| &target.kind), args)
         else {
             return;
         };
-        let Kind::List { items, .. } = &list.kind else {
+        let NodeKind::List { items, .. } = &list.kind else {
             return;
         };
         let mut wrong_at = node.at;
@@ -115,7 +116,7 @@ impl LiteralChecker<'_> {
     }
 
     /// Returns the position and the type of an argument that does not fit its clause.
-    fn misfit<'n>(&'n self, clause: Clause, argument: &'n Node) -> Option<(usize, &'n Type)> {
+    fn misfit<'n>(&'n self, clause: Clause, argument: &'n ExprNode) -> Option<(usize, &'n Type)> {
         let found = &self.checked.types[argument.id];
         if !clause.accepts(found) {
             return Some((argument.at, found));
@@ -124,7 +125,7 @@ impl LiteralChecker<'_> {
             return None;
         }
         match &argument.kind {
-            Kind::List { .. } | Kind::Map(_) => argument
+            NodeKind::List { .. } | NodeKind::Map(_) => argument
                 .children()
                 .find_map(|child| self.misfit(clause, child)),
             _ => None,

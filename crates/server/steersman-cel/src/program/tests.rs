@@ -55,8 +55,8 @@ fn eval(source: &str) -> String {
         .0
     {
         Ok(value) => format!("{value:?}"),
-        Err(Failure::Error(why)) => format!("error: {why}"),
-        Err(Failure::Limit) => "limit".to_owned(),
+        Err(EvalFailure::Error(why)) => format!("error: {why}"),
+        Err(EvalFailure::Limit) => "limit".to_owned(),
     }
 }
 
@@ -263,7 +263,7 @@ fn no_run_goes_beyond_its_limit() {
         let this = Value::of(&list, Some(&decl)).unwrap();
         let (outcome, _) = program.run(&[("self", this)], CALL_LIMIT);
         assert!(
-            matches!(outcome, Err(Failure::Limit)),
+            matches!(outcome, Err(EvalFailure::Limit)),
             "{source}: {outcome:?}"
         );
     }

@@ -3,9 +3,9 @@
 use serde_json::Value as Json;
 use steersman_apimachinery::status::FieldError;
 
-use super::{Rule, Rules, Verdict};
+use super::{RuleVerdict, Rules, ValidationRule};
 use crate::program::CALL_LIMIT;
-use crate::run::Failure;
+use crate::run::EvalFailure;
 use crate::value::Value;
 
 /// The cost budget of all rules on one object, which takes about a second.
@@ -18,7 +18,7 @@ const SPENT: &str =
 const LONGEST_MESSAGE: usize = 5 * 1024;
 
 /// A value and its old value.
-type Pair<'a> = (&'a Json, &'a Json);
+type ValuePair<'a> = (&'a Json, &'a Json);
 
 /// A value, and its path in the object.
 #[derive(Debug, Clone, Copy)]
@@ -34,9 +34,9 @@ struct CheckedValue<'p, 'a> {
 #[derive(Debug, Clone, Copy, Default)]
 struct OldState<'a> {
     /// The value and its old value, if the old value is known.
-    current: Option<Pair<'a>>,
+    current: Option<ValuePair<'a>>,
     /// The nearest ancestor with a known old value, and that old value.
-    parent: Option<Pair<'a>>,
+    parent: Option<ValuePair<'a>>,
 }
 
 impl<'a> OldState<'a> {
@@ -47,7 +47,7 @@ impl<'a> OldState<'a> {
             .is_some_and(|(new, old)| new == old)
     }
 
-    fn below(self, next: Option<Pair<'a>>) -> Self {
+    fn below(self, next: Option<ValuePair<'a>>) -> Self {
         match self.current {
             None => self,
             current => Self {
@@ -60,8 +60,8 @@ impl<'a> OldState<'a> {
 
 /// Evaluates the rules on an object; `old` is the stored object on an update. CEL-1: the evaluation
 /// never costs more than its budget.
-pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> Verdict {
-    let mut check = Check::default();
+pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> RuleVerdict {
+    let mut check = RuleCheck::default();
     let past = OldState {
         current: old.map(|old| (object, old)),
         parent: None,
@@ -80,7 +80,7 @@ pub(super) fn object(rules: &Rules, object: &Json, old: Option<&Json>) -> Verdic
 /// Evaluates the rules on a default. Transition rules compare the default with itself.
 pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldError> {
     let run = |old| {
-        let mut check = Check::default();
+        let mut check = RuleCheck::default();
         let place = CheckedValue {
             path: field,
             object: default,
@@ -102,21 +102,21 @@ pub(super) fn default(rules: &Rules, default: &Json, field: &str) -> Vec<FieldEr
 struct Spent;
 
 /// The state of evaluating all rules on one object: the remaining budget, and the verdict so far.
-struct Check {
+struct RuleCheck {
     left: u64,
-    verdict: Verdict,
+    verdict: RuleVerdict,
 }
 
-impl Default for Check {
+impl Default for RuleCheck {
     fn default() -> Self {
         Self {
             left: BUDGET,
-            verdict: Verdict::default(),
+            verdict: RuleVerdict::default(),
         }
     }
 }
 
-impl Check {
+impl RuleCheck {
     fn node<'a>(&mut self, rules: &'a Rules, mut place: CheckedValue<'_, 'a>) -> Result<(), Spent> {
         if place.object.is_null() {
             return Ok(());
@@ -218,7 +218,7 @@ impl Check {
             let variables = match rule.variables(&rules.decl, object, old) {
                 Ok(variables) => variables,
                 Err(wrong) => {
-                    let detail = rule.failure_message(&Failure::Error(wrong));
+                    let detail = rule.failure_message(&EvalFailure::Error(wrong));
                     self.verdict.errors.push(refuse(&detail));
                     continue;
                 }
@@ -235,7 +235,7 @@ impl Check {
                 Err(failure) => {
                     let detail = rule.failure_message(&failure);
                     self.verdict.errors.push(refuse(&detail));
-                    if failure == Failure::Limit {
+                    if failure == EvalFailure::Limit {
                         return Err(Spent);
                     }
                     continue;
@@ -266,7 +266,7 @@ impl Check {
     /// Evaluates the message expression of a rule. Returns `None` if its result is unusable.
     fn message(
         &mut self,
-        rule: &Rule,
+        rule: &ValidationRule,
         variables: &[(&str, Value<'_>)],
     ) -> Result<Option<String>, String> {
         let Some(Ok(program)) = &rule.made_message else {
@@ -278,7 +278,7 @@ impl Check {
         }
         self.left -= cost;
         match outcome {
-            Err(Failure::Limit) => Err(
+            Err(EvalFailure::Limit) => Err(
                 "no further validation rules will be run due to call cost exceeds limit for messageExpression"
                     .to_owned(),
             ),

@@ -4,36 +4,36 @@ use std::sync::Arc;
 
 /// One node of an expression.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
+pub(crate) struct ExprNode {
     /// The number of the node, which is its index in the tables of other modules.
     pub id: usize,
     /// The position in the source, in characters.
     pub at: usize,
-    pub kind: Kind,
+    pub kind: NodeKind,
 }
 
 /// The kind of a node.
 #[derive(Debug, Clone)]
-pub(crate) enum Kind {
+pub(crate) enum NodeKind {
     Literal(Literal),
     Ident(String),
     Select {
-        operand: Box<Node>,
+        operand: Box<ExprNode>,
         field: String,
         /// Whether the node is `has(…)`, which tests the field instead of reading it.
         test: bool,
     },
     Call {
         name: String,
-        target: Option<Box<Node>>,
-        args: Vec<Node>,
+        target: Option<Box<ExprNode>>,
+        args: Vec<ExprNode>,
     },
     List {
-        items: Vec<Node>,
+        items: Vec<ExprNode>,
         /// The indexes of the optional items, which are omitted if they have no value.
         optional: Vec<usize>,
     },
-    Map(Vec<Entry>),
+    Map(Vec<MapEntry>),
     Fold(Box<Fold>),
     /// An object of a named type, such as `Object.spec{replicas: 3}`.
     Message {
@@ -58,16 +58,16 @@ pub(crate) enum Literal {
 #[derive(Debug, Clone)]
 pub(crate) struct MessageField {
     pub name: String,
-    pub value: Node,
+    pub value: ExprNode,
     /// Whether the field is optional, so that it is omitted if it has no value.
     pub optional: bool,
 }
 
 /// One entry of a map.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
-    pub key: Node,
-    pub value: Node,
+pub(crate) struct MapEntry {
+    pub key: ExprNode,
+    pub value: ExprNode,
     pub optional: bool,
 }
 
@@ -75,23 +75,23 @@ pub(crate) struct Entry {
 /// and returns `result`.
 #[derive(Debug, Clone)]
 pub(crate) struct Fold {
-    pub range: Node,
+    pub range: ExprNode,
     pub var: String,
     /// The second variable of a loop over index and item, or key and value.
     pub var2: Option<String>,
     pub accu: String,
-    pub init: Node,
-    pub cond: Node,
-    pub step: Node,
-    pub result: Node,
+    pub init: ExprNode,
+    pub cond: ExprNode,
+    pub step: ExprNode,
+    pub result: ExprNode,
 }
 
-impl Node {
+impl ExprNode {
     /// Returns the dotted name that a chain of an identifier and fields spells, such as `a.b.c`.
     pub(crate) fn qualified(&self) -> Option<String> {
         match &self.kind {
-            Kind::Ident(name) => Some(name.clone()),
-            Kind::Select {
+            NodeKind::Ident(name) => Some(name.clone()),
+            NodeKind::Select {
                 operand,
                 field,
                 test: false,
@@ -102,30 +102,32 @@ impl Node {
 
     /// Returns whether the node is the variable with this name.
     pub(crate) fn is_ident(&self, name: &str) -> bool {
-        matches!(&self.kind, Kind::Ident(found) if found == name)
+        matches!(&self.kind, NodeKind::Ident(found) if found == name)
     }
 }
 
 /// The variable that holds the target of `optMap` and `optFlatMap`.
 pub(crate) const TARGET: &str = "@target";
 
-impl Node {
+impl ExprNode {
     /// Returns the direct parts of the node, in the order of upstream's planner.
     pub(crate) fn children(&self) -> impl Iterator<Item = &Self> {
         let mut parts: Vec<&Self> = Vec::new();
         match &self.kind {
-            Kind::Literal(_) | Kind::Ident(_) => {}
-            Kind::Select { operand, .. } => parts.push(operand),
-            Kind::Call { target, args, .. } => {
+            NodeKind::Literal(_) | NodeKind::Ident(_) => {}
+            NodeKind::Select { operand, .. } => parts.push(operand),
+            NodeKind::Call { target, args, .. } => {
                 parts.extend(target.as_deref());
                 parts.extend(args);
             }
-            Kind::List { items, .. } => parts.extend(items),
-            Kind::Map(entries) => {
+            NodeKind::List { items, .. } => parts.extend(items),
+            NodeKind::Map(entries) => {
                 parts.extend(entries.iter().flat_map(|entry| [&entry.key, &entry.value]));
             }
-            Kind::Message { fields, .. } => parts.extend(fields.iter().map(|field| &field.value)),
-            Kind::Fold(fold) => parts.extend([
+            NodeKind::Message { fields, .. } => {
+                parts.extend(fields.iter().map(|field| &field.value))
+            }
+            NodeKind::Fold(fold) => parts.extend([
                 &fold.init,
                 &fold.range,
                 &fold.cond,

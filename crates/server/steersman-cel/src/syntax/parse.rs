@@ -7,7 +7,7 @@ use cel::common::ast::{
 };
 use cel::parser::Parser;
 
-use super::ast::{Entry, Fold, Kind, Literal, MessageField, Node};
+use super::ast::{ExprNode, Fold, Literal, MapEntry, MessageField, NodeKind};
 
 /// The maximum length of an expression, in characters.
 const MAX_LENGTH: usize = 100_000;
@@ -34,7 +34,7 @@ pub(crate) type ParseError = (usize, String);
 /// A parsed expression, and the number of its nodes.
 #[derive(Debug)]
 pub(crate) struct Parsed {
-    pub root: Node,
+    pub root: ExprNode,
     pub parts: usize,
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn parse(source: &str) -> Result<Parsed, String> {
 ///
 /// # Errors
 /// Returns the message of the first syntax error, without its position.
-pub(crate) fn parse_core(source: &str) -> Result<Node, String> {
+pub(crate) fn parse_core(source: &str) -> Result<ExprNode, String> {
     let parsed = on_deep_stack(source, |source| {
         read(source, false).map_err(|mistakes| {
             let first = mistakes.into_iter().min_by_key(|(at, _)| *at);
@@ -97,7 +97,7 @@ fn read(source: &str, optional_syntax: bool) -> Result<Parsed, Vec<ParseError>> 
         .max_recursion_depth(MAX_DEPTH);
     match parser.parse_with_source_info(source) {
         Ok((expression, info)) => {
-            let mut reader = Reader {
+            let mut reader = TreeReader {
                 info: &info,
                 source: source.chars().collect(),
                 parts: 0,
@@ -184,44 +184,44 @@ pub(crate) fn describe(source: &str, mistakes: &[ParseError]) -> String {
     messages.join("\n")
 }
 
-/// Converts the parser's tree into [`Node`]s.
-struct Reader<'a> {
+/// Converts the parser's tree into [`ExprNode`]s.
+struct TreeReader<'a> {
     info: &'a SourceInfo,
     source: Vec<char>,
     parts: usize,
     mistakes: Vec<ParseError>,
 }
 
-impl Reader<'_> {
-    fn made(&mut self, at: usize, kind: Kind) -> Node {
+impl TreeReader<'_> {
+    fn made(&mut self, at: usize, kind: NodeKind) -> ExprNode {
         let id = self.parts;
         self.parts += 1;
-        Node { id, at, kind }
+        ExprNode { id, at, kind }
     }
 
-    fn node(&mut self, from: IdedExpr, depth: u16) -> Node {
+    fn node(&mut self, from: IdedExpr, depth: u16) -> ExprNode {
         let at = self.info.offset_for(from.id);
         let at = at.map_or(0, |(start, _)| start as usize);
         if depth > MAX_DEPTH {
             let what = format!("expression recursion limit exceeded: {MAX_DEPTH}");
             self.mistakes.push((at, what));
-            return self.made(at, Kind::Literal(Literal::Null));
+            return self.made(at, NodeKind::Literal(Literal::Null));
         }
         let deeper = depth + 1;
         let kind = match from.expr {
-            Expr::Ident(name) => Kind::Ident(name),
+            Expr::Ident(name) => NodeKind::Ident(name),
             Expr::Literal(value) => {
                 let value = literal(value);
                 let at = self.sign_of(&value, at);
-                return self.made(at, Kind::Literal(value));
+                return self.made(at, NodeKind::Literal(value));
             }
-            Expr::Select(select) => Kind::Select {
+            Expr::Select(select) => NodeKind::Select {
                 operand: Box::new(self.node(*select.operand, deeper)),
                 field: select.field,
                 test: select.test,
             },
             Expr::Call(call) => return self.call(at, call, deeper),
-            Expr::List(list) => Kind::List {
+            Expr::List(list) => NodeKind::List {
                 items: self.nodes(list.elements, deeper),
                 optional: list.optional_indices,
             },
@@ -229,14 +229,14 @@ impl Reader<'_> {
                 let mut entries = Vec::new();
                 for entry in map.entries {
                     if let EntryExpr::MapEntry(entry) = entry.expr {
-                        entries.push(Entry {
+                        entries.push(MapEntry {
                             key: self.node(entry.key, deeper),
                             value: self.node(entry.value, deeper),
                             optional: entry.optional,
                         });
                     }
                 }
-                Kind::Map(entries)
+                NodeKind::Map(entries)
             }
             // The parser expands this macro of two variables with one variable, too.
             Expr::Comprehension(_)
@@ -247,9 +247,9 @@ impl Reader<'_> {
             {
                 let what = "undeclared reference to 'existsOne' (in container '')";
                 self.mistakes.push((at, what.to_owned()));
-                Kind::Literal(Literal::Null)
+                NodeKind::Literal(Literal::Null)
             }
-            Expr::Comprehension(fold) => Kind::Fold(Box::new(self.fold(*fold, deeper))),
+            Expr::Comprehension(fold) => NodeKind::Fold(Box::new(self.fold(*fold, deeper))),
             Expr::Struct(message) => {
                 let mut fields = Vec::new();
                 for entry in message.entries {
@@ -262,12 +262,12 @@ impl Reader<'_> {
                     }
                 }
                 let name = message.type_name;
-                Kind::Message { name, fields }
+                NodeKind::Message { name, fields }
             }
             Expr::Unspecified => {
                 self.mistakes
                     .push((at, "the expression is empty".to_owned()));
-                Kind::Literal(Literal::Null)
+                NodeKind::Literal(Literal::Null)
             }
         };
         self.made(at, kind)
@@ -286,7 +286,7 @@ impl Reader<'_> {
             .unwrap_or(at)
     }
 
-    fn nodes(&mut self, from: Vec<IdedExpr>, depth: u16) -> Vec<Node> {
+    fn nodes(&mut self, from: Vec<IdedExpr>, depth: u16) -> Vec<ExprNode> {
         from.into_iter().map(|one| self.node(one, depth)).collect()
     }
 
@@ -303,7 +303,7 @@ impl Reader<'_> {
         }
     }
 
-    fn call(&mut self, at: usize, from: CallExpr, depth: u16) -> Node {
+    fn call(&mut self, at: usize, from: CallExpr, depth: u16) -> ExprNode {
         let target = from
             .target
             .map(|target| Box::new(self.node(*target, depth)));
@@ -312,7 +312,7 @@ impl Reader<'_> {
             Some(target) => self.member(at, from.func_name, target, args),
             None => self.made(
                 at,
-                Kind::Call {
+                NodeKind::Call {
                     name: from.func_name,
                     target: None,
                     args,

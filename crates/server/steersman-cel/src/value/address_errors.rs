@@ -18,10 +18,10 @@ pub(crate) fn describe(text: &str) -> String {
 }
 
 /// A message, and the rest of the text from the error on.
-type Found<'a> = (&'static str, &'a str);
+type FoundProblem<'a> = (&'static str, &'a str);
 
 /// Returns the first error in an IPv4 address.
-fn four(text: &str) -> Option<Found<'_>> {
+fn four(text: &str) -> Option<FoundProblem<'_>> {
     let (mut value, mut digits, mut fields) = (0_u32, 0, 0);
     for (at, c) in text.char_indices() {
         let rest = &text[at..];
@@ -52,7 +52,7 @@ fn four(text: &str) -> Option<Found<'_>> {
 }
 
 /// Returns the first error in an IPv6 address.
-fn six(text: &str) -> Option<Found<'_>> {
+fn six(text: &str) -> Option<FoundProblem<'_>> {
     let (mut rest, zone) = text.split_once('%').unwrap_or((text, "zone"));
     if zone.is_empty() {
         return Some(("zone must be a non-empty string", ""));

@@ -8,7 +8,7 @@ use super::times;
 
 /// A named format, which validates strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named(&'static str);
+pub struct NamedFormat(&'static str);
 
 /// The formats by name.
 const NAMES: &[&str] = &[
@@ -27,7 +27,7 @@ const NAMES: &[&str] = &[
     "datetime",
 ];
 
-impl Named {
+impl NamedFormat {
     /// Returns the format with this name.
     pub fn find(name: &str) -> Option<Self> {
         NAMES
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn texts_are_checked_against_formats() {
-        let wrong = |name: &str, text: &str| Named::find(name).unwrap().check(text).len();
+        let wrong = |name: &str, text: &str| NamedFormat::find(name).unwrap().check(text).len();
         for (name, good, bad) in [
             ("dns1123Label", "a-b", "A"),
             ("dns1123LabelPrefix", "a-", "-a"),

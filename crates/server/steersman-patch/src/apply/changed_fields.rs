@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use steersman_schema::types::{Scalar, Shape, TypeRef};
+use steersman_schema::types::{Scalar, TypeRef, ValueShape};
 
-use super::field_set::{FieldSet, Node};
+use super::field_set::{FieldNode, FieldSet};
 use super::path_element::PathElement;
-use super::typed_value::{Form, form, held, identify, is_hollow, member_type};
+use super::typed_value::{SharedForm, form, held, identify, is_hollow, member_type};
 
 /// The fields in which a later state of an object differs from an earlier one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Changes {
+pub(super) struct ChangedFields {
     /// Fields of the later state only.
     pub added: FieldSet,
     /// Fields of both states with different values.
@@ -29,7 +29,7 @@ enum ValueChange {
     Removed,
 }
 
-impl Changes {
+impl ChangedFields {
     /// Returns whether no field changed.
     pub(super) fn is_empty(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
@@ -54,33 +54,45 @@ impl Changes {
         ] {
             let member = fate == own;
             if member || !below.is_empty() {
-                set.put(step(element.clone()), Node { member, below });
+                set.put(step(element.clone()), FieldNode { member, below });
             }
         }
     }
 }
 
 /// Compares two states of an object, leaving out top-level members with one of the `ignored` names.
-pub(super) fn compare(ty: TypeRef<'_>, before: &Value, after: &Value, ignored: &[&str]) -> Changes {
+pub(super) fn compare(
+    ty: TypeRef<'_>,
+    before: &Value,
+    after: &Value,
+    ignored: &[&str],
+) -> ChangedFields {
     let both = [before, after];
-    if both.iter().all(|state| form(ty, state) == Form::Members) {
+    if both
+        .iter()
+        .all(|state| form(ty, state) == SharedForm::Members)
+    {
         return members(ty, Some(before), Some(after), ignored);
     }
     place(ty, Some(before), Some(after)).1
 }
 
-fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (ValueChange, Changes) {
+fn place(
+    ty: TypeRef<'_>,
+    left: Option<&Value>,
+    right: Option<&Value>,
+) -> (ValueChange, ChangedFields) {
     let (left, right) = (present(ty, left), present(ty, right));
     let fate = match (left, right) {
         (None | Some(Value::Null), None | Some(Value::Null))
-            if !ty.is_custom() && ty.shape() == Shape::List =>
+            if !ty.is_custom() && ty.shape() == ValueShape::List =>
         {
             ValueChange::Same
         }
         (None, Some(_)) => ValueChange::Added,
         (Some(_), None) => ValueChange::Removed,
-        (None, None) => return (ValueChange::Same, Changes::default()),
-        (left, right) if left == right => return (ValueChange::Same, Changes::default()),
+        (None, None) => return (ValueChange::Same, ChangedFields::default()),
+        (left, right) if left == right => return (ValueChange::Same, ChangedFields::default()),
         (_, _) => ValueChange::Modified,
     };
     let forms = [left, right].map(|value| value.map(|value| form(ty, value)));
@@ -92,17 +104,17 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (Value
         _ => {
             let gone = place(ty, left, None).1;
             let come = place(ty, None, right).1;
-            let below = Changes {
+            let below = ChangedFields {
                 removed: gone.removed,
                 ..come
             };
             return (ValueChange::Modified, below);
         }
     };
-    if alike == Form::Leaf || (is_hollow(left) && is_hollow(right)) {
-        return (fate, Changes::default());
+    if alike == SharedForm::Leaf || (is_hollow(left) && is_hollow(right)) {
+        return (fate, ChangedFields::default());
     }
-    let below = if alike == Form::Members {
+    let below = if alike == SharedForm::Members {
         members(ty, left, right, &[])
     } else {
         elements(ty, left, right)
@@ -120,7 +132,12 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> (Value
 /// exceptions: a list that was null before it had elements (so the list itself is not new), and a
 /// time that is written although it is not set.
 fn present<'a>(ty: TypeRef<'_>, value: Option<&'a Value>) -> Option<&'a Value> {
-    let shown = || matches!(ty.shape(), Shape::List | Shape::Scalar(Scalar::Time));
+    let shown = || {
+        matches!(
+            ty.shape(),
+            ValueShape::List | ValueShape::Scalar(Scalar::Time)
+        )
+    };
     value.filter(|value| !value.is_null() || ty.is_custom() || shown())
 }
 
@@ -129,8 +146,8 @@ fn members<'a>(
     left: Option<&'a Value>,
     right: Option<&'a Value>,
     ignored: &[&str],
-) -> Changes {
-    let mut changes = Changes::default();
+) -> ChangedFields {
+    let mut changes = ChangedFields::default();
     let in_left = |name: &str| left.and_then(|left| left.get(name));
     let in_right = |name: &str| right.and_then(|right| right.get(name));
     let olds = object(left).map(|(name, old)| (name, Some(old), in_right(name)));
@@ -162,13 +179,13 @@ fn items(list: Option<&Value>) -> &[Value] {
 
 /// The elements of two lists that have the same identity.
 #[derive(Default)]
-struct Pair<'a> {
+struct ElementPair<'a> {
     olds: Vec<&'a Value>,
     news: Vec<&'a Value>,
 }
 
-fn elements(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Changes {
-    let mut pairs: BTreeMap<PathElement, Pair<'_>> = BTreeMap::new();
+fn elements(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> ChangedFields {
+    let mut pairs: BTreeMap<PathElement, ElementPair<'_>> = BTreeMap::new();
     for item in items(left) {
         if let Ok(element) = identify(ty, item) {
             pairs.entry(element).or_default().olds.push(item);
@@ -179,8 +196,8 @@ fn elements(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Cha
             pairs.entry(element).or_default().news.push(item);
         }
     }
-    let mut changes = Changes::default();
-    for (element, Pair { olds, news }) in pairs {
+    let mut changes = ChangedFields::default();
+    for (element, ElementPair { olds, news }) in pairs {
         let (fate, below) = if olds.len() <= 1 && news.len() <= 1 {
             place(ty.items(), olds.first().copied(), news.first().copied())
         } else {
@@ -191,7 +208,7 @@ fn elements(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Cha
                 (_, true) => ValueChange::Removed,
                 _ => ValueChange::Modified,
             };
-            (fate, Changes::default())
+            (fate, ChangedFields::default())
         };
         changes.put(element, fate, below, |element| element);
     }

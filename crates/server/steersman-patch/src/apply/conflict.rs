@@ -5,7 +5,7 @@ use steersman_apimachinery::go;
 use steersman_apimachinery::status::{Cause, Details, Status};
 
 use super::field_set::FieldSet;
-use super::managed_fields::{Entry, Manager, Operation};
+use super::managed_fields::{Manager, ManagerEntry, ManagerOperation};
 
 /// The fields of one manager that a configuration would take over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Conflict {
 
 /// Returns the fields of `written` that these managers own, as one conflict per manager.
 pub(super) fn find<'a>(
-    entries: impl Iterator<Item = (&'a Manager, &'a Entry)>,
+    entries: impl Iterator<Item = (&'a Manager, &'a ManagerEntry)>,
     written: &FieldSet,
 ) -> Vec<Conflict> {
     let conflicts = entries.map(|(manager, entry)| Conflict {
@@ -70,7 +70,7 @@ fn print(manager: &Manager) -> String {
     if !manager.subresource.is_empty() {
         text = format!("{text} with subresource {}", quoted(&manager.subresource));
     }
-    if manager.operation == Operation::Update {
+    if manager.operation == ManagerOperation::Update {
         text = format!("{text} using {}", manager.version);
     }
     text

@@ -8,19 +8,19 @@ use super::path_element::PathElement;
 /// round.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FieldSet {
-    nodes: BTreeMap<PathElement, Node>,
+    nodes: BTreeMap<PathElement, FieldNode>,
 }
 
 /// The part of a set at or below one path element.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Node {
+pub struct FieldNode {
     /// Whether the path that ends here is in the set.
     pub member: bool,
     /// The paths of the set that go on below.
     pub below: FieldSet,
 }
 
-impl Node {
+impl FieldNode {
     fn is_empty(&self) -> bool {
         !self.member && self.below.is_empty()
     }
@@ -33,7 +33,7 @@ impl FieldSet {
         let Some((first, rest)) = path.split_first() else {
             return set;
         };
-        let node = Node {
+        let node = FieldNode {
             member: rest.is_empty(),
             below: Self::of_path(rest),
         };
@@ -47,17 +47,17 @@ impl FieldSet {
     }
 
     /// Iterates over the first path elements and their nodes, in order.
-    pub fn nodes(&self) -> impl Iterator<Item = (&PathElement, &Node)> {
+    pub fn nodes(&self) -> impl Iterator<Item = (&PathElement, &FieldNode)> {
         self.nodes.iter()
     }
 
     /// Returns the node of a first path element.
-    pub fn node(&self, element: &PathElement) -> Option<&Node> {
+    pub fn node(&self, element: &PathElement) -> Option<&FieldNode> {
         self.nodes.get(element)
     }
 
     /// Sets the node of a first path element; an empty node removes the element.
-    pub fn put(&mut self, element: PathElement, node: Node) {
+    pub fn put(&mut self, element: PathElement, node: FieldNode) {
         if node.is_empty() {
             self.nodes.remove(&element);
         } else {
@@ -107,7 +107,7 @@ impl FieldSet {
 
     /// Returns the node of a first path element for changing. The caller must not leave the node
     /// empty.
-    pub fn node_mut(&mut self, element: &PathElement) -> Option<&mut Node> {
+    pub fn node_mut(&mut self, element: &PathElement) -> Option<&mut FieldNode> {
         self.nodes.get_mut(element)
     }
 
@@ -125,11 +125,11 @@ impl FieldSet {
     }
 
     fn combine(&self, other: &Self, keep: fn(bool, bool) -> bool) -> Self {
-        let empty = Node::default();
+        let empty = FieldNode::default();
         let mut kept = Self::default();
         for (element, mine) in &self.nodes {
             let theirs = other.nodes.get(element).unwrap_or(&empty);
-            let node = Node {
+            let node = FieldNode {
                 member: keep(mine.member, theirs.member),
                 below: mine.below.combine(&theirs.below, keep),
             };

@@ -7,7 +7,7 @@ use serde::Deserializer;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
 
-use super::field_set::{FieldSet, Node};
+use super::field_set::{FieldNode, FieldSet};
 use super::path_element::{Atom, PathElement};
 
 /// Appends a set to `out` as `fieldsV1`.
@@ -74,7 +74,7 @@ struct TouchScan<'a>(&'a FieldSet);
 
 /// What the scan found for one field.
 #[derive(Default)]
-struct Seen {
+struct ScannedField {
     /// Whether the written set names fields below this one.
     below: bool,
     /// Whether the written set names the field itself beside fields below it.
@@ -84,27 +84,27 @@ struct Seen {
 }
 
 impl<'de> DeserializeSeed<'de> for TouchScan<'_> {
-    type Value = Seen;
+    type Value = ScannedField;
 
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Seen, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<ScannedField, D::Error> {
         reader.deserialize_map(self)
     }
 }
 
 impl<'de> Visitor<'de> for TouchScan<'_> {
-    type Value = Seen;
+    type Value = ScannedField;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str("a set of fields")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Seen, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<ScannedField, A::Error> {
         let nodes: Vec<_> = self.0.nodes().map(|(e, node)| (name(e), node)).collect();
-        let mut seen = Seen::default();
+        let mut seen = ScannedField::default();
         while let Some(member) = members.next_key::<Cow<'_, str>>()? {
             seen.below = true;
             seen.itself |= member == ".";
-            let named = |((prefix, rest), _): &&((&str, Cow<'_, str>), &Node)| {
+            let named = |((prefix, rest), _): &&((&str, Cow<'_, str>), &FieldNode)| {
                 member.strip_prefix(prefix) == Some(rest)
             };
             let Some((_, node)) = nodes.iter().find(named) else {
@@ -185,7 +185,7 @@ pub(super) fn read(value: &Value) -> Result<FieldSet, String> {
             continue;
         };
         let inner = read(below)?;
-        let node = Node {
+        let node = FieldNode {
             member: inner.is_empty() || below.get(".").is_some(),
             below: inner,
         };

@@ -11,7 +11,7 @@ use steersman_apimachinery::names::are_annotations_too_large;
 use super::changed_fields::compare;
 use super::conflict::Conflict;
 use super::field_set::FieldSet;
-use super::managed_fields::{Entries, Manager};
+use super::managed_fields::{Manager, ManagerEntries};
 use super::owners::{OwnershipContext, apply};
 use super::typed_value::{fields_of, validate};
 
@@ -28,7 +28,7 @@ const KUBECTL: &str = "kubectl";
 /// Returns the conflicts about other fields.
 pub fn apply_over_client_side(
     reach: &OwnershipContext<'_>,
-    entries: &mut Entries,
+    entries: &mut ManagerEntries,
     manager: &Manager,
     states: (&Value, &Value),
     force: bool,

@@ -12,7 +12,7 @@ use super::fields_v1::{self, write_text};
 
 /// The kind of write by which a manager owns fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub enum ManagerOperation {
     /// Server-side apply.
     Apply,
     /// Any other write.
@@ -25,7 +25,7 @@ pub struct Manager {
     /// The manager's name, for instance `kubectl`.
     pub name: String,
     /// Whether the manager applies or updates.
-    pub operation: Operation,
+    pub operation: ManagerOperation,
     /// The API version in which the manager writes; empty for an applier.
     pub version: String,
     /// The subresource that the manager writes; empty for the object itself.
@@ -34,9 +34,9 @@ pub struct Manager {
 
 /// The managedFields entry of one manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct ManagerEntry {
     /// The owned fields, named as in `version`.
-    fields: Fields,
+    fields: EntryFields,
     /// The API version in which the fields are named.
     pub version: String,
     /// When the manager last changed a field, RFC 3339.
@@ -45,7 +45,7 @@ pub struct Entry {
 
 /// The fields of an entry, parsed or still as JSON text.
 #[derive(Debug, Clone)]
-enum Fields {
+enum EntryFields {
     /// The JSON text that the server wrote earlier. Most writes leave most entries unchanged, and
     /// unchanged entries are neither parsed nor written anew (APPLY-4).
     Written(Box<str>),
@@ -54,7 +54,7 @@ enum Fields {
 
 /// An entry in its JSON form, borrowed from an object.
 #[derive(Debug, Deserialize)]
-struct Written<'a> {
+struct WrittenEntry<'a> {
     #[serde(borrow, default)]
     manager: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -78,16 +78,16 @@ const USUAL_ENTRY: usize = 1024;
 
 /// The managers of an object and the fields that each owns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Entries {
-    all: BTreeMap<Manager, Entry>,
+pub struct ManagerEntries {
+    all: BTreeMap<Manager, ManagerEntry>,
 }
 
 impl Manager {
     /// Returns the manager under which a request in `version` owns fields.
-    pub fn new(name: &str, operation: Operation, version: &str, subresource: &str) -> Self {
+    pub fn new(name: &str, operation: ManagerOperation, version: &str, subresource: &str) -> Self {
         let version = match operation {
-            Operation::Apply => "",
-            Operation::Update => version,
+            ManagerOperation::Apply => "",
+            ManagerOperation::Update => version,
         };
         Self {
             name: name.to_owned(),
@@ -98,7 +98,7 @@ impl Manager {
     }
 }
 
-impl Fields {
+impl EntryFields {
     fn known(&self) -> Cow<'_, FieldSet> {
         match self {
             // A text that does not parse was not written by this server and names no fields.
@@ -111,15 +111,15 @@ impl Fields {
     }
 }
 
-impl PartialEq for Fields {
+impl PartialEq for EntryFields {
     fn eq(&self, other: &Self) -> bool {
         self.known() == other.known()
     }
 }
 
-impl Eq for Fields {}
+impl Eq for EntryFields {}
 
-impl Entries {
+impl ManagerEntries {
     /// Parses managedFields that a client sent. Absent managedFields are empty entries.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Entries {
         let mut entries = Self::default();
         for one in managed.and_then(Value::as_array).into_iter().flatten() {
             let text = |field: &str| one[field].as_str().unwrap_or_default();
-            let head = Written {
+            let head = WrittenEntry {
                 manager: text("manager").into(),
                 operation: text("operation").into(),
                 version: text("apiVersion").into(),
@@ -139,7 +139,9 @@ impl Entries {
             };
             let (manager, version, time) = head.read()?;
             let set = fields_v1::read(&one["fieldsV1"])?;
-            entries.all.insert(manager, Entry::new(set, &version, time));
+            entries
+                .all
+                .insert(manager, ManagerEntry::new(set, &version, time));
         }
         Ok(entries)
     }
@@ -154,12 +156,13 @@ impl Entries {
         let Some(managed) = managed else {
             return Ok(entries);
         };
-        let all: Vec<Written<'_>> = serde_json::from_str(managed).map_err(|e| e.to_string())?;
+        let all: Vec<WrittenEntry<'_>> =
+            serde_json::from_str(managed).map_err(|e| e.to_string())?;
         for one in all {
             let fields = one.fields.map_or("{}", RawValue::get);
-            let fields = Fields::Written(fields.into());
+            let fields = EntryFields::Written(fields.into());
             let (manager, version, time) = one.read()?;
-            let entry = Entry {
+            let entry = ManagerEntry {
                 fields,
                 version,
                 time,
@@ -178,15 +181,15 @@ impl Entries {
             .map(|(manager, entry)| (entry.seconds(), manager, entry))
             .collect();
         sorted.sort_by(|left, right| {
-            fn key((seconds, manager, entry): &(i64, Manager, Entry)) -> impl Ord + '_ {
+            fn key((seconds, manager, entry): &(i64, Manager, ManagerEntry)) -> impl Ord + '_ {
                 let who = (&manager.name, &entry.version, &manager.subresource);
                 (manager.operation, *seconds, who)
             }
             key(left).cmp(&key(right))
         });
-        let known = |entry: &Entry| match &entry.fields {
-            Fields::Written(text) => text.len() + USUAL_HEAD,
-            Fields::Known(_) => USUAL_ENTRY,
+        let known = |entry: &ManagerEntry| match &entry.fields {
+            EntryFields::Written(text) => text.len() + USUAL_HEAD,
+            EntryFields::Known(_) => USUAL_ENTRY,
         };
         let usual = sorted.iter().map(|(_, _, entry)| known(entry)).sum();
         let mut out = String::with_capacity(usual);
@@ -207,12 +210,12 @@ impl Entries {
     }
 
     /// Returns the managers with their entries.
-    pub fn iter(&self) -> impl Iterator<Item = (&Manager, &Entry)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&Manager, &ManagerEntry)> {
         self.all.iter()
     }
 
     /// Sets the fields of a manager, and removes a manager without fields.
-    pub fn set(&mut self, manager: Manager, entry: Entry) {
+    pub fn set(&mut self, manager: Manager, entry: ManagerEntry) {
         if entry.is_empty() {
             self.all.remove(&manager);
         } else {
@@ -221,12 +224,12 @@ impl Entries {
     }
 
     /// Removes and returns the entry of a manager.
-    pub fn remove(&mut self, manager: &Manager) -> Option<Entry> {
+    pub fn remove(&mut self, manager: &Manager) -> Option<ManagerEntry> {
         self.all.remove(manager)
     }
 
     /// Changes the entry of each manager and removes managers that own no field afterwards.
-    pub fn change(&mut self, mut change: impl FnMut(&Manager, &mut Entry)) {
+    pub fn change(&mut self, mut change: impl FnMut(&Manager, &mut ManagerEntry)) {
         self.all.retain(|manager, entry| {
             change(manager, entry);
             !entry.is_empty()
@@ -234,11 +237,11 @@ impl Entries {
     }
 }
 
-impl Entry {
+impl ManagerEntry {
     /// Creates an entry of fields in `version`, last changed at `time`.
     pub fn new(fields: FieldSet, version: &str, time: Option<String>) -> Self {
         Self {
-            fields: Fields::Known(fields),
+            fields: EntryFields::Known(fields),
             version: version.to_owned(),
             time,
         }
@@ -252,16 +255,16 @@ impl Entry {
     /// Returns the fields and drops the rest of the entry.
     pub fn into_fields(self) -> FieldSet {
         match self.fields {
-            Fields::Known(set) => set,
-            written @ Fields::Written(_) => written.known().into_owned(),
+            EntryFields::Known(set) => set,
+            written @ EntryFields::Written(_) => written.known().into_owned(),
         }
     }
 
     /// Returns whether the entry owns no field.
     pub fn is_empty(&self) -> bool {
         match &self.fields {
-            Fields::Written(text) => matches!(&**text, "{}" | "null"),
-            Fields::Known(set) => set.is_empty(),
+            EntryFields::Written(text) => matches!(&**text, "{}" | "null"),
+            EntryFields::Known(set) => set.is_empty(),
         }
     }
 
@@ -274,14 +277,14 @@ impl Entry {
 
     /// Removes all fields.
     pub fn clear(&mut self) {
-        self.fields = Fields::Known(FieldSet::default());
+        self.fields = EntryFields::Known(FieldSet::default());
     }
 
     /// Removes these fields.
     pub fn subtract(&mut self, fields: &FieldSet) {
         let untouched = match &self.fields {
-            Fields::Written(text) => !fields_v1::touches(text, fields),
-            Fields::Known(_) => false,
+            EntryFields::Written(text) => !fields_v1::touches(text, fields),
+            EntryFields::Known(_) => false,
         };
         if untouched {
             return;
@@ -291,11 +294,11 @@ impl Entry {
 
     fn change(&mut self, change: impl FnOnce(&mut FieldSet)) {
         let mut set = match &mut self.fields {
-            Fields::Known(set) => std::mem::take(set),
-            Fields::Written(_) => self.fields.known().into_owned(),
+            EntryFields::Known(set) => std::mem::take(set),
+            EntryFields::Written(_) => self.fields.known().into_owned(),
         };
         change(&mut set);
-        self.fields = Fields::Known(set);
+        self.fields = EntryFields::Known(set);
     }
 
     /// Returns when the manager last changed a field, in seconds since 1970; 0 if unknown.
@@ -305,15 +308,15 @@ impl Entry {
     }
 }
 
-impl Written<'_> {
+impl WrittenEntry<'_> {
     /// Splits a JSON entry into its manager, the version of its fields, and its time.
     ///
     /// # Errors
     /// Fails with a description of what is wrong with the entry.
     fn read(self) -> Result<(Manager, String, Option<String>), String> {
         let operation = match &*self.operation {
-            "Apply" => Operation::Apply,
-            "Update" => Operation::Update,
+            "Apply" => ManagerOperation::Apply,
+            "Update" => ManagerOperation::Update,
             _ => return Err("operation must be `Apply` or `Update`".to_owned()),
         };
         if self.version.is_empty() {
@@ -338,17 +341,17 @@ fn in_whole_seconds(time: &str) -> Cow<'_, str> {
     }
 }
 
-fn write_entry(out: &mut String, manager: &Manager, entry: &Entry) {
+fn write_entry(out: &mut String, manager: &Manager, entry: &ManagerEntry) {
     let operation = match manager.operation {
-        Operation::Apply => "Apply",
-        Operation::Update => "Update",
+        ManagerOperation::Apply => "Apply",
+        ManagerOperation::Update => "Update",
     };
     out.push_str("{\"apiVersion\":");
     write_text(out, &entry.version);
     out.push_str(",\"fieldsType\":\"FieldsV1\",\"fieldsV1\":");
     match &entry.fields {
-        Fields::Written(text) => out.push_str(text),
-        Fields::Known(set) => fields_v1::write(out, set),
+        EntryFields::Written(text) => out.push_str(text),
+        EntryFields::Known(set) => fields_v1::write(out, set),
     }
     out.push_str(",\"manager\":");
     write_text(out, &manager.name);

@@ -7,7 +7,7 @@ use steersman_schema::types::{ListKind, MapKind, TypeRef};
 
 use super::field_set::FieldSet;
 use super::path_element::PathElement;
-use super::typed_value::{Form, complete, form, identify, is_hollow, member_type, validate};
+use super::typed_value::{SharedForm, complete, form, identify, is_hollow, member_type, validate};
 
 /// Merges a configuration into an object without recording an owner. Mutating admission policies
 /// use this (upstream: `apiserver/pkg/admission/plugin/policy/mutating/patch/smd.go`).
@@ -86,12 +86,12 @@ fn place(ty: TypeRef<'_>, left: Option<&Value>, right: Option<&Value>) -> Option
         // A null takes the other side's form: members, elements or a leaf.
         (Some(form), Some(_)) if right.is_some_and(Value::is_null) => form,
         (Some(one), None) | (None, Some(one)) => one,
-        _ => Form::Leaf,
+        _ => SharedForm::Leaf,
     };
-    if alike == Form::Leaf || (is_hollow(left) && is_hollow(right)) {
+    if alike == SharedForm::Leaf || (is_hollow(left) && is_hollow(right)) {
         return whole();
     }
-    if alike == Form::Members {
+    if alike == SharedForm::Members {
         let merged = members(ty, left, right);
         (!merged.is_empty()).then_some(Value::Object(merged))
     } else {
@@ -111,7 +111,7 @@ pub(super) fn holds(ty: TypeRef<'_>, live: &Value, configuration: &Value) -> boo
 /// Compares like [`holds`]. A null at the path `unset` counts as absent.
 fn hold(ty: TypeRef<'_>, live: &Value, configuration: &Value, unset: &[&str]) -> bool {
     let alike = form(ty, live);
-    let is_leaf = alike == Form::Leaf || live.is_null() || configuration.is_null();
+    let is_leaf = alike == SharedForm::Leaf || live.is_null() || configuration.is_null();
     if is_leaf || alike != form(ty, configuration) {
         return alike == form(ty, configuration) && live == configuration;
     }
@@ -159,10 +159,10 @@ fn hold_elements(ty: TypeRef<'_>, live: &[Value], configuration: &[Value]) -> bo
 /// identity.
 fn is_mergeable(ty: TypeRef<'_>, value: &Value) -> bool {
     match (form(ty, value), value) {
-        (Form::Members, Value::Object(members)) => members
+        (SharedForm::Members, Value::Object(members)) => members
             .iter()
             .all(|(name, member)| is_mergeable(member_type(ty, name), member)),
-        (Form::Elements, Value::Array(items)) => items
+        (SharedForm::Elements, Value::Array(items)) => items
             .iter()
             .all(|item| identify(ty, item).is_ok() && is_mergeable(ty.items(), item)),
         _ => true,
@@ -268,7 +268,7 @@ fn identified<'a>(ty: TypeRef<'_>, list: &'a [Value]) -> Vec<(PathElement, &'a V
 pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Option<Value> {
     match (form(ty, value), value) {
         _ if fields.is_empty() => Some(value.clone()),
-        (Form::Members, Value::Object(members)) => {
+        (SharedForm::Members, Value::Object(members)) => {
             let mut kept = Map::new();
             let mut reached_below = false;
             for (name, member) in members {
@@ -286,7 +286,7 @@ pub(super) fn remove(ty: TypeRef<'_>, value: &Value, fields: &FieldSet) -> Optio
             }
             (reached_below || !kept.is_empty()).then_some(Value::Object(kept))
         }
-        (Form::Elements, Value::Array(items)) => {
+        (SharedForm::Elements, Value::Array(items)) => {
             let mut kept = Vec::new();
             let mut reached_below = false;
             for item in items {

@@ -8,8 +8,8 @@ use steersman_schema::types::TypeRef;
 
 use super::changed_fields::compare;
 use super::conflict::{self, Conflict};
-use super::field_set::{FieldSet, Node};
-use super::managed_fields::{Entries, Entry, Manager, Operation};
+use super::field_set::{FieldNode, FieldSet};
+use super::managed_fields::{Manager, ManagerEntries, ManagerEntry, ManagerOperation};
 use super::merge_values::{holds, merge, remove};
 use super::path_element::PathElement;
 use super::typed_value::{complete, fields_of, with_parents};
@@ -51,7 +51,7 @@ impl OwnershipContext<'_> {
     /// Removes from a set the fields that this request cannot own.
     fn limit(&self, mut fields: FieldSet) -> FieldSet {
         for name in self.ignored {
-            fields.put(PathElement::field(name), Node::default());
+            fields.put(PathElement::field(name), FieldNode::default());
         }
         fields
     }
@@ -61,7 +61,7 @@ impl OwnershipContext<'_> {
 /// these, and every manager loses the fields that were removed (APPLY-3).
 pub fn update(
     reach: &OwnershipContext<'_>,
-    entries: &mut Entries,
+    entries: &mut ManagerEntries,
     manager: &Manager,
     (before, after): (&Value, &Value),
     time: &str,
@@ -77,14 +77,14 @@ pub fn update(
     if let Some(previous) = entries.remove(manager) {
         fields.extend(previous.into_fields());
     }
-    let entry = Entry::new(fields, reach.version, Some(time.to_owned()));
+    let entry = ManagerEntry::new(fields, reach.version, Some(time.to_owned()));
     entries.set(manager.clone(), entry);
 }
 
 /// Removes the written and the removed fields from every manager.
 fn take(
     reach: &OwnershipContext<'_>,
-    entries: &mut Entries,
+    entries: &mut ManagerEntries,
     written: &FieldSet,
     removed: &FieldSet,
 ) {
@@ -105,7 +105,7 @@ fn take(
 /// Returns the conflicts with fields of other managers, unless the apply is forced.
 pub(super) fn apply(
     reach: &OwnershipContext<'_>,
-    entries: &mut Entries,
+    entries: &mut ManagerEntries,
     manager: &Manager,
     (live, configuration): (&Value, &Value),
     force: bool,
@@ -114,13 +114,13 @@ pub(super) fn apply(
     let last = entries.remove(manager);
     let fields = reach.limit(fields_of(reach.ty, configuration));
     let states = (live, configuration);
-    let is_known = |last: &&Entry| reach.versions.contains(&last.version);
+    let is_known = |last: &&ManagerEntry| reach.versions.contains(&last.version);
     // APPLY-1: most applies repeat the last one, and to compare all fields copies the object several
     // times.
     match last.as_ref().filter(is_known) {
         Some(last) if is_repeated(reach.ty, &last.fields(), &fields, states) => {
             take(reach, entries, &FieldSet::default(), &FieldSet::default());
-            let entry = Entry::new(owned(fields), reach.version, last.time.clone());
+            let entry = ManagerEntry::new(owned(fields), reach.version, last.time.clone());
             entries.set(manager.clone(), entry);
             Ok(None)
         }
@@ -138,13 +138,13 @@ pub(super) fn apply(
 /// Applies a configuration that names these `fields`. `last` is the manager's entry of its last apply.
 pub(super) fn apply_fields(
     reach: &OwnershipContext<'_>,
-    entries: &mut Entries,
+    entries: &mut ManagerEntries,
     manager: &Manager,
     (live, configuration): (&Value, &Value),
-    (last, fields): (Option<Entry>, FieldSet),
+    (last, fields): (Option<ManagerEntry>, FieldSet),
     (force, time): (bool, &str),
 ) -> Result<Option<Value>, Vec<Conflict>> {
-    let known = |entry: &Entry| reach.versions.contains(&entry.version);
+    let known = |entry: &ManagerEntry| reach.versions.contains(&entry.version);
     let merged = merge(reach.ty, live, configuration);
     let mut kept = fields.clone();
     for (_, other) in entries.iter().filter(|(_, entry)| known(entry)) {
@@ -174,7 +174,7 @@ pub(super) fn apply_fields(
     } else {
         Some(time.to_owned())
     };
-    let entry = Entry::new(owned(fields), reach.version, time);
+    let entry = ManagerEntry::new(owned(fields), reach.version, time);
     entries.set(manager.clone(), entry);
     Ok((!is_unchanged).then_some(pruned))
 }
@@ -239,7 +239,7 @@ fn prune(ty: TypeRef<'_>, merged: Value, last: &FieldSet, kept: &FieldSet) -> Va
 /// Removes from a set the fields that no manager can own.
 fn owned(mut fields: FieldSet) -> FieldSet {
     for name in ["apiVersion", "kind"] {
-        fields.put(PathElement::field(name), Node::default());
+        fields.put(PathElement::field(name), FieldNode::default());
     }
     let metadata = PathElement::field("metadata");
     if let Some(mut node) = fields.node_mut(&metadata).map(std::mem::take) {
@@ -257,9 +257,9 @@ fn owned(mut fields: FieldSet) -> FieldSet {
 }
 
 /// Joins the oldest updates of each version into one entry until at most ten remain.
-pub fn cap(entries: &mut Entries) {
+pub fn cap(entries: &mut ManagerEntries) {
     let updaters = entries.iter();
-    let updaters = updaters.filter(|(manager, _)| manager.operation == Operation::Update);
+    let updaters = updaters.filter(|(manager, _)| manager.operation == ManagerOperation::Update);
     let mut updaters: Vec<(i64, Manager)> = updaters
         .map(|(manager, entry)| (entry.seconds(), manager.clone()))
         .collect();
@@ -275,12 +275,12 @@ pub fn cap(entries: &mut Entries) {
             firsts.insert(version, manager);
             continue;
         };
-        let bucket = Manager::new(ANCIENT, Operation::Update, &version, "");
+        let bucket = Manager::new(ANCIENT, ManagerOperation::Update, &version, "");
         let Some(newer) = entries.remove(&manager) else {
             continue;
         };
         let older = entries.remove(&bucket).or_else(|| entries.remove(first));
-        let older = older.map(Entry::into_fields).unwrap_or_default();
+        let older = older.map(ManagerEntry::into_fields).unwrap_or_default();
         let entry = newer.with(older);
         entries.set(bucket.clone(), entry);
         firsts.insert(version, bucket);
@@ -294,14 +294,14 @@ pub fn cap(entries: &mut Entries) {
 /// # Errors
 /// Returns the conflict with the field's owner, for an apply that is not forced.
 pub fn update_field(
-    entries: &mut Entries,
+    entries: &mut ManagerEntries,
     manager: &Manager,
     (path, version): (&[PathElement], &str),
     changed: bool,
     force: bool,
 ) -> Result<(), Vec<Conflict>> {
     let field = FieldSet::of_path(path);
-    let applied = manager.operation == Operation::Apply;
+    let applied = manager.operation == ManagerOperation::Apply;
     if changed {
         let others = entries.iter().filter(|(other, _)| *other != manager);
         let conflicts = conflict::find(others, &field);
@@ -311,7 +311,7 @@ pub fn update_field(
         entries.change(|_, entry| entry.subtract(&field));
     }
     if changed || applied {
-        let entry = Entry::new(field, version, None);
+        let entry = ManagerEntry::new(field, version, None);
         entries.set(manager.clone(), entry);
     }
     Ok(())

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use steersman_schema::types::TypeRef;
 
-use super::field_set::{FieldSet, Node};
-use super::managed_fields::{Entries, Manager, Operation};
+use super::field_set::{FieldNode, FieldSet};
+use super::managed_fields::{Manager, ManagerEntries, ManagerOperation};
 use super::owners::apply;
 use super::path_element::{Atom, PathElement};
 use super::typed_value::{fields_of, validate};
@@ -24,14 +24,14 @@ fn config_map() -> TypeRef<'static> {
     TypeRef::built_in("v1", "ConfigMap").unwrap()
 }
 
-fn manager(name: &str, operation: Operation) -> Manager {
+fn manager(name: &str, operation: ManagerOperation) -> Manager {
     Manager::new(name, operation, "v1", "")
 }
 
 struct World {
     ty: TypeRef<'static>,
     object: Value,
-    entries: Entries,
+    entries: ManagerEntries,
 }
 
 impl World {
@@ -39,7 +39,7 @@ impl World {
         Self {
             ty,
             object: json!({}),
-            entries: Entries::default(),
+            entries: ManagerEntries::default(),
         }
     }
 
@@ -53,7 +53,7 @@ impl World {
     }
 
     fn apply(&mut self, name: &str, configuration: &Value, force: bool, time: &str) -> bool {
-        let manager = manager(name, Operation::Apply);
+        let manager = manager(name, ManagerOperation::Apply);
         let mut entries = self.entries.clone();
         let states = (&self.object, configuration);
         let applied = Self::reach(self.ty, |reach| {
@@ -68,7 +68,7 @@ impl World {
     }
 
     fn update(&mut self, name: &str, object: Value) {
-        let manager = manager(name, Operation::Update);
+        let manager = manager(name, ManagerOperation::Update);
         let states = (&self.object, &object);
         Self::reach(self.ty, |reach| {
             update(reach, &mut self.entries, &manager, states, NOW);
@@ -103,7 +103,7 @@ fn an_entry_that_a_write_does_not_touch_is_not_parsed() {
         "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}, "x:odd": {}}}});
     let mut world = World::new(config_map());
     world.object = json!({"data": {"a": "1", "b": "1"}});
-    world.entries = Entries::stored(Some(&json!([kept]).to_string())).unwrap();
+    world.entries = ManagerEntries::stored(Some(&json!([kept]).to_string())).unwrap();
     world.update("u", json!({"data": {"a": "1", "b": "2"}}));
     assert_eq!(world.fields("m"), kept["fieldsV1"]);
     world.update("u", json!({"data": {"a": "2", "b": "2"}}));
@@ -174,15 +174,15 @@ proptest! {
         world.update("u", second.clone());
         world.update("v", second);
         let managed = world.entries.clone().write();
-        let updated = |entries: Entries| {
+        let updated = |entries: ManagerEntries| {
             let (ty, object) = (world.ty, world.object.clone());
             let mut next = World { ty, object, entries };
             next.update("u", third.clone());
             next.entries.write()
         };
         let sent = Value::Array(as_value(managed.as_deref()));
-        let read = Entries::read(Some(&sent)).unwrap();
-        let stored = Entries::stored(managed.as_deref()).unwrap();
+        let read = ManagerEntries::read(Some(&sent)).unwrap();
+        let stored = ManagerEntries::stored(managed.as_deref()).unwrap();
         prop_assert_eq!(&read, &stored);
         prop_assert_eq!(updated(read), updated(stored));
     }
@@ -284,7 +284,7 @@ fn a_conflict_names_the_manager_and_the_field() {
     let mut world = World::new(config_map());
     let with = |value: &str| json!({"data": {"a": value, "b": value}});
     world.update("u", with("1"));
-    let manager = manager("m", Operation::Apply);
+    let manager = manager("m", ManagerOperation::Apply);
     let mut entries = world.entries.clone();
     let states = (&world.object, &with("2"));
     let conflicts = World::reach(config_map(), |reach| {
@@ -311,7 +311,7 @@ fn unknown_path_elements_are_ignored_and_malformed_ones_refused() {
         assert!(read(broken.clone()).is_err(), "{broken}");
     }
     let mut set = FieldSet::default();
-    set.put(PathElement::field("x"), Node::default());
+    set.put(PathElement::field("x"), FieldNode::default());
     assert!(set.is_empty());
 }
 
@@ -388,7 +388,7 @@ fn a_sent_time_is_written_in_whole_seconds_and_utc() {
     let sent = json!([{"manager": "m", "operation": "Update", "apiVersion": "v1",
         "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {}},
         "time": "2026-01-02T05:04:05.678+02:00"}]);
-    let written = Entries::read(Some(&sent)).unwrap().write().unwrap();
+    let written = ManagerEntries::read(Some(&sent)).unwrap().write().unwrap();
     assert!(
         written.contains("\"time\":\"2026-01-02T03:04:05Z\""),
         "{written}"

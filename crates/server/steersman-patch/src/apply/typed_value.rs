@@ -5,14 +5,14 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 use steersman_apimachinery::go;
-use steersman_schema::types::{ListKind, MapKind, Scalar, Shape, TypeRef};
+use steersman_schema::types::{ListKind, MapKind, Scalar, TypeRef, ValueShape};
 
-use super::field_set::{FieldSet, Node};
+use super::field_set::{FieldNode, FieldSet};
 use super::path_element::{Atom, PathElement};
 
 /// How managers share a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum SharedForm {
     /// An atomic value: one manager owns it as a whole.
     Leaf,
     /// An object; each member has owners of its own.
@@ -22,15 +22,17 @@ pub(super) enum Form {
 }
 
 /// Returns the form of a value of this type. Null fits every type.
-pub(super) fn form(ty: TypeRef<'_>, value: &Value) -> Form {
+pub(super) fn form(ty: TypeRef<'_>, value: &Value) -> SharedForm {
     let granular = ty.map_kind() == MapKind::Granular;
     match (ty.shape(), value) {
-        (Shape::Struct | Shape::Map, Value::Null | Value::Object(_)) if granular => Form::Members,
-        (Shape::Any, Value::Object(_)) if granular => Form::Members,
-        (Shape::List, Value::Null | Value::Array(_)) if ty.list() != ListKind::Atomic => {
-            Form::Elements
+        (ValueShape::Struct | ValueShape::Map, Value::Null | Value::Object(_)) if granular => {
+            SharedForm::Members
         }
-        _ => Form::Leaf,
+        (ValueShape::Any, Value::Object(_)) if granular => SharedForm::Members,
+        (ValueShape::List, Value::Null | Value::Array(_)) if ty.list() != ListKind::Atomic => {
+            SharedForm::Elements
+        }
+        _ => SharedForm::Leaf,
     }
 }
 
@@ -108,8 +110,8 @@ fn key_default(ty: TypeRef<'_>, key: &str) -> Option<Value> {
     let items = ty.items();
     items.name()?;
     match items.field(key)?.shape() {
-        Shape::Scalar(Scalar::String) => Some(Value::from("")),
-        Shape::Scalar(Scalar::Integer) => Some(Value::from(0)),
+        ValueShape::Scalar(Scalar::String) => Some(Value::from("")),
+        ValueShape::Scalar(Scalar::Integer) => Some(Value::from(0)),
         _ => None,
     }
 }
@@ -125,19 +127,19 @@ fn check(ty: TypeRef<'_>, value: &Value, path: &str, wrong: &mut Vec<String>) {
     let shape = ty.shape();
     let shape = match (shape, value) {
         (_, Value::Null) => return,
-        (Shape::Any, Value::Array(_)) => Shape::List,
-        (Shape::Any, Value::Object(_)) => Shape::Map,
-        (Shape::Any, _) => return,
+        (ValueShape::Any, Value::Array(_)) => ValueShape::List,
+        (ValueShape::Any, Value::Object(_)) => ValueShape::Map,
+        (ValueShape::Any, _) => return,
         (shape, _) => shape,
     };
     match shape {
-        Shape::Scalar(scalar) => {
+        ValueShape::Scalar(scalar) => {
             if let Some(why) = scalar_mistake(scalar, value) {
                 wrong.push(format!("{path}: {why}"));
             }
         }
-        Shape::List => check_list(ty, value, path, wrong),
-        Shape::Struct | Shape::Map | Shape::Any => {
+        ValueShape::List => check_list(ty, value, path, wrong),
+        ValueShape::Struct | ValueShape::Map | ValueShape::Any => {
             let Value::Object(members) = value else {
                 wrong.push(format!("{path}: expected map, got &{{{}}}", go(value)));
                 return;
@@ -257,27 +259,27 @@ fn go_type(value: &Value) -> &'static str {
 pub(super) fn fields_of(ty: TypeRef<'_>, value: &Value) -> FieldSet {
     let mut set = FieldSet::default();
     match (form(ty, value), value) {
-        (Form::Members, Value::Object(members)) => {
+        (SharedForm::Members, Value::Object(members)) => {
             for (name, member) in members {
                 let field = member_type(ty, name);
                 let named = !ty.declares(name)
                     || is_hollow(Some(member)) && !member.is_array()
-                    || form(field, member) == Form::Leaf;
-                let node = Node {
+                    || form(field, member) == SharedForm::Leaf;
+                let node = FieldNode {
                     member: named,
                     below: fields_of(field, member),
                 };
                 set.put(PathElement::field(name), node);
             }
         }
-        (Form::Elements, Value::Array(items)) => {
+        (SharedForm::Elements, Value::Array(items)) => {
             for item in items {
                 if let Ok(element) = identify(ty, item) {
                     let below = fields_of(ty.items(), item);
                     let below = set
                         .node(&element)
                         .map_or_else(|| below.clone(), |node| node.below.union(&below));
-                    let node = Node {
+                    let node = FieldNode {
                         member: true,
                         below,
                     };
@@ -300,7 +302,7 @@ pub(super) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
                 (false, ty.items())
             }
         };
-        let node = Node {
+        let node = FieldNode {
             member: node.member || declared && !node.below.is_empty(),
             below: with_parents(below, &node.below),
         };
@@ -314,15 +316,15 @@ pub(super) fn with_parents(ty: TypeRef<'_>, set: &FieldSet) -> FieldSet {
 pub(super) fn complete(ty: TypeRef<'_>, value: &mut Value) {
     match value {
         Value::Object(members) => {
-            let map = ty.shape() == Shape::Map;
+            let map = ty.shape() == ValueShape::Map;
             for (name, member) in members.iter_mut() {
                 let field = member_type(ty, name);
-                if map && member.is_null() && field.shape() == Shape::Scalar(Scalar::String) {
+                if map && member.is_null() && field.shape() == ValueShape::Scalar(Scalar::String) {
                     *member = Value::from("");
                 }
                 complete(field, member);
             }
-            if ty.shape() != Shape::Any {
+            if ty.shape() != ValueShape::Any {
                 members.retain(|_, member| !member.is_null());
             }
         }
@@ -406,14 +408,14 @@ pub(super) fn held(ty: TypeRef<'_>, name: &str) -> Option<&'static Value> {
     let usual = matches!(name, "metadata" | "spec" | "status");
     if usual || listed(HELD_BY_VALUE) {
         let shape = ty.field(name)?.shape();
-        return (shape == Shape::Struct).then(|| &*EMPTY);
+        return (shape == ValueShape::Struct).then(|| &*EMPTY);
     }
     if !listed(HELD_EMPTY) {
         return None;
     }
     Some(match ty.field(name)?.shape() {
-        Shape::Scalar(Scalar::String) => &NO_TEXT,
-        Shape::Scalar(Scalar::Integer) => &ZERO,
+        ValueShape::Scalar(Scalar::String) => &NO_TEXT,
+        ValueShape::Scalar(Scalar::Integer) => &ZERO,
         _ => &NULL,
     })
 }

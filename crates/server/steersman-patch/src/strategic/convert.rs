@@ -1,7 +1,7 @@
 //! Machine: checks that a merged value fits its type, with the messages of Go's converter.
 
 use serde_json::Value;
-use steersman_schema::types::{Scalar, Shape, TypeRef};
+use steersman_schema::types::{Scalar, TypeRef, ValueShape};
 
 /// Checks a value and all values below it. Null fits every type.
 ///
@@ -18,22 +18,24 @@ pub fn check(value: &Value, kind: TypeRef<'_>) -> Result<(), String> {
         Value::Object(_) => "map",
     };
     match (kind.shape(), value) {
-        (Shape::Struct, Value::Object(members)) => members.iter().try_for_each(|(name, member)| {
-            let kind = kind.field(name);
-            // Unknown fields are reported later, by the decoder.
-            kind.map_or(Ok(()), |kind| check(member, kind))
-        }),
-        (Shape::Map, Value::Object(members)) => members
+        (ValueShape::Struct, Value::Object(members)) => {
+            members.iter().try_for_each(|(name, member)| {
+                let kind = kind.field(name);
+                // Unknown fields are reported later, by the decoder.
+                kind.map_or(Ok(()), |kind| check(member, kind))
+            })
+        }
+        (ValueShape::Map, Value::Object(members)) => members
             .iter()
             .try_for_each(|(name, member)| kind.field(name).map_or(Ok(()), |k| check(member, k))),
-        (Shape::List, Value::Array(items)) => {
+        (ValueShape::List, Value::Array(items)) => {
             items.iter().try_for_each(|item| check(item, kind.items()))
         }
-        (Shape::Struct, _) => Err(format!("cannot restore struct from: {found}")),
-        (Shape::Map, _) => Err(format!("cannot restore map from {found}")),
-        (Shape::List, _) => Err(format!("cannot restore slice from {found}")),
-        (Shape::Any, _) => Ok(()),
-        (Shape::Scalar(scalar), value) => check_scalar(scalar, value, found),
+        (ValueShape::Struct, _) => Err(format!("cannot restore struct from: {found}")),
+        (ValueShape::Map, _) => Err(format!("cannot restore map from {found}")),
+        (ValueShape::List, _) => Err(format!("cannot restore slice from {found}")),
+        (ValueShape::Any, _) => Ok(()),
+        (ValueShape::Scalar(scalar), value) => check_scalar(scalar, value, found),
     }
 }
 

@@ -15,7 +15,7 @@ use steersman_schema::resource::{Resource, StorageKey};
 use crate::requests::rng::Rng;
 use crate::state::registry::{MODIFIED, Registry};
 use crate::state::verb_state::VerbState;
-use crate::webhook::{Call, CallResponse, PendingCalls};
+use crate::webhook::{CallResponse, PendingCalls, WebhookCall};
 
 /// Maximum number of repeated calls of one webhook because its input changed meanwhile.
 const MOST_CHANGES: usize = 5;
@@ -115,7 +115,7 @@ impl Registry {
     pub(crate) fn answers(
         &self,
         (resource, name): (&Resource, &str),
-        calls: Vec<(String, Call)>,
+        calls: Vec<(String, WebhookCall)>,
     ) -> Result<Vec<CallResponse>, Status> {
         let mut verb_state = self.verb_state.borrow_mut();
         let known = |verb_state: &VerbState, key: &str| verb_state.answers.get(key).cloned();

@@ -7,7 +7,7 @@ use steersman_schema::resource::Resource;
 use crate::objects::managed;
 use crate::policies::compiled::GROUP;
 use crate::requests::metadata;
-use crate::requests::options::{DeleteOptions, Subresource, Target, WriteOptions};
+use crate::requests::options::{DeleteOptions, ObjectTarget, Subresource, WriteOptions};
 use crate::webhook::RuleAttributes;
 
 /// Resources for which no policy is evaluated: the policy kinds themselves, and reviews, which are
@@ -27,8 +27,8 @@ const UNJUDGED: [(&str, &str); 10] = [
 
 /// A write on its way through admission.
 #[derive(Debug)]
-pub(crate) struct Admission<'a> {
-    pub(crate) target: Target<'a>,
+pub(crate) struct WriteAdmission<'a> {
+    pub(crate) target: ObjectTarget<'a>,
     /// The name in the request; empty if there is none.
     pub(crate) name: &'a str,
     /// The subresource as rules name it; empty for the object itself.
@@ -41,10 +41,10 @@ pub(crate) struct Admission<'a> {
     pub(crate) options: Value,
 }
 
-impl<'a> Admission<'a> {
+impl<'a> WriteAdmission<'a> {
     /// Describes a create or an update of an object or one of its subresources.
     pub(crate) fn of_write(
-        target: Target<'a>,
+        target: ObjectTarget<'a>,
         (operation, name): (&'static str, &'a str),
         options: &'a WriteOptions,
     ) -> Self {
@@ -67,7 +67,11 @@ impl<'a> Admission<'a> {
     }
 
     /// Describes a delete; without a name, of a collection.
-    pub(crate) fn of_delete(target: Target<'a>, name: &'a str, options: &'a DeleteOptions) -> Self {
+    pub(crate) fn of_delete(
+        target: ObjectTarget<'a>,
+        name: &'a str,
+        options: &'a DeleteOptions,
+    ) -> Self {
         Self {
             target,
             name,

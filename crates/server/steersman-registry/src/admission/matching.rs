@@ -12,11 +12,11 @@ use steersman_apimachinery::status::{GroupResource, Status};
 use steersman_cel::AccessAttributes;
 use steersman_schema::resource::{Resource, StorageKey};
 
-use super::attributes::Admission;
+use super::attributes::WriteAdmission;
 use crate::objects::scale::selector_text;
 use crate::policies::policy::RequestAuthorizer;
 use crate::state::registry::Registry;
-use crate::webhook::{Hook, KindName, ResourceName, ReviewRequest};
+use crate::webhook::{KindName, RegisteredWebhook, ResourceName, ReviewRequest};
 
 /// An object after and before a write.
 pub(crate) type States<'a> = (Option<&'a Value>, Option<&'a Value>);
@@ -29,8 +29,8 @@ impl Registry {
     /// 404 if the namespace of the write does not exist.
     pub(crate) fn selected(
         &self,
-        hook: &Hook,
-        admission: &Admission<'_>,
+        hook: &RegisteredWebhook,
+        admission: &WriteAdmission<'_>,
         (object, old): States<'_>,
     ) -> Result<Option<Arc<Resource>>, Status> {
         let selects = |selector: &Value, object: &Value| {
@@ -56,7 +56,11 @@ impl Registry {
 
     /// Returns the resource in the version that a rule of the webhook names: the request's own, or
     /// an equivalent one of another version.
-    pub(crate) fn matched(&self, hook: &Hook, admission: &Admission<'_>) -> Option<Arc<Resource>> {
+    pub(crate) fn matched(
+        &self,
+        hook: &RegisteredWebhook,
+        admission: &WriteAdmission<'_>,
+    ) -> Option<Arc<Resource>> {
         let own = admission.target.resource;
         if hook.is_about(admission.rule_attributes(own)) {
             let found = self.resource(&own.group, &own.version, &own.plural);
@@ -77,7 +81,7 @@ impl Registry {
     /// Returns the Namespace that namespace selectors match; `None` for cluster-scoped objects.
     fn namespace_of(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         object: Option<&Value>,
     ) -> Result<Option<Value>, Status> {
         let resource = admission.target.resource;
@@ -108,7 +112,7 @@ impl Registry {
     pub(crate) fn review_request<'a>(
         &self,
         resource: &'a Resource,
-        admission: &'a Admission<'_>,
+        admission: &'a WriteAdmission<'_>,
         (object, old): States<'a>,
     ) -> Result<ReviewRequest<'a>, Status> {
         let own = admission.target.resource;
@@ -147,7 +151,7 @@ impl Registry {
     }
 
     /// Returns the Namespace of a write; null for cluster-scoped objects.
-    pub(crate) fn namespace_object(&self, admission: &Admission<'_>) -> Value {
+    pub(crate) fn namespace_object(&self, admission: &WriteAdmission<'_>) -> Value {
         let namespaced = admission.target.resource.namespaced;
         let storage = StorageKey::new("", "namespaces");
         let name = Some(admission.target.scope()).filter(|_| namespaced);
@@ -158,7 +162,7 @@ impl Registry {
     /// Returns the authorizer for expressions, which decides about the author of a write.
     pub(crate) fn asker<'a>(
         &'a self,
-        admission: &'a Admission<'_>,
+        admission: &'a WriteAdmission<'_>,
         object: Option<&Value>,
     ) -> RequestAuthorizer<'a> {
         let resource = admission.target.resource;

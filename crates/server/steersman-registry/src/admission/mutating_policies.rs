@@ -12,12 +12,12 @@ use steersman_apimachinery::status::{Cause, Status};
 use steersman_schema::resource::Resource;
 use steersman_schema::types::TypeRef;
 
-use super::attributes::Admission;
+use super::attributes::WriteAdmission;
 use super::validating_policies::PolicyMatch;
 use crate::objects::managed;
 use crate::policies::mutation::{Mutating, Mutation};
 use crate::policies::policy::ExpressionVariables;
-use crate::requests::intake::{self, FieldValidation, Origin};
+use crate::requests::intake::{self, FieldValidation, ObjectOrigin};
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
@@ -64,7 +64,7 @@ impl Registry {
     /// 403 with every failure that is not ignored, in the words of the first.
     pub(crate) fn admit_changes(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         (round, object): MutationRound<'_>,
         old: Option<&Value>,
         again: &mut Reinvocation,
@@ -138,7 +138,7 @@ impl Registry {
     fn is_met(
         &self,
         case: &PolicyMatch<'_, Mutating>,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         (object, old): (&Value, Option<&Value>),
     ) -> Result<Result<bool, String>, Status> {
         let review_request = self.review_request(&case.resource, admission, (Some(object), old))?;
@@ -161,7 +161,7 @@ impl Registry {
         &self,
         case: &PolicyMatch<'_, Mutating>,
         mutation: &Mutation,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         (object, old): (&mut Value, Option<&Value>),
     ) -> Result<Result<bool, String>, Status> {
         let own = admission.target.resource;
@@ -229,7 +229,7 @@ fn denial(case: &PolicyMatch<'_, Mutating>, why: &str) -> Denial {
     (message, Some("Invalid"))
 }
 
-fn refusal(admission: &Admission<'_>, object: &Value, denials: Vec<Denial>) -> Status {
+fn refusal(admission: &WriteAdmission<'_>, object: &Value, denials: Vec<Denial>) -> Status {
     let mut refusal = admission.refusal(object, "");
     if let Some((message, reason)) = denials.first() {
         refusal.message.clone_from(message);
@@ -258,7 +258,7 @@ pub(crate) fn decode(
     validation: FieldValidation,
 ) -> Result<(), String> {
     let managed = managed::take(after).or_else(|| managed::sent(before).cloned());
-    intake::decode(resource, after, Origin::Body, validation).map_err(|status| {
+    intake::decode(resource, after, ObjectOrigin::Body, validation).map_err(|status| {
         let lead = format!("cannot be handled as a {}: ", resource.kind);
         let why = status.message.split_once(&lead);
         why.map(|(_, why)| why.to_owned()).unwrap_or(status.message)

@@ -13,7 +13,7 @@ use steersman_apimachinery::status::{Cause, Status};
 use steersman_schema::resource::Resource;
 use steersman_store::Stored;
 
-use super::attributes::Admission;
+use super::attributes::WriteAdmission;
 use super::matching::States;
 use crate::objects::scale::selector_text;
 use crate::policies::policy::{Binding, BoundPolicy, Constraints, ExpressionVariables, Policy};
@@ -40,7 +40,7 @@ pub(crate) struct BrokenPolicy<'p> {
 }
 
 /// A policy to evaluate, or the reason why it cannot be.
-pub(crate) type Found<'p, R> = Result<PolicyMatch<'p, R>, BrokenPolicy<'p>>;
+pub(crate) type FoundPolicy<'p, R> = Result<PolicyMatch<'p, R>, BrokenPolicy<'p>>;
 
 impl Registry {
     /// Evaluates the validating policies for a write.
@@ -49,7 +49,7 @@ impl Registry {
     /// The first objection of a policy with a binding that denies, with the code of its reason.
     pub(crate) fn admit_policies(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         states: States<'_>,
     ) -> Result<(), Status> {
         if !self.presence.validating_policies || admission.is_unjudged() {
@@ -119,9 +119,9 @@ impl Registry {
     pub(crate) fn cases<'p, R>(
         &self,
         policies: &'p [BoundPolicy<R>],
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         states: States<'_>,
-    ) -> Result<Vec<Found<'p, R>>, Status> {
+    ) -> Result<Vec<FoundPolicy<'p, R>>, Status> {
         let mut found = Vec::new();
         for one in policies {
             let policy = &one.policy;
@@ -175,7 +175,7 @@ impl Registry {
     fn is_about(
         &self,
         constraints: &Constraints,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         states: States<'_>,
     ) -> Result<Option<Arc<Resource>>, Status> {
         if self.matched(&constraints.excluded, admission).is_some() {

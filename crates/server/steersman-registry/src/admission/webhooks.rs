@@ -12,7 +12,7 @@ use steersman_cel::all_hold;
 use steersman_patch::apply_operations;
 use steersman_schema::resource::Resource;
 
-use super::attributes::Admission;
+use super::attributes::WriteAdmission;
 use super::matching::States;
 use super::mutating_policies::decode;
 use super::mutation_progress::{AskedHook, MutationProgress};
@@ -22,10 +22,10 @@ use crate::requests::metadata;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
 use crate::webhook;
-use crate::webhook::{Call, CallResponse, Hook, WebhookDecision};
+use crate::webhook::{CallResponse, RegisteredWebhook, WebhookCall, WebhookDecision};
 
 /// A webhook to call, and the resource that its rule matched.
-pub(crate) type Invocation<'a> = (&'a Hook, Arc<Resource>);
+pub(crate) type Invocation<'a> = (&'a RegisteredWebhook, Arc<Resource>);
 
 impl Registry {
     /// Returns whether any webhook exists.
@@ -34,7 +34,7 @@ impl Registry {
     }
 
     /// Returns the webhooks of all configurations, in the order of the configurations' names.
-    fn hooks(&self, mutating: bool, admission: &Admission<'_>) -> Arc<Vec<Hook>> {
+    fn hooks(&self, mutating: bool, admission: &WriteAdmission<'_>) -> Arc<Vec<RegisteredWebhook>> {
         if !self.is_attended() || admission.is_exempt() {
             return Arc::default();
         }
@@ -57,7 +57,7 @@ impl Registry {
     /// failures are ignored.
     pub(crate) fn admit_mutating(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         object: &mut Value,
         old: Option<&Value>,
         progress: &mut MutationProgress,
@@ -82,7 +82,7 @@ impl Registry {
     /// Calls the mutating webhooks for a delete, which has no object to change.
     pub(crate) fn admit_removal(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         old: &Value,
     ) -> Result<(), Status> {
         for hook in &*self.hooks(true, admission) {
@@ -112,7 +112,7 @@ impl Registry {
     /// The first refusal, in the order of the configurations.
     pub(crate) fn admit_validating(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
@@ -138,7 +138,7 @@ impl Registry {
         refusal.map_or(Ok(()), Err)
     }
 
-    fn subject<'a>(&self, admission: &Admission<'a>) -> (&'a Resource, &'a str) {
+    fn subject<'a>(&self, admission: &WriteAdmission<'a>) -> (&'a Resource, &'a str) {
         let _ = self;
         (admission.target.resource, admission.name)
     }
@@ -146,8 +146,8 @@ impl Registry {
     /// Returns the call of a webhook if the webhook matches the write.
     fn invocation<'a>(
         &self,
-        hook: &'a Hook,
-        admission: &Admission<'_>,
+        hook: &'a RegisteredWebhook,
+        admission: &WriteAdmission<'_>,
         states: States<'_>,
     ) -> Result<Option<Invocation<'a>>, Status> {
         let Some(resource) = self.selected(hook, admission, states)? else {
@@ -181,11 +181,11 @@ impl Registry {
     fn call(
         &self,
         (hook, resource): &Invocation<'_>,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         round: &str,
         object: Option<&Value>,
         old: Option<&Value>,
-    ) -> Result<Option<(String, Call)>, Status> {
+    ) -> Result<Option<(String, WebhookCall)>, Status> {
         if admission.dry && !hook.dry_run {
             let name = &hook.name;
             let message = format!("admission webhook \"{name}\" does not support dry run");
@@ -204,7 +204,7 @@ impl Registry {
         let key = [hook.call_prefix.as_str(), round, &request].join(" ");
         // The uid is derived from the call, so that the next run generates the same uid.
         let uid = Rng::of_text(&key).uid();
-        let call = Call {
+        let call = WebhookCall {
             body: webhook::body(version, &uid, &request),
             key,
             uid,
@@ -221,7 +221,7 @@ impl Registry {
     /// Returns the decision of a webhook; `None` if the call failed and failures are ignored.
     fn decision(
         &self,
-        hook: &Hook,
+        hook: &RegisteredWebhook,
         mutating: bool,
         answer: Option<&CallResponse>,
     ) -> Result<Option<WebhookDecision>, Status> {
@@ -245,8 +245,8 @@ impl Registry {
     /// Calls the next mutating webhook if it matches, and applies its patch.
     fn mutate(
         &self,
-        hook: &Hook,
-        admission: &Admission<'_>,
+        hook: &RegisteredWebhook,
+        admission: &WriteAdmission<'_>,
         (object, old): (&mut Value, Option<&Value>),
         progress: &mut MutationProgress,
     ) -> Result<(), Status> {
@@ -286,9 +286,9 @@ impl Registry {
     /// Fails if the answer is missing; `progress` then names the call.
     fn ask(
         &self,
-        hook: &Hook,
+        hook: &RegisteredWebhook,
         resource: &Arc<Resource>,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         (object, old): States<'_>,
         progress: &mut MutationProgress,
     ) -> Result<Option<CallResponse>, Status> {
@@ -310,9 +310,9 @@ impl Registry {
     /// matched. The call is not built again: in an unchanged registry it is the same (ADM-1).
     fn known_answer(
         &self,
-        hook: &Hook,
+        hook: &RegisteredWebhook,
         asked: AskedHook,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         (object, old): States<'_>,
         round: usize,
     ) -> Option<(Arc<Resource>, CallResponse)> {
@@ -338,7 +338,7 @@ impl Registry {
     fn apply_patch(
         &self,
         resource: &Resource,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         object: &mut Value,
         decision: &WebhookDecision,
     ) -> Result<bool, Status> {
@@ -362,6 +362,6 @@ impl Registry {
     }
 }
 
-fn uncalled(hook: &Hook, why: &str) -> Status {
+fn uncalled(hook: &RegisteredWebhook, why: &str) -> Status {
     Status::internal(format!("failed calling webhook \"{}\": {why}", hook.name))
 }

@@ -9,7 +9,7 @@ use steersman_auth::{Escalation, User};
 use steersman_builtins::selects;
 use steersman_store::Stored;
 
-use crate::requests::options::Target;
+use crate::requests::options::ObjectTarget;
 use crate::state::registry::{Registry, cluster_roles};
 
 /// Maximum number of rounds of aggregation: more than any sensible chain of aggregating roles
@@ -23,7 +23,7 @@ impl Registry {
     /// Refuses a role or a binding by which its author would grant permissions it lacks (AUTH-3).
     pub(crate) fn refuse_escalation(
         &self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         user: &User,
         new: &Value,
         old: Option<&Value>,

@@ -13,7 +13,7 @@ use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
-use crate::admission::attributes::Admission;
+use crate::admission::attributes::WriteAdmission;
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
@@ -101,7 +101,7 @@ impl Registry {
     /// 403 for a ServiceAccount that does not exist, and for a mirror Pod that names one.
     pub(crate) fn take_account(
         &mut self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         pod: &mut Value,
     ) -> Result<(), Status> {
         if !self.options.furnish_namespaces {

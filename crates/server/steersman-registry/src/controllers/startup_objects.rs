@@ -13,7 +13,7 @@ use super::standard_objects::{self, SERVER};
 use crate::objects::managed::{self, Ownership};
 use crate::plugins::classes::SYSTEM;
 use crate::requests::metadata;
-use crate::requests::options::{Subresource, Target, WriteOptions};
+use crate::requests::options::{ObjectTarget, Subresource, WriteOptions};
 use crate::state::registry::Registry;
 
 /// The field managers of flow control configurations and of their status.
@@ -176,7 +176,7 @@ impl Registry {
             return None;
         }
         let place = Some(namespace).filter(|_| resource.namespaced);
-        let target = Target::collection(&resource, place);
+        let target = ObjectTarget::collection(&resource, place);
         // If a policy or a quota forbids the object, it stays missing, as in a cluster.
         let written = self.create(target, body, &by(manager), now).ok()?;
         Some(written.object.value().clone())
@@ -196,7 +196,7 @@ impl Registry {
         };
         let name = metadata::text(&object, "name").to_owned();
         object["status"] = status;
-        let target = Target::object(&resource, None, &name).part(Subresource::Status);
+        let target = ObjectTarget::object(&resource, None, &name).part(Subresource::Status);
         let _ = self.update(target, object, &by(manager), now);
     }
 

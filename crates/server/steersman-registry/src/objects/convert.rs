@@ -14,10 +14,10 @@ use steersman_schema::stored_schemas::read_stored;
 use steersman_store::{Draft, Stored};
 
 use crate::requests::metadata;
-use crate::requests::options::Object;
+use crate::requests::options::VersionedObject;
 use crate::requests::rng::Rng;
 use crate::state::registry::Registry;
-use crate::webhook::{Call, Endpoint, conversion};
+use crate::webhook::{WebhookAddress, WebhookCall, conversion};
 
 /// Timeout of a conversion webhook, as upstream.
 const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
@@ -30,7 +30,7 @@ impl Registry {
         &self,
         resource: &Resource,
         stored: &Arc<Stored>,
-    ) -> Result<Object, Status> {
+    ) -> Result<VersionedObject, Status> {
         if events::is_newer(resource) {
             let value = events::to_newer(&stored.value);
             return Ok(restamped(stored, value));
@@ -52,7 +52,7 @@ impl Registry {
             is_of(stored.api_version(), &resource.version)
         };
         if own {
-            return Ok(Object { stored });
+            return Ok(VersionedObject { stored });
         }
         let mut draft = stored.draft();
         draft.value["apiVersion"] = Value::String(resource.api_version());
@@ -67,7 +67,7 @@ impl Registry {
         &self,
         resource: &Resource,
         all: &[Arc<Stored>],
-    ) -> Result<Vec<Object>, Status> {
+    ) -> Result<Vec<VersionedObject>, Status> {
         let foreign = |one: &&Arc<Stored>| self.is_foreign(resource, one.api_version());
         let sent = all.iter().filter(foreign);
         let sent: Vec<Arc<Stored>> = sent.map(|one| read_through(resource, one)).collect();
@@ -167,7 +167,7 @@ impl Registry {
         resource: &Resource,
         written: &Arc<Stored>,
         foreseen: Option<Value>,
-    ) -> Result<Object, Status> {
+    ) -> Result<VersionedObject, Status> {
         let Some(mut value) = foreseen else {
             return self.present(resource, written);
         };
@@ -267,13 +267,13 @@ impl Registry {
             let why = "failed: conversion webhooks are asked about requests only";
             return Err(failed(why.to_owned()));
         }
-        let endpoint = Endpoint::of(&webhook["clientConfig"]);
+        let endpoint = WebhookAddress::of(&webhook["clientConfig"]);
         let encoded = serde_json::to_string(objects).unwrap_or_default();
         let key = format!("conversion {version} {endpoint:?} {encoded}");
         let uid = Rng::of_text(&key).uid();
         let body = conversion::review(review, &uid, &version, objects);
-        let call = Call {
-            ca: Endpoint::ca(&webhook["clientConfig"]),
+        let call = WebhookCall {
+            ca: WebhookAddress::ca(&webhook["clientConfig"]),
             timeout: TIMEOUT,
             url: endpoint.url(TIMEOUT),
             body: body.to_string().into(),
@@ -306,7 +306,7 @@ impl Registry {
 }
 
 /// Builds the object from a webhook's result.
-fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> Object {
+fn shown(resource: &Resource, stored: &Arc<Stored>, mut value: Value) -> VersionedObject {
     if let Some(schema) = resource.structural() {
         schema.coerce(&mut value);
     }
@@ -323,9 +323,9 @@ fn is_of(named: &str, version: &str) -> bool {
     named.rsplit_once('/').map_or(named, |(_, own)| own) == version
 }
 
-fn restamped(stored: &Arc<Stored>, object: impl Into<Draft>) -> Object {
+fn restamped(stored: &Arc<Stored>, object: impl Into<Draft>) -> VersionedObject {
     let (namespace, name) = (Arc::clone(&stored.namespace), Arc::clone(&stored.name));
-    Object {
+    VersionedObject {
         stored: Arc::new(Stored::new(namespace, name, object, stored.revision)),
     }
 }

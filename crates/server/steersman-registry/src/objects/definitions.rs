@@ -12,7 +12,7 @@ use steersman_store::Stored;
 
 use crate::requests::claimed_names::one_or_many;
 use crate::requests::metadata;
-use crate::requests::options::{Target, WriteOptions, Written};
+use crate::requests::options::{ObjectTarget, StoredWrite, WriteOptions};
 use crate::state::pending_work::PropagationPolicy;
 use crate::state::registry::Registry;
 
@@ -22,7 +22,7 @@ impl Registry {
     ///
     /// # Errors
     /// Returns the `Status` of the refused create or update.
-    pub fn install_crd(&mut self, crd: Value, now: Timestamp) -> Result<Written, Status> {
+    pub fn install_crd(&mut self, crd: Value, now: Timestamp) -> Result<StoredWrite, Status> {
         let Some(resource) =
             self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         else {
@@ -31,13 +31,18 @@ impl Registry {
         let name = metadata::text(&crd, "name").to_owned();
         let options = WriteOptions::default();
         let Some(old) = self.store.get(&resource.storage, "", &name) else {
-            let all = Target::collection(&resource, None);
+            let all = ObjectTarget::collection(&resource, None);
             return self.create(all, crd, &options, now);
         };
         let version = Value::String(old.revision.to_string());
         let mut crd = crd;
         metadata::of(&mut crd).insert("resourceVersion".to_owned(), version);
-        self.update(Target::object(&resource, None, &name), crd, &options, now)
+        self.update(
+            ObjectTarget::object(&resource, None, &name),
+            crd,
+            &options,
+            now,
+        )
     }
 
     /// Accepts (or refuses) the names of a new definition, and serves its resources. The answer to

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use steersman_patch::apply::{
-    Entries, Manager, Operation, OwnershipContext, cap, update, update_field,
+    Manager, ManagerEntries, ManagerOperation, OwnershipContext, cap, update, update_field,
 };
 use steersman_schema::resource::Resource;
 use steersman_schema::types::TypeRef;
@@ -61,10 +61,15 @@ impl TrackedUpdate {
         entries.write()
     }
 
-    fn note(&self, resource: &Resource, (before, after): (&Value, &Value), entries: &mut Entries) {
+    fn note(
+        &self,
+        resource: &Resource,
+        (before, after): (&Value, &Value),
+        entries: &mut ManagerEntries,
+    ) {
         let version = resource.api_version();
         let part = subresource_name(self.subresource);
-        let manager = Manager::new(&self.manager, Operation::Update, &version, part);
+        let manager = Manager::new(&self.manager, ManagerOperation::Update, &version, part);
         if self.subresource == Subresource::Scale {
             let path = replicas_path(resource);
             let changed = wanted(resource, before) != wanted(resource, after);
@@ -110,8 +115,8 @@ impl TrackedCreate {
             versions: &versions,
             ignored: &ignored,
         };
-        let manager = Manager::new(&self.manager, Operation::Update, &version, "");
-        let mut entries = Entries::default();
+        let manager = Manager::new(&self.manager, ManagerOperation::Update, &version, "");
+        let mut entries = ManagerEntries::default();
         let states = (&before, &self.object);
         update(
             &reach,
@@ -244,14 +249,14 @@ impl Registry {
         before["spec"] = serde_json::json!({"boundObjectRef": token["spec"]["boundObjectRef"]});
         let version = "authentication.k8s.io/v1".to_owned();
         let name = manager::name_of(options);
-        let manager = Manager::new(&name, Operation::Update, &version, "token");
+        let manager = Manager::new(&name, ManagerOperation::Update, &version, "token");
         let reach = OwnershipContext {
             ty: TypeRef::untyped(),
             version: &version,
             versions: std::slice::from_ref(&version),
             ignored: &["status"],
         };
-        let mut entries = Entries::default();
+        let mut entries = ManagerEntries::default();
         let states = (&before, &*token);
         update(&reach, &mut entries, &manager, states, &metadata::time(now));
         show(token, &mut entries.write().into());

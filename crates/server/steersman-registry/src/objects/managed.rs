@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
-use steersman_patch::apply::{Entries, PathElement};
+use steersman_patch::apply::{ManagerEntries, PathElement};
 use steersman_schema::resource::{Resource, StatusMetadata};
 use steersman_store::{Draft, ManagedFields, Stored};
 
@@ -232,15 +232,19 @@ pub(crate) fn differ_in_times(new: Option<&str>, old: Option<&str>) -> bool {
 /// Returns the entries that a request starts from: those it sends, or the stored ones if it sends
 /// none that parse. A subresource cannot send any. An empty list, or a list of one empty entry,
 /// removes all.
-pub(super) fn start(subresource: Subresource, sent: Option<&Value>, old: Option<&str>) -> Entries {
-    let kept = || Entries::stored(old).unwrap_or_default();
+pub(super) fn start(
+    subresource: Subresource,
+    sent: Option<&Value>,
+    old: Option<&str>,
+) -> ManagerEntries {
+    let kept = || ManagerEntries::stored(old).unwrap_or_default();
     if subresource != Subresource::Main {
         return kept();
     }
     match sent.and_then(Value::as_array).map(Vec::as_slice) {
-        Some([]) => Entries::default(),
-        Some([Value::Object(only)]) if only.is_empty() => Entries::default(),
-        _ => match Entries::read(sent) {
+        Some([]) => ManagerEntries::default(),
+        Some([Value::Object(only)]) if only.is_empty() => ManagerEntries::default(),
+        _ => match ManagerEntries::read(sent) {
             Ok(entries) if !entries.is_empty() => entries,
             _ => kept(),
         },

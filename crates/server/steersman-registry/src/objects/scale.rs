@@ -10,7 +10,7 @@ use steersman_store::Stored;
 use crate::requests::catalogue::Catalogue;
 use crate::requests::intake::FieldValidation;
 use crate::requests::metadata;
-use crate::requests::options::Object;
+use crate::requests::options::VersionedObject;
 use crate::requests::request_kinds;
 use crate::state::registry::Registry;
 
@@ -20,15 +20,18 @@ impl Registry {
         &self,
         resource: &Resource,
         stored: &Arc<Stored>,
-    ) -> Result<Object, Status> {
+    ) -> Result<VersionedObject, Status> {
         scale_object(resource, &self.present(resource, stored)?)
     }
 }
 
 /// Returns the Scale of an object in its requested version.
-pub(crate) fn scale_object(resource: &Resource, shown: &Object) -> Result<Object, Status> {
+pub(crate) fn scale_object(
+    resource: &Resource,
+    shown: &VersionedObject,
+) -> Result<VersionedObject, Status> {
     let scale = scale_of(resource, shown.value())?;
-    let Object { stored } = shown;
+    let VersionedObject { stored } = shown;
     Ok(Registry::answer(
         &stored.namespace,
         &stored.name,

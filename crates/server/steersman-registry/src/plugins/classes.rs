@@ -10,7 +10,7 @@ use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
-use crate::admission::attributes::Admission;
+use crate::admission::attributes::WriteAdmission;
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
@@ -35,7 +35,7 @@ pub(crate) const SYSTEM: [(&str, i64); 2] = [
     ("system-node-critical", 2_000_001_000),
 ];
 
-impl Admission<'_> {
+impl WriteAdmission<'_> {
     /// Returns whether this is a write of an object of a built-in kind itself, not of a
     /// subresource.
     pub(crate) fn is_of(&self, group: &str, kind: &str) -> bool {
@@ -71,7 +71,7 @@ impl Registry {
     /// 403 for a class or an account that does not exist or contradicts the object.
     pub(crate) fn admit_defaults(
         &mut self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         object: &mut Value,
     ) -> Result<(), Status> {
         if admission.is_of("", "Pod") {
@@ -107,7 +107,7 @@ impl Registry {
     /// grow.
     pub(crate) fn admit_limits(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         object: &Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {
@@ -134,7 +134,7 @@ impl Registry {
     }
 
     /// Sets the priority of a Pod from its class, or from the default class.
-    fn prioritize(&self, admission: &Admission<'_>, pod: &mut Value) -> Result<(), Status> {
+    fn prioritize(&self, admission: &WriteAdmission<'_>, pod: &mut Value) -> Result<(), Status> {
         let named = pod["spec"]["priorityClassName"]
             .as_str()
             .unwrap_or_default();
@@ -188,7 +188,7 @@ impl Registry {
 
     fn check_only_default(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         class: &Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {
@@ -240,7 +240,11 @@ impl Registry {
     }
 
     /// Sets the overhead and the scheduling of a Pod from its RuntimeClass.
-    fn take_runtime_class(&self, admission: &Admission<'_>, pod: &mut Value) -> Result<(), Status> {
+    fn take_runtime_class(
+        &self,
+        admission: &WriteAdmission<'_>,
+        pod: &mut Value,
+    ) -> Result<(), Status> {
         let Some(named) = pod["spec"]["runtimeClassName"].as_str() else {
             return Ok(());
         };
@@ -289,7 +293,7 @@ impl Registry {
         Ok(())
     }
 
-    fn check_overhead(&self, admission: &Admission<'_>, pod: &Value) -> Result<(), Status> {
+    fn check_overhead(&self, admission: &WriteAdmission<'_>, pod: &Value) -> Result<(), Status> {
         let named = pod["spec"]["runtimeClassName"].as_str().unwrap_or_default();
         let class = self.class("node.k8s.io", "runtimeclasses", named);
         let fixed = class.map(|class| &class.value["overhead"]["podFixed"]);
@@ -307,7 +311,7 @@ impl Registry {
     /// Checks that a claim grows only if it is bound and its class allows expansion.
     fn check_growth(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         claim: &Value,
         old: &Value,
     ) -> Result<(), Status> {

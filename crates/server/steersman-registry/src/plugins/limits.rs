@@ -10,7 +10,7 @@ use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
 
-use crate::admission::attributes::Admission;
+use crate::admission::attributes::WriteAdmission;
 use crate::requests::metadata;
 use crate::state::registry::Registry;
 
@@ -36,7 +36,7 @@ impl Registry {
     }
 
     /// Sets the default requests and limits of a new Pod's containers.
-    pub(crate) fn limit_containers(&self, admission: &Admission<'_>, pod: &mut Value) {
+    pub(crate) fn limit_containers(&self, admission: &WriteAdmission<'_>, pod: &mut Value) {
         for range in self.limit_ranges(admission.target.scope()) {
             let mut defaulted = Vec::new();
             for (part, word) in [
@@ -61,7 +61,7 @@ impl Registry {
     /// Refuses a Pod outside the bounds of a LimitRange.
     pub(crate) fn check_limits_of_pod(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         pod: &Value,
     ) -> Result<(), Status> {
         for range in self.limit_ranges(admission.target.scope()) {
@@ -87,7 +87,7 @@ impl Registry {
     /// Refuses a claim that asks for more or less storage than a LimitRange allows.
     pub(crate) fn check_limits_of_claim(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         claim: &Value,
     ) -> Result<(), Status> {
         let asked = asked(&claim["spec"]);
@@ -128,7 +128,7 @@ fn limits(range: &Value) -> impl Iterator<Item = &Value> {
     range["spec"]["limits"].as_array().into_iter().flatten()
 }
 
-fn refuse(admission: &Admission<'_>, object: &Value, wrong: &[String]) -> Result<(), Status> {
+fn refuse(admission: &WriteAdmission<'_>, object: &Value, wrong: &[String]) -> Result<(), Status> {
     match wrong {
         [] => Ok(()),
         [one] => Err(admission.refusal(object, one)),
@@ -248,12 +248,12 @@ fn check(limit: &Value, asked: &RequestsAndLimits, wrong: &mut Vec<String>) {
 }
 
 /// A request and a limit, if given.
-type Pair<'a> = (Option<&'a Quantity>, Option<&'a Quantity>);
+type ResourcePair<'a> = (Option<&'a Quantity>, Option<&'a Quantity>);
 
 fn too_little(
     (of, name): (&str, &str),
     least: Quantity,
-    (request, limit): Pair<'_>,
+    (request, limit): ResourcePair<'_>,
 ) -> Option<String> {
     let lead = format!("minimum {name} usage per {of} is {least}");
     match (request, limit) {
@@ -267,7 +267,7 @@ fn too_little(
 fn too_much(
     (of, name): (&str, &str),
     most: Quantity,
-    (request, limit): Pair<'_>,
+    (request, limit): ResourcePair<'_>,
 ) -> Option<String> {
     let lead = format!("maximum {name} usage per {of} is {most}");
     match (request, limit) {
@@ -281,7 +281,7 @@ fn too_much(
 fn too_wide(
     (of, name): (&str, &str),
     ratio: Quantity,
-    (request, limit): Pair<'_>,
+    (request, limit): ResourcePair<'_>,
 ) -> Option<String> {
     let lead = format!("{name} max limit to request ratio per {of} is {ratio}");
     let some = |found: Option<&Quantity>| found.map(|q| q.approximate()).filter(|q| *q != 0.0);

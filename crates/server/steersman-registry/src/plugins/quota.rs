@@ -16,14 +16,14 @@ use steersman_store::Stored;
 
 use super::limits::{Amounts, amounts};
 use super::usage::{add_masked, covers, in_scopes, is_ignored, may_change, unnamed, usage};
-use crate::admission::attributes::Admission;
+use crate::admission::attributes::WriteAdmission;
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
-use crate::state::pending_work::Tally;
+use crate::state::pending_work::QuotaTally;
 use crate::state::registry::Registry;
 
 /// Per resource the amount that was added and the amount that was removed.
-type Difference = BTreeMap<String, (Quantity, Quantity)>;
+type QuotaDifference = BTreeMap<String, (Quantity, Quantity)>;
 
 fn quotas() -> StorageKey {
     StorageKey::new("", "resourcequotas")
@@ -45,7 +45,7 @@ impl Registry {
     /// that has no usage in its status yet.
     pub(crate) fn admit_quota(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         object: &Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {
@@ -140,7 +140,7 @@ impl Registry {
         };
         let either = new.or(old);
         if counts && either.is_some_and(|one| !one.namespace.is_empty()) {
-            self.pending.tallies.push(Tally {
+            self.pending.tallies.push(QuotaTally {
                 storage: storage.clone(),
                 old: old.cloned(),
                 new: new.cloned(),
@@ -151,7 +151,7 @@ impl Registry {
     /// Counts the recorded changes (QUOTA-1). Each quota is written once, however many changes
     /// there are.
     pub(crate) fn settle_quotas(&mut self, now: Timestamp) {
-        let mut by_namespace: BTreeMap<Arc<str>, Vec<Tally>> = BTreeMap::new();
+        let mut by_namespace: BTreeMap<Arc<str>, Vec<QuotaTally>> = BTreeMap::new();
         for tally in std::mem::take(&mut self.pending.tallies) {
             if let Some(one) = tally.new.as_ref().or(tally.old.as_ref()) {
                 let namespace = Arc::clone(&one.namespace);
@@ -160,7 +160,7 @@ impl Registry {
         }
         for (namespace, tallies) in by_namespace {
             for quota in self.quotas_of(&namespace) {
-                let itself = |tally: &Tally| {
+                let itself = |tally: &QuotaTally| {
                     let new = tally.new.as_ref();
                     tally.storage == quotas() && new.is_some_and(|new| new.name == quota.name)
                 };
@@ -175,14 +175,14 @@ impl Registry {
 
     /// Adjusts the usage of a quota by the recorded changes. Without the controller only admission
     /// counts, which never subtracts.
-    fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[Tally], now: Timestamp) {
+    fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[QuotaTally], now: Timestamp) {
         let hard = amounts(&quota.lean()["status"]["hard"]);
         if hard.is_empty() {
             return;
         }
         let counts_less = self.options.count_quotas;
         let zero = Quantity::of(0);
-        let mut differences = Difference::new();
+        let mut differences = QuotaDifference::new();
         for tally in tallies {
             let share = |one: Option<&Arc<Stored>>| {
                 let one =
@@ -271,7 +271,7 @@ impl Registry {
 }
 
 /// Returns whether the write may change usage.
-fn is_counted(admission: &Admission<'_>, storage: &StorageKey) -> bool {
+fn is_counted(admission: &WriteAdmission<'_>, storage: &StorageKey) -> bool {
     let created = admission.operation == "CREATE";
     match (admission.target.subresource, storage.as_str()) {
         _ if is_ignored(storage) => false,

@@ -12,12 +12,12 @@ use serde_json::Value;
 use steersman_apimachinery::status::{FieldError, Status};
 use steersman_schema::resource::StorageKey;
 
-use crate::admission::attributes::Admission;
+use crate::admission::attributes::WriteAdmission;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
 
 use checks::Violations;
-use policy::{Level, NamespacePolicy, Standard};
+use policy::{NamespacePolicy, Standard, StandardLevel};
 
 /// Maximum number of Pods that are checked when a namespace gets a stricter standard.
 const MOST_PODS: usize = 3000;
@@ -29,7 +29,7 @@ impl Registry {
     /// 403 for a Pod that the namespace does not allow, 422 for invalid labels.
     pub(crate) fn admit_security(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         object: &Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {
@@ -69,7 +69,7 @@ impl Registry {
 
     fn judge_pod(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         pod: &Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {
@@ -88,7 +88,7 @@ impl Registry {
         Ok(())
     }
 
-    fn judge_template(&self, admission: &Admission<'_>, template: &Value) {
+    fn judge_template(&self, admission: &WriteAdmission<'_>, template: &Value) {
         let policy = self.policy_of(admission.target.scope());
         if let Some((policy, _)) = policy.filter(|_| template.is_object()) {
             self.warn_of_security(policy.warn, &template["metadata"], &template["spec"]);
@@ -105,7 +105,7 @@ impl Registry {
 
     fn judge_namespace(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         namespace: &Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {
@@ -124,7 +124,7 @@ impl Registry {
         if let Some((before, _)) = before {
             let (new, old) = (policy.enforce, before.enforce);
             let relaxed = new.version == old.version && new.level <= old.level;
-            if new != old && new.level != Level::Privileged && !relaxed {
+            if new != old && new.level != StandardLevel::Privileged && !relaxed {
                 self.note_warnings(self.violations_in(admission.name, new));
             }
         }

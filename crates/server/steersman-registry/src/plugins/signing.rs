@@ -8,7 +8,7 @@ use steersman_auth::{Attributes, MASTERS, User};
 use steersman_builtins::signing_request::SigningRequest;
 use steersman_schema::resource::Resource;
 
-use crate::admission::attributes::Admission;
+use crate::admission::attributes::WriteAdmission;
 use crate::requests::metadata;
 use crate::requests::options::Subresource;
 use crate::state::registry::Registry;
@@ -76,7 +76,7 @@ impl Registry {
     /// in the group `system:masters`.
     pub(crate) fn admit_signing(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         request: &Value,
         old: Option<&Value>,
     ) -> Result<(), Status> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use steersman_schema::resource::StorageKey;
 use steersman_store::{Store, Stored};
 
-use crate::webhook::Hook;
+use crate::webhook::RegisteredWebhook;
 
 use super::mutation::Mutating;
 use super::policy::{BoundPolicy, Rules};
@@ -29,8 +29,8 @@ pub(crate) struct Compiled {
     /// The edition of `Presence` that the webhooks were compiled from; 0 before the first
     /// compilation.
     hooks: u64,
-    validating_hooks: Arc<Vec<Hook>>,
-    mutating_hooks: Arc<Vec<Hook>>,
+    validating_hooks: Arc<Vec<RegisteredWebhook>>,
+    mutating_hooks: Arc<Vec<RegisteredWebhook>>,
 }
 
 impl Compiled {
@@ -47,11 +47,18 @@ impl Compiled {
     }
 
     /// Returns the webhooks, as of this edition (ADM-4).
-    pub(crate) fn hooks(&mut self, store: &Store, edition: u64, mutating: bool) -> Arc<Vec<Hook>> {
+    pub(crate) fn hooks(
+        &mut self,
+        store: &Store,
+        edition: u64,
+        mutating: bool,
+    ) -> Arc<Vec<RegisteredWebhook>> {
         if self.hooks != edition {
             let of = |plural: &str| {
                 let all = all(store, plural);
-                let hooks = all.iter().flat_map(|one| Hook::all_of(&one.value));
+                let hooks = all
+                    .iter()
+                    .flat_map(|one| RegisteredWebhook::all_of(&one.value));
                 Arc::new(hooks.collect())
             };
             self.validating_hooks = of("validatingwebhookconfigurations");

@@ -12,7 +12,7 @@ use steersman_cel::{
     REQUEST, REQUEST_RESOURCE, Value, VariableValues, all_hold,
 };
 
-use crate::webhook::Hook;
+use crate::webhook::RegisteredWebhook;
 
 /// Maximum cost of all expressions of a policy together.
 pub(crate) const BUDGET: u64 = 10_000_000;
@@ -21,9 +21,9 @@ pub(crate) const BUDGET: u64 = 10_000_000;
 #[derive(Debug)]
 pub(crate) struct Constraints {
     /// The resource rules.
-    pub(crate) included: Hook,
+    pub(crate) included: RegisteredWebhook,
     /// The rules of excluded resources.
-    pub(crate) excluded: Hook,
+    pub(crate) excluded: RegisteredWebhook,
 }
 
 /// A policy without its validations or mutations.
@@ -111,8 +111,8 @@ impl AccessDecider for RequestAuthorizer<'_> {
 impl Constraints {
     fn of(name: &str, constraints: &Json) -> Self {
         Self {
-            included: Hook::of_policy(name, constraints, "resourceRules"),
-            excluded: Hook::of_policy(name, constraints, "excludeResourceRules"),
+            included: RegisteredWebhook::of_policy(name, constraints, "resourceRules"),
+            excluded: RegisteredWebhook::of_policy(name, constraints, "excludeResourceRules"),
         }
     }
 }

@@ -28,7 +28,7 @@ pub enum FieldValidation {
 
 /// The source of an object, which decides about the wording of some refusals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum ObjectOrigin {
     /// The body of a POST or PUT.
     Body,
     /// The result of a patch.
@@ -216,13 +216,13 @@ pub(crate) fn unconvertible(
 pub(crate) fn decode(
     resource: &Resource,
     object: &mut Value,
-    origin: Origin,
+    origin: ObjectOrigin,
     validation: FieldValidation,
 ) -> Result<Vec<String>, Status> {
     let sent = match origin {
-        Origin::Body => None,
-        Origin::Patch { reached_metadata } => Some(order::patched(object, reached_metadata)),
-        Origin::Apply => Some(order::patched(object, true)),
+        ObjectOrigin::Body => None,
+        ObjectOrigin::Patch { reached_metadata } => Some(order::patched(object, reached_metadata)),
+        ObjectOrigin::Apply => Some(order::patched(object, true)),
     };
     let refuse = |status: Status| match &sent {
         Some(sent) => undecodable_patch(&resource.kind, sent, status),
@@ -231,7 +231,7 @@ pub(crate) fn decode(
     let mut unknown = Vec::new();
     metadata::decode(resource, object, &mut unknown).map_err(refuse)?;
     if let Some(schema) = resource.structural() {
-        if origin != Origin::Apply {
+        if origin != ObjectOrigin::Apply {
             schema.prune(object, "", true, &mut unknown);
             schema.drop_nulls(object);
             let embedded = schema.prune_embedded(object, "", &mut unknown);
@@ -285,7 +285,7 @@ pub(crate) fn decode(
 /// # Errors
 /// Fails for an object that does not decode.
 pub fn unknown_fields(resource: &Resource, object: &mut Value) -> Result<Vec<String>, Status> {
-    decode(resource, object, Origin::Body, FieldValidation::Warn)
+    decode(resource, object, ObjectOrigin::Body, FieldValidation::Warn)
 }
 
 /// Turns the decoder's bad request into 422 for the result of a patch; the decoder's message

@@ -33,7 +33,7 @@ pub enum Subresource {
 
 /// The target of a verb: an object, a part of one, or all objects of a resource.
 #[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
+pub struct ObjectTarget<'a> {
     /// The resource, in the version of the request.
     pub resource: &'a Resource,
     /// The part of the object.
@@ -44,7 +44,7 @@ pub struct Target<'a> {
     pub name: &'a str,
 }
 
-impl<'a> Target<'a> {
+impl<'a> ObjectTarget<'a> {
     /// Targets a whole object.
     #[must_use]
     pub fn object(resource: &'a Resource, namespace: Option<&'a str>, name: &'a str) -> Self {
@@ -213,13 +213,13 @@ pub struct Preconditions {
 
 /// An object in one version of its resource. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Object {
+pub struct VersionedObject {
     /// The stored revision that the object was read from (for a dry run: a revision that was not
     /// stored).
     pub stored: Arc<Stored>,
 }
 
-impl Object {
+impl VersionedObject {
     /// Returns the whole object, `kind` and `apiVersion` first.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
@@ -279,9 +279,9 @@ impl Object {
 
 /// The result of a create, update or patch.
 #[derive(Debug, Clone)]
-pub struct Written {
+pub struct StoredWrite {
     /// The object after the write (for a dry run: as it would be).
-    pub object: Object,
+    pub object: VersionedObject,
     /// Whether the object was created: HTTP 201 rather than 200.
     pub created: bool,
 }
@@ -292,16 +292,16 @@ pub enum Deleted {
     /// The object was removed; this `Status` (code 200) is the answer.
     Gone(Box<Status>),
     /// The object was removed, and its kind answers with its last state.
-    Last(Object),
+    Last(VersionedObject),
     /// The object is marked for deletion and removed later; this is its current state.
-    Held(Object),
+    Held(VersionedObject),
 }
 
 /// One page of a list.
 #[derive(Debug, Clone, Default)]
-pub struct Page {
+pub struct StoredPage {
     /// The objects, by namespace and name.
-    pub items: Vec<Object>,
+    pub items: Vec<VersionedObject>,
     /// The list's `metadata.resourceVersion`; zero for objects that are not stored.
     pub revision: u64,
     /// `metadata.continue`; absent on the last page.
@@ -312,7 +312,7 @@ pub struct Page {
     pub shard: Option<String>,
 }
 
-impl Page {
+impl StoredPage {
     /// Returns the text of the revision; empty for objects that are not stored.
     #[must_use]
     pub fn resource_version(&self) -> String {
@@ -327,12 +327,12 @@ impl Page {
 #[derive(Debug, Clone)]
 pub enum WatchEvent {
     /// The object was created or began to match.
-    Added(Object),
+    Added(VersionedObject),
     /// The object changed.
-    Modified(Object),
+    Modified(VersionedObject),
     /// The object was deleted or stopped matching: its last state, with the revision of that
     /// change.
-    Deleted(Object),
+    Deleted(VersionedObject),
     /// Everything up to this revision was sent.
     Bookmark {
         /// The bookmark's `resourceVersion`.
@@ -359,7 +359,7 @@ impl WatchEvent {
 
     /// Returns the object of `ADDED`, `MODIFIED` and `DELETED`.
     #[must_use]
-    pub fn object(&self) -> Option<&Object> {
+    pub fn object(&self) -> Option<&VersionedObject> {
         match self {
             Self::Added(object) | Self::Modified(object) | Self::Deleted(object) => Some(object),
             Self::Bookmark { .. } | Self::Error(_) => None,

@@ -35,7 +35,7 @@ pub(crate) enum PropagationPolicy {
 
 /// A write or a deletion that changes what the objects of a namespace use of a quota.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct QuotaTally {
     pub(crate) storage: StorageKey,
     pub(crate) old: Option<Arc<Stored>>,
     pub(crate) new: Option<Arc<Stored>>,
@@ -57,7 +57,7 @@ pub(crate) struct PendingWork {
     /// Whether versions of custom resources may have been added or removed.
     pub(crate) versions: bool,
     /// Changes of usage that the quotas of namespaces have not counted yet.
-    pub(crate) tallies: Vec<Tally>,
+    pub(crate) tallies: Vec<QuotaTally>,
     /// Addresses that Services got or lost.
     pub(crate) addresses: Vec<ServiceAddress>,
     /// Owners that are being removed, by uid, with their namespaces.

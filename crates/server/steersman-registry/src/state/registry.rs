@@ -20,7 +20,7 @@ use crate::policies::presence::Presence;
 use crate::requests::catalogue::Catalogue;
 use crate::requests::claimed_names::ClaimedNames;
 use crate::requests::metadata;
-use crate::requests::options::Object;
+use crate::requests::options::VersionedObject;
 use crate::requests::rng::Rng;
 use crate::state::verb_state::VerbState;
 
@@ -406,8 +406,8 @@ impl Registry {
         name: &str,
         object: impl Into<Draft>,
         revision: u64,
-    ) -> Object {
-        Object {
+    ) -> VersionedObject {
+        VersionedObject {
             stored: Arc::new(Stored::new(namespace.into(), name.into(), object, revision)),
         }
     }

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 
-use crate::webhook::{Call, CallResponse};
+use crate::webhook::{CallResponse, WebhookCall};
 
 /// Maximum number of characters of all warnings of a request, and of each warning if they have
 /// more: see upstream's `apiserver/pkg/endpoints/filters/warning.go`.
@@ -22,7 +22,7 @@ pub(crate) struct VerbState {
     /// The number of conversions that this run has needed so far.
     pub(crate) conversions: usize,
     /// The calls to make.
-    pub(crate) pending: Vec<Call>,
+    pub(crate) pending: Vec<WebhookCall>,
     /// What the next run of the verb continues; only the verb knows its type.
     pub(crate) waiting: Option<Box<dyn Any + Send + Sync>>,
     /// The revision at which a list that had to wait continues.

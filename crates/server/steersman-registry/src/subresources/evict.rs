@@ -11,7 +11,7 @@ use steersman_store::Stored;
 
 use crate::objects::scale::selector_text;
 use crate::requests::metadata;
-use crate::requests::options::{DeleteOptions, Target, WriteOptions};
+use crate::requests::options::{DeleteOptions, ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
 use crate::verbs::pods;
 
@@ -62,7 +62,7 @@ impl Registry {
             dry_run: vec!["All".to_owned()],
             ..options.clone()
         };
-        let target = Target::object(&pods, Some(namespace), name);
+        let target = ObjectTarget::object(&pods, Some(namespace), name);
         self.delete_asked(target, &rehearsal, false, now)?;
         if let Some(budget) = self.budget_of(&pod)? {
             let taken = take_disruption(budget.lean(), name, now)?;

@@ -8,12 +8,12 @@ use steersman_apimachinery::{go, names, order};
 use steersman_auth::{Attributes, User};
 use steersman_schema::resource::Resource;
 
-use crate::admission::attributes::Admission;
+use crate::admission::attributes::WriteAdmission;
 use crate::admission::mutation_progress::MutationProgress;
 use crate::objects::managed::{self, Ownership};
-use crate::requests::intake::{self, Origin};
+use crate::requests::intake::{self, ObjectOrigin};
 use crate::requests::metadata;
-use crate::requests::options::{Target, WriteOptions};
+use crate::requests::options::{ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
 use crate::verbs::create::place;
 
@@ -32,7 +32,7 @@ impl Registry {
     /// Returns the `Status` of the refusal.
     pub fn review(
         &self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         body: Value,
         options: &WriteOptions,
         now: Timestamp,
@@ -40,14 +40,14 @@ impl Registry {
         let (_, validation) = intake::options("CreateOptions", options)?;
         let resource = target.resource;
         let mut review = body;
-        self.decode_body(resource, &mut review, (Origin::Body, validation))?;
+        self.decode_body(resource, &mut review, (ObjectOrigin::Body, validation))?;
         place(target, &mut review)?;
         let asked = managed::sent_fields(resource, &review);
         let ownership = Ownership::Track(options);
         let mut managed = self.created_managed_fields(resource, &review, (asked, ownership), now);
         managed::show(&mut review, &mut managed);
         let name = metadata::text(&review, "name").to_owned();
-        let admission = Admission::of_write(target, ("CREATE", &name), options);
+        let admission = WriteAdmission::of_write(target, ("CREATE", &name), options);
         let progress = &mut MutationProgress::default();
         self.admit_mutating(&admission, &mut review, None, progress)?;
         self.admit_validating(&admission, Some(&review), None)?;

@@ -5,7 +5,7 @@ use steersman_apimachinery::status::{FieldError, Status};
 use steersman_auth::{Attributes, User, node_of_account};
 use steersman_schema::resource::StorageKey;
 
-use crate::requests::options::Target;
+use crate::requests::options::ObjectTarget;
 use crate::state::registry::Registry;
 
 /// The API group of ResourceClaims.
@@ -24,8 +24,12 @@ impl Registry {
     ///
     /// # Errors
     /// 403 for a user who may not create the object that the path names.
-    pub(crate) fn authorize_creation(&self, target: Target<'_>, user: &User) -> Result<(), Status> {
-        let Target { resource, name, .. } = target;
+    pub(crate) fn authorize_creation(
+        &self,
+        target: ObjectTarget<'_>,
+        user: &User,
+    ) -> Result<(), Status> {
+        let ObjectTarget { resource, name, .. } = target;
         let asked = Attributes::of("create", &resource.group, &resource.plural, name);
         let asked = asked.within(target.scope());
         let refusal = self.refusal_besides(user, &asked);
@@ -40,11 +44,11 @@ impl Registry {
     /// 403 for a user who may only get the subresource.
     pub(crate) fn authorize_stream(
         &self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         part: &str,
         user: &User,
     ) -> Result<(), Status> {
-        let Target { resource, name, .. } = target;
+        let ObjectTarget { resource, name, .. } = target;
         if resource.plural != "pods" || !STREAMS.contains(&part) {
             return Ok(());
         }
@@ -75,12 +79,12 @@ impl Registry {
     /// `pkg/registry/resource/utils.go`.
     pub(crate) fn check_claim_rights(
         &self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         user: &User,
         verb: &str,
         (new, old): (&Value, &Value),
     ) -> Vec<FieldError> {
-        let Target { resource, .. } = target;
+        let ObjectTarget { resource, .. } = target;
         let is_claim = resource.is(DEVICES, "ResourceClaim");
         if !is_claim || user.name.is_empty() {
             return Vec::new();
@@ -136,7 +140,7 @@ impl Registry {
     /// `pkg/registry/resource/utils.go`.
     pub(crate) fn check_admin_access(
         &self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         new: &Value,
         old: Option<&Value>,
     ) -> Option<FieldError> {

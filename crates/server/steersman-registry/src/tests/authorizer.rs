@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use steersman_auth::{Authorization, User};
 
 use super::{Server, config_map};
-use crate::{RegistryOptions, Target, WriteOptions};
+use crate::{ObjectTarget, RegistryOptions, WriteOptions};
 
 /// Returns the value of an expression that a policy's message reports to the user ann.
 fn decision(authorization: Authorization, expression: &str) -> String {
@@ -33,7 +33,7 @@ fn decision(authorization: Authorization, expression: &str) -> String {
         };
         let resource = server.resource(&plural);
         let namespace = Server::namespace(&resource);
-        let target = Target::collection(&resource, namespace);
+        let target = ObjectTarget::collection(&resource, namespace);
         let made = server.registry.create(target, object, &admin, server.now);
         made.unwrap();
     }
@@ -55,7 +55,7 @@ fn decision(authorization: Authorization, expression: &str) -> String {
         ..WriteOptions::default()
     };
     let resource = server.resource("configmaps");
-    let target = Target::collection(&resource, Some("default"));
+    let target = ObjectTarget::collection(&resource, Some("default"));
     let mut body = config_map("a");
     body["metadata"]["namespace"] = Value::from("default");
     let done = server.registry.create(target, body, &options, server.now);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use steersman_auth::Authorization;
 
 use super::{PatchKind, Server, Subresource};
-use crate::{GetOptions, RegistryOptions, Target};
+use crate::{GetOptions, ObjectTarget, RegistryOptions};
 
 fn server() -> Server {
     Server::with(RegistryOptions {
@@ -19,7 +19,7 @@ fn restart(server: &mut Server) {
 
 fn get_in(server: &Server, plural: &str, namespace: &str, name: &str) -> Value {
     let resource = server.resource(plural);
-    let target = Target::object(&resource, Some(namespace), name);
+    let target = ObjectTarget::object(&resource, Some(namespace), name);
     let object = server.registry.get(target, &GetOptions::default());
     object.unwrap().value().clone()
 }

@@ -202,7 +202,7 @@ fn unknown_fields_are_pruned_and_reported() {
             ..WriteOptions::default()
         };
         server.registry.create(
-            Target::collection(&resource, Some("default")),
+            ObjectTarget::collection(&resource, Some("default")),
             body.clone(),
             &options,
             now,
@@ -247,7 +247,7 @@ fn versions_share_their_objects() {
     server
         .registry
         .create(
-            Target::collection(&beta, Some("default")),
+            ObjectTarget::collection(&beta, Some("default")),
             body,
             &options,
             now,
@@ -260,7 +260,7 @@ fn versions_share_their_objects() {
     let shown = server
         .registry
         .get(
-            Target::object(&beta, Some("default"), "x").part(Subresource::Main),
+            ObjectTarget::object(&beta, Some("default"), "x").part(Subresource::Main),
             &options,
         )
         .unwrap();
@@ -406,7 +406,7 @@ fn objects_stored_in_another_version_are_converted() {
         .registry
         .resource("example.com", "v1beta1", "websites")
         .unwrap();
-    let target = Target::object(&beta, Some("default"), "x");
+    let target = ObjectTarget::object(&beta, Some("default"), "x");
     let other = server.registry.get(target, &GetOptions::default()).unwrap();
     assert_eq!(other.value()["apiVersion"], "example.com/v1beta1");
     // A write that changes only the stored version is stored.

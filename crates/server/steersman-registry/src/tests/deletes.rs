@@ -235,7 +235,7 @@ fn deletecollection_deletes_only_selected_objects() {
     let page = server
         .registry
         .delete_collection(
-            Target::collection(&resource, Some("default")),
+            ObjectTarget::collection(&resource, Some("default")),
             &selection,
             &options,
             now,
@@ -282,7 +282,12 @@ fn a_deleted_namespace_deletes_its_content() {
     for body in [config_map("a"), held("b")] {
         server
             .registry
-            .create(Target::collection(&maps, Some("m")), body, &options, now)
+            .create(
+                ObjectTarget::collection(&maps, Some("m")),
+                body,
+                &options,
+                now,
+            )
             .unwrap();
     }
     let marked = object(server.delete("namespaces", "m").unwrap());
@@ -293,7 +298,7 @@ fn a_deleted_namespace_deletes_its_content() {
         .unwrap();
     assert_eq!(left.items.len(), 1);
     let late = server.registry.create(
-        Target::collection(&maps, Some("m")),
+        ObjectTarget::collection(&maps, Some("m")),
         config_map("c"),
         &options,
         now,
@@ -317,7 +322,7 @@ fn a_deleted_namespace_deletes_its_content() {
     server
         .registry
         .patch(
-            Target::object(&maps, Some("m"), name).part(main),
+            ObjectTarget::object(&maps, Some("m"), name).part(main),
             kind,
             free,
             &options,

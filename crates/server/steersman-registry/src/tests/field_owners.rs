@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use steersman_store::Stored;
 
 use super::{Server, deployment};
-use crate::{PatchKind, Subresource, Target, WatchEvent, WatchOptions, WriteOptions};
+use crate::{ObjectTarget, PatchKind, Subresource, WatchEvent, WatchOptions, WriteOptions};
 
 mod client_side_apply;
 
@@ -27,7 +27,7 @@ impl Server {
         let resource = self.resource(plural);
         let mut body = self.stored(plural).lean().clone();
         change(&mut body);
-        let target = Target::object(&resource, Self::namespace(&resource), "a").part(part);
+        let target = ObjectTarget::object(&resource, Self::namespace(&resource), "a").part(part);
         let written = self
             .registry
             .update(target, body, &by(manager), self.now)
@@ -37,7 +37,7 @@ impl Server {
 
     fn create_by(&mut self, manager: &str, plural: &str, body: Value) {
         let resource = self.resource(plural);
-        let target = Target::collection(&resource, Self::namespace(&resource));
+        let target = ObjectTarget::collection(&resource, Self::namespace(&resource));
         let created = self.registry.create(target, body, &by(manager), self.now);
         created.unwrap();
     }
@@ -131,7 +131,7 @@ fn patch_a_deployment(server: &mut Server) {
             json!({"status": {"replicas": 2}}),
         ),
     ] {
-        let target = Target::object(&resource, Some("default"), "a").part(part);
+        let target = ObjectTarget::object(&resource, Some("default"), "a").part(part);
         let body = patch.to_string();
         let options = by(&format!("{part:?}-{kind:?}"));
         server

@@ -270,7 +270,7 @@ fn owners_in_other_namespaces_do_not_count() {
     let owner = server.create("configmaps", config_map("owner")).unwrap();
     let maps = server.resource("configmaps");
     let (options, now) = (WriteOptions::default(), server.now);
-    let target = Target::collection(&maps, Some("kube-public"));
+    let target = ObjectTarget::collection(&maps, Some("kube-public"));
     let body = owned("far", &[&owner]);
     server.registry.create(target, body, &options, now).unwrap();
     let left = server
@@ -358,12 +358,12 @@ fn a_terminating_namespace_reports_its_remaining_objects() {
         (&maps, held(config_map("held"))),
         (&pods, held(pod("p", None))),
     ] {
-        let target = Target::collection(resource, Some("m"));
+        let target = ObjectTarget::collection(resource, Some("m"));
         server.registry.create(target, body, &options, now).unwrap();
     }
     let free = |server: &mut Server, resource: &Resource, name: &str| {
         let patch = br#"{"metadata": {"finalizers": null}}"#;
-        let target = Target::object(resource, Some("m"), name);
+        let target = ObjectTarget::object(resource, Some("m"), name);
         let kind = PatchKind::Merge;
         server
             .registry

@@ -98,7 +98,7 @@ proptest! {
             drop(server.registry.take_changed());
             let before = server.registry.revision();
             let done =
-                server.registry.create(Target::collection(&resource, namespace), body.clone(), &options, now);
+                server.registry.create(ObjectTarget::collection(&resource, namespace), body.clone(), &options, now);
             prop_assert!(whole(&mut server, before, &done));
             for part in [Subresource::Main, Subresource::Status, Subresource::Scale] {
                 drop(server.registry.take_changed());
@@ -106,7 +106,7 @@ proptest! {
                 let body = body.clone();
                 let done = server
                     .registry
-                    .update(Target::object(&resource, namespace, "x").part(part), body, &options, now);
+                    .update(ObjectTarget::object(&resource, namespace, "x").part(part), body, &options, now);
                 prop_assert!(whole(&mut server, before, &done));
                 for kind in [PatchKind::Merge, PatchKind::Json, PatchKind::Strategic, PatchKind::Apply] {
                     let patch = json!({"spec": parts[1], "metadata": parts[2]});
@@ -118,17 +118,17 @@ proptest! {
                     let before = server.registry.revision();
                     let done = server
                         .registry
-                        .patch(Target::object(&resource, namespace, "x").part(part), kind, bytes, &options, now);
+                        .patch(ObjectTarget::object(&resource, namespace, "x").part(part), kind, bytes, &options, now);
                     prop_assert!(whole(&mut server, before, &done));
                 }
                 let options = GetOptions::default();
-                let _ = server.registry.get(Target::object(&resource, namespace, "x").part(part), &options);
+                let _ = server.registry.get(ObjectTarget::object(&resource, namespace, "x").part(part), &options);
             }
         }
         let options = DeleteOptions::default();
         drop(server.registry.take_changed());
         let before = server.registry.revision();
-        let done = server.registry.delete(Target::object(&resource, namespace, "x"), &options, now);
+        let done = server.registry.delete(ObjectTarget::object(&resource, namespace, "x"), &options, now);
         prop_assert!(whole(&mut server, before, &done));
     }
 

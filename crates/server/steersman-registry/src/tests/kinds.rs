@@ -101,7 +101,7 @@ fn one_event_is_seen_in_both_groups() {
     let seen = server
         .registry
         .get(
-            Target::object(&newer, Some("default"), "e").part(Subresource::Main),
+            ObjectTarget::object(&newer, Some("default"), "e").part(Subresource::Main),
             &options,
         )
         .unwrap();
@@ -111,7 +111,7 @@ fn one_event_is_seen_in_both_groups() {
     server
         .registry
         .patch(
-            Target::object(&newer, Some("default"), "e").part(Subresource::Main),
+            ObjectTarget::object(&newer, Some("default"), "e").part(Subresource::Main),
             PatchKind::Merge,
             patch,
             &WriteOptions::default(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{Server, causes, config_map, deployment, refused};
-use crate::{Subresource, Target, WriteOptions};
+use crate::{ObjectTarget, Subresource, WriteOptions};
 
 /// Writes a policy for these resources, and a binding of the same name.
 fn policy(server: &mut Server, name: &str, resource: &str, with: &Value) {
@@ -321,7 +321,7 @@ fn policies_do_not_match_policies_and_reviews() {
         assert_eq!((code, message.starts_with(lead)), (403, true), "{message}");
     }
     let resource = server.resource("selfsubjectreviews");
-    let target = Target::collection(&resource, None);
+    let target = ObjectTarget::collection(&resource, None);
     let options = WriteOptions::default();
     let review = server
         .registry

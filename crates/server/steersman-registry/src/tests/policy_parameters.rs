@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use steersman_auth::{Authorization, User};
 
 use super::{Done, Server, causes};
-use crate::{RegistryOptions, Target, WriteOptions};
+use crate::{ObjectTarget, RegistryOptions, WriteOptions};
 
 /// Creates a server where ann may write policies and bindings, and read what the rules allow.
 fn server(rules: &Value) -> Server {
@@ -33,10 +33,10 @@ fn write(server: &mut Server, user: User, plural: &str, body: Value) -> Done<Val
     let name = body["metadata"]["name"].as_str().unwrap().to_owned();
     let now = server.now;
     let written = if body["metadata"]["resourceVersion"].is_null() {
-        let target = Target::collection(&resource, None);
+        let target = ObjectTarget::collection(&resource, None);
         server.registry.create(target, body, &options, now)?
     } else {
-        let target = Target::object(&resource, None, &name);
+        let target = ObjectTarget::object(&resource, None, &name);
         server.registry.update(target, body, &options, now)?
     };
     Ok(written.object.value().clone())

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Server, config_map, refused};
-use crate::{RegistryOptions, Subresource, Target, WriteOptions};
+use crate::{ObjectTarget, RegistryOptions, Subresource, WriteOptions};
 
 fn quota(server: &mut Server, spec: Value) {
     let mut body = json!({"metadata": {"name": "q"}});
@@ -195,7 +195,7 @@ fn a_dry_run_is_not_counted() {
         ..WriteOptions::default()
     };
     let resource = server.resource("configmaps");
-    let target = Target::collection(&resource, Some("default"));
+    let target = ObjectTarget::collection(&resource, Some("default"));
     let now = server.now;
     for _ in 0..2 {
         let body = json!({"metadata": {"name": "a"}});

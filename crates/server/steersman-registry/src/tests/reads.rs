@@ -133,7 +133,7 @@ fn pages_over_all_namespaces_continue_across_them() {
         server
             .registry
             .create(
-                Target::collection(&resource, Some(namespace)),
+                ObjectTarget::collection(&resource, Some(namespace)),
                 body,
                 &options,
                 now,
@@ -176,7 +176,7 @@ proptest! {
             put(&mut server, namespace, name);
         }
         let of = objects.first().filter(|_| !everywhere).map(|(of, _)| of.as_str());
-        let place = |object: &Object| format!("{}/{}", object.stored.namespace, object.stored.name);
+        let place = |object: &VersionedObject| format!("{}/{}", object.stored.namespace, object.stored.name);
         let whole = server.registry.list(&resource, of, &options(&[])).unwrap();
         let whole: Vec<_> = whole.items.iter().map(place).collect();
         let mut seen = Vec::new();
@@ -317,7 +317,7 @@ fn revisions_are_refused_in_the_servers_words() {
     };
     let namespaces = server.resource("namespaces");
     let done = server.registry.get(
-        Target::object(&namespaces, None, "default").part(Subresource::Main),
+        ObjectTarget::object(&namespaces, None, "default").part(Subresource::Main),
         &options,
     );
     assert_eq!(refused(done).0, 504);

@@ -19,7 +19,7 @@ fn stopped(server: &mut Server) -> Attempt {
         .unwrap();
     let (maps, now) = (server.resource("configmaps"), server.now);
     let mut attempt = Attempt::default();
-    let target = Target::collection(&maps, Some("default"));
+    let target = ObjectTarget::collection(&maps, Some("default"));
     let options = WriteOptions::default();
     let stopped = server.registry.attempt(&mut attempt, |registry| {
         registry.create(target, config_map("a"), &options, now)
@@ -37,7 +37,7 @@ fn stopped(server: &mut Server) -> Attempt {
 /// Returns whether the create continues where it stopped.
 fn resumes(server: &mut Server, attempt: &mut Attempt) -> bool {
     let (maps, now) = (server.resource("configmaps"), server.now);
-    let target = Target::collection(&maps, Some("default"));
+    let target = ObjectTarget::collection(&maps, Some("default"));
     let options = WriteOptions::default();
     let run = server.registry.attempt(attempt, |registry| {
         registry.resume_create(target, &options, now)

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{Done, Server, config_map, pod, refused, said};
 use crate::{
-    DeleteOptions, GetOptions, ListQuery, RegistryOptions, Target, WatchOptions, WriteOptions,
+    DeleteOptions, GetOptions, ListQuery, ObjectTarget, RegistryOptions, WatchOptions, WriteOptions,
 };
 
 mod secret_tokens;
@@ -26,7 +26,7 @@ fn listen(server: &mut Server, authority: &str) {
 
 fn get_in(server: &Server, plural: &str, namespace: &str, name: &str) -> Done<Value> {
     let resource = server.resource(plural);
-    let target = Target::object(&resource, Some(namespace), name);
+    let target = ObjectTarget::object(&resource, Some(namespace), name);
     let found = server.registry.get(target, &GetOptions::default())?;
     Ok(found.value().clone())
 }
@@ -54,7 +54,7 @@ fn each_namespace_has_an_account_until_it_terminates() {
     let first = get_in(&server, "serviceaccounts", "team", "default").unwrap();
     assert_eq!(first["metadata"].get("managedFields"), None);
     let accounts = server.resource("serviceaccounts");
-    let target = Target::object(&accounts, Some("team"), "default");
+    let target = ObjectTarget::object(&accounts, Some("team"), "default");
     let options = DeleteOptions::default();
     let now = server.now;
     server.registry.delete(target, &options, now).unwrap();
@@ -64,7 +64,7 @@ fn each_namespace_has_an_account_until_it_terminates() {
     let maps = server.resource("configmaps");
     let mut held = config_map("held");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
-    let target = Target::collection(&maps, Some("team"));
+    let target = ObjectTarget::collection(&maps, Some("team"));
     let options = WriteOptions::default();
     server.registry.create(target, held, &options, now).unwrap();
     server.delete("namespaces", "team").unwrap();

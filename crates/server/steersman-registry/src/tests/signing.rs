@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steersman_auth::{Authorization, User};
 
 use super::{Server, refused};
-use crate::{RegistryOptions, Subresource, Target, WriteOptions};
+use crate::{ObjectTarget, RegistryOptions, Subresource, WriteOptions};
 
 fn request(group: &str) -> Value {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -35,7 +35,7 @@ fn a_request_is_approved_and_then_signed() {
         ..WriteOptions::default()
     };
     let resource = server.resource(PLURAL);
-    let target = Target::collection(&resource, None);
+    let target = ObjectTarget::collection(&resource, None);
     let now = server.now;
     let made = server
         .registry
@@ -109,7 +109,7 @@ fn client_certificates_for_masters_are_refused_and_approval_needs_permission() {
             ..WriteOptions::default()
         };
         let resource = server.resource(PLURAL);
-        let target = Target::object(&resource, None, "a").part(Subresource::Approval);
+        let target = ObjectTarget::object(&resource, None, "a").part(Subresource::Approval);
         let now = server.now;
         server.registry.update(target, made.clone(), &options, now)
     };

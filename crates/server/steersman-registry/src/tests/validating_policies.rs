@@ -222,7 +222,7 @@ fn parameters_may_be_in_another_namespace() {
     let mut server = Server::new();
     let params = json!({"metadata": {"name": "limits"}, "data": {"most": "0"}});
     let resource = server.resource("configmaps");
-    let target = crate::Target::collection(&resource, Some("kube-system"));
+    let target = crate::ObjectTarget::collection(&resource, Some("kube-system"));
     let options = crate::WriteOptions::default();
     let now = server.now;
     server

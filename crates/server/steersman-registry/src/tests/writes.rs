@@ -83,7 +83,7 @@ fn creates_are_refused_in_the_servers_words() {
     };
     let now = server.now;
     let done = server.registry.create(
-        Target::collection(&resource, Some("default")),
+        ObjectTarget::collection(&resource, Some("default")),
         config_map("x"),
         &options,
         now,
@@ -94,7 +94,7 @@ fn creates_are_refused_in_the_servers_words() {
     );
     let options = WriteOptions::default();
     let done = server.registry.create(
-        Target::collection(&resource, Some("none")),
+        ObjectTarget::collection(&resource, Some("none")),
         config_map("x"),
         &options,
         now,
@@ -159,7 +159,7 @@ fn a_dry_run_changes_nothing() {
     let made = server
         .registry
         .create(
-            Target::collection(&resource, Some("default")),
+            ObjectTarget::collection(&resource, Some("default")),
             config_map("x"),
             &options,
             now,

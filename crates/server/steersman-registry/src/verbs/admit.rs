@@ -11,13 +11,15 @@ use steersman_schema::subresources::Act;
 use super::acts::ActRequest;
 use super::create::check_name;
 use super::create::{NewObject, place};
-use super::update::Write;
-use crate::admission::attributes::Admission;
+use super::update::ObjectWrite;
+use crate::admission::attributes::WriteAdmission;
 use crate::admission::mutation_progress::MutationProgress;
 use crate::objects::managed;
 use crate::objects::scale;
 use crate::requests::metadata;
-use crate::requests::options::{DeleteOptions, Object, Page, Subresource, Target, WriteOptions};
+use crate::requests::options::{
+    DeleteOptions, ObjectTarget, StoredPage, Subresource, VersionedObject, WriteOptions,
+};
 use crate::requests::subresource_fields;
 use crate::state::registry::Registry;
 
@@ -25,7 +27,7 @@ impl Registry {
     /// Lets policies and webhooks mutate a new object, without the fields that the server sets.
     pub(crate) fn admit_new(
         &self,
-        admission: &Admission<'_>,
+        admission: &WriteAdmission<'_>,
         new: &mut NewObject,
     ) -> Result<(), Status> {
         if !self.is_changed() {
@@ -61,9 +63,9 @@ impl Registry {
     /// does not write stay as they were.
     pub(crate) fn admit_change(
         &self,
-        write: &Write<'_>,
+        write: &ObjectWrite<'_>,
         merged: Value,
-        shown: &Object,
+        shown: &VersionedObject,
     ) -> Result<Value, Status> {
         let (resource, admission) = (write.resource, &write.admission);
         if !self.is_changed() {
@@ -100,9 +102,9 @@ impl Registry {
     /// Evaluates the validating policies and calls the validating webhooks.
     pub(crate) fn admit_changed(
         &self,
-        write: &Write<'_>,
+        write: &ObjectWrite<'_>,
         new: &Value,
-        shown: &Object,
+        shown: &VersionedObject,
     ) -> Result<(), Status> {
         if !self.is_judged() {
             return Ok(());
@@ -139,14 +141,14 @@ impl Registry {
     /// refusal keeps them all.
     pub(crate) fn admit_removals(
         &self,
-        target: Target<'_>,
-        page: &Page,
+        target: ObjectTarget<'_>,
+        page: &StoredPage,
         options: &DeleteOptions,
     ) -> Result<(), Status> {
         if !self.is_judged() {
             return Ok(());
         }
-        let admission = Admission::of_delete(target, "", options);
+        let admission = WriteAdmission::of_delete(target, "", options);
         let mut waiting = Ok(());
         for object in &page.items {
             let admitted = self.admit_removal(&admission, object.value());
@@ -181,12 +183,12 @@ impl Registry {
         let Some(resource) = self.resource("", "v1", plural) else {
             return Ok(());
         };
-        let target = Target::object(&resource, Some(request.namespace), request.name);
+        let target = ObjectTarget::object(&resource, Some(request.namespace), request.name);
         let name = match request.name {
             "" => metadata::text(request.body, "name"),
             name => name,
         };
-        let mut admission = Admission::of_write(target, ("CREATE", name), options);
+        let mut admission = WriteAdmission::of_write(target, ("CREATE", name), options);
         admission.subresource = subresource;
         admission.kind = Some(kind);
         let mut body = request.body.clone();

@@ -6,28 +6,28 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 use steersman_apimachinery::status::Status;
 use steersman_patch::apply::{
-    Entries, Manager, Operation, OwnershipContext, apply_over_client_side, follow_apply,
-    parse_configuration, refuse_conflicts, update, update_field, validate,
+    Manager, ManagerEntries, ManagerOperation, OwnershipContext, apply_over_client_side,
+    follow_apply, parse_configuration, refuse_conflicts, update, update_field, validate,
 };
 use steersman_patch::check_restorable;
 use steersman_schema::resource::Resource;
 use steersman_schema::types::TypeRef;
 
 use super::create::CreateRequest;
-use super::update::Write;
+use super::update::ObjectWrite;
 use crate::objects::managed::{self, Ownership};
 use crate::objects::scale;
-use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
+use crate::requests::intake::{self, FieldValidation, ObjectOrigin, is_definition};
 use crate::requests::metadata;
-use crate::requests::options::{Subresource, Target, WriteOptions, Written};
+use crate::requests::options::{ObjectTarget, StoredWrite, Subresource, WriteOptions};
 use crate::state::registry::Registry;
 
 /// The manager of fields that an object held before its first apply.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// An apply request.
-struct Request<'a> {
-    target: Target<'a>,
+struct ApplyBody<'a> {
+    target: ObjectTarget<'a>,
     configuration: Value,
     warnings: Vec<String>,
     manager: &'a str,
@@ -44,24 +44,24 @@ impl Registry {
     /// the resource, 500 for one that does not fit its type, and the errors of create and update.
     pub(crate) fn apply(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         body: &[u8],
         options: &WriteOptions,
         now: Timestamp,
-    ) -> Result<Written, Status> {
+    ) -> Result<StoredWrite, Status> {
         let checked = intake::apply_options(options)?;
         let (configuration, mut warnings) =
             parse_configuration(body).map_err(Status::bad_request)?;
         if checked.1 == FieldValidation::Ignore {
             warnings.clear();
         }
-        let Target {
+        let ObjectTarget {
             resource,
             subresource,
             name,
             ..
         } = target;
-        let request = Request {
+        let request = ApplyBody {
             target,
             configuration,
             warnings,
@@ -80,7 +80,7 @@ impl Registry {
         check(&request)?;
         let shown = self.present(resource, &stored)?;
         let live = shown.lean();
-        let mut entries = Entries::stored(shown.stored.managed()).map_err(|why| {
+        let mut entries = ManagerEntries::stored(shown.stored.managed()).map_err(|why| {
             Status::internal_plain(format!("failed to decode managed fields: {why}"))
         })?;
         let new = if subresource == Subresource::Scale {
@@ -91,13 +91,13 @@ impl Registry {
             }
             self.applied(&request, &mut entries, live)?
         };
-        let origin = Origin::Apply;
+        let origin = ObjectOrigin::Apply;
         let managed = entries.write();
         let asked = (checked.0, options, Ownership::Given(managed.clone()));
-        let write = Write::new(target, Arc::clone(&stored), origin, asked, now);
+        let write = ObjectWrite::new(target, Arc::clone(&stored), origin, asked, now);
         if new.is_none() && self.is_unwritten(&write, live, managed.as_deref()) {
             self.note_warnings(request.warnings);
-            return Ok(Written {
+            return Ok(StoredWrite {
                 object: shown,
                 created: false,
             });
@@ -122,7 +122,7 @@ impl Registry {
     /// Returns whether the write of an apply that leaves a definition as it is would change and refuse
     /// nothing. Such a write copies the whole definition several times, and programs apply all
     /// definitions at each start. `managed` are the managedFields after the apply.
-    fn is_unwritten(&self, write: &Write<'_>, live: &Value, managed: Option<&str>) -> bool {
+    fn is_unwritten(&self, write: &ObjectWrite<'_>, live: &Value, managed: Option<&str>) -> bool {
         is_definition(write.resource)
             && write.subresource == Subresource::Main
             && !self.is_changed()
@@ -135,13 +135,13 @@ impl Registry {
     /// Applies a configuration to an object that does not exist.
     fn apply_new(
         &mut self,
-        request: &Request<'_>,
+        request: &ApplyBody<'_>,
         options: &WriteOptions,
-    ) -> Result<Written, Status> {
+    ) -> Result<StoredWrite, Status> {
         let target = request.target;
-        let Target { resource, name, .. } = target;
+        let ObjectTarget { resource, name, .. } = target;
         check(request)?;
-        let mut entries = Entries::default();
+        let mut entries = ManagerEntries::default();
         let empty = Value::Object(Map::new());
         let applied = self.applied(request, &mut entries, &empty)?;
         let mut new = applied.unwrap_or_else(|| request.configuration.clone());
@@ -175,14 +175,14 @@ impl Registry {
     /// Returns the object with the configuration applied, or `None` if nothing changes.
     fn applied(
         &self,
-        request: &Request<'_>,
-        entries: &mut Entries,
+        request: &ApplyBody<'_>,
+        entries: &mut ManagerEntries,
         live: &Value,
     ) -> Result<Option<Value>, Status> {
         let (resource, subresource) = (request.target.resource, request.target.subresource);
         let version = resource.api_version();
         let part = managed::subresource_name(subresource);
-        let manager = Manager::new(request.manager, Operation::Apply, &version, part);
+        let manager = Manager::new(request.manager, ManagerOperation::Apply, &version, part);
         let mut ignored = managed::ignored(resource, subresource, live);
         ignored.extend(managed::ignored(
             resource,
@@ -219,11 +219,16 @@ impl Registry {
     }
 
     /// Assigns the fields of an object without entries to the manager [`BEFORE_FIRST_APPLY`].
-    fn note_before_first(&self, request: &Request<'_>, entries: &mut Entries, live: &Value) {
+    fn note_before_first(
+        &self,
+        request: &ApplyBody<'_>,
+        entries: &mut ManagerEntries,
+        live: &Value,
+    ) {
         let (resource, subresource) = (request.target.resource, request.target.subresource);
         let version = resource.api_version();
         let part = managed::subresource_name(subresource);
-        let manager = Manager::new(BEFORE_FIRST_APPLY, Operation::Update, &version, part);
+        let manager = Manager::new(BEFORE_FIRST_APPLY, ManagerOperation::Update, &version, part);
         let ignored = managed::ignored(resource, subresource, live);
         let reach = OwnershipContext {
             ty: TypeRef::of(resource),
@@ -240,8 +245,8 @@ impl Registry {
 
 /// Applies a Scale. Its only field is a field of the scaled object.
 fn apply_scale(
-    request: &Request<'_>,
-    entries: &mut Entries,
+    request: &ApplyBody<'_>,
+    entries: &mut ManagerEntries,
     live: &Value,
 ) -> Result<Value, Status> {
     let resource = request.target.resource;
@@ -249,7 +254,7 @@ fn apply_scale(
     let old = scale::wanted(resource, live);
     let configured = &request.configuration;
     let version = resource.api_version();
-    let manager = Manager::new(request.manager, Operation::Apply, &version, "scale");
+    let manager = Manager::new(request.manager, ManagerOperation::Apply, &version, "scale");
     if let Some(replicas) = configured.get("spec").and_then(|spec| spec.get("replicas")) {
         let path = managed::replicas_path(resource);
         let changed = old != Some(replicas);
@@ -269,9 +274,9 @@ fn apply_scale(
 }
 
 /// Checks that a configuration is of the resource's kind and fits its type.
-fn check(request: &Request<'_>) -> Result<(), Status> {
+fn check(request: &ApplyBody<'_>) -> Result<(), Status> {
     let configuration = &request.configuration;
-    let Target {
+    let ObjectTarget {
         resource,
         subresource,
         ..

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
 use steersman_schema::resource::{Resource, StorageKey};
 
-use crate::requests::options::{ListQuery, Object, Page};
+use crate::requests::options::{ListQuery, StoredPage, VersionedObject};
 use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 
@@ -22,7 +22,7 @@ impl Registry {
     ///
     /// # Errors
     /// 500 without a reason for another name, as upstream.
-    pub fn component_status(&self, name: &str, now: Timestamp) -> Result<Object, Status> {
+    pub fn component_status(&self, name: &str, now: Timestamp) -> Result<VersionedObject, Status> {
         let all = self.component_statuses(&ListQuery::default(), now)?;
         let mut all = all.items.into_iter();
         all.find(|object| object.name() == name)
@@ -33,7 +33,11 @@ impl Registry {
     ///
     /// # Errors
     /// 400 for a selector that does not parse.
-    pub fn component_statuses(&self, options: &ListQuery, now: Timestamp) -> Result<Page, Status> {
+    pub fn component_statuses(
+        &self,
+        options: &ListQuery,
+        now: Timestamp,
+    ) -> Result<StoredPage, Status> {
         let selection = Selectors::parse(
             options.label_selector.as_deref(),
             options.field_selector.as_deref(),
@@ -46,11 +50,11 @@ impl Registry {
             let problem = lease.and_then(|lease| self.problem_of(name, lease, now));
             Self::answer("", name, component(name, problem), 0)
         });
-        Ok(Page {
+        Ok(StoredPage {
             items: statuses
                 .filter(|status| selection.matches(&status.stored))
                 .collect(),
-            ..Page::default()
+            ..StoredPage::default()
         })
     }
 

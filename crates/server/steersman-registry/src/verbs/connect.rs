@@ -5,9 +5,9 @@ use serde_json::{Map, Value, json};
 use steersman_apimachinery::status::Status;
 use steersman_schema::subresources::further;
 
-use crate::admission::attributes::Admission;
+use crate::admission::attributes::WriteAdmission;
 use crate::admission::mutation_progress::MutationProgress;
-use crate::requests::options::{Target, WriteOptions};
+use crate::requests::options::{ObjectTarget, WriteOptions};
 use crate::state::registry::Registry;
 
 /// The boolean options of connections.
@@ -22,7 +22,7 @@ impl Registry {
     /// The refusal of a webhook, the failure to call one that is not ignored, or 403.
     pub fn admit_connection(
         &self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         part: &str,
         query: &[(String, String)],
         options: &WriteOptions,
@@ -36,7 +36,7 @@ impl Registry {
 
     fn ask_about_connection(
         &self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         (word, path): (&str, &str),
         query: &[(String, String)],
         options: &WriteOptions,
@@ -50,7 +50,7 @@ impl Registry {
         if !path.is_empty() {
             body.insert("path".to_owned(), json!(format!("/{path}")));
         }
-        let mut admission = Admission::of_write(target, ("CONNECT", target.name), options);
+        let mut admission = WriteAdmission::of_write(target, ("CONNECT", target.name), options);
         admission.subresource = further.name;
         admission.kind = Some(("", "v1", further.kind));
         admission.dry = false;

@@ -7,14 +7,14 @@ use steersman_schema::resource::{Generation, Resource, StorageKey};
 use steersman_store::{Draft, ManagedFields};
 
 use super::deletion::protection;
-use crate::admission::attributes::Admission;
+use crate::admission::attributes::WriteAdmission;
 use crate::admission::mutation_progress::MutationProgress;
 use crate::objects::managed::{self, Ownership};
 use crate::objects::nesting::check_nesting;
 use crate::plugins::signing;
-use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
+use crate::requests::intake::{self, FieldValidation, ObjectOrigin, is_definition};
 use crate::requests::metadata;
-use crate::requests::options::{Target, WriteOptions, Written};
+use crate::requests::options::{ObjectTarget, StoredWrite, WriteOptions};
 use crate::requests::subresource_fields;
 use crate::state::registry::Registry;
 
@@ -66,11 +66,11 @@ impl Registry {
     /// Returns the `Status` of the refusal; the verb has changed nothing then.
     pub fn create(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         body: Value,
         options: &WriteOptions,
         now: Timestamp,
-    ) -> Result<Written, Status> {
+    ) -> Result<StoredWrite, Status> {
         if target.resource.terminating {
             return Err(Status::terminating(target.resource.group_resource()));
         }
@@ -87,10 +87,10 @@ impl Registry {
     /// Returns the `Status` of the refusal; the verb has changed nothing then.
     pub fn resume_create(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         options: &WriteOptions,
         now: Timestamp,
-    ) -> Option<Result<Written, Status>> {
+    ) -> Option<Result<StoredWrite, Status>> {
         let new = self.take_waiting()?;
         Some(self.create_decoded(target, new, CreateRequest::Post, options, now))
     }
@@ -104,7 +104,7 @@ impl Registry {
         &self,
         resource: &Resource,
         body: &mut Value,
-        (origin, validation): (Origin, FieldValidation),
+        (origin, validation): (ObjectOrigin, FieldValidation),
     ) -> Result<(), Status> {
         intake::check_kind(&self.catalogue, resource, body)?;
         let unknown = intake::decode(resource, body, origin, validation)?;
@@ -115,12 +115,12 @@ impl Registry {
     /// Creates an object with this ownership of fields.
     pub(crate) fn create_owned(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         body: Value,
         request: CreateRequest,
         (checked, options, ownership): ((bool, FieldValidation), &WriteOptions, Ownership<'_>),
         now: Timestamp,
-    ) -> Result<Written, Status> {
+    ) -> Result<StoredWrite, Status> {
         let new = self.decode_new(target, body, request, (checked, options, ownership), now)?;
         self.create_decoded(target, new, request, options, now)
     }
@@ -128,7 +128,7 @@ impl Registry {
     /// Decodes the body of a create, and sets the server's fields.
     fn decode_new(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         body: Value,
         request: CreateRequest,
         ((dry, validation), options, ownership): (
@@ -141,8 +141,8 @@ impl Registry {
         let resource = target.resource;
         let mut object = body;
         let origin = match request {
-            CreateRequest::Post | CreateRequest::Put => Origin::Body,
-            CreateRequest::Apply => Origin::Apply,
+            CreateRequest::Post | CreateRequest::Put => ObjectOrigin::Body,
+            CreateRequest::Apply => ObjectOrigin::Apply,
         };
         self.decode_body(resource, &mut object, (origin, validation))?;
         let namespace = place(target, &mut object)?;
@@ -173,12 +173,12 @@ impl Registry {
     /// Creates a decoded object, from the stage that it has reached.
     fn create_decoded(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         mut new: NewObject,
         request: CreateRequest,
         options: &WriteOptions,
         now: Timestamp,
-    ) -> Result<Written, Status> {
+    ) -> Result<StoredWrite, Status> {
         if let Err(status) = self.admit_created(target, &mut new, request, options) {
             // The other requests do more than a create before they get here.
             if request == CreateRequest::Post {
@@ -192,14 +192,14 @@ impl Registry {
     /// Lets plugins, policies and webhooks change and judge a decoded object, and validates it.
     fn admit_created(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         new: &mut NewObject,
         request: CreateRequest,
         options: &WriteOptions,
     ) -> Result<(), Status> {
         if new.stage < CreateStage::Mutated {
             let asked_name = new.asked_name.clone();
-            let admission = Admission::of_write(target, ("CREATE", &asked_name), options);
+            let admission = WriteAdmission::of_write(target, ("CREATE", &asked_name), options);
             if new.stage < CreateStage::Defaulted {
                 self.admit_defaults(&admission, &mut new.object)?;
                 new.stage = CreateStage::Defaulted;
@@ -214,7 +214,7 @@ impl Registry {
         let object = &new.object;
         // Validating webhooks see the generated name.
         let name = metadata::text(object, "name");
-        let admission = Admission::of_write(target, ("CREATE", name), options);
+        let admission = WriteAdmission::of_write(target, ("CREATE", name), options);
         self.admit_limits(&admission, object, None)?;
         self.admit_policies(&admission, (Some(object), None))?;
         self.admit_validating(&admission, Some(object), None)?;
@@ -224,7 +224,7 @@ impl Registry {
     /// Completes and validates a new object.
     fn check_new(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         new: &mut NewObject,
         request: CreateRequest,
         options: &WriteOptions,
@@ -254,10 +254,10 @@ impl Registry {
     /// Stores an admitted object, unless it is a dry run.
     fn store_new(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         new: NewObject,
         now: Timestamp,
-    ) -> Result<Written, Status> {
+    ) -> Result<StoredWrite, Status> {
         let resource = target.resource;
         let namespace = target.scope();
         let NewObject {
@@ -288,7 +288,7 @@ impl Registry {
         let draft = Draft::new(value, managed);
         if dry {
             let read = Self::answer(namespace, &name, draft, version).stored;
-            return Ok(Written {
+            return Ok(StoredWrite {
                 object: self.answered(resource, &read, foreseen)?,
                 created: true,
             });
@@ -298,7 +298,7 @@ impl Registry {
             self.establish(resource, &stored, now);
         }
         self.settle(now);
-        Ok(Written {
+        Ok(StoredWrite {
             object: self.answered(resource, &stored, foreseen)?,
             created: true,
         })
@@ -431,7 +431,7 @@ pub(crate) fn check_name(body: &Value, name: &str) -> Result<(), Status> {
 ///
 /// # Errors
 /// 400 if its metadata names another namespace.
-pub(crate) fn place<'a>(target: Target<'a>, object: &mut Value) -> Result<&'a str, Status> {
+pub(crate) fn place<'a>(target: ObjectTarget<'a>, object: &mut Value) -> Result<&'a str, Status> {
     let fields = metadata::of(object);
     let namespace = target.scope();
     if !target.resource.namespaced {

@@ -9,16 +9,18 @@ use steersman_schema::resource::Resource;
 use steersman_store::Stored;
 
 use super::deletion::{DeletionStart, begun, empty, has_finalizers, is_namespace, unprotect};
-use crate::admission::attributes::Admission;
+use crate::admission::attributes::WriteAdmission;
 use crate::plugins::classes::SYSTEM;
 use crate::requests::intake::{self, is_definition};
-use crate::requests::options::{DeleteOptions, Deleted, ListQuery, Object, Page, Target};
+use crate::requests::options::{
+    DeleteOptions, Deleted, ListQuery, ObjectTarget, StoredPage, VersionedObject,
+};
 use crate::state::pending_work::{FOREGROUND, ORPHAN, PropagationPolicy};
 use crate::state::registry::Registry;
 
 /// The outcome of a delete.
 #[derive(Debug)]
-pub(crate) enum Progress {
+pub(crate) enum DeleteOutcome {
     /// The object was removed; this was its last state.
     Gone(Arc<Stored>),
     /// The object waits for a finalizer or its grace period.
@@ -32,7 +34,7 @@ impl Registry {
     /// 404, 409 for a failed precondition, 403 for a protected namespace, 422 for invalid options.
     pub fn delete(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         options: &DeleteOptions,
         now: Timestamp,
     ) -> Result<Deleted, Status> {
@@ -43,13 +45,13 @@ impl Registry {
     /// has called them.
     pub(crate) fn delete_asked(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         options: &DeleteOptions,
         admitted: bool,
         now: Timestamp,
     ) -> Result<Deleted, Status> {
         let (dry, policy) = check_options(options)?;
-        let Target { resource, name, .. } = target;
+        let ObjectTarget { resource, name, .. } = target;
         self.warn_of_orphans(resource, options);
         if resource.is("scheduling.k8s.io", "PriorityClass")
             && SYSTEM.iter().any(|(class, _)| *class == name)
@@ -75,7 +77,7 @@ impl Registry {
         };
         if admitted && self.is_judged() && !is_pending(&stored, grace) {
             let shown = self.answered(resource, &stored, foreseen.clone())?;
-            let admission = Admission::of_delete(target, name, options);
+            let admission = WriteAdmission::of_delete(target, name, options);
             self.admit_removal(&admission, shown.value())?;
         }
         if dry {
@@ -85,11 +87,11 @@ impl Registry {
         let progress = self.begin_delete(resource, &stored, grace, policy, now);
         self.settle(now);
         match progress {
-            Progress::Marked(stored) => {
+            DeleteOutcome::Marked(stored) => {
                 let answer = self.answered(resource, &stored, foreseen)?;
                 Ok(Deleted::Held(answer))
             }
-            Progress::Gone(gone) => self.gone(resource, &gone),
+            DeleteOutcome::Gone(gone) => self.gone(resource, &gone),
         }
     }
 
@@ -100,11 +102,11 @@ impl Registry {
     /// error.
     pub fn delete_collection(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         selection: &ListQuery,
         options: &DeleteOptions,
         now: Timestamp,
-    ) -> Result<Page, Status> {
+    ) -> Result<StoredPage, Status> {
         let (dry, policy) = check_options(options)?;
         let resource = target.resource;
         self.warn_of_orphans(resource, options);
@@ -117,7 +119,7 @@ impl Registry {
         self.admit_removals(target, &page, options)?;
         if !dry {
             for object in &page.items {
-                let Object { stored } = object;
+                let VersionedObject { stored } = object;
                 let found = self
                     .store
                     .get(&resource.storage, &stored.namespace, &stored.name);
@@ -154,7 +156,7 @@ impl Registry {
     fn rehearse(
         &self,
         resource: &Resource,
-        (stored, shown): (&Arc<Stored>, &Object),
+        (stored, shown): (&Arc<Stored>, &VersionedObject),
         (grace, policy): (Option<i64>, Option<PropagationPolicy>),
         now: Timestamp,
     ) -> Result<Deleted, Status> {
@@ -190,7 +192,7 @@ impl Registry {
         grace: Option<i64>,
         policy: Option<PropagationPolicy>,
         now: Timestamp,
-    ) -> Progress {
+    ) -> DeleteOutcome {
         if is_definition(resource) {
             return self.delete_definition(resource, stored, now);
         }
@@ -213,11 +215,11 @@ impl Registry {
             self.put(&resource.storage, &stored.namespace, &stored.name, draft)
         };
         if beginning == DeletionStart::Waits {
-            return Progress::Marked(marked);
+            return DeleteOutcome::Marked(marked);
         }
         match self.remove(&resource.storage, &marked) {
-            Some(gone) => Progress::Gone(gone),
-            None => Progress::Marked(marked),
+            Some(gone) => DeleteOutcome::Gone(gone),
+            None => DeleteOutcome::Marked(marked),
         }
     }
 
@@ -226,7 +228,7 @@ impl Registry {
         resource: &Resource,
         stored: &Arc<Stored>,
         now: Timestamp,
-    ) -> Progress {
+    ) -> DeleteOutcome {
         let mut marked = Arc::clone(stored);
         if stored.meta("deletionTimestamp").is_empty() {
             let mut crd = stored.draft();
@@ -238,7 +240,7 @@ impl Registry {
         if self.options.remove_at_once {
             self.clear_definitions(now);
         }
-        Progress::Marked(marked)
+        DeleteOutcome::Marked(marked)
     }
 }
 

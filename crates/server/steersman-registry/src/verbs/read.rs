@@ -12,7 +12,9 @@ use steersman_apimachinery::status::{FieldError, Status};
 use steersman_schema::resource::Resource;
 use steersman_store::{Stored, Unreadable};
 
-use crate::requests::options::{GetOptions, ListQuery, Object, Page, Subresource, Target};
+use crate::requests::options::{
+    GetOptions, ListQuery, ObjectTarget, StoredPage, Subresource, VersionedObject,
+};
 use crate::requests::select::Selectors;
 use crate::state::registry::Registry;
 
@@ -32,8 +34,12 @@ impl Registry {
     ///
     /// # Errors
     /// 404; 504 for a revision that was not reached; 500 for a scale without replicas.
-    pub fn get(&self, target: Target<'_>, options: &GetOptions) -> Result<Object, Status> {
-        let Target { resource, name, .. } = target;
+    pub fn get(
+        &self,
+        target: ObjectTarget<'_>,
+        options: &GetOptions,
+    ) -> Result<VersionedObject, Status> {
+        let ObjectTarget { resource, name, .. } = target;
         if let Some(wanted) = options
             .resource_version
             .as_deref()
@@ -70,7 +76,7 @@ impl Registry {
         resource: &Resource,
         namespace: Option<&str>,
         options: &ListQuery,
-    ) -> Result<Page, Status> {
+    ) -> Result<StoredPage, Status> {
         let selection = Selectors::parse(
             options.label_selector.as_deref(),
             options.field_selector.as_deref(),
@@ -139,11 +145,11 @@ impl Registry {
         selection: &Selectors,
         limit: usize,
         (revision, in_namespace): (u64, bool),
-    ) -> Result<Page, Status> {
-        let mut page = Page {
+    ) -> Result<StoredPage, Status> {
+        let mut page = StoredPage {
             revision,
             shard: selection.shard(),
-            ..Page::default()
+            ..StoredPage::default()
         };
         let mut found: Vec<Arc<Stored>> = Vec::new();
         for (at, stored) in rest.iter().enumerate() {

@@ -16,40 +16,40 @@ use super::create::{CreateRequest, check_name, place};
 use super::deletion::may_go;
 use super::patch_checks;
 use super::read::parse_version;
-use crate::admission::attributes::Admission;
+use crate::admission::attributes::WriteAdmission;
 use crate::objects::field_owners::finish_status;
 use crate::objects::managed::{self, Ownership};
 use crate::objects::nesting::check_nesting;
 use crate::objects::scale;
 use crate::plugins::signing;
-use crate::requests::intake::{self, FieldValidation, Origin, is_definition};
+use crate::requests::intake::{self, FieldValidation, ObjectOrigin, is_definition};
 use crate::requests::metadata;
-use crate::requests::options::{PatchKind, Subresource, Target, WriteOptions, Written};
+use crate::requests::options::{ObjectTarget, PatchKind, StoredWrite, Subresource, WriteOptions};
 use crate::requests::subresource_fields;
 use crate::state::registry::{MODIFIED, Registry};
 
 /// A write of an existing object.
-pub(crate) struct Write<'a> {
+pub(crate) struct ObjectWrite<'a> {
     pub(crate) resource: &'a Resource,
     pub(crate) subresource: Subresource,
     pub(crate) stored: Arc<Stored>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ObjectOrigin,
     pub(crate) dry: bool,
     pub(crate) ownership: Ownership<'a>,
-    pub(crate) admission: Admission<'a>,
+    pub(crate) admission: WriteAdmission<'a>,
     pub(crate) now: Timestamp,
 }
 
-impl<'a> Write<'a> {
+impl<'a> ObjectWrite<'a> {
     /// Creates the write of a request over the stored object.
     pub(crate) fn new(
-        target: Target<'a>,
+        target: ObjectTarget<'a>,
         stored: Arc<Stored>,
-        origin: Origin,
+        origin: ObjectOrigin,
         (dry, options, ownership): (bool, &'a WriteOptions, Ownership<'a>),
         now: Timestamp,
     ) -> Self {
-        let admission = Admission::of_write(target, ("UPDATE", target.name), options);
+        let admission = WriteAdmission::of_write(target, ("UPDATE", target.name), options);
         Self {
             resource: target.resource,
             subresource: target.subresource,
@@ -70,13 +70,13 @@ impl Registry {
     /// 404, 409 for a version or uid that is not the stored one, 400 and 422 for a bad body.
     pub fn update(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         body: Value,
         options: &WriteOptions,
         now: Timestamp,
-    ) -> Result<Written, Status> {
+    ) -> Result<StoredWrite, Status> {
         let checked = intake::options("UpdateOptions", options)?;
-        let Target {
+        let ObjectTarget {
             resource,
             subresource,
             name,
@@ -94,7 +94,7 @@ impl Registry {
         } else {
             intake::check_kind(&self.catalogue, resource, &mut body)?;
             if found.is_some() || !creates {
-                sent = self.read(resource, &mut body, Origin::Body, checked.1)?;
+                sent = self.read(resource, &mut body, ObjectOrigin::Body, checked.1)?;
             }
         }
         check_name(&body, name)?;
@@ -113,11 +113,11 @@ impl Registry {
         if scale {
             let shown = self.present(resource, &stored)?;
             body = scale::rescale(resource, shown.value(), &body)?;
-            sent = self.read(resource, &mut body, Origin::Body, checked.1)?;
+            sent = self.read(resource, &mut body, ObjectOrigin::Body, checked.1)?;
         }
         let ownership = Ownership::Track(options);
         let asked = (checked.0, options, ownership);
-        let write = Write::new(target, stored, Origin::Body, asked, now);
+        let write = ObjectWrite::new(target, stored, ObjectOrigin::Body, asked, now);
         self.write(&write, (body, sent))
     }
 
@@ -126,13 +126,13 @@ impl Registry {
         &self,
         resource: &Resource,
         new: &mut Value,
-        origin: Origin,
+        origin: ObjectOrigin,
         validation: FieldValidation,
     ) -> Result<Option<Value>, Status> {
         let sent = match origin {
-            Origin::Body => managed::take(new),
+            ObjectOrigin::Body => managed::take(new),
             // The result of a patch that does not decode is refused as a whole.
-            Origin::Patch { .. } | Origin::Apply => managed::sent(new).cloned(),
+            ObjectOrigin::Patch { .. } | ObjectOrigin::Apply => managed::sent(new).cloned(),
         };
         self.note_unknown(intake::decode(resource, new, origin, validation)?);
         Ok(sent)
@@ -145,17 +145,17 @@ impl Registry {
     /// does not apply.
     pub fn patch(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         kind: PatchKind,
         body: &[u8],
         options: &WriteOptions,
         now: Timestamp,
-    ) -> Result<Written, Status> {
+    ) -> Result<StoredWrite, Status> {
         if kind == PatchKind::Apply {
             return self.apply(target, body, options, now);
         }
         let checked = intake::options("PatchOptions", options)?;
-        let Target { resource, name, .. } = target;
+        let ObjectTarget { resource, name, .. } = target;
         let found = self.store.get(&resource.storage, target.scope(), name);
         let Some(stored) = found.cloned() else {
             return Err(Status::not_found(resource.group_resource(), name));
@@ -215,10 +215,10 @@ impl Registry {
         }
         check_name(&patched, name)?;
         place(target, &mut patched)?;
-        let origin = Origin::Patch { reached_metadata };
+        let origin = ObjectOrigin::Patch { reached_metadata };
         let ownership = Ownership::Track(options);
         let asked = (checked.0, options, ownership);
-        let write = Write::new(target, stored, origin, asked, now);
+        let write = ObjectWrite::new(target, stored, origin, asked, now);
         self.note_warnings(oddities);
         let sent = self.read(resource, &mut patched, origin, checked.1)?;
         self.write(&write, (patched, sent))
@@ -227,11 +227,11 @@ impl Registry {
     /// Creates the absent object of a PUT, if its kind allows that.
     fn create_by_update(
         &mut self,
-        target: Target<'_>,
+        target: ObjectTarget<'_>,
         mut body: Value,
         options: &WriteOptions,
         now: Timestamp,
-    ) -> Result<Written, Status> {
+    ) -> Result<StoredWrite, Status> {
         let uid = metadata::text(&body, "uid").to_owned();
         let name = metadata::text(&body, "name").to_owned();
         if !uid.is_empty() {
@@ -247,7 +247,12 @@ impl Registry {
     }
 
     /// Runs the strategy of a built-in kind for an update before validation.
-    fn prepare(&mut self, write: &Write<'_>, new: &mut Value, old: &Value) -> Result<(), Status> {
+    fn prepare(
+        &mut self,
+        write: &ObjectWrite<'_>,
+        new: &mut Value,
+        old: &Value,
+    ) -> Result<(), Status> {
         let strategy = steersman_builtins::of(write.resource);
         if signing::is_request(write.resource) {
             signing::time_conditions(new, old, write.now);
@@ -271,10 +276,10 @@ impl Registry {
     /// request.
     pub(crate) fn write(
         &mut self,
-        write: &Write<'_>,
+        write: &ObjectWrite<'_>,
         (mut new, sent): (Value, Option<Value>),
-    ) -> Result<Written, Status> {
-        let Write {
+    ) -> Result<StoredWrite, Status> {
+        let ObjectWrite {
             resource,
             stored,
             now,
@@ -347,15 +352,15 @@ impl Registry {
             | Subresource::Resize
             | Subresource::Approval => self.answered(resource, &object, foreseen)?,
         };
-        Ok(Written {
+        Ok(StoredWrite {
             object,
             created: false,
         })
     }
 
     /// Stores the result of an update, unless nothing changes.
-    fn commit(&mut self, write: &Write<'_>, mut draft: Draft) -> Arc<Stored> {
-        let Write {
+    fn commit(&mut self, write: &ObjectWrite<'_>, mut draft: Draft) -> Arc<Stored> {
+        let ObjectWrite {
             resource,
             stored,
             now,
@@ -391,12 +396,12 @@ impl Registry {
 
     pub(super) fn check(
         &self,
-        write: &Write<'_>,
+        write: &ObjectWrite<'_>,
         new: &Value,
         old: &Value,
         warnings: &mut Vec<String>,
     ) -> Result<(), Status> {
-        let Admission { target, user, .. } = write.admission;
+        let WriteAdmission { target, user, .. } = write.admission;
         self.refuse_escalation(target, user, new, Some(old))?;
         let checks = &write.resource.metadata_checks;
         let checks = match write.subresource {
@@ -409,8 +414,8 @@ impl Registry {
         let mut errors = metadata::validate_update(write.resource, checks, (new, old));
         if write.subresource == Subresource::Status {
             let verb = match write.origin {
-                Origin::Body => "update",
-                Origin::Patch { .. } | Origin::Apply => "patch",
+                ObjectOrigin::Body => "update",
+                ObjectOrigin::Patch { .. } | ObjectOrigin::Apply => "patch",
             };
             errors.extend(self.check_claim_rights(target, user, verb, (new, old)));
             errors.extend(self.check_admin_access(target, new, Some(old)));
@@ -452,8 +457,8 @@ fn precondition(resource: &Resource, stored: &Stored, uid: &str, record: &str) -
 }
 
 /// Checks the resource version (SRV-REG-2): if given, it must be the stored one.
-fn check_version(write: &Write<'_>, new: &Value) -> Result<(), Status> {
-    let Write {
+fn check_version(write: &ObjectWrite<'_>, new: &Value) -> Result<(), Status> {
+    let ObjectWrite {
         resource, stored, ..
     } = write;
     let text = metadata::text(new, "resourceVersion");
@@ -465,7 +470,7 @@ fn check_version(write: &Write<'_>, new: &Value) -> Result<(), Status> {
     })?;
     if version == 0 {
         let needed = !resource.unconditional_update
-            && write.origin == Origin::Body
+            && write.origin == ObjectOrigin::Body
             && write.subresource != Subresource::Scale;
         if needed {
             let field = "metadata.resourceVersion";

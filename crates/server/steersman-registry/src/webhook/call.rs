@@ -23,7 +23,7 @@ const ESCAPED: &AsciiSet = &go::QUERY
 
 /// The address of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum WebhookAddress {
     /// A URL, as configured.
     Url(String),
     /// A Service of the cluster.
@@ -41,14 +41,14 @@ pub enum Endpoint {
 
 /// One call of a webhook.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct WebhookCall {
     /// Identifies the call: the webhook and all of its body except the uid of the review. Equal
     /// keys are equal calls (ADM-1).
     pub key: String,
     /// The uid of the review.
     pub uid: String,
     /// The address.
-    pub endpoint: Endpoint,
+    pub endpoint: WebhookAddress,
     /// The URL, which error messages name.
     pub url: String,
     /// Authorities of the webhook's certificate, in PEM; may be empty.
@@ -63,7 +63,7 @@ pub struct Call {
 #[derive(Debug)]
 pub struct PendingCalls {
     /// The calls.
-    pub calls: Vec<Call>,
+    pub calls: Vec<WebhookCall>,
 }
 
 /// The answer to a call.
@@ -75,7 +75,7 @@ pub struct CallResponse {
     pub body: Result<Bytes, String>,
 }
 
-impl Endpoint {
+impl WebhookAddress {
     /// Reads a `clientConfig`. Without a URL and a Service the URL is empty, and every call fails.
     pub fn of(config: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -169,7 +169,7 @@ mod tests {
             ("/100%", "/100%25"),
         ] {
             let url = format!("https://[::1]:9443{written}");
-            let of_url = Endpoint::of(&json!({"url": url}));
+            let of_url = WebhookAddress::of(&json!({"url": url}));
             let timeout = Duration::from_secs(7);
             assert_eq!(
                 of_url.url(timeout),
@@ -177,7 +177,7 @@ mod tests {
                 "{written}"
             );
             let service = json!({"namespace": "n", "name": "s", "path": written});
-            let of_service = Endpoint::of(&json!({"service": service}));
+            let of_service = WebhookAddress::of(&json!({"service": service}));
             assert_eq!(
                 of_service.url(timeout),
                 format!("https://s.n.svc:443{called}?timeout=7s"),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use steersman_cel::{Environment, Expression};
 
-use super::call::Endpoint;
+use super::call::WebhookAddress;
 
 /// A webhook of a configuration.
 #[derive(Debug)]
@@ -14,13 +14,13 @@ use super::call::Endpoint;
     clippy::struct_excessive_bools,
     reason = "independent switches, as the configuration has them"
 )]
-pub struct Hook {
+pub struct RegisteredWebhook {
     /// The webhook's name, for instance `pods.example.com`.
     pub name: String,
     /// Identifies the webhook: configuration, name and position.
     pub id: String,
     /// The address of the webhook.
-    pub endpoint: Endpoint,
+    pub endpoint: WebhookAddress,
     /// The URL of calls, which error messages name.
     pub url: String,
     /// The beginning of the keys of its calls: its id and its address.
@@ -69,7 +69,7 @@ pub struct RuleAttributes<'a> {
     pub name: &'a str,
 }
 
-impl Hook {
+impl RegisteredWebhook {
     /// Returns the webhooks of a configuration, in its order.
     pub fn all_of(configuration: &Value) -> Vec<Self> {
         let own = configuration["metadata"]["name"]
@@ -91,7 +91,7 @@ impl Hook {
             _ => None,
         });
         let id = format!("{configuration}/{name}/{at}");
-        let endpoint = Endpoint::of(client);
+        let endpoint = WebhookAddress::of(client);
         let timeout = Duration::from_secs(hook["timeoutSeconds"].as_u64().unwrap_or(10));
         Self {
             name: name.to_owned(),
@@ -99,7 +99,7 @@ impl Hook {
             call_prefix: format!("{id} {endpoint:?}"),
             id,
             endpoint,
-            ca: Endpoint::ca(client),
+            ca: WebhookAddress::ca(client),
             timeout,
             ignores_failure: hook["failurePolicy"] == "Ignore",
             equivalent: hook["matchPolicy"] != "Exact",
@@ -181,7 +181,7 @@ mod tests {
         let hook = |resources: Value, scope: &str| {
             let rule = json!({"operations": ["CREATE", "UPDATE"], "apiGroups": ["apps"],
                 "apiVersions": ["*"], "resources": resources, "scope": scope});
-            Hook::of("c", 0, &json!({"name": "h", "rules": [rule]}))
+            RegisteredWebhook::of("c", 0, &json!({"name": "h", "rules": [rule]}))
         };
         for (resources, main, status) in [
             (json!(["deployments"]), true, false),

@@ -13,7 +13,7 @@ const CELLS: usize = 12;
 
 /// One row of the table.
 #[derive(Debug)]
-pub struct Rule {
+pub struct DefaultRule {
     /// The API group; empty for the core group.
     pub group: &'static str,
     /// The version of the group.
@@ -25,7 +25,7 @@ pub struct Rule {
 }
 
 /// Returns the rows. Lines with a wrong number of cells are skipped; a test counts the rows.
-pub fn rules() -> Vec<Rule> {
+pub fn rules() -> Vec<DefaultRule> {
     let (mut group, mut version) = ("", "");
     let mut rules = Vec::new();
     for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
@@ -42,7 +42,7 @@ pub fn rules() -> Vec<Rule> {
             at + 1
         });
         if count == CELLS {
-            rules.push(Rule {
+            rules.push(DefaultRule {
                 group,
                 version,
                 kind: cells[0],
@@ -53,7 +53,7 @@ pub fn rules() -> Vec<Rule> {
     rules
 }
 
-impl Rule {
+impl DefaultRule {
     /// Returns whether this is the row of that kind.
     pub(super) fn is_of(&self, row: &Row) -> bool {
         (self.group, self.version, self.kind) == (row.group, row.version, row.kind)

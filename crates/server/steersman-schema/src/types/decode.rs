@@ -11,14 +11,14 @@ use steersman_apimachinery::times;
 use super::Scalar;
 use super::base64;
 use super::go;
-use super::table::{self, Node, Type};
+use super::table::{self, Type, TypeNode};
 
 /// The type of the schemas of custom resources.
 const SCHEMA: &str = "apiextensions.v1.JSONSchemaProps";
 
 /// The findings of decoding one object.
 #[derive(Debug, Default)]
-struct Decoder {
+struct ObjectDecoder {
     /// Paths of the members that the type does not have.
     unknown: Vec<String>,
     /// The message of Go's decoder about the first value of a wrong type.
@@ -107,7 +107,7 @@ pub fn decode(api_version: &str, kind: &str, object: &mut Value) -> Result<Vec<S
     else {
         return Ok(Vec::new());
     };
-    let mut decoder = Decoder::default();
+    let mut decoder = ObjectDecoder::default();
     decoder.members(found, members, None);
     match decoder.refusal {
         Some(refusal) => Err(refusal),
@@ -129,7 +129,7 @@ pub fn decode_metadata(
     };
     let above = At::below(None, Segment::Field(found, "metadata"));
     let nothing = At::below(None, Segment::Key(""));
-    let mut decoder = Decoder::default();
+    let mut decoder = ObjectDecoder::default();
     decoder.members(
         found,
         metadata,
@@ -145,7 +145,7 @@ pub fn decode_metadata(
     Ok(decoder.unknown)
 }
 
-impl Decoder {
+impl ObjectDecoder {
     /// Decodes the members of a struct. `at` is `None` for the object itself.
     fn members(
         &mut self,
@@ -170,19 +170,19 @@ impl Decoder {
         });
     }
 
-    fn value(&mut self, node: &'static Node, value: &mut Value, at: &At<'_>) {
+    fn value(&mut self, node: &'static TypeNode, value: &mut Value, at: &At<'_>) {
         match node {
-            Node::Any => self.schema(value, at),
-            Node::Scalar(scalar) => self.scalar(*scalar, node, value, at),
-            Node::Int32 => self.scalar(Scalar::Integer, node, value, at),
-            Node::Ref(named) => match (named.ty(), &mut *value) {
+            TypeNode::Any => self.schema(value, at),
+            TypeNode::Scalar(scalar) => self.scalar(*scalar, node, value, at),
+            TypeNode::Int32 => self.scalar(Scalar::Integer, node, value, at),
+            TypeNode::Ref(named) => match (named.ty(), &mut *value) {
                 (None, _) => {}
                 (Some(ty), Value::Object(members)) => self.members(ty, members, Some(at)),
                 // Go decodes a null element of a list as an empty struct.
                 (Some(_), Value::Null) => *value = Value::Object(Map::new()),
                 (Some(_), _) => self.refuse(value, node, at),
             },
-            Node::List { items, .. } => match value {
+            TypeNode::List { items, .. } => match value {
                 Value::Array(list) => {
                     for (index, item) in list.iter_mut().enumerate() {
                         self.value(items, item, &At::below(Some(at), Segment::Index(index)));
@@ -191,7 +191,7 @@ impl Decoder {
                 Value::Null => {}
                 _ => self.refuse(value, node, at),
             },
-            Node::Map { values, .. } => match value {
+            TypeNode::Map { values, .. } => match value {
                 Value::Object(members) => {
                     for (key, value) in members.iter_mut() {
                         self.value(values, value, &At::below(Some(at), Segment::Key(key)));
@@ -230,7 +230,7 @@ impl Decoder {
         }
     }
 
-    fn scalar(&mut self, scalar: Scalar, node: &'static Node, value: &mut Value, at: &At<'_>) {
+    fn scalar(&mut self, scalar: Scalar, node: &'static TypeNode, value: &mut Value, at: &At<'_>) {
         if value.is_null() {
             // Go decodes null as the zero of the type.
             *value = match scalar {
@@ -262,7 +262,7 @@ impl Decoder {
             Scalar::Time => self.time(value, at),
             Scalar::Quantity => self.quantity(value),
             Scalar::IntOrString => {
-                if value.is_number() && !fits(&Node::Int32, value) {
+                if value.is_number() && !fits(&TypeNode::Int32, value) {
                     self.refuse_as(&format!("number {value}"), "int32", at);
                 } else if !value.is_number() && !value.is_string() {
                     self.refuse_as(go::type_word(value), "int32", at);
@@ -311,7 +311,7 @@ impl Decoder {
         }
     }
 
-    fn refuse(&mut self, found: &Value, node: &'static Node, at: &At<'_>) {
+    fn refuse(&mut self, found: &Value, node: &'static TypeNode, at: &At<'_>) {
         let (owner, field) = at.field();
         let wanted = go::type_of(node, owner, field);
         self.refuse_as(go::type_word(found), &wanted, at);
@@ -337,8 +337,8 @@ fn is_as_written(time: &str) -> bool {
 }
 
 /// Rounds the amounts of a resource list up to thousandths.
-fn thousandths(node: &Node, value: &mut Value) {
-    if let (Node::Scalar(Scalar::Quantity), Some(text)) = (node, value.as_str())
+fn thousandths(node: &TypeNode, value: &mut Value) {
+    if let (TypeNode::Scalar(Scalar::Quantity), Some(text)) = (node, value.as_str())
         && let Ok(read) = Quantity::parse(text)
     {
         *value = Value::String(read.in_thousandths().to_string());
@@ -346,10 +346,10 @@ fn thousandths(node: &Node, value: &mut Value) {
 }
 
 /// Returns whether a number is whole and within the bounds of its type.
-fn fits(node: &Node, value: &Value) -> bool {
+fn fits(node: &TypeNode, value: &Value) -> bool {
     let number = value.as_i64();
     match node {
-        Node::Int32 => number.is_some_and(|number| i32::try_from(number).is_ok()),
+        TypeNode::Int32 => number.is_some_and(|number| i32::try_from(number).is_ok()),
         _ => number.is_some(),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Scalar;
-use super::table::Node;
+use super::table::TypeNode;
 
 /// Fields with times in microseconds.
 pub(super) const MICRO_TIMES: &[&str] = &[
@@ -161,24 +161,24 @@ const NAMED: &[(&str, &str, &str)] = &[
 ];
 
 /// Returns the Go type of a field, or of the elements of its list or map.
-pub(super) fn type_of(node: &Node, owner: &str, field: &str) -> String {
+pub(super) fn type_of(node: &TypeNode, owner: &str, field: &str) -> String {
     let named = NAMED
         .iter()
         .find(|(of, name, _)| *name == field && (of.is_empty() || *of == owner));
     match (named, node) {
-        (Some((_, _, named)), Node::List { .. }) => (*named).to_owned(),
-        (Some((_, _, named)), Node::Scalar(Scalar::String)) => {
+        (Some((_, _, named)), TypeNode::List { .. }) => (*named).to_owned(),
+        (Some((_, _, named)), TypeNode::Scalar(Scalar::String)) => {
             named.trim_start_matches("[]").to_owned()
         }
         _ => plain(node),
     }
 }
 
-fn plain(node: &Node) -> String {
+fn plain(node: &TypeNode) -> String {
     match node {
-        Node::Any => "interface {}".to_owned(),
-        Node::Int32 => "int32".to_owned(),
-        Node::Scalar(scalar) => match scalar {
+        TypeNode::Any => "interface {}".to_owned(),
+        TypeNode::Int32 => "int32".to_owned(),
+        TypeNode::Scalar(scalar) => match scalar {
             Scalar::String | Scalar::Time => "string",
             Scalar::Integer => "int64",
             Scalar::Number => "float64",
@@ -188,14 +188,14 @@ fn plain(node: &Node) -> String {
             Scalar::IntOrString => "int32",
         }
         .to_owned(),
-        Node::Ref(named) => {
+        TypeNode::Ref(named) => {
             let mut parts = named.name.rsplit('.');
             let name = parts.next().unwrap_or_default();
             format!("{}.{name}", parts.next().unwrap_or_default())
         }
-        Node::List { items, .. } => format!("[]{}", plain(items)),
-        Node::Map { values, .. } => match &**values {
-            Node::Scalar(Scalar::Quantity) => "v1.ResourceList".to_owned(),
+        TypeNode::List { items, .. } => format!("[]{}", plain(items)),
+        TypeNode::Map { values, .. } => match &**values {
+            TypeNode::Scalar(Scalar::Quantity) => "v1.ResourceList".to_owned(),
             values => format!("map[string]{}", plain(values)),
         },
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::Scalar;
-use super::table::{self, Kind, Node, Patch, Type};
+use super::table::{self, ListKindBuf, ListPatchBuf, Type, TypeNode};
 
 /// Adds the schema of a built-in kind and of every type that it references to `schemas`, under the
 /// component names of kube-apiserver. Returns the component name of the kind, or `None` for a kind
@@ -104,9 +104,9 @@ fn object(ty: &'static Type, named: &mut BTreeSet<&'static str>) -> Value {
 
 // The recursion is as deep as one line of the table nests lists and maps; references to other types
 // are collected in `named` instead of followed.
-fn schema(node: &'static Node, named: &mut BTreeSet<&'static str>) -> Value {
+fn schema(node: &'static TypeNode, named: &mut BTreeSet<&'static str>) -> Value {
     match node {
-        Node::Scalar(scalar) => match scalar {
+        TypeNode::Scalar(scalar) => match scalar {
             Scalar::String => json!({ "type": "string" }),
             Scalar::Integer => json!({ "type": "integer", "format": "int64" }),
             Scalar::Number => json!({ "type": "number", "format": "double" }),
@@ -116,33 +116,33 @@ fn schema(node: &'static Node, named: &mut BTreeSet<&'static str>) -> Value {
             Scalar::Quantity => reference(QUANTITY),
             Scalar::IntOrString => reference(INT_OR_STRING),
         },
-        Node::Int32 => json!({ "type": "integer", "format": "int32" }),
-        Node::Any => json!({ "type": "object" }),
-        Node::Ref(other) => {
+        TypeNode::Int32 => json!({ "type": "integer", "format": "int32" }),
+        TypeNode::Any => json!({ "type": "object" }),
+        TypeNode::Ref(other) => {
             named.insert(other.name);
             reference(&component(other.name))
         }
-        Node::List { items, kind, patch } => {
+        TypeNode::List { items, kind, patch } => {
             let mut list = json!({ "type": "array", "items": schema(items, named) });
             list["x-kubernetes-list-type"] = match kind {
-                Kind::Atomic => "atomic".into(),
-                Kind::Set => "set".into(),
-                Kind::Map { keys, .. } => {
+                ListKindBuf::Atomic => "atomic".into(),
+                ListKindBuf::Set => "set".into(),
+                ListKindBuf::Map { keys, .. } => {
                     list["x-kubernetes-list-map-keys"] = json!(keys);
                     "map".into()
                 }
             };
             match patch {
-                Patch::Replace => {}
-                Patch::Union => list["x-kubernetes-patch-strategy"] = "merge".into(),
-                Patch::By(key) => {
+                ListPatchBuf::Replace => {}
+                ListPatchBuf::Union => list["x-kubernetes-patch-strategy"] = "merge".into(),
+                ListPatchBuf::By(key) => {
                     list["x-kubernetes-patch-strategy"] = "merge".into();
                     list["x-kubernetes-patch-merge-key"] = key.as_str().into();
                 }
             }
             list
         }
-        Node::Map { values, atomic } => {
+        TypeNode::Map { values, atomic } => {
             let mut map =
                 json!({ "type": "object", "additionalProperties": schema(values, named) });
             if *atomic {

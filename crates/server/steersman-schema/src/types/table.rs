@@ -27,23 +27,23 @@ pub(super) const TEXT: &str = include_str!("builtin.txt");
 pub(super) struct Type {
     pub(super) name: &'static str,
     pub(super) atomic: bool,
-    pub(super) fields: FnvHashMap<&'static str, Node>,
+    pub(super) fields: FnvHashMap<&'static str, TypeNode>,
     /// The fields that Go writes even if they are zero.
     pub(super) required: Vec<&'static str>,
 }
 
 /// The type of a field, of a list's elements or of a map's values.
 #[derive(Debug)]
-pub(super) enum Node {
+pub(super) enum TypeNode {
     Scalar(Scalar),
     /// A 32-bit [`Scalar::Integer`]. All other integers have 64 bits.
     Int32,
     Any,
-    Ref(Named),
+    Ref(NamedType),
     List {
         items: Box<Self>,
-        kind: Kind,
-        patch: Patch,
+        kind: ListKindBuf,
+        patch: ListPatchBuf,
     },
     Map {
         values: Box<Self>,
@@ -53,7 +53,7 @@ pub(super) enum Node {
 
 /// A reference to another type by name. The type is looked up on first use and remembered.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct NamedType {
     pub(super) name: &'static str,
     /// Whether each field has its own owner, whatever the type says.
     pub(super) granular: bool,
@@ -62,7 +62,7 @@ pub(super) struct Named {
 
 /// The owned form of [`ListKind`].
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum ListKindBuf {
     Atomic,
     Set,
     Map {
@@ -73,7 +73,7 @@ pub(super) enum Kind {
 
 /// The owned form of [`ListPatch`].
 #[derive(Debug)]
-pub(super) enum Patch {
+pub(super) enum ListPatchBuf {
     Replace,
     Union,
     By(String),
@@ -81,12 +81,12 @@ pub(super) enum Patch {
 
 /// All types by name, and the type names of all kinds by `apiVersion` and `kind`.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct TypeTable {
     pub(super) types: HashMap<&'static str, Type>,
     kinds: HashMap<(&'static str, &'static str), &'static str>,
 }
 
-impl Named {
+impl NamedType {
     fn new(text: &'static str) -> Self {
         Self {
             name: text.trim_start_matches('~'),
@@ -101,7 +101,7 @@ impl Named {
     }
 }
 
-impl Kind {
+impl ListKindBuf {
     pub(super) fn view(&'static self) -> ListKind<'static> {
         match self {
             Self::Atomic => ListKind::Atomic,
@@ -119,7 +119,7 @@ impl Kind {
     }
 }
 
-impl Patch {
+impl ListPatchBuf {
     pub(super) fn view(&'static self) -> ListPatch<'static> {
         match self {
             Self::Replace => ListPatch::Replace,
@@ -141,14 +141,14 @@ pub(super) fn kind(api_version: &str, kind: &str) -> Option<&'static Type> {
 }
 
 /// Returns the table, read on first use.
-pub(super) fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
+pub(super) fn table() -> &'static TypeTable {
+    static TABLE: OnceLock<TypeTable> = OnceLock::new();
     TABLE.get_or_init(|| read(TEXT))
 }
 
 /// Parses the table. Skips lines and words that it cannot parse; a test checks that there are none.
-pub(super) fn read(text: &'static str) -> Table {
-    let mut table = Table::default();
+pub(super) fn read(text: &'static str) -> TypeTable {
+    let mut table = TypeTable::default();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.split(' ');
         let Some(name) = words.next().filter(|name| !name.is_empty()) else {
@@ -180,21 +180,21 @@ pub(super) fn read(text: &'static str) -> Table {
 }
 
 /// Parses the type of a field.
-fn node_of(text: &'static str) -> Node {
+fn node_of(text: &'static str) -> TypeNode {
     if let Some((list, items)) = text.strip_prefix('[').and_then(|t| t.split_once(']')) {
         let (kind, patch) = list_of(list);
         let items = Box::new(node_of(items));
-        return Node::List { items, kind, patch };
+        return TypeNode::List { items, kind, patch };
     }
     if let Some((map, values)) = text.strip_prefix('{').and_then(|t| t.split_once('}')) {
-        return Node::Map {
+        return TypeNode::Map {
             values: Box::new(node_of(values)),
             atomic: map == "atomic",
         };
     }
     let scalar = match text {
         "string" => Scalar::String,
-        "int32" => return Node::Int32,
+        "int32" => return TypeNode::Int32,
         "integer" => Scalar::Integer,
         "number" => Scalar::Number,
         "boolean" => Scalar::Boolean,
@@ -202,14 +202,14 @@ fn node_of(text: &'static str) -> Node {
         "time" => Scalar::Time,
         "quantity" => Scalar::Quantity,
         "intOrString" => Scalar::IntOrString,
-        name if name.contains('.') => return Node::Ref(Named::new(name)),
-        _ => return Node::Any,
+        name if name.contains('.') => return TypeNode::Ref(NamedType::new(name)),
+        _ => return TypeNode::Any,
     };
-    Node::Scalar(scalar)
+    TypeNode::Scalar(scalar)
 }
 
 /// Parses the content of a list's brackets.
-fn list_of(text: &'static str) -> (Kind, Patch) {
+fn list_of(text: &'static str) -> (ListKindBuf, ListPatchBuf) {
     let (kind, patch) = text
         .split_once('|')
         .map_or((text, None), |(kind, patch)| (kind, Some(patch)));
@@ -222,17 +222,17 @@ fn list_of(text: &'static str) -> (Kind, Patch) {
                     None => (key.to_owned(), None),
                 })
                 .unzip();
-            Kind::Map { keys, defaults }
+            ListKindBuf::Map { keys, defaults }
         }
-        None if kind == "set" => Kind::Set,
-        None => Kind::Atomic,
+        None if kind == "set" => ListKindBuf::Set,
+        None => ListKindBuf::Atomic,
     };
     let patch = match (patch, &kind) {
-        (Some("union"), _) => Patch::Union,
-        (Some("replace"), _) => Patch::Replace,
-        (Some(by), _) => Patch::By(by.trim_start_matches("by:").to_owned()),
-        (None, Kind::Map { keys, .. }) if keys.len() == 1 => Patch::By(keys.concat()),
-        (None, _) => Patch::Replace,
+        (Some("union"), _) => ListPatchBuf::Union,
+        (Some("replace"), _) => ListPatchBuf::Replace,
+        (Some(by), _) => ListPatchBuf::By(by.trim_start_matches("by:").to_owned()),
+        (None, ListKindBuf::Map { keys, .. }) if keys.len() == 1 => ListPatchBuf::By(keys.concat()),
+        (None, _) => ListPatchBuf::Replace,
     };
     (kind, patch)
 }

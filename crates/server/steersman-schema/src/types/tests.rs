@@ -20,10 +20,10 @@ fn a_custom_schema_and_the_metadata_of_its_objects() {
     }}));
     let root = TypeRef::custom(&schema, true);
     let spec = root.field("spec").unwrap();
-    assert_eq!(spec.shape(), Shape::Struct);
+    assert_eq!(spec.shape(), ValueShape::Struct);
     assert!(spec.field("none").is_none());
     let ports = spec.field("ports").unwrap();
-    assert_eq!(ports.shape(), Shape::List);
+    assert_eq!(ports.shape(), ValueShape::List);
     assert!(matches!(ports.list(), ListKind::Map(keys) if keys == ["port", "protocol"]));
     assert_eq!(ports.key_default("protocol").unwrap().as_str(), Some("TCP"));
     assert_eq!(ports.key_default("port"), None);
@@ -31,10 +31,10 @@ fn a_custom_schema_and_the_metadata_of_its_objects() {
     let boxed = spec.field("box").unwrap();
     assert_eq!(
         (boxed.shape(), boxed.map_kind()),
-        (Shape::Map, MapKind::Atomic)
+        (ValueShape::Map, MapKind::Atomic)
     );
     let free = spec.field("free").unwrap();
-    assert_eq!(free.shape(), Shape::Map);
+    assert_eq!(free.shape(), ValueShape::Map);
     assert_eq!(free.field("x").unwrap().map_kind(), MapKind::Granular);
     let metadata = root.field("metadata").unwrap();
     assert_eq!(metadata.field("finalizers").unwrap().list(), ListKind::Set);
@@ -64,16 +64,16 @@ fn every_line_of_the_table_is_read() {
     assert!(kinds > 60, "{kinds}");
 }
 
-fn check_node(node: &Node, text: &str, table: &table::Table) {
+fn check_node(node: &TypeNode, text: &str, table: &table::TypeTable) {
     match node {
-        Node::Any => assert_eq!(text, "any"),
-        Node::Int32 => assert_eq!(text, "int32"),
-        Node::Ref(named) => assert!(table.types.contains_key(named.name), "{named:?}"),
-        Node::Scalar(_) => assert!(!text.contains(['[', '{', '.']), "{text}"),
-        Node::List { items, kind, .. } => {
+        TypeNode::Any => assert_eq!(text, "any"),
+        TypeNode::Int32 => assert_eq!(text, "int32"),
+        TypeNode::Ref(named) => assert!(table.types.contains_key(named.name), "{named:?}"),
+        TypeNode::Scalar(_) => assert!(!text.contains(['[', '{', '.']), "{text}"),
+        TypeNode::List { items, kind, .. } => {
             let (_, rest) = text.split_once(']').unwrap();
-            if let table::Kind::Map { keys, .. } = kind {
-                let Node::Ref(named) = &**items else {
+            if let table::ListKindBuf::Map { keys, .. } = kind {
+                let TypeNode::Ref(named) = &**items else {
                     panic!("{text}: elements have no fields");
                 };
                 for key in keys {
@@ -85,7 +85,7 @@ fn check_node(node: &Node, text: &str, table: &table::Table) {
             }
             check_node(items, rest, table);
         }
-        Node::Map { values, .. } => check_node(values, text.split_once('}').unwrap().1, table),
+        TypeNode::Map { values, .. } => check_node(values, text.split_once('}').unwrap().1, table),
     }
 }
 
@@ -95,7 +95,7 @@ fn every_built_in_kind_has_a_type() {
     for resource in crate::builtin::built_in() {
         let found = TypeRef::built_in(&resource.api_version(), &resource.kind);
         let found = found.unwrap_or_else(|| panic!("{}", resource.kind));
-        assert_eq!(found.shape(), Shape::Struct);
+        assert_eq!(found.shape(), ValueShape::Struct);
         let metadata = found.field("metadata").unwrap();
         assert_eq!(metadata.name(), Some("ObjectMeta"));
     }
@@ -122,11 +122,11 @@ fn built_in_lists_and_maps() {
     let labels = pod.field("metadata").unwrap().field("labels").unwrap();
     assert_eq!(
         (labels.shape(), labels.map_kind()),
-        (Shape::Map, MapKind::Granular)
+        (ValueShape::Map, MapKind::Granular)
     );
     assert_eq!(
         labels.field("any").unwrap().shape(),
-        Shape::Scalar(Scalar::String)
+        ValueShape::Scalar(Scalar::String)
     );
     let deployment = TypeRef::built_in("apps/v1", "Deployment").unwrap();
     let selector = deployment.field("spec").unwrap().field("selector").unwrap();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use steersman_protobuf::{Message, complete_object};
 
 use super::Scalar;
-use super::table::{self, Node, Type};
+use super::table::{self, Type, TypeNode};
 
 /// Drops the members of an object that Go cannot distinguish from absent ones: empty lists and
 /// maps, and the zeros of fields that are not pointers. Leaves `metadata` unchanged.
@@ -31,16 +31,16 @@ pub fn has_empty(api_version: &str, kind: &str, object: &Value) -> bool {
     members.any(|(name, value)| is_or_has_empty(ty.fields.get(name.as_str()), value))
 }
 
-fn is_or_has_empty(node: Option<&'static Node>, value: &Value) -> bool {
+fn is_or_has_empty(node: Option<&'static TypeNode>, value: &Value) -> bool {
     match (node, value) {
-        (Some(Node::Ref(named)), Value::Object(members)) => named.ty().is_some_and(|ty| {
+        (Some(TypeNode::Ref(named)), Value::Object(members)) => named.ty().is_some_and(|ty| {
             let mut members = members.iter();
             members.any(|(name, value)| is_or_has_empty(ty.fields.get(name.as_str()), value))
         }),
-        (Some(Node::List { items, .. }), Value::Array(list)) => {
+        (Some(TypeNode::List { items, .. }), Value::Array(list)) => {
             list.is_empty() || list.iter().any(|item| is_or_has_empty(Some(items), item))
         }
-        (Some(Node::Map { values, .. }), Value::Object(members)) => {
+        (Some(TypeNode::Map { values, .. }), Value::Object(members)) => {
             let mut inside = members.values();
             members.is_empty() || inside.any(|value| is_or_has_empty(Some(values), value))
         }
@@ -59,9 +59,9 @@ pub fn write_always(api_version: &str, kind: &str, object: &mut Value) {
 }
 
 /// Drops the zeros of every struct in a value, outer structs first.
-fn walk(node: Option<&'static Node>, value: &mut Value) {
+fn walk(node: Option<&'static TypeNode>, value: &mut Value) {
     match (node, value) {
-        (Some(Node::Ref(named)), Value::Object(members)) => {
+        (Some(TypeNode::Ref(named)), Value::Object(members)) => {
             let Some(ty) = named.ty() else {
                 return;
             };
@@ -70,12 +70,12 @@ fn walk(node: Option<&'static Node>, value: &mut Value) {
                 walk(ty.fields.get(name.as_str()), value);
             }
         }
-        (Some(Node::List { items, .. }), Value::Array(list)) => {
+        (Some(TypeNode::List { items, .. }), Value::Array(list)) => {
             for item in list {
                 walk(Some(items), item);
             }
         }
-        (Some(Node::Map { values, .. }), Value::Object(members)) => {
+        (Some(TypeNode::Map { values, .. }), Value::Object(members)) => {
             for value in members.values_mut() {
                 walk(Some(values), value);
             }
@@ -91,14 +91,16 @@ fn retain(ty: &'static Type, members: &mut Map<String, Value>) {
             return true;
         };
         // Storage drops every empty list, even if the field is required.
-        if let (Node::List { .. }, Value::Array(list)) = (node, &*value) {
+        if let (TypeNode::List { .. }, Value::Array(list)) = (node, &*value) {
             return !list.is_empty();
         }
         let zero = match (node, &*value) {
-            (Node::Map { .. }, Value::Object(members)) => return !members.is_empty(),
-            (Node::Scalar(Scalar::String | Scalar::Bytes), Value::String(text)) => text.is_empty(),
-            (Node::Scalar(Scalar::Boolean), Value::Bool(on)) => !on,
-            (Node::Int32 | Node::Scalar(Scalar::Integer), Value::Number(number)) => {
+            (TypeNode::Map { .. }, Value::Object(members)) => return !members.is_empty(),
+            (TypeNode::Scalar(Scalar::String | Scalar::Bytes), Value::String(text)) => {
+                text.is_empty()
+            }
+            (TypeNode::Scalar(Scalar::Boolean), Value::Bool(on)) => !on,
+            (TypeNode::Int32 | TypeNode::Scalar(Scalar::Integer), Value::Number(number)) => {
                 number.as_i64() == Some(0)
             }
             _ => false,

@@ -23,7 +23,7 @@ pub(crate) const EVENT_TTL: Duration = Duration::from_secs(3600);
 
 /// The component that reports an Event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Source {
+pub(crate) enum EventSource {
     Deployments,
     ReplicaSets,
     StatefulSets,
@@ -50,7 +50,7 @@ pub(crate) struct EventContent {
 pub(crate) struct Recorder {
     similar: BoundedMap<AggregationKey, SimilarMessages>,
     counted: BoundedMap<CountKey, Arc<str>>,
-    allowed: BoundedMap<(Arc<str>, Source), TokenBucket>,
+    allowed: BoundedMap<(Arc<str>, EventSource), TokenBucket>,
     /// When to check the age of each Event, the earliest first.
     kept: VecDeque<(Duration, NamespacedName)>,
     /// Makes Event names unique even if the clock stands still.
@@ -58,7 +58,7 @@ pub(crate) struct Recorder {
 }
 
 /// The aggregation key: uid of the object, source, whether it is a warning, reason, and container.
-pub(crate) type AggregationKey = (Arc<str>, Source, bool, &'static str, String);
+pub(crate) type AggregationKey = (Arc<str>, EventSource, bool, &'static str, String);
 
 /// A token bucket: the number of Events that a source may still write about an object, and since
 /// when it is below the maximum.
@@ -107,7 +107,7 @@ impl<K: Hash + Eq + Clone, V> BoundedMap<K, V> {
     }
 }
 
-impl Source {
+impl EventSource {
     pub(crate) fn component(self) -> &'static str {
         match self {
             Self::Deployments => "deployment-controller",
@@ -155,7 +155,7 @@ impl Recorder {
     pub(crate) fn correlate(
         &mut self,
         uid: &Arc<str>,
-        source: Source,
+        source: EventSource,
         content: &EventContent,
         tick: Duration,
     ) -> Option<(String, CountKey)> {
@@ -233,7 +233,7 @@ mod tests {
         let mut correlate = |message: &str, seconds: u64| {
             let content = EventContent::normal("Created", message.to_owned());
             let tick = Duration::from_secs(seconds);
-            let found = recorder.correlate(&uid, Source::ReplicaSets, &content, tick);
+            let found = recorder.correlate(&uid, EventSource::ReplicaSets, &content, tick);
             found.map(|(message, _)| message)
         };
         for number in 0..10 {

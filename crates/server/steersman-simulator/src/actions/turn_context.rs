@@ -11,7 +11,7 @@ use steersman_apimachinery::selector::LabelSelector;
 use steersman_apimachinery::status::Status;
 use steersman_auth::User;
 use steersman_registry::{
-    ActRequest, DeleteOptions, Preconditions, Registry, Subresource, Target, WriteOptions,
+    ActRequest, DeleteOptions, ObjectTarget, Preconditions, Registry, Subresource, WriteOptions,
 };
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::Act;
@@ -21,7 +21,8 @@ use super::event_correlator::Recorder;
 use crate::options::{PodFailure, Speed};
 use crate::state::cluster_facts::ClusterFacts;
 use crate::state::facts::{
-    self, Key, Kind, NamespacedName, TRACKING, controller_of, controller_reference, pseudo_random,
+    self, NamespacedName, SimulatedKey, SimulatedKind, TRACKING, controller_of,
+    controller_reference, pseudo_random,
 };
 use crate::state::kinds::Kinds;
 use crate::state::work_queue::WorkQueue;
@@ -76,13 +77,13 @@ pub(crate) struct TurnTime {
 #[derive(Debug, Default)]
 pub(crate) struct PlayerMemory {
     /// The Pods that the simulator keeps from becoming ready.
-    pub(crate) made_unready: HashSet<Key>,
+    pub(crate) made_unready: HashSet<SimulatedKey>,
     /// The Pods with containers that were asked to stop.
-    pub(crate) stopping: HashSet<Key>,
+    pub(crate) stopping: HashSet<SimulatedKey>,
     /// The number of Pod addresses given so far.
     pub(crate) addresses: u32,
     /// The recent failures of Jobs, by uid.
-    pub(crate) backoffs: HashMap<Arc<str>, Backoff>,
+    pub(crate) backoffs: HashMap<Arc<str>, JobBackoff>,
     pub(crate) recorder: Recorder,
     /// The volumes of bound claims.
     pub(crate) bound: HashMap<NamespacedName, Arc<str>>,
@@ -91,7 +92,7 @@ pub(crate) struct PlayerMemory {
 /// The number of Pod failures of a Job since its last success, and the simulator's clock at the last
 /// failure.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Backoff {
+pub(crate) struct JobBackoff {
     pub(crate) failures: u32,
     pub(crate) last: Duration,
 }
@@ -103,7 +104,7 @@ pub(crate) struct TurnContext<'a> {
     pub(crate) kinds: &'a Kinds,
     pub(crate) settings: &'a PlayerSettings,
     pub(crate) work_queue: &'a mut WorkQueue,
-    pub(crate) timers: &'a mut BTreeSet<(Duration, Key)>,
+    pub(crate) timers: &'a mut BTreeSet<(Duration, SimulatedKey)>,
     pub(crate) memory: &'a mut PlayerMemory,
     /// Whether Events are written.
     pub(crate) writes_events: bool,
@@ -111,7 +112,7 @@ pub(crate) struct TurnContext<'a> {
     pub(crate) binds_volumes: bool,
     pub(crate) now: TurnTime,
     /// The kind of the controller that acts.
-    pub(crate) acting: Kind,
+    pub(crate) acting: SimulatedKind,
     /// The number of writes in this turn.
     pub(crate) writes: usize,
     /// The approximate maximum of writes in this turn. An object that needs more is requeued
@@ -120,18 +121,23 @@ pub(crate) struct TurnContext<'a> {
 }
 
 impl TurnContext<'_> {
-    pub(crate) fn get(&self, kind: Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+    pub(crate) fn get(
+        &self,
+        kind: SimulatedKind,
+        namespace: &str,
+        name: &str,
+    ) -> Option<Arc<Stored>> {
         let storage = &self.kinds.of(kind).storage;
         let stored = self.registry.stored(storage, namespace, name)?;
         Some(match kind {
             // There are many Pods, and most were written long ago, so they are not kept decoded
             // (SRV-STORE-7).
-            Kind::Pod => stored.borrowed(),
+            SimulatedKind::Pod => stored.borrowed(),
             _ => Arc::clone(stored),
         })
     }
 
-    pub(crate) fn exists(&self, key: &Key) -> bool {
+    pub(crate) fn exists(&self, key: &SimulatedKey) -> bool {
         let storage = &self.kinds.of(key.kind).storage;
         self.registry
             .stored(storage, &key.namespace, &key.name)
@@ -164,7 +170,7 @@ impl TurnContext<'_> {
     ) -> Result<Arc<Stored>, Status> {
         self.writes += 1;
         let namespace = Some(namespace).filter(|_| resource.namespaced);
-        let target = Target::collection(resource, namespace);
+        let target = ObjectTarget::collection(resource, namespace);
         let (options, now) = (self.options(component), self.now.wall);
         let written = self.registry.create(target, body, &options, now)?;
         Ok(written.object.stored)
@@ -182,7 +188,7 @@ impl TurnContext<'_> {
         let name = object["metadata"]["name"].as_str()?.to_owned();
         let namespace = object["metadata"]["namespace"].as_str().map(str::to_owned);
         let (options, now) = (self.options(component), self.now.wall);
-        let target = Target::object(resource, namespace.as_deref(), &name).part(subresource);
+        let target = ObjectTarget::object(resource, namespace.as_deref(), &name).part(subresource);
         let written = self.registry.update(target, object, &options, now);
         written.ok().map(|written| written.object.stored)
     }
@@ -190,7 +196,7 @@ impl TurnContext<'_> {
     /// Writes a status if it differs from the stored one. Returns whether the status is stored now.
     pub(crate) fn write_status(
         &mut self,
-        kind: Kind,
+        kind: SimulatedKind,
         component: Component,
         stored: &Stored,
         status: Value,
@@ -202,7 +208,7 @@ impl TurnContext<'_> {
     /// annotations from a write of its status.
     pub(crate) fn write_annotated_status(
         &mut self,
-        (kind, component): (Kind, Component),
+        (kind, component): (SimulatedKind, Component),
         stored: &Stored,
         status: Value,
         annotation: Option<(&str, &str)>,
@@ -222,7 +228,12 @@ impl TurnContext<'_> {
     }
 
     /// Changes an object and writes it back.
-    pub(crate) fn edit(&mut self, kind: Kind, stored: &Stored, edit: impl FnOnce(&mut Value)) {
+    pub(crate) fn edit(
+        &mut self,
+        kind: SimulatedKind,
+        stored: &Stored,
+        edit: impl FnOnce(&mut Value),
+    ) {
         let mut object = stored.lean().clone();
         edit(&mut object);
         if object == *stored.lean() {
@@ -256,7 +267,7 @@ impl TurnContext<'_> {
             ..DeleteOptions::default()
         };
         let namespace = Some(&*stored.namespace).filter(|_| resource.namespaced);
-        let target = Target::object(resource, namespace, &stored.name);
+        let target = ObjectTarget::object(resource, namespace, &stored.name);
         // An object that was deleted meanwhile is no error.
         let deleted = self.registry.delete(target, &options, self.now.wall);
         deleted.is_ok()
@@ -284,7 +295,7 @@ impl TurnContext<'_> {
     }
 
     /// Makes `owner` the controller of an object without one.
-    pub(crate) fn adopt(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
+    pub(crate) fn adopt(&mut self, kind: SimulatedKind, object: &Stored, owner: &Stored) {
         let tracked = owner.lean()["kind"] == "Job";
         let owner = controller_reference(owner);
         self.edit(kind, object, |object| {
@@ -304,7 +315,7 @@ impl TurnContext<'_> {
     }
 
     /// Removes the owner reference of `owner` from an object, and the finalizer of its controller.
-    pub(crate) fn disown(&mut self, kind: Kind, object: &Stored, owner: &Stored) {
+    pub(crate) fn disown(&mut self, kind: SimulatedKind, object: &Stored, owner: &Stored) {
         let uid = owner.meta("uid").to_owned();
         let tracked = owner.lean()["kind"] == "Job";
         self.edit(kind, object, |object| {
@@ -331,7 +342,7 @@ impl TurnContext<'_> {
     }
 
     /// Queues an object again, behind the objects that already wait.
-    pub(crate) fn requeue(&mut self, key: &Key) {
+    pub(crate) fn requeue(&mut self, key: &SimulatedKey) {
         self.work_queue.add(key.clone());
     }
 
@@ -340,7 +351,7 @@ impl TurnContext<'_> {
     }
 
     /// Queues an object when the simulator's clock reaches `at`.
-    pub(crate) fn requeue_at(&mut self, key: Key, at: Duration) {
+    pub(crate) fn requeue_at(&mut self, key: SimulatedKey, at: Duration) {
         self.timers.insert((at, key));
     }
 

@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 use steersman_registry::Subresource;
 use steersman_store::Stored;
 
-use super::event_correlator::{EVENT_TTL, EventContent, Source};
+use super::event_correlator::{EVENT_TTL, EventContent, EventSource};
 use super::turn_context::{Component, TurnContext};
 use crate::state::facts::{text, time};
 
 impl TurnContext<'_> {
     /// Records an Event about an object: creates one, or counts it in an existing one.
-    pub(crate) fn event(&mut self, about: &Stored, source: Source, content: &EventContent) {
+    pub(crate) fn event(&mut self, about: &Stored, source: EventSource, content: &EventContent) {
         if !self.writes_events {
             return;
         }
@@ -49,7 +49,7 @@ impl TurnContext<'_> {
     fn new_event(
         &mut self,
         about: &Stored,
-        source: Source,
+        source: EventSource,
         content: &EventContent,
         message: &str,
     ) -> Value {
@@ -68,7 +68,7 @@ impl TurnContext<'_> {
         }
         let component = source.component();
         let host = match source {
-            Source::Kubelet => text(&about.lean()["spec"], "nodeName"),
+            EventSource::Kubelet => text(&about.lean()["spec"], "nodeName"),
             _ => "",
         };
         let mut event = json!({
@@ -86,7 +86,7 @@ impl TurnContext<'_> {
             "reportingInstance": host,
         });
         let now = self.wall();
-        if source == Source::Scheduler {
+        if source == EventSource::Scheduler {
             // The scheduler writes Events of `events.k8s.io`, which have a single time.
             event["eventTime"] = json!(format!("{:.6}", self.now.wall));
             event["action"] = json!(match content.reason {
@@ -131,10 +131,10 @@ impl TurnContext<'_> {
 }
 
 /// Returns the component that writes the Events of a source.
-fn component_of(source: Source) -> Component {
+fn component_of(source: EventSource) -> Component {
     match source {
-        Source::Scheduler => Component::Scheduler,
-        Source::Kubelet => Component::Kubelet,
+        EventSource::Scheduler => Component::Scheduler,
+        EventSource::Kubelet => Component::Kubelet,
         _ => Component::Controllers,
     }
 }

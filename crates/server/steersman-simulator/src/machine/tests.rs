@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::json;
-use steersman_registry::{RegistryOptions, Target, WriteOptions};
+use steersman_registry::{ObjectTarget, RegistryOptions, WriteOptions};
 use steersman_store::Stored;
 
 use super::*;
@@ -14,7 +14,7 @@ const NOW: &str = "2026-01-01T00:00:00Z";
 fn create(registry: &mut Registry, (group, plural): (&str, &str), object: serde_json::Value) {
     let resource = registry.resource(group, "v1", plural).unwrap();
     let namespace = resource.namespaced.then_some("default");
-    let target = Target::collection(&resource, namespace);
+    let target = ObjectTarget::collection(&resource, namespace);
     let now: Timestamp = NOW.parse().unwrap();
     registry
         .create(target, object, &WriteOptions::default(), now)
@@ -405,7 +405,7 @@ fn a_recreated_node_counts_the_pods_bound_to_it() {
     let wall: Timestamp = NOW.parse().unwrap();
     let gone = steersman_registry::DeleteOptions::default();
     registry
-        .delete(Target::object(&nodes, None, "node-1"), &gone, wall)
+        .delete(ObjectTarget::object(&nodes, None, "node-1"), &gone, wall)
         .unwrap();
     run_until_idle(&mut machine, &mut registry);
     create(
@@ -425,7 +425,7 @@ fn a_recreated_node_counts_the_pods_bound_to_it() {
     for name in ["a", "b"] {
         registry
             .delete(
-                Target::object(&pods, Some("default"), name),
+                ObjectTarget::object(&pods, Some("default"), name),
                 &now_gone,
                 wall,
             )

@@ -4,7 +4,7 @@ use serde_json::Value;
 use steersman_store::Stored;
 
 use super::statuses::ContainersState;
-use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::text;
 
@@ -18,7 +18,7 @@ impl TurnContext<'_> {
             let (name, image) = (text(container, "name"), text(container, "image"));
             if containers_state == ContainersState::ImagePull {
                 for content in refused_image(image) {
-                    self.event(pod, Source::Kubelet, &content.of(name));
+                    self.event(pod, EventSource::Kubelet, &content.of(name));
                 }
                 continue;
             }
@@ -31,7 +31,7 @@ impl TurnContext<'_> {
                 ("Started", "Container started".to_owned()),
             ] {
                 let content = EventContent::normal(reason, message);
-                self.event(pod, Source::Kubelet, &content.of(name));
+                self.event(pod, EventSource::Kubelet, &content.of(name));
             }
         }
         if matches!(containers_state, ContainersState::CrashLoop(_)) {
@@ -50,7 +50,7 @@ impl TurnContext<'_> {
                 pod.meta("uid")
             );
             let content = EventContent::warning("BackOff", message);
-            self.event(pod, Source::Kubelet, &content.of(name));
+            self.event(pod, EventSource::Kubelet, &content.of(name));
         }
     }
 
@@ -59,7 +59,7 @@ impl TurnContext<'_> {
         for container in containers(pod.lean(), "containers") {
             let name = text(container, "name");
             let content = EventContent::normal("Killing", format!("Stopping container {name}"));
-            self.event(pod, Source::Kubelet, &content.of(name));
+            self.event(pod, EventSource::Kubelet, &content.of(name));
         }
     }
 }

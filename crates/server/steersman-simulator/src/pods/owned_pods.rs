@@ -10,10 +10,10 @@ use steersman_apimachinery::selector::LabelSelector;
 use steersman_apimachinery::status::Status;
 use steersman_store::Stored;
 
-use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    Key, Kind, NamespacedName, PodFacts, PodStage, controller_reference, stage_of,
+    NamespacedName, PodFacts, PodStage, SimulatedKey, SimulatedKind, controller_reference, stage_of,
 };
 
 /// How long a controller waits after the server refused one of its Pods.
@@ -50,24 +50,24 @@ impl<'a> TurnContext<'a> {
     /// Returns the server's refusal.
     pub(crate) fn create_pod(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         owner: &Stored,
         pod: Value,
     ) -> Result<(), Status> {
-        let pods = Arc::clone(self.kinds.of(Kind::Pod));
+        let pods = Arc::clone(self.kinds.of(SimulatedKind::Pod));
         let name = pod["metadata"]["name"].clone();
         let made = self.create(&pods, &key.namespace, pod);
         let name = name.as_str().unwrap_or_default();
         let set = &owner.name;
         let content = match (&made, key.kind) {
-            (Ok(pod), Kind::StatefulSet) => {
+            (Ok(pod), SimulatedKind::StatefulSet) => {
                 let message = format!("create Pod {} in StatefulSet {set} successful", pod.name);
                 EventContent::normal("SuccessfulCreate", message)
             }
             (Ok(pod), _) => {
                 EventContent::normal("SuccessfulCreate", format!("Created pod: {}", pod.name))
             }
-            (Err(refusal), Kind::StatefulSet) => {
+            (Err(refusal), SimulatedKind::StatefulSet) => {
                 let why = &refusal.message;
                 let message = format!("create Pod {name} in StatefulSet {set} failed error: {why}");
                 EventContent::warning("FailedCreate", message)
@@ -91,12 +91,14 @@ impl<'a> TurnContext<'a> {
     }
 
     /// Deletes a Pod of an owner.
-    pub(crate) fn delete_pod(&mut self, key: &Key, owner: &Stored, pod: &Stored) {
-        let pods = Arc::clone(self.kinds.of(Kind::Pod));
+    pub(crate) fn delete_pod(&mut self, key: &SimulatedKey, owner: &Stored, pod: &Stored) {
+        let pods = Arc::clone(self.kinds.of(SimulatedKind::Pod));
         if self.delete(&pods, pod, None) {
             let (pod, set) = (&pod.name, &owner.name);
             let message = match key.kind {
-                Kind::StatefulSet => format!("delete Pod {pod} in StatefulSet {set} successful"),
+                SimulatedKind::StatefulSet => {
+                    format!("delete Pod {pod} in StatefulSet {set} successful")
+                }
                 _ => format!("Deleted pod: {pod}"),
             };
             let content = EventContent::normal("SuccessfulDelete", message);
@@ -109,16 +111,16 @@ impl<'a> TurnContext<'a> {
     /// at again once the change is counted (PLAY-2).
     ///
     /// Upstream: `PodControllerRefManager.ClaimPods`.
-    pub(crate) fn claim_pods(&mut self, key: &Key, owner: &Stored) -> bool {
+    pub(crate) fn claim_pods(&mut self, key: &SimulatedKey, owner: &Stored) -> bool {
         let release_candidates = self.work_queue.take_release_candidates(key);
-        let orphans = self.cluster.orphans(Kind::Pod, &owner.namespace);
+        let orphans = self.cluster.orphans(SimulatedKind::Pod, &owner.namespace);
         if orphans.is_empty() && release_candidates.is_empty() {
             return false;
         }
         let Some(selector) = selector_of(owner.lean()) else {
             return false;
         };
-        let ordinals = (key.kind == Kind::StatefulSet).then(|| format!("{}-", owner.name));
+        let ordinals = (key.kind == SimulatedKind::StatefulSet).then(|| format!("{}-", owner.name));
         let fits = |pod: &Stored| {
             let named = ordinals.as_ref().is_none_or(|prefix| {
                 let number = pod.name.strip_prefix(prefix.as_str());
@@ -129,12 +131,12 @@ impl<'a> TurnContext<'a> {
         // A ReplicaSet ignores finished Pods.
         let concerns = |pod: &Stored| match stage_of(pod.lean()) {
             PodStage::Terminating => false,
-            PodStage::Finished => key.kind != Kind::ReplicaSet,
+            PodStage::Finished => key.kind != SimulatedKind::ReplicaSet,
             PodStage::Unscheduled | PodStage::Scheduled | PodStage::Running => true,
         };
         let before = self.registry.revision();
         for name in release_candidates {
-            let Some(pod) = self.get(Kind::Pod, &name.0, &name.1) else {
+            let Some(pod) = self.get(SimulatedKind::Pod, &name.0, &name.1) else {
                 continue;
             };
             // Nearly all Pods match, and this check does not decode them.
@@ -149,11 +151,11 @@ impl<'a> TurnContext<'a> {
                 self.work_queue.add_release_candidate(key.clone(), name);
                 self.requeue(key);
             } else if concerns(&pod) {
-                self.disown(Kind::Pod, &pod, owner);
+                self.disown(SimulatedKind::Pod, &pod, owner);
             }
         }
         for at in orphans {
-            let Some(pod) = self.get(Kind::Pod, &at.namespace, &at.name) else {
+            let Some(pod) = self.get(SimulatedKind::Pod, &at.namespace, &at.name) else {
                 continue;
             };
             if fits(&pod) && concerns(&pod) {
@@ -161,7 +163,7 @@ impl<'a> TurnContext<'a> {
                     self.requeue(key);
                     break;
                 }
-                self.adopt(Kind::Pod, &pod, owner);
+                self.adopt(SimulatedKind::Pod, &pod, owner);
             }
         }
         self.registry.revision() > before
@@ -175,7 +177,12 @@ impl<'a> TurnContext<'a> {
 
     /// Returns whether a Pod has been ready for this many seconds. If not, requeues the owner
     /// at that time.
-    pub(crate) fn is_available(&mut self, owner: &Key, pod: &PodFacts, seconds: i64) -> bool {
+    pub(crate) fn is_available(
+        &mut self,
+        owner: &SimulatedKey,
+        pod: &PodFacts,
+        seconds: i64,
+    ) -> bool {
         if !pod.ready {
             return false;
         }
@@ -200,7 +207,7 @@ impl<'a> TurnContext<'a> {
             };
             Some(((rank, facts.ready, facts.cost), name))
         });
-        let stored = |name: &NamespacedName| self.get(Kind::Pod, &name.0, &name.1);
+        let stored = |name: &NamespacedName| self.get(SimulatedKind::Pod, &name.0, &name.1);
         if self.cluster.tally(owner.meta("uid")).active <= i64::try_from(many).unwrap_or(i64::MAX) {
             // All active Pods are deleted, so the order does not matter.
             let some = active.take(self.write_limit.max(1));
@@ -219,12 +226,12 @@ impl<'a> TurnContext<'a> {
 }
 
 /// Returns the Event source of a kind of controller.
-fn source_of(kind: Kind) -> Source {
+fn source_of(kind: SimulatedKind) -> EventSource {
     match kind {
-        Kind::StatefulSet => Source::StatefulSets,
-        Kind::DaemonSet => Source::DaemonSets,
-        Kind::Job => Source::Jobs,
-        _ => Source::ReplicaSets,
+        SimulatedKind::StatefulSet => EventSource::StatefulSets,
+        SimulatedKind::DaemonSet => EventSource::DaemonSets,
+        SimulatedKind::Job => EventSource::Jobs,
+        _ => EventSource::ReplicaSets,
     }
 }
 

@@ -8,16 +8,16 @@ use steersman_registry::Subresource;
 use steersman_store::Stored;
 
 use super::statuses::{self, ContainersState};
-use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::{Component, TurnContext};
 use crate::options::PodFailure;
-use crate::state::facts::{Key, Kind, PodFacts, PodStage, number, text};
+use crate::state::facts::{PodFacts, PodStage, SimulatedKey, SimulatedKind, number, text};
 use crate::state::nodes;
 
 impl TurnContext<'_> {
     /// Takes the step that is due for a Pod, or requeues the Pod for the time when one will be.
-    pub(crate) fn reconcile_pod(&mut self, key: &Key) {
-        let Some(pod) = self.get(Kind::Pod, &key.namespace, &key.name) else {
+    pub(crate) fn reconcile_pod(&mut self, key: &SimulatedKey) {
+        let Some(pod) = self.get(SimulatedKind::Pod, &key.namespace, &key.name) else {
             return;
         };
         let Some(facts) = self
@@ -46,7 +46,7 @@ impl TurnContext<'_> {
 
     /// Returns whether `duration` has passed since the Pod reached its stage. If not, requeues the Pod
     /// at that time.
-    fn is_due(&mut self, key: &Key, facts: &PodFacts, duration: Duration) -> bool {
+    fn is_due(&mut self, key: &SimulatedKey, facts: &PodFacts, duration: Duration) -> bool {
         let at = facts.since.saturating_add(duration);
         let due = at <= self.now.tick;
         if !due {
@@ -84,7 +84,7 @@ impl TurnContext<'_> {
                     let (namespace, name) = (&pod.namespace, &pod.name);
                     let message = format!("Successfully assigned {namespace}/{name} to {node}");
                     let content = EventContent::normal("Scheduled", message);
-                    self.event(pod, Source::Scheduler, &content);
+                    self.event(pod, EventSource::Scheduler, &content);
                 }
             }
             Err(nodes::Unschedulable(why)) => {
@@ -96,7 +96,7 @@ impl TurnContext<'_> {
                     return;
                 }
                 let content = EventContent::warning("FailedScheduling", why.clone());
-                self.event(pod, Source::Scheduler, &content);
+                self.event(pod, EventSource::Scheduler, &content);
                 let mut status = pod.lean()["status"].clone();
                 let time = known.map_or_else(
                     || json!(self.wall()),
@@ -116,12 +116,18 @@ impl TurnContext<'_> {
                     .filter(|one| one["type"] != "PodScheduled");
                 let conditions: Vec<_> = others.chain([condition]).collect();
                 status["conditions"] = json!(conditions);
-                self.write_status(Kind::Pod, Component::Scheduler, pod, status);
+                self.write_status(SimulatedKind::Pod, Component::Scheduler, pod, status);
             }
         }
     }
 
-    fn start(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, failure: Option<PodFailure>) {
+    fn start(
+        &mut self,
+        key: &SimulatedKey,
+        pod: &Stored,
+        facts: &PodFacts,
+        failure: Option<PodFailure>,
+    ) {
         let duration = self.step_duration("start", self.settings.speed.start, pod);
         if !self.is_due(key, facts, duration) {
             if pod.lean()["status"]["containerStatuses"].is_null() {
@@ -157,7 +163,13 @@ impl TurnContext<'_> {
         self.record_started(pod, containers_state);
     }
 
-    fn run(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, failure: Option<PodFailure>) {
+    fn run(
+        &mut self,
+        key: &SimulatedKey,
+        pod: &Stored,
+        facts: &PodFacts,
+        failure: Option<PodFailure>,
+    ) {
         // The simulator only undoes its own changes to a Pod; statuses that a client reports stay.
         let made_unready = self.memory.made_unready.contains(key);
         match failure {
@@ -185,7 +197,7 @@ impl TurnContext<'_> {
         }
     }
 
-    fn crash(&mut self, key: &Key, pod: &Stored, facts: &PodFacts) {
+    fn crash(&mut self, key: &SimulatedKey, pod: &Stored, facts: &PodFacts) {
         let crashing = statuses::waiting_reason(pod.lean()) == "CrashLoopBackOff";
         self.memory.made_unready.insert(key.clone());
         let wait = |count: i64| Duration::from_secs(statuses::crash_delay(count).unsigned_abs());
@@ -206,7 +218,13 @@ impl TurnContext<'_> {
         self.record_started(pod, ContainersState::CrashLoop(count + 1));
     }
 
-    fn end(&mut self, key: &Key, pod: &Stored, facts: &PodFacts, failure: Option<PodFailure>) {
+    fn end(
+        &mut self,
+        key: &SimulatedKey,
+        pod: &Stored,
+        facts: &PodFacts,
+        failure: Option<PodFailure>,
+    ) {
         let grace = number(&pod.lean()["metadata"]["deletionGracePeriodSeconds"], 0);
         if grace == 0 {
             // Finalizers hold the Pod; a kubelet does not touch them.
@@ -223,7 +241,7 @@ impl TurnContext<'_> {
             _ => duration.min(grace),
         };
         if self.is_due(key, facts, duration) {
-            let pods = Arc::clone(self.kinds.of(Kind::Pod));
+            let pods = Arc::clone(self.kinds.of(SimulatedKind::Pod));
             if !matches!(text(&pod.lean()["status"], "phase"), "Succeeded" | "Failed") {
                 // A kubelet reports how a Pod ended before it deletes the Pod (PLAY-9).
                 self.report_containers(pod, ContainersState::Killed);
@@ -241,7 +259,11 @@ impl TurnContext<'_> {
         } else {
             known.to_owned()
         };
-        let node = self.get(Kind::Node, "", text(&pod.lean()["spec"], "nodeName"));
+        let node = self.get(
+            SimulatedKind::Node,
+            "",
+            text(&pod.lean()["spec"], "nodeName"),
+        );
         let addresses = node
             .as_ref()
             .and_then(|node| node.lean()["status"]["addresses"].as_array());
@@ -256,7 +278,7 @@ impl TurnContext<'_> {
             &own
         };
         let status = statuses::status(pod.lean(), containers_state, (host, own), &self.wall());
-        self.write_status(Kind::Pod, Component::Kubelet, pod, status);
+        self.write_status(SimulatedKind::Pod, Component::Kubelet, pod, status);
     }
 
     /// Returns the wall time as objects write it.
@@ -266,10 +288,10 @@ impl TurnContext<'_> {
 
     /// Creates the nodes that were asked for.
     pub(crate) fn create_nodes(&mut self, nodes: u32) {
-        let kind = Arc::clone(self.kinds.of(Kind::Node));
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::Node));
         for number in 1..=nodes {
             let name = format!("node-{number}");
-            let node = match self.get(Kind::Node, "", &name) {
+            let node = match self.get(SimulatedKind::Node, "", &name) {
                 Some(node) if nodes::is_ready(node.lean()) => continue,
                 Some(node) => node,
                 None => match self.create(&kind, "", nodes::new_node(&name)) {
@@ -284,7 +306,7 @@ impl TurnContext<'_> {
                 continue;
             };
             // The node is ready, so its not-ready taint is removed.
-            self.edit(Kind::Node, &node, |node| {
+            self.edit(SimulatedKind::Node, &node, |node| {
                 if let Some(spec) = node["spec"].as_object_mut() {
                     spec.remove("taints");
                 }
@@ -295,6 +317,6 @@ impl TurnContext<'_> {
 
 /// Returns whether a Pod is meant to complete.
 fn ends_by_itself(pod: &serde_json::Value, facts: &PodFacts) -> bool {
-    let job = facts.controller.as_ref().and_then(|own| own.kind) == Some(Kind::Job);
+    let job = facts.controller.as_ref().and_then(|own| own.kind) == Some(SimulatedKind::Job);
     job || text(&pod["spec"], "restartPolicy") != "Always"
 }

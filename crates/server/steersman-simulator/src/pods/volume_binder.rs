@@ -8,9 +8,9 @@ use steersman_apimachinery::selector::LabelSelector;
 use steersman_registry::Subresource;
 use steersman_store::Stored;
 
-use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::{Component, MAIN, TurnContext};
-use crate::state::facts::{Key, Kind, annotation, text};
+use crate::state::facts::{SimulatedKey, SimulatedKind, annotation, text};
 
 /// The provisioner of volumes of a class that names none.
 const PROVISIONER: &str = "play.steersman";
@@ -26,8 +26,8 @@ struct ClassSettings {
 
 impl TurnContext<'_> {
     /// Binds an unbound claim, or reclaims the volume of a deleted claim.
-    pub(crate) fn reconcile_volume_claim(&mut self, key: &Key) {
-        let Some(claim) = self.get(Kind::Claim, &key.namespace, &key.name) else {
+    pub(crate) fn reconcile_volume_claim(&mut self, key: &SimulatedKey) {
+        let Some(claim) = self.get(SimulatedKind::Claim, &key.namespace, &key.name) else {
             let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
             if let Some(volume) = self.memory.bound.remove(&name) {
                 self.reclaim(&volume);
@@ -48,7 +48,7 @@ impl TurnContext<'_> {
             self.matching_volume(&claim)
                 .or_else(|| self.provision(&claim))
         } else {
-            let storage = &self.kinds.of(Kind::Volume).storage;
+            let storage = &self.kinds.of(SimulatedKind::Volume).storage;
             let named = self.registry.stored(storage, "", volume).cloned();
             named.filter(|named| is_free_for(named.lean(), &claim))
         };
@@ -58,8 +58,8 @@ impl TurnContext<'_> {
     }
 
     /// Marks an unclaimed volume as available, and reclaims the volume of a deleted claim.
-    pub(crate) fn reconcile_volume(&mut self, key: &Key) {
-        let Some(volume) = self.get(Kind::Volume, "", &key.name) else {
+    pub(crate) fn reconcile_volume(&mut self, key: &SimulatedKey) {
+        let Some(volume) = self.get(SimulatedKind::Volume, "", &key.name) else {
             return;
         };
         let of = &volume.lean()["spec"]["claimRef"];
@@ -71,7 +71,12 @@ impl TurnContext<'_> {
         } else if phase != "Available" {
             let mut status = volume.lean()["status"].clone();
             status["phase"] = json!("Available");
-            self.write_status(Kind::Volume, Component::Controllers, &volume, status);
+            self.write_status(
+                SimulatedKind::Volume,
+                Component::Controllers,
+                &volume,
+                status,
+            );
         }
     }
 
@@ -83,11 +88,11 @@ impl TurnContext<'_> {
             let Some(name) = volume["persistentVolumeClaim"]["claimName"].as_str() else {
                 continue;
             };
-            match self.get(Kind::Claim, &pod.namespace, name) {
+            match self.get(SimulatedKind::Claim, &pod.namespace, name) {
                 None => waits = Some(format!("persistentvolumeclaim \"{name}\" not found")),
                 Some(claim) if text(&claim.lean()["status"], "phase") != "Bound" => {
                     // The claim waits for its first Pod, and this is it.
-                    self.requeue(&Key::of(Kind::Claim, &claim));
+                    self.requeue(&SimulatedKey::of(SimulatedKind::Claim, &claim));
                     let why = "pod has unbound immediate PersistentVolumeClaims";
                     waits = Some(why.to_owned());
                 }
@@ -104,7 +109,7 @@ impl TurnContext<'_> {
         let selector = spec["selector"].is_object().then(|| {
             LabelSelector::parse(&steersman_registry::selector_text(&spec["selector"])).ok()
         });
-        let storage = &self.kinds.of(Kind::Volume).storage;
+        let storage = &self.kinds.of(SimulatedKind::Volume).storage;
         let all = self.registry.all_stored(storage, None).filter(|volume| {
             let own = &volume.lean()["spec"];
             let labelled = match &selector {
@@ -137,14 +142,14 @@ impl TurnContext<'_> {
         let class = match self.class_of(claim) {
             Ok(class) => class?,
             Err(content) => {
-                self.event(claim, Source::Volumes, &content);
+                self.event(claim, EventSource::Volumes, &content);
                 return None;
             }
         };
         if class.waits && !self.has_consumer(claim) {
             let message = "waiting for first consumer to be created before binding";
             let content = EventContent::normal("WaitForFirstConsumer", message.to_owned());
-            self.event(claim, Source::Volumes, &content);
+            self.event(claim, EventSource::Volumes, &content);
             return None;
         }
         let name = format!("pvc-{}", claim.meta("uid"));
@@ -164,18 +169,18 @@ impl TurnContext<'_> {
         if let Some(class) = spec.get("storageClassName") {
             volume["spec"]["storageClassName"] = class.clone();
         }
-        let kind = Arc::clone(self.kinds.of(Kind::Volume));
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::Volume));
         let content = match self.create(&kind, "", volume) {
             Ok(volume) => {
                 let by = &class.provisioner;
                 let message = format!("Successfully provisioned volume {name} using {by}");
                 let content = EventContent::normal("ProvisioningSucceeded", message);
-                self.event(claim, Source::Volumes, &content);
+                self.event(claim, EventSource::Volumes, &content);
                 return Some(volume);
             }
             Err(refusal) => EventContent::warning("ProvisioningFailed", refusal.message),
         };
-        self.event(claim, Source::Volumes, &content);
+        self.event(claim, EventSource::Volumes, &content);
         None
     }
 
@@ -197,7 +202,7 @@ impl TurnContext<'_> {
                 "no persistent volumes available for this claim and no storage class is set";
             return Err(EventContent::normal("FailedBinding", message.to_owned()));
         }
-        let storage = &self.kinds.of(Kind::Class).storage;
+        let storage = &self.kinds.of(SimulatedKind::Class).storage;
         let Some(class) = self.registry.stored(storage, "", name) else {
             let message = format!("storageclass.storage.k8s.io \"{name}\" not found");
             return Err(EventContent::warning("ProvisioningFailed", message));
@@ -216,7 +221,7 @@ impl TurnContext<'_> {
 
     /// Returns whether a Pod of the namespace uses a claim.
     fn has_consumer(&self, claim: &Stored) -> bool {
-        let storage = &self.kinds.of(Kind::Pod).storage;
+        let storage = &self.kinds.of(SimulatedKind::Pod).storage;
         let mut pods = self.registry.all_stored(storage, Some(&claim.namespace));
         pods.any(|pod| {
             let mut volumes = pod.lean()["spec"]["volumes"]
@@ -229,7 +234,7 @@ impl TurnContext<'_> {
 
     /// Binds a claim and a volume to each other.
     fn bind_claim(&mut self, claim: &Stored, volume: &Stored) {
-        let kind = Arc::clone(self.kinds.of(Kind::Volume));
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::Volume));
         let mut object = volume.lean().clone();
         if object["spec"]["claimRef"]["uid"] != claim.meta("uid") {
             object["spec"]["claimRef"] = claim_reference(claim);
@@ -246,7 +251,7 @@ impl TurnContext<'_> {
             return;
         }
         let provisioner = annotation(volume.lean(), PROVISIONED_BY).to_owned();
-        self.edit(Kind::Claim, claim, |claim| {
+        self.edit(SimulatedKind::Claim, claim, |claim| {
             claim["spec"]["volumeName"] = json!(*volume.name);
             let annotations = &mut claim["metadata"]["annotations"];
             annotations["pv.kubernetes.io/bind-completed"] = json!("yes");
@@ -255,24 +260,28 @@ impl TurnContext<'_> {
                 annotations["volume.kubernetes.io/storage-provisioner"] = json!(provisioner);
             }
         });
-        if let Some(claim) = self.get(Kind::Claim, &claim.namespace, &claim.name) {
+        if let Some(claim) = self.get(SimulatedKind::Claim, &claim.namespace, &claim.name) {
             let status = json!({
                 "phase": "Bound",
                 "accessModes": volume.lean()["spec"]["accessModes"],
                 "capacity": volume.lean()["spec"]["capacity"],
             });
-            self.write_status(Kind::Claim, Component::Controllers, &claim, status);
+            self.write_status(SimulatedKind::Claim, Component::Controllers, &claim, status);
         }
     }
 
     /// Carries out the reclaim policy of the volume of a deleted claim.
     fn reclaim(&mut self, name: &str) {
-        let kind = Arc::clone(self.kinds.of(Kind::Volume));
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::Volume));
         let Some(volume) = self.registry.stored(&kind.storage, "", name).cloned() else {
             return;
         };
         let of = &volume.lean()["spec"]["claimRef"];
-        let claim = self.get(Kind::Claim, text(of, "namespace"), text(of, "name"));
+        let claim = self.get(
+            SimulatedKind::Claim,
+            text(of, "namespace"),
+            text(of, "name"),
+        );
         if !of.is_object() || claim.is_some_and(|claim| of["uid"] == claim.meta("uid")) {
             return;
         }

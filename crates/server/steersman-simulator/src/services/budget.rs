@@ -7,14 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use steersman_registry::{GetOptions, Subresource, Target};
+use steersman_registry::{GetOptions, ObjectTarget, Subresource};
 use steersman_store::Stored;
 
 use crate::actions::turn_context::{Component, TurnContext};
 use crate::pods::owned_pods::set_condition;
 use crate::state::cluster_facts::selects_by;
 use crate::state::facts::{
-    Controller, Key, Kind, controller_of, is_condition_true, number, scaled_value, text, time,
+    Controller, SimulatedKey, SimulatedKind, controller_of, is_condition_true, number,
+    scaled_value, text, time,
 };
 
 /// Seconds after which an evicted Pod that still exists counts as available again.
@@ -32,15 +33,15 @@ type Scale = (Arc<str>, i64);
 
 impl TurnContext<'_> {
     /// Writes the status of a budget: how many Pods are healthy and how many may be evicted.
-    pub(crate) fn reconcile_budget(&mut self, key: &Key) {
-        let Some(budget) = self.get(Kind::Budget, &key.namespace, &key.name) else {
+    pub(crate) fn reconcile_budget(&mut self, key: &SimulatedKey) {
+        let Some(budget) = self.get(SimulatedKind::Budget, &key.namespace, &key.name) else {
             return;
         };
         let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
         let Some(selector) = self.cluster.budgets.get(&name) else {
             return;
         };
-        let storage = &self.kinds.of(Kind::Pod).storage;
+        let storage = &self.kinds.of(SimulatedKind::Pod).storage;
         let all = self.registry.all_stored(storage, Some(&key.namespace));
         let pods: Vec<Arc<Stored>> = all
             .filter(|pod| selects_by(selector.as_ref(), pod))
@@ -57,7 +58,12 @@ impl TurnContext<'_> {
                 let state = ("False", "SyncFailed", why.as_str());
                 self.set_disruption_allowed(&mut conditions, state, &old["observedGeneration"]);
                 status.insert("conditions".to_owned(), Value::Array(conditions));
-                self.write_status(Kind::Budget, Component::Controllers, &budget, status.into());
+                self.write_status(
+                    SimulatedKind::Budget,
+                    Component::Controllers,
+                    &budget,
+                    status.into(),
+                );
                 return;
             }
         };
@@ -91,7 +97,12 @@ impl TurnContext<'_> {
         };
         self.set_disruption_allowed(&mut conditions, state, generation);
         status.insert("conditions".to_owned(), Value::Array(conditions));
-        self.write_status(Kind::Budget, Component::Controllers, &budget, status.into());
+        self.write_status(
+            SimulatedKind::Budget,
+            Component::Controllers,
+            &budget,
+            status.into(),
+        );
     }
 
     fn set_disruption_allowed(
@@ -153,7 +164,7 @@ impl TurnContext<'_> {
                 continue;
             }
             let scale = match controller.kind {
-                Some(kind @ (Kind::ReplicaSet | Kind::StatefulSet)) => {
+                Some(kind @ (SimulatedKind::ReplicaSet | SimulatedKind::StatefulSet)) => {
                     self.replicas_of(kind, &pod.namespace, &controller)
                 }
                 _ => self.scale_of(pod, &controller)?,
@@ -167,11 +178,17 @@ impl TurnContext<'_> {
     }
 
     /// Returns the uid and the replicas of a controller, or of the Deployment that owns it.
-    fn replicas_of(&self, kind: Kind, namespace: &str, controller: &Controller) -> Option<Scale> {
+    fn replicas_of(
+        &self,
+        kind: SimulatedKind,
+        namespace: &str,
+        controller: &Controller,
+    ) -> Option<Scale> {
         let found = self.get(kind, namespace, &controller.name)?;
         let found = Some(found).filter(|found| found.meta("uid") == &*controller.uid)?;
-        let above = controller_of(found.lean()).filter(|own| own.kind == Some(Kind::Deployment));
-        let above = above.and_then(|own| self.get(Kind::Deployment, namespace, &own.name));
+        let above =
+            controller_of(found.lean()).filter(|own| own.kind == Some(SimulatedKind::Deployment));
+        let above = above.and_then(|own| self.get(SimulatedKind::Deployment, namespace, &own.name));
         let top = above.unwrap_or(found);
         let replicas = number(&top.lean()["spec"]["replicas"], 1);
         Some((top.meta("uid").into(), replicas))
@@ -198,7 +215,7 @@ impl TurnContext<'_> {
             ));
         }
         let namespace = resource.namespaced.then_some(&*pod.namespace);
-        let target = Target::object(resource, namespace, &controller.name);
+        let target = ObjectTarget::object(resource, namespace, &controller.name);
         let scale = self
             .registry
             .get(target.part(Subresource::Scale), &GetOptions::default());
@@ -217,7 +234,12 @@ impl TurnContext<'_> {
 
     /// Returns the Pods that were evicted within the last [`EVICTION_TIMEOUT_SECONDS`] and still
     /// exist.
-    fn disrupted(&mut self, key: &Key, old: &Value, pods: &[Arc<Stored>]) -> Map<String, Value> {
+    fn disrupted(
+        &mut self,
+        key: &SimulatedKey,
+        old: &Value,
+        pods: &[Arc<Stored>],
+    ) -> Map<String, Value> {
         let mut kept = Map::new();
         for (name, since) in old["disruptedPods"].as_object().into_iter().flatten() {
             let mut all = pods.iter();

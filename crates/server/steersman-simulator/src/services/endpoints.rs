@@ -9,7 +9,8 @@ use steersman_store::Stored;
 use crate::actions::turn_context::{MAIN, TurnContext};
 use crate::state::cluster_facts::selects;
 use crate::state::facts::{
-    Key, Kind, PodStage, controller_reference, is_condition_true, label, stage_of, text,
+    PodStage, SimulatedKey, SimulatedKind, controller_reference, is_condition_true, label,
+    stage_of, text,
 };
 
 /// Maximum number of endpoints per EndpointSlice.
@@ -22,8 +23,8 @@ const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 
 impl TurnContext<'_> {
     /// Writes the EndpointSlices and the Endpoints of a Service.
-    pub(crate) fn reconcile_service(&mut self, key: &Key) {
-        let Some(service) = self.get(Kind::Service, &key.namespace, &key.name) else {
+    pub(crate) fn reconcile_service(&mut self, key: &SimulatedKey) {
+        let Some(service) = self.get(SimulatedKind::Service, &key.namespace, &key.name) else {
             // The garbage collector removes the slices with their owner; Endpoints have no owner.
             let kind = Arc::clone(&self.kinds.endpoints);
             let left = self
@@ -41,7 +42,7 @@ impl TurnContext<'_> {
         {
             return;
         }
-        let storage = &self.kinds.of(Kind::Pod).storage;
+        let storage = &self.kinds.of(SimulatedKind::Pod).storage;
         let pods: Vec<Arc<Stored>> = self
             .registry
             .all_stored(storage, Some(&key.namespace))

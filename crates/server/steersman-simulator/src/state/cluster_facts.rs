@@ -11,8 +11,8 @@ use steersman_registry::Registry;
 use steersman_store::Stored;
 
 use super::facts::{
-    Controller, Key, Kind, NamespacedName, PodFacts, PodStage, Tally, annotation, controller_of,
-    is_condition_true, is_tracked, stage_of, text,
+    Controller, NamespacedName, PodFacts, PodStage, PodTally, SimulatedKey, SimulatedKind,
+    annotation, controller_of, is_condition_true, is_tracked, stage_of, text,
 };
 use super::kinds::Kinds;
 use super::nodes::NodeFacts;
@@ -26,7 +26,7 @@ pub(crate) struct ClusterFacts {
     /// The number of Pods per node, including nodes that do not exist.
     pub(crate) pods_per_node: HashMap<Arc<str>, i64>,
     /// The numbers of Pods by the uid of their controller.
-    tallies: HashMap<Arc<str>, Tally>,
+    tallies: HashMap<Arc<str>, PodTally>,
     /// The Pods of each controller, by the controller's uid, that the controller still has to
     /// handle: unfinished Pods, and finished Pods that a Job has not counted.
     own: HashMap<Arc<str>, BTreeSet<NamespacedName>>,
@@ -39,15 +39,15 @@ pub(crate) struct ClusterFacts {
     /// Pods without a node.
     unscheduled: BTreeSet<NamespacedName>,
     /// Pods and ReplicaSets without a controller.
-    orphans: BTreeSet<Key>,
+    orphans: BTreeSet<SimulatedKey>,
     /// All other objects that the simulator has seen.
-    seen: BTreeSet<Key>,
+    seen: BTreeSet<SimulatedKey>,
     /// The revision up to which the changes of each kind were read; `None` before the first read.
-    positions: [Option<u64>; Kind::ALL.len()],
+    positions: [Option<u64>; SimulatedKind::ALL.len()],
 }
 
 impl ClusterFacts {
-    pub(crate) fn tally(&self, uid: &str) -> Tally {
+    pub(crate) fn tally(&self, uid: &str) -> PodTally {
         self.tallies.get(uid).copied().unwrap_or_default()
     }
 
@@ -58,8 +58,8 @@ impl ClusterFacts {
     }
 
     /// Returns the Pods or ReplicaSets of a namespace that have no controller.
-    pub(crate) fn orphans(&self, kind: Kind, namespace: &Arc<str>) -> Vec<Key> {
-        let first = Key {
+    pub(crate) fn orphans(&self, kind: SimulatedKind, namespace: &Arc<str>) -> Vec<SimulatedKey> {
+        let first = SimulatedKey {
             kind,
             namespace: Arc::clone(namespace),
             name: "".into(),
@@ -79,7 +79,7 @@ impl ClusterFacts {
         tick: Duration,
         work_queue: &mut WorkQueue,
     ) {
-        for (at, kind) in Kind::ALL.into_iter().enumerate() {
+        for (at, kind) in SimulatedKind::ALL.into_iter().enumerate() {
             let storage = &kinds.of(kind).storage;
             let changes =
                 self.positions[at].and_then(|after| registry.changes_after(storage, after));
@@ -98,7 +98,7 @@ impl ClusterFacts {
                     let newest = registry.stored(storage, namespace, name);
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
                         self.observe(kind, new, tick, work_queue);
-                    } else if kind == Kind::ReplicaSet {
+                    } else if kind == SimulatedKind::ReplicaSet {
                         // A controller that it no longer has may adopt it again.
                         let controller = controller_of(&change.new.look());
                         queue_controller(controller, namespace, work_queue);
@@ -115,18 +115,18 @@ impl ClusterFacts {
     fn relist(
         &mut self,
         registry: &Registry,
-        kind: Kind,
+        kind: SimulatedKind,
         kinds: &Kinds,
         tick: Duration,
         work_queue: &mut WorkQueue,
     ) {
         let storage = &kinds.of(kind).storage;
-        let first = Key {
+        let first = SimulatedKey {
             kind,
             namespace: "".into(),
             name: "".into(),
         };
-        let known: Vec<Key> = self
+        let known: Vec<SimulatedKey> = self
             .seen
             .range(first..)
             .take_while(|key| key.kind == kind)
@@ -143,7 +143,7 @@ impl ClusterFacts {
         }
         for stored in registry.all_stored(storage, None) {
             self.observe(kind, stored, tick, work_queue);
-            if kind == Kind::Pod {
+            if kind == SimulatedKind::Pod {
                 // The labels of the object may have changed in a missed change.
                 add_release_candidate(controller_of(&stored.look()).as_ref(), stored, work_queue);
             }
@@ -152,23 +152,23 @@ impl ClusterFacts {
 
     fn observe(
         &mut self,
-        kind: Kind,
+        kind: SimulatedKind,
         new: &Arc<Stored>,
         tick: Duration,
         work_queue: &mut WorkQueue,
     ) {
-        let key = Key::of(kind, new);
+        let key = SimulatedKey::of(kind, new);
         // The difference of a known Pod is determined below.
-        if kind != Kind::Pod {
+        if kind != SimulatedKind::Pod {
             self.seen.insert(key.clone());
         }
         match kind {
-            Kind::Pod => self.observe_pod(new, tick, work_queue),
-            Kind::ReplicaSet => {
+            SimulatedKind::Pod => self.observe_pod(new, tick, work_queue),
+            SimulatedKind::ReplicaSet => {
                 let controller = controller_of(new.lean());
                 self.set_orphan(&key, controller.is_none());
                 if controller.is_none() {
-                    self.queue_namespace(Kind::Budget, &new.namespace, work_queue);
+                    self.queue_namespace(SimulatedKind::Budget, &new.namespace, work_queue);
                 }
                 let name = (Arc::clone(&new.namespace), Arc::clone(&new.name));
                 let known = match &controller {
@@ -180,7 +180,7 @@ impl ClusterFacts {
                 }
                 queue_controller(controller, &new.namespace, work_queue);
             }
-            Kind::Node => {
+            SimulatedKind::Node => {
                 let facts = NodeFacts::of(new.lean());
                 let known = self.nodes.get(&new.name);
                 let changed = known != Some(&facts);
@@ -189,22 +189,24 @@ impl ClusterFacts {
                     self.queue_after_node_change(work_queue);
                 }
             }
-            Kind::Service => {
+            SimulatedKind::Service => {
                 self.services.insert(
                     (Arc::clone(&new.namespace), Arc::clone(&new.name)),
                     Arc::clone(new),
                 );
             }
-            Kind::Job => queue_controller(controller_of(new.lean()), &new.namespace, work_queue),
-            Kind::Claim => self.queue_unscheduled(&new.namespace, work_queue),
-            Kind::Volume => {
+            SimulatedKind::Job => {
+                queue_controller(controller_of(new.lean()), &new.namespace, work_queue)
+            }
+            SimulatedKind::Claim => self.queue_unscheduled(&new.namespace, work_queue),
+            SimulatedKind::Volume => {
                 // A claim may be waiting for an unbound volume.
                 if text(&new.lean()["spec"]["claimRef"], "uid").is_empty() {
                     self.queue_claims(work_queue);
                 }
             }
-            Kind::Class => self.queue_claims(work_queue),
-            Kind::Budget => {
+            SimulatedKind::Class => self.queue_claims(work_queue),
+            SimulatedKind::Budget => {
                 let selector = &new.lean()["spec"]["selector"];
                 let selector = selector.is_object().then(|| {
                     LabelSelector::parse(&steersman_registry::selector_text(selector)).ok()
@@ -212,29 +214,35 @@ impl ClusterFacts {
                 let name = (Arc::clone(&new.namespace), Arc::clone(&new.name));
                 self.budgets.insert(name, selector.flatten());
             }
-            Kind::StatefulSet | Kind::Deployment => {
-                self.queue_namespace(Kind::Budget, &new.namespace, work_queue);
+            SimulatedKind::StatefulSet | SimulatedKind::Deployment => {
+                self.queue_namespace(SimulatedKind::Budget, &new.namespace, work_queue);
             }
-            Kind::DaemonSet | Kind::CronJob => {}
+            SimulatedKind::DaemonSet | SimulatedKind::CronJob => {}
         }
         work_queue.add(key);
     }
 
     /// Queues the objects that only the earlier state of an object concerns.
-    fn observe_old(&self, kind: Kind, new: &Stored, old: &Stored, work_queue: &mut WorkQueue) {
-        if kind == Kind::Pod && !old.labelled_as(new) {
+    fn observe_old(
+        &self,
+        kind: SimulatedKind,
+        new: &Stored,
+        old: &Stored,
+        work_queue: &mut WorkQueue,
+    ) {
+        if kind == SimulatedKind::Pod && !old.labelled_as(new) {
             self.queue_selecting(old, work_queue);
             add_release_candidate(controller_of(&new.look()).as_ref(), new, work_queue);
         }
     }
 
-    fn forget(&mut self, kind: Kind, gone: &Stored, work_queue: &mut WorkQueue) {
-        let key = Key::of(kind, gone);
+    fn forget(&mut self, kind: SimulatedKind, gone: &Stored, work_queue: &mut WorkQueue) {
+        let key = SimulatedKey::of(kind, gone);
         self.seen.remove(&key);
         self.orphans.remove(&key);
         let name = (Arc::clone(&gone.namespace), Arc::clone(&gone.name));
         match kind {
-            Kind::Pod => {
+            SimulatedKind::Pod => {
                 if let Some(facts) = self.pods.remove(&name) {
                     self.index_owned_pod(&name, facts.belongs(), false);
                     self.count_pod(&name, &facts, false);
@@ -242,33 +250,33 @@ impl ClusterFacts {
                 }
                 self.queue_selecting(gone, work_queue);
             }
-            Kind::ReplicaSet => {
+            SimulatedKind::ReplicaSet => {
                 let known = self.set_controllers.remove(&name);
                 queue_controller(known, &gone.namespace, work_queue);
                 // It differs if the change to it was not observed.
                 queue_controller(controller_of(&gone.look()), &gone.namespace, work_queue);
             }
-            Kind::Job => {
+            SimulatedKind::Job => {
                 queue_controller(controller_of(&gone.look()), &gone.namespace, work_queue);
             }
-            Kind::Node => {
+            SimulatedKind::Node => {
                 self.nodes.remove(&gone.name);
                 self.queue_after_node_change(work_queue);
             }
-            Kind::Service => {
+            SimulatedKind::Service => {
                 self.services.remove(&name);
                 work_queue.add(key);
             }
-            Kind::Claim => work_queue.add(key),
-            Kind::Budget => {
+            SimulatedKind::Claim => work_queue.add(key),
+            SimulatedKind::Budget => {
                 self.budgets.remove(&name);
             }
-            Kind::StatefulSet
-            | Kind::DaemonSet
-            | Kind::CronJob
-            | Kind::Deployment
-            | Kind::Volume
-            | Kind::Class => {}
+            SimulatedKind::StatefulSet
+            | SimulatedKind::DaemonSet
+            | SimulatedKind::CronJob
+            | SimulatedKind::Deployment
+            | SimulatedKind::Volume
+            | SimulatedKind::Class => {}
         }
     }
 
@@ -298,7 +306,7 @@ impl ClusterFacts {
             self.index_owned_pod(&name, before.as_ref(), false);
             self.index_owned_pod(&name, facts.belongs(), true);
         }
-        let key = Key::of(Kind::Pod, new);
+        let key = SimulatedKey::of(SimulatedKind::Pod, new);
         if known.is_none() {
             self.seen.insert(key.clone());
         }
@@ -319,10 +327,10 @@ impl ClusterFacts {
         if facts.controller.is_none() {
             // The selector of an object of these kinds may match the Pod.
             for kind in [
-                Kind::ReplicaSet,
-                Kind::StatefulSet,
-                Kind::DaemonSet,
-                Kind::Job,
+                SimulatedKind::ReplicaSet,
+                SimulatedKind::StatefulSet,
+                SimulatedKind::DaemonSet,
+                SimulatedKind::Job,
             ] {
                 self.queue_namespace(kind, &new.namespace, work_queue);
             }
@@ -340,7 +348,7 @@ impl ClusterFacts {
                 tally.add(facts.tally());
             } else {
                 tally.take(facts.tally());
-                if *tally == Tally::default() {
+                if *tally == PodTally::default() {
                     self.tallies.remove(&controller.uid);
                 }
             }
@@ -385,7 +393,7 @@ impl ClusterFacts {
         }
     }
 
-    fn set_orphan(&mut self, key: &Key, is_orphan: bool) {
+    fn set_orphan(&mut self, key: &SimulatedKey, is_orphan: bool) {
         if is_orphan {
             self.orphans.insert(key.clone());
         } else {
@@ -393,8 +401,13 @@ impl ClusterFacts {
         }
     }
 
-    fn queue_namespace(&self, kind: Kind, namespace: &Arc<str>, work_queue: &mut WorkQueue) {
-        let first = Key {
+    fn queue_namespace(
+        &self,
+        kind: SimulatedKind,
+        namespace: &Arc<str>,
+        work_queue: &mut WorkQueue,
+    ) {
+        let first = SimulatedKey {
             kind,
             namespace: Arc::clone(namespace),
             name: "".into(),
@@ -412,7 +425,7 @@ impl ClusterFacts {
                 break;
             }
             if selects(&service.lean()["spec"]["selector"], pod) {
-                work_queue.add(Key::new(Kind::Service, namespace, name));
+                work_queue.add(SimulatedKey::new(SimulatedKind::Service, namespace, name));
             }
         }
         let first = (Arc::clone(&pod.namespace), Arc::from(""));
@@ -421,7 +434,7 @@ impl ClusterFacts {
                 break;
             }
             if selects_by(selector.as_ref(), pod) {
-                work_queue.add(Key::new(Kind::Budget, namespace, name));
+                work_queue.add(SimulatedKey::new(SimulatedKind::Budget, namespace, name));
             }
         }
     }
@@ -430,18 +443,18 @@ impl ClusterFacts {
         let first = (Arc::clone(namespace), Arc::from(""));
         let from = self.unscheduled.range(first..);
         for (_, name) in from.take_while(|(own, _)| own == namespace) {
-            work_queue.add(Key::new(Kind::Pod, namespace, name));
+            work_queue.add(SimulatedKey::new(SimulatedKind::Pod, namespace, name));
         }
     }
 
     fn queue_claims(&self, work_queue: &mut WorkQueue) {
-        let first = Key {
-            kind: Kind::Claim,
+        let first = SimulatedKey {
+            kind: SimulatedKind::Claim,
             namespace: "".into(),
             name: "".into(),
         };
         let from = self.seen.range(first..);
-        for key in from.take_while(|key| key.kind == Kind::Claim) {
+        for key in from.take_while(|key| key.kind == SimulatedKind::Claim) {
             work_queue.add(key.clone());
         }
     }
@@ -450,9 +463,13 @@ impl ClusterFacts {
     /// need other nodes.
     fn queue_after_node_change(&self, work_queue: &mut WorkQueue) {
         for (namespace, name) in &self.unscheduled {
-            work_queue.add(Key::new(Kind::Pod, namespace, name));
+            work_queue.add(SimulatedKey::new(SimulatedKind::Pod, namespace, name));
         }
-        for key in self.seen.iter().filter(|key| key.kind == Kind::DaemonSet) {
+        for key in self
+            .seen
+            .iter()
+            .filter(|key| key.kind == SimulatedKind::DaemonSet)
+        {
             work_queue.add(key.clone());
         }
     }
@@ -466,7 +483,7 @@ fn queue_controller(
     if let Some(controller) = controller
         && let Some(kind) = controller.kind
     {
-        work_queue.add(Key::new(kind, namespace, &controller.name));
+        work_queue.add(SimulatedKey::new(kind, namespace, &controller.name));
     }
 }
 
@@ -479,7 +496,7 @@ fn add_release_candidate(
     if let Some(controller) = controller
         && let Some(kind) = controller.kind
     {
-        let key = Key::new(kind, &pod.namespace, &controller.name);
+        let key = SimulatedKey::new(kind, &pod.namespace, &controller.name);
         work_queue.add_release_candidate(key, (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
     }
 }

@@ -17,7 +17,7 @@ pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 /// The kinds that the simulator controls or reads. `WorkQueue` has the order in which they are processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum SimulatedKind {
     Node,
     Pod,
     ReplicaSet,
@@ -35,8 +35,8 @@ pub(crate) enum Kind {
 
 /// An object that the simulator has to process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Key {
-    pub(crate) kind: Kind,
+pub(crate) struct SimulatedKey {
+    pub(crate) kind: SimulatedKind,
     pub(crate) namespace: Arc<str>,
     pub(crate) name: Arc<str>,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Key {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Controller {
     /// Its kind, if it is one of the played ones.
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<SimulatedKind>,
     pub(crate) name: Arc<str>,
     pub(crate) uid: Arc<str>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct PodFacts {
 
 /// The numbers of Pods of one controller.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub(crate) struct PodTally {
     /// Neither finished nor terminating.
     pub(crate) active: i64,
     /// Active and ready.
@@ -93,7 +93,7 @@ pub(crate) struct Tally {
     pub(crate) terminating: i64,
 }
 
-impl Kind {
+impl SimulatedKind {
     pub(crate) const ALL: [Self; 13] = [
         Self::Node,
         Self::Pod,
@@ -142,8 +142,8 @@ impl Kind {
     }
 }
 
-impl Key {
-    pub(crate) fn new(kind: Kind, namespace: &Arc<str>, name: &Arc<str>) -> Self {
+impl SimulatedKey {
+    pub(crate) fn new(kind: SimulatedKind, namespace: &Arc<str>, name: &Arc<str>) -> Self {
         Self {
             kind,
             namespace: Arc::clone(namespace),
@@ -151,16 +151,16 @@ impl Key {
         }
     }
 
-    pub(crate) fn of(kind: Kind, stored: &Stored) -> Self {
+    pub(crate) fn of(kind: SimulatedKind, stored: &Stored) -> Self {
         Self::new(kind, &stored.namespace, &stored.name)
     }
 }
 
 impl PodFacts {
     /// Returns the contribution of the Pod to the counts of its controller.
-    pub(crate) fn tally(&self) -> Tally {
+    pub(crate) fn tally(&self) -> PodTally {
         let active = !matches!(self.stage, PodStage::Finished | PodStage::Terminating);
-        Tally {
+        PodTally {
             active: i64::from(active),
             ready: i64::from(active && self.ready),
             terminating: i64::from(self.stage == PodStage::Terminating),
@@ -175,7 +175,7 @@ impl PodFacts {
     }
 }
 
-impl Tally {
+impl PodTally {
     pub(crate) fn add(&mut self, other: Self) {
         self.active += other.active;
         self.ready += other.ready;
@@ -196,7 +196,7 @@ pub(crate) fn controller_of(object: &Value) -> Option<Controller> {
     let text = |field: &str| owner[field].as_str().unwrap_or_default();
     let (group, _) = text("apiVersion").split_once('/').unwrap_or_default();
     Some(Controller {
-        kind: Kind::named(group, text("kind")),
+        kind: SimulatedKind::named(group, text("kind")),
         name: text("name").into(),
         uid: text("uid").into(),
     })

@@ -6,7 +6,7 @@ use steersman_auth::User;
 use steersman_registry::Registry;
 use steersman_schema::resource::Resource;
 
-use super::facts::Kind;
+use super::facts::SimulatedKind;
 
 /// The resources that are played, looked up once because built-in resources never change.
 #[derive(Debug)]
@@ -23,23 +23,25 @@ pub(crate) struct Kinds {
 impl Kinds {
     /// Looks up the resources; `None` if the registry lacks one of them, which no registry does.
     pub(crate) fn of_registry(registry: &Registry) -> Option<Self> {
-        let known = Kind::ALL.map(|kind| {
+        let known = SimulatedKind::ALL.map(|kind| {
             let (group, version, plural) = kind.path();
             registry.resource(group, version, plural)
         });
-        let users = Kind::ALL.map(|kind| {
+        let users = SimulatedKind::ALL.map(|kind| {
             let name = match kind {
-                Kind::Node => "node-controller",
-                Kind::Pod => "kube-scheduler",
-                Kind::ReplicaSet => "replicaset-controller",
-                Kind::StatefulSet => "statefulset-controller",
-                Kind::DaemonSet => "daemon-set-controller",
-                Kind::Job => "job-controller",
-                Kind::CronJob => "cronjob-controller",
-                Kind::Deployment => "deployment-controller",
-                Kind::Service => "endpointslice-controller",
-                Kind::Claim | Kind::Volume | Kind::Class => "persistent-volume-binder",
-                Kind::Budget => "disruption-controller",
+                SimulatedKind::Node => "node-controller",
+                SimulatedKind::Pod => "kube-scheduler",
+                SimulatedKind::ReplicaSet => "replicaset-controller",
+                SimulatedKind::StatefulSet => "statefulset-controller",
+                SimulatedKind::DaemonSet => "daemon-set-controller",
+                SimulatedKind::Job => "job-controller",
+                SimulatedKind::CronJob => "cronjob-controller",
+                SimulatedKind::Deployment => "deployment-controller",
+                SimulatedKind::Service => "endpointslice-controller",
+                SimulatedKind::Claim | SimulatedKind::Volume | SimulatedKind::Class => {
+                    "persistent-volume-binder"
+                }
+                SimulatedKind::Budget => "disruption-controller",
             };
             Arc::new(User::service_account("kube-system", name))
         });
@@ -54,13 +56,13 @@ impl Kinds {
     }
 
     /// Returns the user that acts for this kind.
-    pub(crate) fn user(&self, kind: Kind) -> &Arc<User> {
-        // As in `of` below: the list follows `Kind::ALL`.
+    pub(crate) fn user(&self, kind: SimulatedKind) -> &Arc<User> {
+        // As in `of` below: the list follows `SimulatedKind::ALL`.
         &self.users[kind as usize]
     }
 
-    pub(crate) fn of(&self, kind: Kind) -> &Arc<Resource> {
-        // The list was built from `Kind::ALL`, which has the order of the enum.
+    pub(crate) fn of(&self, kind: SimulatedKind) -> &Arc<Resource> {
+        // The list was built from `SimulatedKind::ALL`, which has the order of the enum.
         &self.known[kind as usize]
     }
 }

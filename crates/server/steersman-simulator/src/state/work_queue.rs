@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use super::facts::{Key, Kind, NamespacedName};
+use super::facts::{NamespacedName, SimulatedKey, SimulatedKind};
 
 /// The number of objects of earlier classes that are processed before the first object of a later
 /// class: about the number of Pods that a controller creates in one turn.
@@ -22,37 +22,37 @@ const CLASSES: usize = 3;
 #[derive(Debug, Default)]
 pub(crate) struct WorkQueue {
     classes: [Class; CLASSES],
-    known: HashSet<Key>,
+    known: HashSet<SimulatedKey>,
     /// For each controller, the Pods that were added to it or changed their labels since it was
     /// last processed. Its selector may no longer match them.
-    release_candidates: HashMap<Key, BTreeSet<NamespacedName>>,
+    release_candidates: HashMap<SimulatedKey, BTreeSet<NamespacedName>>,
 }
 
 /// The waiting objects of a class.
 #[derive(Debug, Default)]
 struct Class {
-    waiting: VecDeque<Key>,
+    waiting: VecDeque<SimulatedKey>,
     /// The number of objects of earlier classes that were taken while the first one waits.
     passed_by: usize,
 }
 
 /// Returns the class of a kind; the lower classes are processed first.
-fn class_of(kind: Kind) -> usize {
+fn class_of(kind: SimulatedKind) -> usize {
     match kind {
-        Kind::Pod => 0,
-        Kind::Deployment | Kind::Service | Kind::Budget => 2,
+        SimulatedKind::Pod => 0,
+        SimulatedKind::Deployment | SimulatedKind::Service | SimulatedKind::Budget => 2,
         _ => 1,
     }
 }
 
 impl WorkQueue {
-    pub(crate) fn add(&mut self, key: Key) {
+    pub(crate) fn add(&mut self, key: SimulatedKey) {
         if self.known.insert(key.clone()) {
             self.classes[class_of(key.kind)].waiting.push_back(key);
         }
     }
 
-    pub(crate) fn pop(&mut self) -> Option<Key> {
+    pub(crate) fn pop(&mut self) -> Option<SimulatedKey> {
         let overdue = |class: &Class| class.passed_by >= EARLIER_IN_A_ROW;
         let has_objects = |class: &Class| !class.waiting.is_empty();
         let classes = &self.classes;
@@ -73,7 +73,7 @@ impl WorkQueue {
         self.known.is_empty()
     }
 
-    pub(crate) fn add_release_candidate(&mut self, controller: Key, pod: NamespacedName) {
+    pub(crate) fn add_release_candidate(&mut self, controller: SimulatedKey, pod: NamespacedName) {
         self.release_candidates
             .entry(controller)
             .or_default()
@@ -81,7 +81,10 @@ impl WorkQueue {
     }
 
     /// Removes and returns the suspect Pods of a controller.
-    pub(crate) fn take_release_candidates(&mut self, controller: &Key) -> BTreeSet<NamespacedName> {
+    pub(crate) fn take_release_candidates(
+        &mut self,
+        controller: &SimulatedKey,
+    ) -> BTreeSet<NamespacedName> {
         self.release_candidates
             .remove(controller)
             .unwrap_or_default()
@@ -92,15 +95,19 @@ impl WorkQueue {
 mod tests {
     use super::*;
 
-    fn key(kind: Kind, number: usize) -> Key {
-        Key::new(kind, &"default".into(), &format!("{number}").into())
+    fn key(kind: SimulatedKind, number: usize) -> SimulatedKey {
+        SimulatedKey::new(kind, &"default".into(), &format!("{number}").into())
     }
 
     // PLAY-5
     #[test]
     fn earlier_classes_come_first_and_delay_later_ones_by_a_bound() {
         let mut work_queue = WorkQueue::default();
-        for kind in [Kind::Deployment, Kind::Job, Kind::Pod] {
+        for kind in [
+            SimulatedKind::Deployment,
+            SimulatedKind::Job,
+            SimulatedKind::Pod,
+        ] {
             for number in 0..2 {
                 work_queue.add(key(kind, number));
             }
@@ -109,32 +116,38 @@ mod tests {
         let mut looked = Vec::new();
         while looked.len() < 2 * EARLIER_IN_A_ROW + 4 {
             let next = work_queue.pop().unwrap();
-            if next == key(Kind::Pod, 0) {
+            if next == key(SimulatedKind::Pod, 0) {
                 work_queue.add(next.clone());
             }
             looked.push(next);
         }
-        assert_eq!(looked[1], key(Kind::Pod, 1));
-        assert_eq!(looked[EARLIER_IN_A_ROW - 1], key(Kind::Pod, 0));
-        assert_eq!(looked[EARLIER_IN_A_ROW], key(Kind::Job, 0));
-        assert_eq!(looked[EARLIER_IN_A_ROW + 1], key(Kind::Deployment, 0));
-        assert_eq!(looked[EARLIER_IN_A_ROW + 2], key(Kind::Pod, 0));
-        assert_eq!(looked[2 * EARLIER_IN_A_ROW + 2], key(Kind::Job, 1));
-        assert_eq!(looked[2 * EARLIER_IN_A_ROW + 3], key(Kind::Deployment, 1));
+        assert_eq!(looked[1], key(SimulatedKind::Pod, 1));
+        assert_eq!(looked[EARLIER_IN_A_ROW - 1], key(SimulatedKind::Pod, 0));
+        assert_eq!(looked[EARLIER_IN_A_ROW], key(SimulatedKind::Job, 0));
+        assert_eq!(
+            looked[EARLIER_IN_A_ROW + 1],
+            key(SimulatedKind::Deployment, 0)
+        );
+        assert_eq!(looked[EARLIER_IN_A_ROW + 2], key(SimulatedKind::Pod, 0));
+        assert_eq!(looked[2 * EARLIER_IN_A_ROW + 2], key(SimulatedKind::Job, 1));
+        assert_eq!(
+            looked[2 * EARLIER_IN_A_ROW + 3],
+            key(SimulatedKind::Deployment, 1)
+        );
         assert!(!work_queue.is_empty());
     }
 
     #[test]
     fn a_later_class_waits_while_earlier_ones_have_objects() {
         let mut work_queue = WorkQueue::default();
-        work_queue.add(key(Kind::Deployment, 0));
-        work_queue.add(key(Kind::ReplicaSet, 0));
-        assert_eq!(work_queue.pop(), Some(key(Kind::ReplicaSet, 0)));
-        work_queue.add(key(Kind::Pod, 0));
-        work_queue.add(key(Kind::ReplicaSet, 0));
-        assert_eq!(work_queue.pop(), Some(key(Kind::Pod, 0)));
-        assert_eq!(work_queue.pop(), Some(key(Kind::ReplicaSet, 0)));
-        assert_eq!(work_queue.pop(), Some(key(Kind::Deployment, 0)));
+        work_queue.add(key(SimulatedKind::Deployment, 0));
+        work_queue.add(key(SimulatedKind::ReplicaSet, 0));
+        assert_eq!(work_queue.pop(), Some(key(SimulatedKind::ReplicaSet, 0)));
+        work_queue.add(key(SimulatedKind::Pod, 0));
+        work_queue.add(key(SimulatedKind::ReplicaSet, 0));
+        assert_eq!(work_queue.pop(), Some(key(SimulatedKind::Pod, 0)));
+        assert_eq!(work_queue.pop(), Some(key(SimulatedKind::ReplicaSet, 0)));
+        assert_eq!(work_queue.pop(), Some(key(SimulatedKind::Deployment, 0)));
         assert_eq!(work_queue.pop(), None);
     }
 }

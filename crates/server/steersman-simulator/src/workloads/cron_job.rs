@@ -13,9 +13,11 @@ use steersman_apimachinery::zones;
 use steersman_store::Stored;
 
 use super::job::finished;
-use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::{Component, TurnContext};
-use crate::state::facts::{Key, Kind, controller_reference, is_condition_true, text, time};
+use crate::state::facts::{
+    SimulatedKey, SimulatedKind, controller_reference, is_condition_true, text, time,
+};
 
 /// The annotation of a Job with the time it was scheduled for.
 const SCHEDULED_AT: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -44,11 +46,11 @@ struct CronSchedule {
 impl TurnContext<'_> {
     /// Starts the Job that is due, records which Jobs ended, and requeues the CronJob for the next
     /// time.
-    pub(crate) fn reconcile_cron_job(&mut self, key: &Key) {
-        let Some(cron) = self.get(Kind::CronJob, &key.namespace, &key.name) else {
+    pub(crate) fn reconcile_cron_job(&mut self, key: &SimulatedKey) {
+        let Some(cron) = self.get(SimulatedKind::CronJob, &key.namespace, &key.name) else {
             return;
         };
-        let kind = Arc::clone(self.kinds.of(Kind::Job));
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::Job));
         let jobs = self.controlled(&kind, cron.meta("uid"));
         let mut status = cron.lean()["status"].clone();
         if !status.is_object() {
@@ -67,7 +69,12 @@ impl TurnContext<'_> {
         } else {
             status["active"] = Value::Array(active);
         }
-        self.write_status(Kind::CronJob, Component::Controllers, &cron, status);
+        self.write_status(
+            SimulatedKind::CronJob,
+            Component::Controllers,
+            &cron,
+            status,
+        );
     }
 
     /// Removes the Jobs that ended or were deleted from the list of active Jobs.
@@ -87,7 +94,7 @@ impl TurnContext<'_> {
                         job.name
                     );
                     let content = EventContent::warning("UnexpectedJob", message);
-                    self.event(cron, Source::CronJobs, &content);
+                    self.event(cron, EventSource::CronJobs, &content);
                 }
                 continue;
             }
@@ -97,7 +104,7 @@ impl TurnContext<'_> {
                 let end = if complete { "Complete" } else { "Failed" };
                 let message = format!("Saw completed job: {}, condition: {end}", job.name);
                 let content = EventContent::normal("SawCompletedJob", message);
-                self.event(cron, Source::CronJobs, &content);
+                self.event(cron, EventSource::CronJobs, &content);
             }
             let done = &job.lean()["status"]["completionTime"];
             let last = time(&status["lastSuccessfulTime"]);
@@ -110,7 +117,7 @@ impl TurnContext<'_> {
             if !there {
                 let message = format!("Active job went missing: {}", text(one, "name"));
                 let content = EventContent::normal("MissingJob", message);
-                self.event(cron, Source::CronJobs, &content);
+                self.event(cron, EventSource::CronJobs, &content);
             }
             there
         });
@@ -118,7 +125,7 @@ impl TurnContext<'_> {
 
     fn run_due(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         cron: &Stored,
         (status, active): (&mut Value, &mut Vec<Value>),
     ) {
@@ -128,7 +135,7 @@ impl TurnContext<'_> {
         }
         let terms = match CronSchedule::of(spec) {
             Ok(terms) => terms,
-            Err(content) => return self.event(cron, Source::CronJobs, &content),
+            Err(content) => return self.event(cron, EventSource::CronJobs, &content),
         };
         let now = self.now.wall;
         let deadline = spec["startingDeadlineSeconds"].as_i64();
@@ -138,12 +145,12 @@ impl TurnContext<'_> {
             let why = "time difference between two schedules is less than 1 second";
             let message = format!("invalid schedule: {schedule} : {why}");
             let content = EventContent::warning("InvalidSchedule", message);
-            return self.event(cron, Source::CronJobs, &content);
+            return self.event(cron, EventSource::CronJobs, &content);
         };
         if many {
             let message = "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew";
             let content = EventContent::warning("TooManyMissedTimes", message.to_owned());
-            self.event(cron, Source::CronJobs, &content);
+            self.event(cron, EventSource::CronJobs, &content);
         }
         if let Some(at) = missed {
             self.start_job(key, cron, &terms, at, (status, active));
@@ -162,7 +169,7 @@ impl TurnContext<'_> {
     /// the concurrency policy forbids it.
     fn start_job(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         cron: &Stored,
         terms: &CronSchedule,
         at: Timestamp,
@@ -175,7 +182,7 @@ impl TurnContext<'_> {
             let when = at.strftime("%a, %d %b %Y %H:%M:%S +0000");
             let message = format!("Missed scheduled time to start a job: {when}");
             let content = EventContent::warning("MissSchedule", message);
-            return self.event(cron, Source::CronJobs, &content);
+            return self.event(cron, EventSource::CronJobs, &content);
         }
         let name = format!("{}-{}", cron.name, at.as_second().div_euclid(60));
         let listed = active.iter().any(|one| one["name"] == name);
@@ -186,35 +193,35 @@ impl TurnContext<'_> {
         if policy == "Forbid" && !active.is_empty() {
             let message = "Not starting job because prior execution is running and concurrency policy is Forbid";
             let content = EventContent::normal("JobAlreadyActive", message.to_owned());
-            return self.event(cron, Source::CronJobs, &content);
+            return self.event(cron, EventSource::CronJobs, &content);
         }
         if policy == "Replace" {
             for one in std::mem::take(active) {
                 let other = text(&one, "name");
-                let job = self.get(Kind::Job, &cron.namespace, other);
+                let job = self.get(SimulatedKind::Job, &cron.namespace, other);
                 if let Some(job) = job.filter(|job| one["uid"] == job.meta("uid")) {
                     self.delete_job(cron, &job);
                 }
             }
         }
-        let kind = Arc::clone(self.kinds.of(Kind::Job));
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::Job));
         let made = self.create(&kind, &cron.namespace, new_job(cron, &name, terms, at));
         let job = match made {
             Ok(job) => {
                 let content =
                     EventContent::normal("SuccessfulCreate", format!("Created job {name}"));
-                self.event(cron, Source::CronJobs, &content);
+                self.event(cron, EventSource::CronJobs, &content);
                 job
             }
             Err(refusal) => {
-                let known = self.get(Kind::Job, &cron.namespace, &name);
+                let known = self.get(SimulatedKind::Job, &cron.namespace, &name);
                 let own = known.filter(|job| job.owners().any(|uid| uid == cron.meta("uid")));
                 if let Some(own) = own {
                     own
                 } else {
                     let message = format!("Error creating job: {}", refusal.message);
                     let content = EventContent::warning("FailedCreate", message);
-                    self.event(cron, Source::CronJobs, &content);
+                    self.event(cron, EventSource::CronJobs, &content);
                     return self.requeue_at(
                         key.clone(),
                         self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
@@ -234,11 +241,11 @@ impl TurnContext<'_> {
     }
 
     fn delete_job(&mut self, cron: &Stored, job: &Stored) {
-        let kind = Arc::clone(self.kinds.of(Kind::Job));
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::Job));
         if self.delete(&kind, job, None) {
             let content =
                 EventContent::normal("SuccessfulDelete", format!("Deleted job {}", job.name));
-            self.event(cron, Source::CronJobs, &content);
+            self.event(cron, EventSource::CronJobs, &content);
         }
     }
 

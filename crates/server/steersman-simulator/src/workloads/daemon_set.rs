@@ -7,9 +7,11 @@ use serde_json::{Value, json};
 use steersman_store::Stored;
 
 use super::revisions;
-use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::{Component, TurnContext};
-use crate::state::facts::{Key, Kind, PodStage, number, scaled_value, stage_of, text};
+use crate::state::facts::{
+    PodStage, SimulatedKey, SimulatedKind, number, scaled_value, stage_of, text,
+};
 
 /// Taints that daemon Pods tolerate, with their effects.
 const TOLERATED: &[(&str, &str)] = &[
@@ -41,8 +43,8 @@ struct Daemons {
 impl TurnContext<'_> {
     /// Creates the Pod of each node, replaces outdated Pods within the rollout's bounds, and writes
     /// the status.
-    pub(crate) fn reconcile_daemon_set(&mut self, key: &Key) {
-        let Some(set) = self.get(Kind::DaemonSet, &key.namespace, &key.name) else {
+    pub(crate) fn reconcile_daemon_set(&mut self, key: &SimulatedKey) {
+        let Some(set) = self.get(SimulatedKind::DaemonSet, &key.namespace, &key.name) else {
             return;
         };
         let terminating = !set.meta("deletionTimestamp").is_empty();
@@ -56,7 +58,7 @@ impl TurnContext<'_> {
         let nodes = cluster.nodes.iter();
         let nodes = nodes.filter(|(_, node)| node.refuses(&spec).is_none());
         let nodes: Vec<&Arc<str>> = nodes.map(|(name, _)| name).collect();
-        let kind = Arc::clone(self.kinds.of(Kind::Pod));
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::Pod));
         let mut daemons = Daemons {
             hash: revision.hash,
             spec,
@@ -108,7 +110,7 @@ impl TurnContext<'_> {
     /// one, which counts from the next sync on.
     fn daemon(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         set: &Stored,
         node: &str,
         daemons: &mut Daemons,
@@ -134,7 +136,7 @@ impl TurnContext<'_> {
                         );
                         EventContent::normal("SucceededDaemonPod", message)
                     };
-                    self.event(set, Source::DaemonSets, &content);
+                    self.event(set, EventSource::DaemonSets, &content);
                     self.delete_pod(key, set, &pod);
                 }
                 PodStage::Unscheduled | PodStage::Scheduled | PodStage::Running => live = Some(pod),
@@ -157,7 +159,7 @@ impl TurnContext<'_> {
     /// `maxUnavailable`.
     fn replace(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         set: &Stored,
         mut old: Vec<(bool, Arc<Stored>)>,
         (wanted, down): (i64, i64),
@@ -201,7 +203,12 @@ impl TurnContext<'_> {
                 status[field] = json!(count);
             }
         }
-        self.write_status(Kind::DaemonSet, Component::Controllers, set, status);
+        self.write_status(
+            SimulatedKind::DaemonSet,
+            Component::Controllers,
+            set,
+            status,
+        );
     }
 }
 

@@ -12,10 +12,10 @@ use super::deployment_replica_sets::{
     set_replica_failure,
 };
 use super::rollout::{RolloutTerms, ScaledSet, SetSize};
-use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::{Component, TurnContext};
 use crate::pods::owned_pods::selector_of;
-use crate::state::facts::{Key, Kind, annotation, annotations_of, number, time};
+use crate::state::facts::{SimulatedKey, SimulatedKind, annotation, annotations_of, number, time};
 
 /// The sums over the ReplicaSets of a Deployment that its status reports.
 #[derive(Debug, Clone, Copy)]
@@ -37,8 +37,9 @@ struct Rollout {
 
 impl TurnContext<'_> {
     /// Takes the next step of a Deployment's rollout and writes its status.
-    pub(crate) fn reconcile_deployment(&mut self, key: &Key) {
-        let Some(deployment) = self.get(Kind::Deployment, &key.namespace, &key.name) else {
+    pub(crate) fn reconcile_deployment(&mut self, key: &SimulatedKey) {
+        let Some(deployment) = self.get(SimulatedKind::Deployment, &key.namespace, &key.name)
+        else {
             return;
         };
         let mut rollout = Rollout::default();
@@ -69,7 +70,7 @@ impl TurnContext<'_> {
     }
 
     fn sets_of(&self, deployment: &Stored) -> DeploymentSets {
-        let kind = self.kinds.of(Kind::ReplicaSet);
+        let kind = self.kinds.of(SimulatedKind::ReplicaSet);
         let mut all = self.controlled(kind, deployment.meta("uid"));
         all.sort_by(|a, b| {
             fn age(set: &Stored) -> (&str, &str) {
@@ -92,7 +93,7 @@ impl TurnContext<'_> {
     fn adopt_sets(&mut self, deployment: &Stored) {
         let orphans = self
             .cluster
-            .orphans(Kind::ReplicaSet, &deployment.namespace);
+            .orphans(SimulatedKind::ReplicaSet, &deployment.namespace);
         if orphans.is_empty() {
             return;
         }
@@ -100,11 +101,11 @@ impl TurnContext<'_> {
             return;
         };
         for key in orphans {
-            if let Some(set) = self.get(Kind::ReplicaSet, &key.namespace, &key.name)
+            if let Some(set) = self.get(SimulatedKind::ReplicaSet, &key.namespace, &key.name)
                 && set.meta("deletionTimestamp").is_empty()
                 && selector.matches_labels(|key| set.label(key))
             {
-                self.adopt(Kind::ReplicaSet, &set, deployment);
+                self.adopt(SimulatedKind::ReplicaSet, &set, deployment);
             }
         }
     }
@@ -121,7 +122,7 @@ impl TurnContext<'_> {
         let revision = (newest + 1).to_string();
         let Some(new) = &sets.new else {
             let (name, body) = new_replica_set(deployment, sets, &revision);
-            let kind = Arc::clone(self.kinds.of(Kind::ReplicaSet));
+            let kind = Arc::clone(self.kinds.of(SimulatedKind::ReplicaSet));
             let size = number(&body["spec"]["replicas"], 0);
             let (revision, progress) = match self.create(&kind, &deployment.namespace, body) {
                 Ok(_) => {
@@ -133,9 +134,12 @@ impl TurnContext<'_> {
                     let why = &refusal.message;
                     let message = format!("Failed to create new replica set \"{name}\": {why}");
                     let content = EventContent::warning("ReplicaSetCreateError", message);
-                    self.event(deployment, Source::Deployments, &content);
+                    self.event(deployment, EventSource::Deployments, &content);
                     let requeue = self.now.tick.saturating_add(Duration::from_secs(1));
-                    self.requeue_at(Key::of(Kind::Deployment, deployment), requeue);
+                    self.requeue_at(
+                        SimulatedKey::of(SimulatedKind::Deployment, deployment),
+                        requeue,
+                    );
                     (String::new(), ("ReplicaSetCreateError", refusal.message))
                 }
             };
@@ -146,7 +150,7 @@ impl TurnContext<'_> {
         };
         let is_newest = revision_of(new.lean()) > newest;
         if !is_newest {
-            self.edit(Kind::ReplicaSet, new, |set| {
+            self.edit(SimulatedKind::ReplicaSet, new, |set| {
                 let was = annotation(set, REVISION).to_owned();
                 let history = annotation(set, REVISION_HISTORY).to_owned();
                 let annotations = annotations_of(set);
@@ -240,7 +244,7 @@ impl TurnContext<'_> {
             let way = if size > was { "up" } else { "down" };
             let message = format!("Scaled {way} replica set {set} from {was} to {size}");
             let content = EventContent::normal("ScalingReplicaSet", message);
-            self.event(deployment, Source::Deployments, &content);
+            self.event(deployment, EventSource::Deployments, &content);
         }
     }
 
@@ -276,7 +280,7 @@ impl TurnContext<'_> {
         {
             return;
         }
-        self.edit(Kind::ReplicaSet, set, |object| {
+        self.edit(SimulatedKind::ReplicaSet, set, |object| {
             if !is_scaled {
                 object["spec"]["replicas"] = json!(replicas);
             }
@@ -306,7 +310,7 @@ impl TurnContext<'_> {
             .len()
             .saturating_sub(usize::try_from(keep).unwrap_or(usize::MAX));
         empty.sort_by_key(|set| revision_of(set.lean()));
-        let kind = Arc::clone(self.kinds.of(Kind::ReplicaSet));
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::ReplicaSet));
         for set in empty.into_iter().take(many) {
             self.delete(&kind, set, None);
         }
@@ -314,7 +318,7 @@ impl TurnContext<'_> {
 
     fn report_deployment(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         deployment: &Stored,
         sets: &DeploymentSets,
         Rollout { revision, progress }: Rollout,
@@ -381,7 +385,7 @@ impl TurnContext<'_> {
         status["conditions"] = Value::Array(conditions);
         // The revision is written with the status, as upstream.
         let revision = Some((REVISION, revision.as_str())).filter(|_| !revision.is_empty());
-        let writer = (Kind::Deployment, Component::Controllers);
+        let writer = (SimulatedKind::Deployment, Component::Controllers);
         self.write_annotated_status(writer, deployment, status, revision);
     }
 
@@ -389,7 +393,7 @@ impl TurnContext<'_> {
     /// change.
     fn progress(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         deployment: &Stored,
         (name, numbers): (&str, ReplicaCounts),
         reason: Option<(&'static str, String)>,
@@ -439,7 +443,7 @@ impl TurnContext<'_> {
 
     /// Returns whether the rollout made no progress for the Deployment's progress deadline. If not,
     /// requeues the Deployment for that time.
-    fn is_late(&mut self, key: &Key, deployment: &Stored, moved: bool) -> bool {
+    fn is_late(&mut self, key: &SimulatedKey, deployment: &Stored, moved: bool) -> bool {
         let Some(seconds) = deployment.lean()["spec"]["progressDeadlineSeconds"].as_i64() else {
             return false;
         };

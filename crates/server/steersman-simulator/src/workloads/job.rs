@@ -21,18 +21,18 @@ pub(crate) use sync::finished;
 use sync::{JobEnd, JobSync, UncountedPods};
 use track::condition;
 
-use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::TurnContext;
 use crate::pods::owned_pods::set_condition;
-use crate::state::facts::{Key, Kind, is_condition_true, number, text, time};
+use crate::state::facts::{SimulatedKey, SimulatedKind, is_condition_true, number, text, time};
 
 /// Default of `backoffLimit`.
 const BACKOFF_LIMIT: i64 = 6;
 impl TurnContext<'_> {
     /// Counts finished Pods, starts missing ones, ends the Job if it is complete or failed, and
     /// writes the status.
-    pub(crate) fn reconcile_job(&mut self, key: &Key) {
-        let Some(job) = self.get(Kind::Job, &key.namespace, &key.name) else {
+    pub(crate) fn reconcile_job(&mut self, key: &SimulatedKey) {
+        let Some(job) = self.get(SimulatedKind::Job, &key.namespace, &key.name) else {
             return;
         };
         let manager = text(&job.lean()["spec"], "managedBy");
@@ -80,7 +80,7 @@ impl TurnContext<'_> {
     }
 
     /// Returns how the Job ends, if it is over or about to be.
-    fn job_end(&mut self, key: &Key, sync: &JobSync) -> Option<JobEnd> {
+    fn job_end(&mut self, key: &SimulatedKey, sync: &JobSync) -> Option<JobEnd> {
         let (job, spec) = (sync.job.lean(), sync.spec());
         if let Some(end) = JobEnd::announced(job) {
             return Some(end);
@@ -160,15 +160,15 @@ impl TurnContext<'_> {
             status["startTime"] = json!(self.wall());
         }
         let content = EventContent::normal(reason, message.to_owned());
-        self.event(&sync.job, Source::Jobs, &content);
+        self.event(&sync.job, EventSource::Jobs, &content);
     }
 
     /// Deletes a finished Job when its time to live is over.
-    fn after_finish(&mut self, key: &Key, job: &Stored) {
+    fn after_finish(&mut self, key: &SimulatedKey, job: &Stored) {
         self.memory.backoffs.remove(job.meta("uid"));
         let cluster = self.cluster;
         for ((namespace, name), facts) in cluster.own(job.meta("uid")) {
-            let pod = self.get(Kind::Pod, namespace, name);
+            let pod = self.get(SimulatedKind::Pod, namespace, name);
             if let Some(pod) = pod.filter(|_| facts.tracked) {
                 if self.is_at_write_limit() {
                     return self.requeue(key);
@@ -188,7 +188,7 @@ impl TurnContext<'_> {
             let left = Duration::from_secs(left.unsigned_abs());
             return self.requeue_at(key.clone(), self.now.tick.saturating_add(left));
         }
-        let kind = Arc::clone(self.kinds.of(Kind::Job));
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::Job));
         self.delete(&kind, job, None);
     }
 }

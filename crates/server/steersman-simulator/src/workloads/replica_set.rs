@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use crate::actions::turn_context::{Component, TurnContext};
-use crate::state::facts::{Key, Kind, number};
+use crate::state::facts::{SimulatedKey, SimulatedKind, number};
 
 impl TurnContext<'_> {
     /// Creates or deletes Pods until a ReplicaSet has its number of replicas, and writes its
     /// status.
-    pub(crate) fn reconcile_replica_set(&mut self, key: &Key) {
-        let Some(set) = self.get(Kind::ReplicaSet, &key.namespace, &key.name) else {
+    pub(crate) fn reconcile_replica_set(&mut self, key: &SimulatedKey) {
+        let Some(set) = self.get(SimulatedKind::ReplicaSet, &key.namespace, &key.name) else {
             return;
         };
         let terminating = !set.meta("deletionTimestamp").is_empty();
@@ -88,6 +88,11 @@ impl TurnContext<'_> {
         if !conditions.is_empty() {
             status["conditions"] = Value::Array(conditions);
         }
-        self.write_status(Kind::ReplicaSet, Component::Controllers, &set, status);
+        self.write_status(
+            SimulatedKind::ReplicaSet,
+            Component::Controllers,
+            &set,
+            status,
+        );
     }
 }

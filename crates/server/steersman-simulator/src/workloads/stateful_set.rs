@@ -9,10 +9,11 @@ use serde_json::{Map, Value, json};
 use steersman_store::Stored;
 
 use super::revisions::{self, Revision};
-use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::{Component, TurnContext};
 use crate::state::facts::{
-    Key, Kind, PodStage, controller_reference, number, scaled_value, stage_of, text,
+    PodStage, SimulatedKey, SimulatedKind, controller_reference, number, scaled_value, stage_of,
+    text,
 };
 
 /// One Pod of a set.
@@ -58,8 +59,8 @@ impl SetPlan {
 
 impl TurnContext<'_> {
     /// Takes the next step of a StatefulSet and writes its status.
-    pub(crate) fn reconcile_stateful_set(&mut self, key: &Key) {
-        let Some(set) = self.get(Kind::StatefulSet, &key.namespace, &key.name) else {
+    pub(crate) fn reconcile_stateful_set(&mut self, key: &SimulatedKey) {
+        let Some(set) = self.get(SimulatedKind::StatefulSet, &key.namespace, &key.name) else {
             return;
         };
         let terminating = !set.meta("deletionTimestamp").is_empty();
@@ -81,8 +82,8 @@ impl TurnContext<'_> {
         self.report_set(&set, &members, (current, update));
     }
 
-    fn members(&mut self, key: &Key, set: &Stored) -> BTreeMap<i64, SetMember> {
-        let kind = Arc::clone(self.kinds.of(Kind::Pod));
+    fn members(&mut self, key: &SimulatedKey, set: &Stored) -> BTreeMap<i64, SetMember> {
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::Pod));
         let seconds = number(&set.lean()["spec"]["minReadySeconds"], 0);
         let mut members = BTreeMap::new();
         for pod in self.controlled(&kind, set.meta("uid")) {
@@ -109,7 +110,7 @@ impl TurnContext<'_> {
     /// revision. In order, each step changes one Pod.
     fn step(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         set: &Stored,
         members: &BTreeMap<i64, SetMember>,
         (current, update): (&str, &Revision),
@@ -126,7 +127,7 @@ impl TurnContext<'_> {
     /// `None` if the step ends here.
     fn fill(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         set: &Stored,
         members: &BTreeMap<i64, SetMember>,
         plan: &SetPlan,
@@ -170,7 +171,7 @@ impl TurnContext<'_> {
     /// Deletes the Pods of ordinals that the set does not have. Returns whether the step goes on.
     fn delete_surplus(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         set: &Stored,
         members: &BTreeMap<i64, SetMember>,
         plan: &SetPlan,
@@ -194,7 +195,7 @@ impl TurnContext<'_> {
     /// Deletes Pods of the old revision, as many as may be unavailable at once.
     fn update_members(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         set: &Stored,
         members: &BTreeMap<i64, SetMember>,
         plan: &SetPlan,
@@ -217,7 +218,13 @@ impl TurnContext<'_> {
     }
 
     /// Creates the Pod of an ordinal and its claims. Returns whether that succeeded.
-    fn create_member(&mut self, key: &Key, set: &Stored, ordinal: i64, hash: &str) -> bool {
+    fn create_member(
+        &mut self,
+        key: &SimulatedKey,
+        set: &Stored,
+        ordinal: i64,
+        hash: &str,
+    ) -> bool {
         let name = format!("{}-{ordinal}", set.name);
         let template = self.template_of(set, hash);
         let mut pod = Self::pod_of(set, &template);
@@ -245,7 +252,7 @@ impl TurnContext<'_> {
     fn claim(&mut self, set: &Stored, template: &Value, pod_name: &str, pod: &mut Value) {
         let volume = text(&template["metadata"], "name").to_owned();
         let name = format!("{volume}-{pod_name}");
-        let kind = Arc::clone(self.kinds.of(Kind::Claim));
+        let kind = Arc::clone(self.kinds.of(SimulatedKind::Claim));
         if self
             .registry
             .stored(&kind.storage, &set.namespace, &name)
@@ -292,7 +299,7 @@ impl TurnContext<'_> {
                     ),
                 ),
             };
-            self.event(set, Source::StatefulSets, &content);
+            self.event(set, EventSource::StatefulSets, &content);
         }
         let volumes = pod["spec"]
             .as_object_mut()
@@ -369,7 +376,7 @@ impl TurnContext<'_> {
             status.insert("conditions".to_owned(), conditions.clone());
         }
         self.write_status(
-            Kind::StatefulSet,
+            SimulatedKind::StatefulSet,
             Component::Controllers,
             set,
             Value::Object(status),

@@ -81,7 +81,7 @@ fn all_copies_of_a_revision_share_one_protobuf_form() {
     let opened = steersman_protobuf::Envelope::open(&form.object).unwrap();
     assert_eq!((&*opened.kind, opened.raw), ("Pod", &form.message[..]));
     let frame = form.event(ChangeType::Added).unwrap();
-    let event = steersman_protobuf::Event::read(&frame[4..]).unwrap();
+    let event = steersman_protobuf::WatchFrame::read(&frame[4..]).unwrap();
     assert_eq!(
         (event.kind, event.object),
         (&b"ADDED"[..], &form.object[..])

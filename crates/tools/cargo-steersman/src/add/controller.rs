@@ -32,9 +32,9 @@ pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
     let mut changes = ChangeSet::of(&project);
     let mut remark = None;
     let target = match found(args, &project.folder, &known)? {
-        Found::Own(kind) => own(kind),
-        Found::BuiltIn(kind) => kind,
-        Found::External(kind) => {
+        FoundKind::Own(kind) => own(kind),
+        FoundKind::BuiltIn(kind) => kind,
+        FoundKind::External(kind) => {
             let (target, refused) = external(&mut changes, &kind)?;
             remark = refused;
             target
@@ -69,20 +69,20 @@ pub(crate) fn controller(args: &AddControllerArgs) -> Result<(), Error> {
 }
 
 /// The kind that the arguments mean.
-enum Found {
+enum FoundKind {
     Own(ApiKind),
     BuiltIn(ControllerTarget),
     External(Box<ExternalKind>),
 }
 
-fn found(args: &AddControllerArgs, folder: &Path, known: &[ApiKind]) -> Result<Found, Error> {
+fn found(args: &AddControllerArgs, folder: &Path, known: &[ApiKind]) -> Result<FoundKind, Error> {
     let wanted = match &*args.for_kind {
         [api_version, kind] => Some((&**api_version, &**kind)),
         _ => None,
     };
     if let Some(path) = &args.definition {
         let kind = external::find(path, wanted)?;
-        return Ok(Found::External(Box::new(kind)));
+        return Ok(FoundKind::External(Box::new(kind)));
     }
     let Some((api_version, kind)) = wanted else {
         let Some(name) = &args.kind else {
@@ -90,21 +90,21 @@ fn found(args: &AddControllerArgs, folder: &Path, known: &[ApiKind]) -> Result<F
         };
         let own = known.iter().find(|own| own.kind == *name);
         let own = own.ok_or_else(|| unknown(name.clone(), folder, known, name))?;
-        return Ok(Found::Own(own.clone()));
+        return Ok(FoundKind::Own(own.clone()));
     };
     let own = known
         .iter()
         .find(|own| own.kind == kind && api_version == format!("{}/{}", own.group, own.newest()));
     if let Some(own) = own {
-        return Ok(Found::Own(own.clone()));
+        return Ok(FoundKind::Own(own.clone()));
     }
     let mut present = external::present(folder)?.into_iter();
     if let Some(kind) = present.find(|known| known.is(api_version, kind)) {
-        return Ok(Found::External(Box::new(kind)));
+        return Ok(FoundKind::External(Box::new(kind)));
     }
     let found = built_in::find(api_version, kind)
         .ok_or_else(|| unknown(format!("{api_version} {kind}"), folder, known, kind))?;
-    Ok(Found::BuiltIn(ControllerTarget {
+    Ok(FoundKind::BuiltIn(ControllerTarget {
         origin: KindOrigin::BuiltIn {
             object: yaml(&found.object()),
         },

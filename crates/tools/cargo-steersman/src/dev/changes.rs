@@ -11,7 +11,7 @@ use crate::error::Error;
 
 /// Reports changes of sources until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Changes {
+pub(crate) struct SourceChanges {
     changed: UnboundedReceiver<PathBuf>,
     /// The first change that was not returned yet, and when the changes count as ended.
     pending: Option<(PathBuf, Instant)>,
@@ -25,7 +25,7 @@ const FILES: [&str; 3] = ["Cargo.toml", "Cargo.lock", "build.rs"];
 /// An editor writes several files, and a file several times: the time without another change.
 const PAUSE: Duration = Duration::from_millis(150);
 
-impl Changes {
+impl SourceChanges {
     /// Begins to watch the sources below a folder.
     pub(crate) fn watch(folder: &Path) -> Result<Self, Error> {
         let (sender, changed) = unbounded_channel();
@@ -107,7 +107,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().canonicalize().unwrap();
         std::fs::create_dir(folder.join("src")).unwrap();
-        let mut changes = Changes::watch(&folder).unwrap();
+        let mut changes = SourceChanges::watch(&folder).unwrap();
         // No source.
         std::fs::write(folder.join("notes.txt"), "a").unwrap();
         std::fs::write(folder.join("src/main.rs"), "a").unwrap();

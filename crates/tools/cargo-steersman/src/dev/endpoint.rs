@@ -10,13 +10,13 @@ use tokio::time::timeout;
 
 use super::clock::now;
 use super::loopback::{free_port, get};
-use super::view::snapshot::Snapshot;
+use super::view::snapshot::OperatorSnapshot;
 use crate::error::Error;
 use crate::files::write_private;
 
 /// The diagnostics and the metrics of an operator.
 #[derive(Clone, Debug)]
-pub(crate) struct Endpoint {
+pub(crate) struct OperatorEndpoint {
     address: SocketAddr,
     token: String,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Endpoint {
 /// How long an answer may take.
 const ANSWER: Duration = Duration::from_secs(2);
 
-impl Endpoint {
+impl OperatorEndpoint {
     /// Lets the operator of a command serve its diagnostics to the holder of a new token.
     pub(crate) fn choose(file: &Path, command: &mut Command) -> Result<Self, Error> {
         let token = new_token();
@@ -39,11 +39,11 @@ impl Endpoint {
     }
 
     /// Returns what the operator says about itself; `None` if it does not answer. Cancel safe.
-    pub(crate) async fn snapshot(&self) -> Option<Snapshot> {
+    pub(crate) async fn snapshot(&self) -> Option<OperatorSnapshot> {
         let diagnostics = self.get("/debug/steersman").await?;
         let diagnostics = serde_json::from_str(&diagnostics).ok()?;
         let metrics = self.get("/metrics").await?;
-        Some(Snapshot::read(&diagnostics, &metrics, now()))
+        Some(OperatorSnapshot::read(&diagnostics, &metrics, now()))
     }
 
     async fn get(&self, path: &str) -> Option<String> {

@@ -17,7 +17,7 @@ pub(crate) struct ObjectLines {
 
 /// How far an object says that it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Readiness {
+pub(crate) enum ObjectReadiness {
     /// The condition `Ready` is `True`, for the present spec.
     Ready,
     /// The condition `Ready` is something else, or is about an earlier spec.
@@ -112,16 +112,16 @@ pub(crate) fn is_of(record: &RequestRecord, program: &str) -> bool {
 }
 
 /// Returns how far an object says that it is.
-pub(crate) fn readiness(object: &Value) -> Readiness {
+pub(crate) fn readiness(object: &Value) -> ObjectReadiness {
     let Some(ready) = ready_condition(object) else {
-        return Readiness::Unknown;
+        return ObjectReadiness::Unknown;
     };
     let generation = &object["metadata"]["generation"];
     let observed = &ready["observedGeneration"];
     let is_present = observed.is_null() || observed == generation;
     match ready["status"] == "True" && is_present {
-        true => Readiness::Ready,
-        false => Readiness::NotReady,
+        true => ObjectReadiness::Ready,
+        false => ObjectReadiness::NotReady,
     }
 }
 
@@ -152,7 +152,7 @@ fn state(object: &Value) -> String {
     };
     let text = |name: &str| ready[name].as_str().unwrap_or_default();
     let is = match readiness(object) {
-        Readiness::Ready => "is ready",
+        ObjectReadiness::Ready => "is ready",
         _ => "is not ready",
     };
     format!("{is}: {}: {}", text("reason"), text("message"))
@@ -198,11 +198,11 @@ mod tests {
     #[test]
     fn a_condition_of_an_earlier_spec_is_not_ready() {
         for (generation, conditions, expected) in [
-            (1, ready("True", 1), Readiness::Ready),
-            (2, ready("True", 1), Readiness::NotReady),
-            (1, ready("Unknown", 1), Readiness::NotReady),
-            (1, json!([]), Readiness::Unknown),
-            (1, json!("broken"), Readiness::Unknown),
+            (1, ready("True", 1), ObjectReadiness::Ready),
+            (2, ready("True", 1), ObjectReadiness::NotReady),
+            (1, ready("Unknown", 1), ObjectReadiness::NotReady),
+            (1, json!([]), ObjectReadiness::Unknown),
+            (1, json!("broken"), ObjectReadiness::Unknown),
         ] {
             assert_eq!(readiness(&object(generation, &conditions)), expected);
         }

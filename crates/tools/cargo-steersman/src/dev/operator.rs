@@ -9,7 +9,7 @@ use steersman_cli::Description;
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
-use super::endpoint::Endpoint;
+use super::endpoint::OperatorEndpoint;
 use super::loopback::{free_port, get};
 use super::output::SessionOutput;
 use super::view::model::ViewEvent;
@@ -24,7 +24,7 @@ pub(crate) struct RunningOperator {
     name: String,
     probes: SocketAddr,
     /// The diagnostics, if they were asked for.
-    pub(crate) endpoint: Option<Endpoint>,
+    pub(crate) endpoint: Option<OperatorEndpoint>,
 }
 
 /// How an operator is started.
@@ -71,7 +71,7 @@ impl RunningOperator {
             command.arg(format!("--webhook-bind-address=127.0.0.1:{port}"));
         }
         let endpoint = match start.token_file {
-            Some(file) => Some(Endpoint::choose(file, &mut command)?),
+            Some(file) => Some(OperatorEndpoint::choose(file, &mut command)?),
             None => None,
         };
         command

@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::process::Child;
 use tokio::sync::mpsc::{Sender, UnboundedSender};
 
-use super::endpoint::Endpoint;
+use super::endpoint::OperatorEndpoint;
 use super::view::model::ViewEvent;
 use crate::screen::Screen;
 
@@ -33,7 +33,7 @@ pub(crate) struct ViewSender {
 pub(crate) enum ViewMessage {
     Event(ViewEvent),
     /// An operator of this name has started, with its diagnostics.
-    Operator(String, Option<Endpoint>),
+    Operator(String, Option<OperatorEndpoint>),
 }
 
 /// The longest line of a program in bytes.
@@ -62,7 +62,7 @@ impl SessionOutput {
     }
 
     /// Tells the view that an operator has started.
-    pub(crate) fn show_operator(&self, name: &str, endpoint: Option<Endpoint>) {
+    pub(crate) fn show_operator(&self, name: &str, endpoint: Option<OperatorEndpoint>) {
         self.tell(ViewMessage::Operator(name.to_owned(), endpoint));
     }
 

@@ -14,7 +14,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use super::endpoint::Endpoint;
+use super::endpoint::OperatorEndpoint;
 use super::lines::ReconcileLines;
 use super::samples::Samples;
 use crate::error::Error;
@@ -84,7 +84,11 @@ impl RealCluster {
     }
 
     /// Follows the diagnostics of an operator, and the objects of its kinds.
-    pub(crate) fn follow(&self, description: &Description, endpoint: Option<Endpoint>) -> Follower {
+    pub(crate) fn follow(
+        &self,
+        description: &Description,
+        endpoint: Option<OperatorEndpoint>,
+    ) -> Follower {
         let (sender, news) = unbounded_channel();
         let kinds: Vec<Kind> = description.definitions.iter().filter_map(kind_of).collect();
         Follower {
@@ -133,7 +137,7 @@ impl Follower {
 async fn follow(
     cluster: RealCluster,
     kinds: Vec<Kind>,
-    endpoint: Option<Endpoint>,
+    endpoint: Option<OperatorEndpoint>,
     news: UnboundedSender<ClusterNews>,
 ) {
     let mut lines = ReconcileLines::default();

@@ -12,10 +12,12 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::{Instant, interval, sleep};
 
 use super::built::Built;
-use super::changes::Changes;
+use super::changes::SourceChanges;
 use super::cluster::DevCluster;
 use super::interruption::Interruption;
-use super::lines::{ObjectLines, Readiness, is_of, left_out, name_of, readiness, request_line};
+use super::lines::{
+    ObjectLines, ObjectReadiness, is_of, left_out, name_of, readiness, request_line,
+};
 use super::loopback::free_port;
 use super::operator::{OperatorStart, RunningOperator};
 use super::output::SessionOutput;
@@ -60,7 +62,7 @@ pub(crate) struct Session<'a> {
 }
 
 /// An operator that runs.
-struct Running {
+struct RunningProgram {
     operator: RunningOperator,
     built: Built,
     /// What it does in a real cluster.
@@ -143,9 +145,9 @@ impl<'a> Session<'a> {
     async fn turns(&mut self) -> Result<(), Error> {
         let mut changes = match self.args.once {
             true => None,
-            false => Some(Changes::watch(&self.place.project.folder)?),
+            false => Some(SourceChanges::watch(&self.place.project.folder)?),
         };
-        let mut running: Option<Running> = None;
+        let mut running: Option<RunningProgram> = None;
         let mut is_outdated = true;
         loop {
             if is_outdated {
@@ -191,7 +193,7 @@ impl<'a> Session<'a> {
     }
 
     /// Ends the session.
-    async fn end(&self, running: Option<Running>, turn: Turn) -> Result<(), Error> {
+    async fn end(&self, running: Option<RunningProgram>, turn: Turn) -> Result<(), Error> {
         if let Some(running) = running {
             self.stop(running.operator).await;
         }
@@ -205,7 +207,7 @@ impl<'a> Session<'a> {
 
     /// Builds the program, starts it in place of the running one unless that is the same, and applies the samples. If the
     /// build fails, the former one keeps running. Returns `false` if the session was interrupted.
-    async fn renew(&mut self, running: &mut Option<Running>) -> Result<bool, Error> {
+    async fn renew(&mut self, running: &mut Option<RunningProgram>) -> Result<bool, Error> {
         let build = Built::build(&self.place.project, self.args, &self.output);
         let built = tokio::select! {
             built = build => built?,
@@ -231,7 +233,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    fn start(&self, built: Built) -> Result<Running, Error> {
+    fn start(&self, built: Built) -> Result<RunningProgram, Error> {
         let description = &built.description;
         let has_webhooks = !description.webhooks.is_empty() || !description.converted.is_empty();
         let has_view = matches!(self.output, SessionOutput::View(_));
@@ -276,7 +278,7 @@ impl<'a> Session<'a> {
             SessionCluster::Embedded(_) => None,
             SessionCluster::Real(cluster) => Some(cluster.follow(description, endpoint)),
         };
-        Ok(Running {
+        Ok(RunningProgram {
             operator,
             built,
             follower,
@@ -295,8 +297,8 @@ impl<'a> Session<'a> {
     /// Shows what happens, until something is to be done.
     async fn watch(
         &mut self,
-        running: &mut Option<Running>,
-        mut changes: Option<&mut Changes>,
+        running: &mut Option<RunningProgram>,
+        mut changes: Option<&mut SourceChanges>,
     ) -> Result<Turn, Error> {
         let mut ticks = interval(TICK);
         let began = Instant::now();
@@ -370,7 +372,7 @@ impl<'a> Session<'a> {
     /// Returns whether all samples are ready and the operator has nothing to do. If it is late, that is an error.
     async fn is_done(
         &self,
-        running: &Running,
+        running: &RunningProgram,
         objects: &[Value],
         is_quiet: bool,
         is_late: bool,
@@ -378,7 +380,7 @@ impl<'a> Session<'a> {
         let operator = &running.operator;
         // An object that does not say that it is ready.
         let mut waiting = objects.iter();
-        let waiting = waiting.find(|object| readiness(object) != Readiness::Ready);
+        let waiting = waiting.find(|object| readiness(object) != ObjectReadiness::Ready);
         if waiting.is_none() && is_quiet && operator.is_ready().await {
             self.output.say("all samples are ready");
             return Ok(true);

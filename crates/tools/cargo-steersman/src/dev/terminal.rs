@@ -17,7 +17,7 @@ use tokio::time::{interval, sleep};
 
 use super::answered::AnsweredRequests;
 use super::clock::now;
-use super::endpoint::Endpoint;
+use super::endpoint::OperatorEndpoint;
 use super::injector::Injector;
 use super::lines::is_of;
 use super::output::{ViewMessage, ViewSender};
@@ -28,7 +28,7 @@ use crate::error::Error;
 
 /// The view while it is on the terminal. [`close`](Self::close) gives the terminal back.
 #[derive(Debug)]
-pub(crate) struct View {
+pub(crate) struct TerminalView {
     closing: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
@@ -78,7 +78,7 @@ const KEYS: Duration = Duration::from_millis(100);
 /// The number of lines of programs that wait for the view.
 const WAITING: usize = 256;
 
-impl View {
+impl TerminalView {
     /// Takes the terminal. From now on nothing else may write to it.
     pub(crate) fn open(
         heading: Heading,
@@ -187,7 +187,7 @@ impl ViewLoop {
     }
 
     /// Asks another operator for its diagnostics from now on.
-    fn follow(&mut self, name: String, endpoint: Option<Endpoint>) -> ViewEvent {
+    fn follow(&mut self, name: String, endpoint: Option<OperatorEndpoint>) -> ViewEvent {
         self.program = name;
         let sender = self.snapshots.0.clone();
         self.poll = endpoint.map(|endpoint| Poll(tokio::spawn(poll(endpoint, sender))));
@@ -258,7 +258,7 @@ fn read_keys(end: Arc<AtomicBool>) -> UnboundedReceiver<Event> {
 }
 
 /// Asks an operator for its diagnostics again and again. One that starts or stops does not answer.
-async fn poll(endpoint: Endpoint, sender: UnboundedSender<ViewEvent>) {
+async fn poll(endpoint: OperatorEndpoint, sender: UnboundedSender<ViewEvent>) {
     loop {
         if let Some(snapshot) = endpoint.snapshot().await {
             let event = ViewEvent::Snapshot(Box::new(snapshot));

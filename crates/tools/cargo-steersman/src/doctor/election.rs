@@ -3,7 +3,7 @@
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use crate::doctor::finding::{Finding, Seen};
+use crate::doctor::finding::{DoctorFinding, SeenFact};
 
 /// How far the clocks of two machines may differ, in seconds.
 const SKEW: i64 = 5;
@@ -12,13 +12,13 @@ const ADVICE: &str = "no replica leads, so no controller works: see \"deployment
 /// Checks the Lease of the leader election. `is_elected` is whether a Deployment runs replicas with `--leader-elect`.
 pub(crate) fn check_lease(
     name: &str,
-    seen: &Seen<Option<Value>>,
+    seen: &SeenFact<Option<Value>>,
     is_elected: bool,
     now: Timestamp,
-) -> Finding {
+) -> DoctorFinding {
     let absent = |text: String| match is_elected {
-        true => Finding::problem(text, ADVICE),
-        false => Finding::unknown(
+        true => DoctorFinding::problem(text, ADVICE),
+        false => DoctorFinding::unknown(
             text,
             "nothing to do if the operator does not run, or runs without --leader-elect",
         ),
@@ -50,8 +50,8 @@ pub(crate) fn check_lease(
         ago(renewed, now)
     );
     match seconds(renewed, now) > limit.saturating_add(SKEW) {
-        true => Finding::problem(format!("{text}, and expired after {limit} s"), ADVICE),
-        false => Finding::good(text),
+        true => DoctorFinding::problem(format!("{text}, and expired after {limit} s"), ADVICE),
+        false => DoctorFinding::good(text),
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::doctor::finding::Level;
+    use crate::doctor::finding::FindingLevel;
 
     #[test]
     fn a_lease_is_held_expired_released_or_absent() {
@@ -90,37 +90,42 @@ mod tests {
             (
                 lease("a", "2026-03-01T11:59:50.5Z"),
                 true,
-                Level::Good,
+                FindingLevel::Good,
                 "held by a since 2026-03-01T09:00:00Z, renewed 10 s ago",
             ),
             // A clock that is ahead.
             (
                 lease("a", "2026-03-01T12:00:40Z"),
                 true,
-                Level::Good,
+                FindingLevel::Good,
                 "renewed 0 s ago",
             ),
             (
                 lease("a", "2026-03-01T09:00:00Z"),
                 false,
-                Level::Problem,
+                FindingLevel::Problem,
                 "renewed 3 h ago, and expired after 15 s",
             ),
             (
                 lease("", "2026-02-01T09:00:00Z"),
                 true,
-                Level::Problem,
+                FindingLevel::Problem,
                 "released 28 days ago",
             ),
             (
                 lease("", "2026-03-01T11:00:00Z"),
                 false,
-                Level::Unknown,
+                FindingLevel::Unknown,
                 "released 60 min ago",
             ),
-            (empty(), false, Level::Unknown, "no time of a renewal"),
-            (Ok(None), true, Level::Problem, "does not exist"),
-            (Ok(None), false, Level::Unknown, "does not exist"),
+            (
+                empty(),
+                false,
+                FindingLevel::Unknown,
+                "no time of a renewal",
+            ),
+            (Ok(None), true, FindingLevel::Problem, "does not exist"),
+            (Ok(None), false, FindingLevel::Unknown, "does not exist"),
         ] {
             let found = check_lease("a/b", &seen, elected, now);
             assert_eq!(found.level, level, "{found:?}");

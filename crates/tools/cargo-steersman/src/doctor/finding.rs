@@ -2,8 +2,8 @@
 
 /// What one check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Finding {
-    pub(crate) level: Level,
+pub(crate) struct DoctorFinding {
+    pub(crate) level: FindingLevel,
     /// The subject and its state, on one line.
     pub(crate) text: String,
     /// What to do about it, a text per line.
@@ -12,7 +12,7 @@ pub(crate) struct Finding {
 
 /// What a finding means for the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
+pub(crate) enum FindingLevel {
     /// The operator has what it needs.
     Good,
     /// The operator lacks something.
@@ -25,11 +25,11 @@ pub(crate) enum Level {
 #[derive(Clone, Debug)]
 pub(crate) struct Section {
     pub(crate) subject: &'static str,
-    pub(crate) findings: Vec<Finding>,
+    pub(crate) findings: Vec<DoctorFinding>,
 }
 
 /// A fact of the cluster, or why it could not be read.
-pub(crate) type Seen<T> = Result<T, Unseen>;
+pub(crate) type SeenFact<T> = Result<T, Unseen>;
 
 /// Why a fact could not be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,10 +52,10 @@ pub(crate) enum UnseenCause {
     Other,
 }
 
-impl Finding {
+impl DoctorFinding {
     pub(crate) fn good(text: impl Into<String>) -> Self {
         Self {
-            level: Level::Good,
+            level: FindingLevel::Good,
             text: text.into(),
             advice: Vec::new(),
         }
@@ -63,7 +63,7 @@ impl Finding {
 
     pub(crate) fn problem(text: impl Into<String>, advice: impl Into<String>) -> Self {
         Self {
-            level: Level::Problem,
+            level: FindingLevel::Problem,
             text: text.into(),
             advice: vec![advice.into()],
         }
@@ -71,7 +71,7 @@ impl Finding {
 
     pub(crate) fn unknown(text: impl Into<String>, advice: impl Into<String>) -> Self {
         Self {
-            level: Level::Unknown,
+            level: FindingLevel::Unknown,
             ..Self::problem(text, advice)
         }
     }
@@ -85,7 +85,7 @@ impl Finding {
 
 impl Unseen {
     /// Makes the finding that something cannot be checked.
-    pub(crate) fn finding(&self, subject: &str) -> Finding {
+    pub(crate) fn finding(&self, subject: &str) -> DoctorFinding {
         let advice = match self.cause {
             UnseenCause::Forbidden => {
                 "choose with --context a user that may send this request, or grant it to this one"
@@ -94,7 +94,7 @@ impl Unseen {
             UnseenCause::Unanswered => "run `cargo steersman doctor` again when the server answers",
             UnseenCause::Other => "the server says why; see its log",
         };
-        Finding::unknown(
+        DoctorFinding::unknown(
             format!("{subject} cannot be checked: {}", self.problem),
             advice,
         )

@@ -20,7 +20,7 @@ use steersman_testenv::apiserver::definition_check::ObjectCheck;
 use steersman_webhook::certificates::CertificateReport;
 
 use crate::doctor::election::check_lease;
-use crate::doctor::finding::{Finding, Section, Seen, UnseenCause};
+use crate::doctor::finding::{DoctorFinding, Section, SeenFact, UnseenCause};
 use crate::doctor::objects::ObjectTally;
 use crate::doctor::own_certificates::{check_client, check_mounted, mounted_certificates};
 use crate::doctor::own_definitions::check_definition;
@@ -105,7 +105,7 @@ impl Examination<'_> {
     }
 
     /// Returns the key of the operator's Lease, which flags of its Deployment may change.
-    fn lease_key(&self, deployment: &Seen<Option<Value>>) -> ObjectKey {
+    fn lease_key(&self, deployment: &SeenFact<Option<Value>>) -> ObjectKey {
         let flag = |flag: &str| {
             let deployment = deployment.as_ref().ok()?.as_ref()?;
             flag_value(deployment, flag)
@@ -121,19 +121,19 @@ impl Examination<'_> {
     }
 
     /// Checks the server, and whether other requests make sense.
-    async fn server(&self) -> (Vec<Finding>, bool) {
+    async fn server(&self) -> (Vec<DoctorFinding>, bool) {
         let endpoint = self.cluster.endpoint();
         let version = self.cluster.version().await;
         let certificate = self.cluster.client_certificate();
         let certificate = certificate.and_then(|one| check_client(&one, self.now));
-        let mut findings: Vec<Finding> = certificate.into_iter().collect();
+        let mut findings: Vec<DoctorFinding> = certificate.into_iter().collect();
         let certificates = findings.len();
         findings.push(match &version {
-            Ok(version) => Finding::good(format!("{endpoint} runs Kubernetes {version}")),
+            Ok(version) => DoctorFinding::good(format!("{endpoint} runs Kubernetes {version}")),
             Err(unseen) => unseen.finding(&format!("the version of {endpoint}")),
         });
         match self.cluster.user().await {
-            Ok(user) => findings.push(Finding::good(format!(
+            Ok(user) => findings.push(DoctorFinding::good(format!(
                 "the credentials are those of {user}"
             ))),
             Err(unseen) if unseen.cause == UnseenCause::Unauthorized => {
@@ -145,7 +145,7 @@ impl Examination<'_> {
                 if version.is_err() {
                     findings.truncate(certificates);
                 }
-                findings.push(Finding::problem(text, advice));
+                findings.push(DoctorFinding::problem(text, advice));
                 return (findings, false);
             }
             Err(unseen) if unseen.cause == UnseenCause::Unanswered && version.is_err() => {
@@ -153,7 +153,7 @@ impl Examination<'_> {
                 let advice = "look at the address in the kubeconfig and whether the cluster runs, or choose another context \
                               with --context";
                 findings.truncate(certificates);
-                findings.push(Finding::problem(text, advice));
+                findings.push(DoctorFinding::problem(text, advice));
                 return (findings, false);
             }
             // Servers before 1.28 do not serve this review.
@@ -164,7 +164,7 @@ impl Examination<'_> {
 
     /// Returns the roles that the operator's account should have. That of the leader election is in the namespace of the
     /// Lease.
-    fn grants(&self, deployment: &Seen<Option<Value>>) -> Vec<RoleGrant> {
+    fn grants(&self, deployment: &SeenFact<Option<Value>>) -> Vec<RoleGrant> {
         let mut grants = self.manifests.grants();
         let of_election = self.manifests.election_role();
         let mut election = grants.iter_mut();
@@ -176,7 +176,7 @@ impl Examination<'_> {
     }
 
     /// Asks for each rule of the roles whether the operator's account has it.
-    async fn permissions(&self, deployment: &Seen<Option<Value>>) -> Vec<Finding> {
+    async fn permissions(&self, deployment: &SeenFact<Option<Value>>) -> Vec<DoctorFinding> {
         let grants = self.grants(deployment);
         let key = self.own_key();
         let account = (self.manifests.namespace(), self.description.name.as_str());
@@ -185,7 +185,7 @@ impl Examination<'_> {
             Ok(Some(_)) => {}
             Ok(None) => {
                 let advice = "run `cargo steersman deploy`, or name the namespace of the operator with --namespace";
-                findings.push(Finding::problem(
+                findings.push(DoctorFinding::problem(
                     format!("ServiceAccount {key} is missing"),
                     advice,
                 ));
@@ -212,9 +212,9 @@ impl Examination<'_> {
 
     async fn webhooks(
         &self,
-        definitions: &[Seen<Option<Value>>],
-        deployment: &Seen<Option<Value>>,
-    ) -> Vec<Finding> {
+        definitions: &[SeenFact<Option<Value>>],
+        deployment: &SeenFact<Option<Value>>,
+    ) -> Vec<DoctorFinding> {
         if !self.manifests.has_webhook_server() {
             return Vec::new();
         }
@@ -265,7 +265,7 @@ impl Examination<'_> {
     }
 
     /// Checks the certificates that the Deployment mounts.
-    async fn certificates(&self, deployment: &Seen<Option<Value>>) -> Vec<Finding> {
+    async fn certificates(&self, deployment: &SeenFact<Option<Value>>) -> Vec<DoctorFinding> {
         let Ok(Some(deployment)) = deployment else {
             return Vec::new();
         };
@@ -284,7 +284,7 @@ impl Examination<'_> {
     }
 
     /// Reads the Pods of the Deployment, and why some are not ready.
-    async fn pods(&self, deployment: &Seen<Option<Value>>) -> Seen<Vec<PodFacts>> {
+    async fn pods(&self, deployment: &SeenFact<Option<Value>>) -> SeenFact<Vec<PodFacts>> {
         let Ok(Some(deployment)) = deployment else {
             return Ok(Vec::new());
         };
@@ -328,7 +328,11 @@ impl Examination<'_> {
     }
 
     /// Checks the objects of a definition, in the version that the program watches, or else that it stores.
-    async fn objects(&self, wanted: &Value, present: &Seen<Option<Value>>) -> Vec<Finding> {
+    async fn objects(
+        &self,
+        wanted: &Value,
+        present: &SeenFact<Option<Value>>,
+    ) -> Vec<DoctorFinding> {
         let spec = &wanted["spec"];
         let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
         let mut watched = self.description.kinds.iter();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use steersman_testenv::apiserver::definition_check::ObjectCheck;
 
-use crate::doctor::finding::{Finding, Seen};
+use crate::doctor::finding::{DoctorFinding, SeenFact};
 
 /// Checks the objects of one kind, one after another.
 #[derive(Debug)]
@@ -61,7 +61,12 @@ impl ObjectTally {
     }
 
     /// Returns the finding about a resource in a version. `end` is how the list ended.
-    pub(crate) fn finding(self, resource: &str, version: &str, end: &Seen<()>) -> Vec<Finding> {
+    pub(crate) fn finding(
+        self,
+        resource: &str,
+        version: &str,
+        end: &SeenFact<()>,
+    ) -> Vec<DoctorFinding> {
         let mut findings = Vec::new();
         let (checked, refused) = (self.checked, self.refused);
         if refused > 0 {
@@ -73,7 +78,7 @@ impl ObjectTally {
             let text = format!("{refused} of {checked} {resource} {fit} the schema of {version}");
             let advice = "correct these fields: the operator may not be able to read the objects, and their next write is \
                           refused";
-            let mut finding = Finding::problem(text, advice);
+            let mut finding = DoctorFinding::problem(text, advice);
             let rest = usize::try_from(refused).unwrap_or(usize::MAX) - self.examples.len();
             let more = match rest {
                 0 => None,
@@ -88,7 +93,7 @@ impl ObjectTally {
         match end {
             Err(unseen) => findings.push(unseen.finding(&format!("the objects of {resource}"))),
             Ok(()) if refused == 0 => {
-                findings.push(Finding::good(match checked {
+                findings.push(DoctorFinding::good(match checked {
                     0 => format!("there is no object of {resource}"),
                     1 => format!("the object of {resource} fits the schema of {version}"),
                     _ => format!("{checked} objects of {resource} fit the schema of {version}"),
@@ -113,7 +118,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::doctor::finding::{Level, Unseen};
+    use crate::doctor::finding::{FindingLevel, Unseen};
 
     fn tally() -> ObjectTally {
         let schema = json!({"type": "object", "properties": {"spec": {
@@ -169,7 +174,7 @@ mod tests {
         tally.add(&json!({"metadata": {"name": "a"}, "spec": {"size": 1}}));
         let found = tally.finding("sites.example.com", "v1", &Err(Unseen::forbidden("403")));
         assert!(
-            matches!(&*found, [one] if one.level == Level::Unknown),
+            matches!(&*found, [one] if one.level == FindingLevel::Unknown),
             "{found:?}"
         );
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use steersman_api::ClientCertificate;
 use steersman_webhook::{CertificateState, CertificateTimes};
 
-use crate::doctor::finding::{Finding, Seen};
+use crate::doctor::finding::{DoctorFinding, SeenFact};
 use crate::doctor::workload::flag_value;
 
 /// A server of an operator with the flags of its certificate.
@@ -76,9 +76,9 @@ fn mounted_secret<'a>(deployment: &'a Value, folder: &str) -> Option<&'a str> {
 /// Checks a mounted certificate. `secret` is the Secret of its volume.
 pub(crate) fn check_mounted(
     mounted: &MountedCertificate<'_>,
-    secret: &Seen<Option<Value>>,
+    secret: &SeenFact<Option<Value>>,
     now: Timestamp,
-) -> Finding {
+) -> DoctorFinding {
     let MountedCertificate { flags, file, .. } = mounted;
     let Some(name) = mounted.secret else {
         let text = format!(
@@ -86,12 +86,12 @@ pub(crate) fn check_mounted(
             flags.server, flags.folder, mounted.folder
         );
         let advice = "the metric steersman_certificate_not_after_timestamp_seconds of the operator says when it expires";
-        return Finding::unknown(text, advice);
+        return DoctorFinding::unknown(text, advice);
     };
     let name = format!("Secret {name}, with the certificate of {}", flags.server);
     let secret = match secret {
         Ok(Some(secret)) => secret,
-        Ok(None) => return Finding::problem(format!("{name}, is missing"), RENEW),
+        Ok(None) => return DoctorFinding::problem(format!("{name}, is missing"), RENEW),
         Err(unseen) => return unseen.finding(&name),
     };
     let secret: Secret = serde_json::from_value(secret.clone()).unwrap_or_default();
@@ -100,22 +100,25 @@ pub(crate) fn check_mounted(
         .get(*file)
         .and_then(|chain| CertificateTimes::of_pem(&chain.0));
     let Some(times) = times else {
-        return Finding::problem(format!("{name}: {file} holds no certificate"), RENEW);
+        return DoctorFinding::problem(format!("{name}: {file} holds no certificate"), RENEW);
     };
     match times.state(now) {
         CertificateState::Valid => {
-            Finding::good(format!("{name}: it is valid until {}", times.not_after))
+            DoctorFinding::good(format!("{name}: it is valid until {}", times.not_after))
         }
-        state => Finding::problem(format!("{name}: {state}"), RENEW),
+        state => DoctorFinding::problem(format!("{name}: {state}"), RENEW),
     }
 }
 
 /// Checks the certificate of the kubeconfig's user. Returns `None` if it is valid.
-pub(crate) fn check_client(certificate: &ClientCertificate, now: Timestamp) -> Option<Finding> {
+pub(crate) fn check_client(
+    certificate: &ClientCertificate,
+    now: Timestamp,
+) -> Option<DoctorFinding> {
     let state = CertificateTimes::of_pem(&certificate.chain)?.state(now);
     let text = format!("the client certificate of {}: {state}", certificate.place);
     let advice = "renew the credentials in the kubeconfig";
-    (state != CertificateState::Valid).then(|| Finding::problem(text, advice))
+    (state != CertificateState::Valid).then(|| DoctorFinding::problem(text, advice))
 }
 
 #[cfg(test)]
@@ -125,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::doctor::finding::{Level, Unseen};
+    use crate::doctor::finding::{FindingLevel, Unseen};
 
     fn deployment() -> Value {
         json!({"spec": {"template": {"spec": {
@@ -166,7 +169,7 @@ mod tests {
     fn a_certificate_is_checked_at_the_present_time() {
         let deployment = deployment();
         let found = mounted_certificates(&deployment);
-        let check = |secret: Seen<Option<Value>>, now: &str| {
+        let check = |secret: SeenFact<Option<Value>>, now: &str| {
             let finding = check_mounted(&found[0], &secret, now.parse().unwrap());
             (finding.level, finding.text)
         };
@@ -175,22 +178,22 @@ mod tests {
         for (now, level, text) in [
             (
                 "2025-12-01T00:00:00Z",
-                Level::Problem,
+                FindingLevel::Problem,
                 "not valid before 2026-01-01",
             ),
             (
                 "2026-06-01T00:00:00Z",
-                Level::Good,
+                FindingLevel::Good,
                 "valid until 2027-01-01",
             ),
             (
                 "2026-12-20T00:00:00Z",
-                Level::Problem,
+                FindingLevel::Problem,
                 "expires at 2027-01-01",
             ),
             (
                 "2027-02-01T00:00:00Z",
-                Level::Problem,
+                FindingLevel::Problem,
                 "expired at 2027-01-01",
             ),
         ] {
@@ -200,20 +203,24 @@ mod tests {
         }
         let now = "2026-06-01T00:00:00Z";
         for (secret, level, text) in [
-            (Ok(None), Level::Problem, "is missing"),
+            (Ok(None), FindingLevel::Problem, "is missing"),
             (
                 Ok(Some(json!({}))),
-                Level::Problem,
+                FindingLevel::Problem,
                 "tls.crt holds no certificate",
             ),
-            (Err(Unseen::forbidden("403")), Level::Unknown, "hooks-tls"),
+            (
+                Err(Unseen::forbidden("403")),
+                FindingLevel::Unknown,
+                "hooks-tls",
+            ),
         ] {
             let (found, said) = check(secret, now);
             assert_eq!(found, level, "{said}");
             assert!(said.contains(text), "{said}");
         }
         let of_csi = check_mounted(&found[1], &Ok(None), now.parse().unwrap());
-        assert_eq!(of_csi.level, Level::Unknown);
+        assert_eq!(of_csi.level, FindingLevel::Unknown);
         assert!(
             of_csi.text.contains("the metrics server"),
             "{}",
@@ -229,7 +236,7 @@ mod tests {
         let check = |now: &str| check_client(&certificate, now.parse().unwrap());
         assert!(check("2026-06-01T00:00:00Z").is_none());
         let found = check("2027-02-01T00:00:00Z").unwrap();
-        assert_eq!(found.level, Level::Problem);
+        assert_eq!(found.level, FindingLevel::Problem);
         let text = &found.text;
         assert!(
             text.contains("client.crt: the certificate expired at 2027-01-01"),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use steersman_crds::CrdDifference;
 
-use crate::doctor::finding::{Finding, Seen};
+use crate::doctor::finding::{DoctorFinding, SeenFact};
 
 /// The number of differences that are printed.
 const SHOWN: usize = 10;
@@ -14,11 +14,19 @@ const CONVERT: &str = "run the operator with --install and with --webhook-bind-a
      objects with a backup";
 
 /// Checks one definition of the program.
-pub(crate) fn check_definition(wanted: &Value, seen: &Seen<Option<Value>>) -> Vec<Finding> {
+pub(crate) fn check_definition(
+    wanted: &Value,
+    seen: &SeenFact<Option<Value>>,
+) -> Vec<DoctorFinding> {
     let name = wanted["metadata"]["name"].as_str().unwrap_or_default();
     let present = match seen {
         Ok(Some(present)) => present,
-        Ok(None) => return vec![Finding::problem(format!("{name} is missing"), INSTALL)],
+        Ok(None) => {
+            return vec![DoctorFinding::problem(
+                format!("{name} is missing"),
+                INSTALL,
+            )];
+        }
         Err(unseen) => return vec![unseen.finding(name)],
     };
     let mut findings = Vec::new();
@@ -27,13 +35,15 @@ pub(crate) fn check_definition(wanted: &Value, seen: &Seen<Option<Value>>) -> Ve
     findings.extend(conditions(name, present));
     findings.extend(stored_versions(name, wanted, present));
     if findings.is_empty() {
-        findings.push(Finding::good(format!("{name} is that of the program")));
+        findings.push(DoctorFinding::good(format!(
+            "{name} is that of the program"
+        )));
     }
     findings
 }
 
 /// Finds a conversion webhook that is missing. (The versions of a program with one differ.)
-fn conversion(name: &str, wanted: &Value, present: &Value) -> Option<Finding> {
+fn conversion(name: &str, wanted: &Value, present: &Value) -> Option<DoctorFinding> {
     let strategy = |definition: &Value| definition["spec"]["conversion"]["strategy"].clone();
     if strategy(wanted) != "Webhook" || strategy(present) == "Webhook" {
         return None;
@@ -42,7 +52,7 @@ fn conversion(name: &str, wanted: &Value, present: &Value) -> Option<Finding> {
         "{name} has several versions and no conversion webhook: objects are served in another version without being \
          converted"
     );
-    Some(Finding::problem(text, CONVERT))
+    Some(DoctorFinding::problem(text, CONVERT))
 }
 
 fn difference(
@@ -50,7 +60,7 @@ fn difference(
     wanted: &Value,
     present: &Value,
     is_conversion_missing: bool,
-) -> Option<Finding> {
+) -> Option<DoctorFinding> {
     let with = |text: String, mut fields: Vec<String>, advice: &str| {
         // It has a finding of its own.
         fields.retain(|field| !(is_conversion_missing && field.starts_with("spec.conversion:")));
@@ -58,7 +68,7 @@ fn difference(
             return None;
         }
         let rest = fields.len().saturating_sub(SHOWN);
-        let mut finding = Finding::problem(text, advice);
+        let mut finding = DoctorFinding::problem(text, advice);
         finding.advice.splice(
             0..0,
             fields
@@ -78,7 +88,7 @@ fn difference(
             INSTALL,
         ),
         CrdDifference::Later(fields) => {
-            let mut finding = Finding::good(format!(
+            let mut finding = DoctorFinding::good(format!(
                 "{name} is that of a later release, and the leader keeps it"
             ));
             finding.advice = fields
@@ -107,7 +117,7 @@ fn difference(
 }
 
 /// Finds conditions that say that the server does not serve the definition.
-fn conditions(name: &str, present: &Value) -> Vec<Finding> {
+fn conditions(name: &str, present: &Value) -> Vec<DoctorFinding> {
     let conditions = present["status"]["conditions"].as_array();
     let condition = |kind: &str| {
         let mut conditions = conditions.into_iter().flatten();
@@ -125,10 +135,10 @@ fn conditions(name: &str, present: &Value) -> Vec<Finding> {
     if !holds(accepted) {
         let text = format!("{name} is not NamesAccepted{}", message(accepted));
         let advice = "another definition of the group has one of its names: delete that one, or name the kind otherwise";
-        findings.push(Finding::problem(text, advice));
+        findings.push(DoctorFinding::problem(text, advice));
     } else if !holds(established) {
         let text = format!("{name} is not Established{}", message(established));
-        findings.push(Finding::problem(
+        findings.push(DoctorFinding::problem(
             text,
             "the server establishes it within seconds; look at its log if not",
         ));
@@ -136,13 +146,13 @@ fn conditions(name: &str, present: &Value) -> Vec<Finding> {
     if !present["metadata"]["deletionTimestamp"].is_null() || holds(condition("Terminating")) {
         let text = format!("{name} is being deleted with all its objects");
         let advice = "the operator has to remove the finalizers of its objects; then the leader installs it again";
-        findings.push(Finding::problem(text, advice));
+        findings.push(DoctorFinding::problem(text, advice));
     }
     findings
 }
 
 /// Finds versions in which objects may still be stored, and that the program does not store any more.
-fn stored_versions(name: &str, wanted: &Value, present: &Value) -> Option<Finding> {
+fn stored_versions(name: &str, wanted: &Value, present: &Value) -> Option<DoctorFinding> {
     let versions = wanted["spec"]["versions"].as_array().into_iter().flatten();
     let mut stores = versions.filter(|version| version["storage"] == true);
     let stores = &stores.next()?["name"];
@@ -160,7 +170,9 @@ fn stored_versions(name: &str, wanted: &Value, present: &Value) -> Option<Findin
     );
     let advice = "the leader stores them anew by itself after it has installed the definition, with --install; it logs \
                   each object that is refused";
-    Some(Finding::problem(text, advice).advise("until then no release can remove the version"))
+    Some(
+        DoctorFinding::problem(text, advice).advise("until then no release can remove the version"),
+    )
 }
 
 #[cfg(test)]
@@ -168,7 +180,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::doctor::finding::Level;
+    use crate::doctor::finding::FindingLevel;
 
     fn definition() -> Value {
         let schema = json!({"openAPIV3Schema": {"type": "object"}});
@@ -192,7 +204,7 @@ mod tests {
         let found = check_definition(&definition(), &Ok(Some(present)));
         found
             .into_iter()
-            .filter(|finding| finding.level == Level::Problem)
+            .filter(|finding| finding.level == FindingLevel::Problem)
             .map(|finding| [vec![finding.text], finding.advice].concat().join("\n"))
             .collect()
     }
@@ -254,7 +266,7 @@ mod tests {
         present["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"] = json!(fields);
         let found = check_definition(&definition(), &Ok(Some(present.clone())));
         assert!(
-            matches!(&*found, [one] if one.level == Level::Good && one.text.contains("later release"))
+            matches!(&*found, [one] if one.level == FindingLevel::Good && one.text.contains("later release"))
         );
         let mut old = definition();
         old["status"] = present["status"].clone();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use steersman_manifests::{Permission, RoleGrant, RuleReason, RuleTarget};
 
-use crate::doctor::finding::{Finding, Seen, UnseenCause};
+use crate::doctor::finding::{DoctorFinding, SeenFact, UnseenCause};
 
 /// A question of one access review: one verb on one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,8 +68,8 @@ pub(crate) fn check_permissions(
     account: &str,
     grants: &[RoleGrant],
     questions: &[AccessQuestion],
-    answers: &[Seen<bool>],
-) -> Vec<Finding> {
+    answers: &[SeenFact<bool>],
+) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for (position, grant) in grants.iter().enumerate() {
         let answered = questions.iter().zip(answers);
@@ -92,9 +92,9 @@ pub(crate) fn check_permissions(
         );
         let rules = Permission::yaml(&denied);
         lines.extend(rules.lines().map(|line| format!("  {line}")));
-        findings.push(Finding {
+        findings.push(DoctorFinding {
             advice: lines,
-            ..Finding::problem(format!("{account} lacks rules of {role}"), "")
+            ..DoctorFinding::problem(format!("{account} lacks rules of {role}"), "")
         });
     }
     let failed: Vec<_> = answers
@@ -113,7 +113,7 @@ pub(crate) fn check_permissions(
         findings.push(finding);
     } else if findings.is_empty() {
         let number = questions.len();
-        findings.push(Finding::good(format!(
+        findings.push(DoctorFinding::good(format!(
             "{account} has all {number} permissions of its roles"
         )));
     }
@@ -126,7 +126,7 @@ mod tests {
     use steersman_manifests::{Manifests, Options, PolicyRule, RuleList};
 
     use super::*;
-    use crate::doctor::finding::{Level, Unseen};
+    use crate::doctor::finding::{FindingLevel, Unseen};
 
     fn grants() -> Vec<RoleGrant> {
         let mut description = Description::default();
@@ -146,10 +146,10 @@ mod tests {
     fn denied_verbs_are_rules_to_paste() {
         let grants = grants();
         let asked = questions(&grants);
-        let all: Vec<Seen<bool>> = asked.iter().map(|_| Ok(true)).collect();
+        let all: Vec<SeenFact<bool>> = asked.iter().map(|_| Ok(true)).collect();
         let found = check_permissions("greeter", &grants, &asked, &all);
         assert!(
-            matches!(&*found, [one] if one.level == Level::Good),
+            matches!(&*found, [one] if one.level == FindingLevel::Good),
             "{found:?}"
         );
         let denied = asked.iter().map(|question| {
@@ -193,7 +193,7 @@ mod tests {
         let [finding] = &*found else {
             panic!("{found:?}");
         };
-        assert_eq!(finding.level, Level::Unknown);
+        assert_eq!(finding.level, FindingLevel::Unknown);
         assert!(
             finding.advice[0].contains("subjectaccessreviews"),
             "{finding:?}"

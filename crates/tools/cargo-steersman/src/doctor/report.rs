@@ -1,6 +1,6 @@
 //! Machine: writes findings as lines.
 
-use crate::doctor::finding::{Level, Section};
+use crate::doctor::finding::{FindingLevel, Section};
 
 /// Returns the lines of all findings, grouped by subject, and a summary.
 pub(crate) fn lines(sections: &[Section]) -> Vec<String> {
@@ -16,10 +16,10 @@ pub(crate) fn lines(sections: &[Section]) -> Vec<String> {
         }
     }
     let (problems, unknown) = (
-        count(sections, Level::Problem),
-        count(sections, Level::Unknown),
+        count(sections, FindingLevel::Problem),
+        count(sections, FindingLevel::Unknown),
     );
-    let good = count(sections, Level::Good);
+    let good = count(sections, FindingLevel::Good);
     let plural = if problems == 1 { "" } else { "s" };
     lines.push(format!(
         "{problems} problem{plural}, {unknown} unknown, {good} ok"
@@ -28,12 +28,12 @@ pub(crate) fn lines(sections: &[Section]) -> Vec<String> {
 }
 
 /// Returns the number of findings of a level.
-pub(crate) fn count(sections: &[Section], level: Level) -> usize {
+pub(crate) fn count(sections: &[Section], level: FindingLevel) -> usize {
     let findings = sections.iter().flat_map(|section| &section.findings);
     findings.filter(|finding| finding.level == level).count()
 }
 
-impl Level {
+impl FindingLevel {
     fn word(self) -> &'static str {
         match self {
             Self::Good => "ok",
@@ -46,17 +46,17 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::finding::Finding;
+    use crate::doctor::finding::DoctorFinding;
 
     #[test]
     fn lines_are_aligned_and_counted() {
         let section = |subject, findings| Section { subject, findings };
         let sections = [
-            section("kinds", vec![Finding::good("a is served")]),
+            section("kinds", vec![DoctorFinding::good("a is served")]),
             section("webhooks", Vec::new()),
             section(
                 "roles",
-                vec![Finding::problem("b is missing", "add it:").advise("  rules: []")],
+                vec![DoctorFinding::problem("b is missing", "add it:").advise("  rules: []")],
             ),
         ];
         let expected = [

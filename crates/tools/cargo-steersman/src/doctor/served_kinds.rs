@@ -4,7 +4,7 @@ use serde_json::Value;
 use steersman_cli::Description;
 use steersman_cli::description::DescribedKind;
 
-use crate::doctor::finding::{Finding, Seen};
+use crate::doctor::finding::{DoctorFinding, SeenFact};
 
 /// A kind that the program needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,22 +58,25 @@ fn defined(definition: &Value) -> Vec<DescribedKind> {
 }
 
 /// Compares the kinds that the program needs with those of the server.
-pub(crate) fn check_kinds(needed: &[NeededKind], seen: &Seen<DiscoveredKinds>) -> Vec<Finding> {
+pub(crate) fn check_kinds(
+    needed: &[NeededKind],
+    seen: &SeenFact<DiscoveredKinds>,
+) -> Vec<DoctorFinding> {
     match seen {
         Ok(discovered) => needed.iter().map(|kind| check(kind, discovered)).collect(),
         Err(unseen) => vec![unseen.finding("the served kinds")],
     }
 }
 
-fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> Finding {
+fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> DoctorFinding {
     let kind = &needed.kind;
     let (name, version) = (resource(kind), &kind.version);
     let same = |other: &&DescribedKind| other.group == kind.group && other.kind == kind.kind;
     let served: Vec<&DescribedKind> = discovered.kinds.iter().filter(same).collect();
     if let Some(found) = served.iter().find(|found| found.version == *version) {
         return match found.namespaced == kind.namespaced && found.plural == kind.plural {
-            true => Finding::good(format!("{name} is served in {version}")),
-            false => Finding::problem(
+            true => DoctorFinding::good(format!("{name} is served in {version}")),
+            false => DoctorFinding::problem(
                 format!(
                     "{name} is {} here as {:?}, and the program takes it as {} and {:?}",
                     scope(found),
@@ -103,7 +106,7 @@ fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> Finding {
         .find(|(failed, _)| *failed == place)
     {
         let text = format!("{name} may or may not be served: {place} cannot be read: {problem}");
-        return Finding::unknown(text, "look for its APIService: `kubectl get apiservices`");
+        return DoctorFinding::unknown(text, "look for its APIService: `kubectl get apiservices`");
     }
     let advice = match (needed.is_own, is_of_kubernetes(&kind.group)) {
         (true, _) => "install its definition: see \"definitions\" below".to_owned(),
@@ -112,11 +115,11 @@ fn check(needed: &NeededKind, discovered: &DiscoveredKinds) -> Finding {
     };
     let versions: Vec<&str> = served.iter().map(|found| found.version.as_str()).collect();
     match versions.is_empty() {
-        true => Finding::problem(format!("{name} is not installed"), advice),
+        true => DoctorFinding::problem(format!("{name} is not installed"), advice),
         false => {
             let versions = versions.join(", ");
             let text = format!("{name} is not served in {version}, only in {versions}");
-            Finding::problem(text, advice)
+            DoctorFinding::problem(text, advice)
         }
     }
 }
@@ -143,7 +146,7 @@ fn is_of_kubernetes(group: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::finding::{Level, Unseen};
+    use crate::doctor::finding::{FindingLevel, Unseen};
 
     fn kind(group: &str, version: &str, kind: &str, namespaced: bool) -> DescribedKind {
         DescribedKind {
@@ -169,31 +172,31 @@ mod tests {
         for (needed, level, text, advice) in [
             (
                 needed(kind("", "v1", "Node", false), false),
-                Level::Good,
+                FindingLevel::Good,
                 "nodes is served in v1",
                 "",
             ),
             (
                 needed(kind("apps", "v1", "Deployment", true), false),
-                Level::Problem,
+                FindingLevel::Problem,
                 "deployments.apps is not served in v1, only in v1beta1",
                 "release of Kubernetes that serves apps/v1",
             ),
             (
                 needed(kind("example.com", "v1", "Site", true), true),
-                Level::Problem,
+                FindingLevel::Problem,
                 "sites.example.com is cluster-scoped here",
                 "delete the definition",
             ),
             (
                 needed(kind("cert-manager.io", "v1", "Issuer", true), false),
-                Level::Problem,
+                FindingLevel::Problem,
                 "issuers.cert-manager.io is not installed",
                 "install the definition of issuers.cert-manager.io",
             ),
             (
                 needed(kind("metrics.k8s.io", "v1", "PodMetric", true), false),
-                Level::Unknown,
+                FindingLevel::Unknown,
                 "cannot be read: 503",
                 "apiservices",
             ),
@@ -204,6 +207,6 @@ mod tests {
             assert!(found[0].advice.join("\n").contains(advice), "{found:?}");
         }
         let unseen = check_kinds(&[], &Err(Unseen::forbidden("403")));
-        assert_eq!(unseen[0].level, Level::Unknown);
+        assert_eq!(unseen[0].level, FindingLevel::Unknown);
     }
 }

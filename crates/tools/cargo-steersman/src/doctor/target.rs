@@ -18,7 +18,7 @@ use steersman_manifests::RuleTarget;
 use steersman_object::{Kind, LabelSelector, ListOptions, ObjectKey};
 use tokio::time::timeout;
 
-use crate::doctor::finding::{Seen, Unseen, UnseenCause};
+use crate::doctor::finding::{SeenFact, Unseen, UnseenCause};
 use crate::doctor::permissions::AccessQuestion;
 use crate::doctor::served_kinds::DiscoveredKinds;
 use crate::error::Error;
@@ -64,14 +64,14 @@ impl TargetCluster {
     }
 
     /// Returns the version of the server.
-    pub(crate) async fn version(&self) -> Seen<String> {
+    pub(crate) async fn version(&self) -> SeenFact<String> {
         let asked = timeout(LIMIT, self.client.apiserver_version()).await;
         let info = asked.map_err(|_| no_answer("get /version"))?;
         Ok(info.map_err(|error| no_version(&error))?.git_version)
     }
 
     /// Returns the name of the user that the server takes the credentials for.
-    pub(crate) async fn user(&self) -> Seen<String> {
+    pub(crate) async fn user(&self) -> SeenFact<String> {
         let reviews = Api::<SelfSubjectReview>::typed(self.client.clone());
         let review = SelfSubjectReview::default();
         let answer = limited("create selfsubjectreviews", reviews.review(&review)).await?;
@@ -80,7 +80,7 @@ impl TargetCluster {
     }
 
     /// Returns all kinds that the server serves.
-    pub(crate) async fn kinds(&self) -> Seen<DiscoveredKinds> {
+    pub(crate) async fn kinds(&self) -> SeenFact<DiscoveredKinds> {
         let mapper = Mapper::new(self.client_config.clone());
         let found = limited("discovery", mapper.everything()).await?;
         let failed = found.failed.into_iter();
@@ -97,7 +97,7 @@ impl TargetCluster {
     }
 
     /// Reads an object.
-    pub(crate) async fn get(&self, kind: Kind, key: &ObjectKey) -> Seen<Option<Value>> {
+    pub(crate) async fn get(&self, kind: Kind, key: &ObjectKey) -> SeenFact<Option<Value>> {
         let request = format!("get {} {}", kind.qualified_plural(), key.name());
         let objects = Api::<DynamicObject>::new(self.client.clone(), kind);
         let object = limited(&request, objects.get_opt(key)).await?;
@@ -110,7 +110,7 @@ impl TargetCluster {
         kind: Kind,
         list_options: &ListOptions,
         mut each: impl FnMut(ListedObject),
-    ) -> Seen<()> {
+    ) -> SeenFact<()> {
         let request = format!("list {}", kind.qualified_plural());
         let objects = Api::<DynamicObject>::new(self.client.clone(), kind.clone());
         let mut paging = Paging::new().page_size(PAGE);
@@ -142,7 +142,7 @@ impl TargetCluster {
         kind: Kind,
         namespace: Option<&str>,
         labels: &BTreeMap<String, String>,
-    ) -> Seen<Vec<Value>> {
+    ) -> SeenFact<Vec<Value>> {
         let text: Vec<String> = labels
             .iter()
             .map(|(key, value)| format!("{key}={value}"))
@@ -170,7 +170,7 @@ impl TargetCluster {
         &self,
         (namespace, name): (&str, &str),
         question: &AccessQuestion,
-    ) -> Seen<bool> {
+    ) -> SeenFact<bool> {
         let verb = &question.permission.verb;
         let (resource, path) = match &question.permission.target {
             RuleTarget::Resource {
@@ -226,7 +226,7 @@ impl TargetCluster {
 async fn limited<T>(
     request: &str,
     answer: impl Future<Output = Result<T, RequestError>>,
-) -> Seen<T> {
+) -> SeenFact<T> {
     match timeout(LIMIT, answer).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(error)) => Err(unseen(&error)),

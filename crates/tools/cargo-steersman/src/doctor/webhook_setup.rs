@@ -4,7 +4,7 @@ use k8s_openapi::ByteString;
 use serde_json::Value;
 use steersman_webhook::certificates::CertificateReport;
 
-use crate::doctor::finding::{Finding, Seen};
+use crate::doctor::finding::{DoctorFinding, SeenFact};
 
 /// What the cluster has for the webhooks of a program.
 #[derive(Clone, Debug)]
@@ -12,15 +12,15 @@ pub(crate) struct WebhookFacts {
     /// The namespace and name of the Service.
     pub(crate) service_name: String,
     /// The configurations on the server, in the order of the program's.
-    pub(crate) configurations: Vec<Seen<Option<Value>>>,
+    pub(crate) configurations: Vec<SeenFact<Option<Value>>>,
     /// The definitions on the server that have a conversion webhook.
     pub(crate) converted: Vec<Value>,
-    pub(crate) service: Seen<Option<Value>>,
+    pub(crate) service: SeenFact<Option<Value>>,
     /// The `EndpointSlices` of the Service.
-    pub(crate) slices: Seen<Vec<Value>>,
+    pub(crate) slices: SeenFact<Vec<Value>>,
     /// The namespace and name of the Secret.
     pub(crate) secret_name: String,
-    pub(crate) certificates: Seen<Option<CertificateReport>>,
+    pub(crate) certificates: SeenFact<Option<CertificateReport>>,
     /// Whether the Deployment brings certificates of its own, with `--webhook-cert-path`.
     pub(crate) has_own_certificate: bool,
 }
@@ -41,7 +41,7 @@ const OTHERS_INJECT: &str = "cert-manager injects it into objects with the annot
      Certificate";
 
 /// Checks the configurations that the program wants, and everything that the server needs to call it.
-pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Vec<Finding> {
+pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Vec<DoctorFinding> {
     let authorities = match &facts.certificates {
         Ok(Some(report)) if !facts.has_own_certificate => Some(report.authorities.as_str()),
         _ => None,
@@ -61,8 +61,8 @@ pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Vec<Find
             definition["metadata"]["name"].as_str().unwrap_or_default()
         );
         findings.push(match bundle_problem(client, authorities) {
-            Some(problem) => Finding::problem(format!("{name} {problem}"), injection),
-            None => Finding::good(format!("{name} is set")),
+            Some(problem) => DoctorFinding::problem(format!("{name} {problem}"), injection),
+            None => DoctorFinding::good(format!("{name} is set")),
         });
     }
     findings.extend(service(facts));
@@ -72,10 +72,10 @@ pub(crate) fn check_webhooks(wanted: &[Value], facts: &WebhookFacts) -> Vec<Find
 
 fn configuration(
     wanted: &Value,
-    seen: &Seen<Option<Value>>,
+    seen: &SeenFact<Option<Value>>,
     authorities: Option<&str>,
     injection: &str,
-) -> Vec<Finding> {
+) -> Vec<DoctorFinding> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let name = format!(
         "{} {}",
@@ -84,7 +84,12 @@ fn configuration(
     );
     let present = match seen {
         Ok(Some(present)) => present,
-        Ok(None) => return vec![Finding::problem(format!("{name} is missing"), REGENERATE)],
+        Ok(None) => {
+            return vec![DoctorFinding::problem(
+                format!("{name} is missing"),
+                REGENERATE,
+            )];
+        }
         Err(unseen) => return vec![unseen.finding(&name)],
     };
     let listed = |configuration: &Value| -> Vec<Value> {
@@ -101,7 +106,7 @@ fn configuration(
             .iter()
             .find(|found| found["name"] == webhook["name"])
         else {
-            findings.push(Finding::problem(
+            findings.push(DoctorFinding::problem(
                 format!("{name} lacks the webhook {own}"),
                 REGENERATE,
             ));
@@ -118,11 +123,11 @@ fn configuration(
         if !differing.is_empty() {
             let parts = differing.join(", ");
             let text = format!("{name}: the webhook {own} differs from the program's in {parts}");
-            findings.push(Finding::problem(text, REGENERATE));
+            findings.push(DoctorFinding::problem(text, REGENERATE));
         }
         if let Some(problem) = bundle_problem(&found["clientConfig"], authorities) {
             let text = format!("{name}: the webhook {own} {problem}");
-            findings.push(Finding::problem(text, injection));
+            findings.push(DoctorFinding::problem(text, injection));
         }
     }
     for found in &present {
@@ -132,11 +137,11 @@ fn configuration(
         {
             let own = text(&found["name"]);
             let text = format!("{name} has the webhook {own}, which the program does not have");
-            findings.push(Finding::problem(text, REGENERATE));
+            findings.push(DoctorFinding::problem(text, REGENERATE));
         }
     }
     if findings.is_empty() {
-        findings.push(Finding::good(format!(
+        findings.push(DoctorFinding::good(format!(
             "{name} has the webhooks of the program"
         )));
     }
@@ -172,11 +177,16 @@ fn bundle_problem(client: &Value, authorities: Option<&str>) -> Option<&'static 
     differs.then_some("has another caBundle than the operator's Secret")
 }
 
-fn service(facts: &WebhookFacts) -> Vec<Finding> {
+fn service(facts: &WebhookFacts) -> Vec<DoctorFinding> {
     let name = format!("Service {}", facts.service_name);
     match &facts.service {
         Ok(Some(_)) => {}
-        Ok(None) => return vec![Finding::problem(format!("{name} is missing"), REGENERATE)],
+        Ok(None) => {
+            return vec![DoctorFinding::problem(
+                format!("{name} is missing"),
+                REGENERATE,
+            )];
+        }
         Err(unseen) => return vec![unseen.finding(&name)],
     }
     let slices = match &facts.slices {
@@ -196,45 +206,47 @@ fn service(facts: &WebhookFacts) -> Vec<Finding> {
                 format!("{name} has no ready endpoint, so each write of a covered kind is refused");
             let advice =
                 "start the operator with --webhook-bind-address, and see \"deployment\" below";
-            vec![Finding::problem(text, advice)]
+            vec![DoctorFinding::problem(text, advice)]
         }
-        1 => vec![Finding::good(format!("{name} has 1 ready endpoint"))],
-        many => vec![Finding::good(format!("{name} has {many} ready endpoints"))],
+        1 => vec![DoctorFinding::good(format!("{name} has 1 ready endpoint"))],
+        many => vec![DoctorFinding::good(format!(
+            "{name} has {many} ready endpoints"
+        ))],
     }
 }
 
-fn certificates(facts: &WebhookFacts) -> Vec<Finding> {
+fn certificates(facts: &WebhookFacts) -> Vec<DoctorFinding> {
     let name = format!("Secret {}", facts.secret_name);
     if facts.has_own_certificate {
         let text = "the certificates are those of --webhook-cert-path";
-        return vec![Finding::good(text)];
+        return vec![DoctorFinding::good(text)];
     }
     let report = match &facts.certificates {
         Ok(Some(report)) => report,
         Ok(None) => {
             let advice = "the leader of the operator makes it; with certificates of another origin, set \
                           --webhook-cert-path in the Deployment";
-            return vec![Finding::problem(format!("{name} is missing"), advice)];
+            return vec![DoctorFinding::problem(format!("{name} is missing"), advice)];
         }
         Err(unseen) => return vec![unseen.finding(&name)],
     };
     let advice = "the leader of the operator repairs and renews it: see whether it runs under \"leader election\" below";
     let problems = report.problems.iter();
-    let mut findings: Vec<Finding> = problems
-        .map(|problem| Finding::problem(format!("{name}: {problem}"), advice))
+    let mut findings: Vec<DoctorFinding> = problems
+        .map(|problem| DoctorFinding::problem(format!("{name}: {problem}"), advice))
         .collect();
     if let Some((_, to)) = &report.validity {
         findings.push(match report.is_late {
-            true => Finding::problem(
+            true => DoctorFinding::problem(
                 format!("{name}: the serving certificate expires at {to}"),
                 advice,
             ),
-            false => Finding::good(format!(
+            false => DoctorFinding::good(format!(
                 "{name}: the serving certificate is valid until {to}"
             )),
         });
     } else if findings.is_empty() {
-        findings.push(Finding::problem(
+        findings.push(DoctorFinding::problem(
             format!("{name} has no certificate"),
             advice,
         ));
@@ -247,7 +259,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::doctor::finding::{Level, Unseen};
+    use crate::doctor::finding::{FindingLevel, Unseen};
 
     fn webhook() -> Value {
         json!({
@@ -288,7 +300,7 @@ mod tests {
         let found = check_webhooks(&[configuration(&json!([webhook()]))], facts);
         let problems = found
             .into_iter()
-            .filter(|finding| finding.level == Level::Problem);
+            .filter(|finding| finding.level == FindingLevel::Problem);
         problems.map(|finding| finding.text).collect()
     }
 

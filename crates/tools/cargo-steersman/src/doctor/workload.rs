@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::doctor::finding::{Finding, Seen};
+use crate::doctor::finding::{DoctorFinding, SeenFact};
 
 /// A Pod of the operator.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ fn words(deployment: &Value) -> impl Iterator<Item = &str> {
 }
 
 /// Returns whether a Deployment should run replicas that elect a leader.
-pub(crate) fn elects(seen: &Seen<Option<Value>>) -> bool {
+pub(crate) fn elects(seen: &SeenFact<Option<Value>>) -> bool {
     let Ok(Some(deployment)) = seen else {
         return false;
     };
@@ -58,8 +58,8 @@ pub(crate) fn elects(seen: &Seen<Option<Value>>) -> bool {
 /// operator refuses to start with these flags; one of an earlier release installs the definition without a conversion.
 pub(crate) fn check_conversion_flags(
     name: &str,
-    deployment: &Seen<Option<Value>>,
-) -> Option<Finding> {
+    deployment: &SeenFact<Option<Value>>,
+) -> Option<DoctorFinding> {
     let deployment = deployment.as_ref().ok()?.as_ref()?;
     let address = flag_value(deployment, "--webhook-bind-address");
     let is_served = address.is_some_and(|address| address != "0");
@@ -72,22 +72,22 @@ pub(crate) fn check_conversion_flags(
     );
     let advice = "add --webhook-bind-address=:9443 to its args, as the generated Deployment has it; or install the newest \
                   version alone with --install-newest-version-only";
-    Some(Finding::problem(text, advice))
+    Some(DoctorFinding::problem(text, advice))
 }
 
 /// Checks the Deployment of the operator and its Pods.
 pub(crate) fn check_deployment(
     name: &str,
-    seen: &Seen<Option<Value>>,
-    pods: &Seen<Vec<PodFacts>>,
-) -> Vec<Finding> {
+    seen: &SeenFact<Option<Value>>,
+    pods: &SeenFact<Vec<PodFacts>>,
+) -> Vec<DoctorFinding> {
     let deployment = match seen {
         Ok(Some(deployment)) => deployment,
         Ok(None) => {
             let text = format!("Deployment {name} does not exist");
             let advice = "nothing to do if the operator runs elsewhere; otherwise run `cargo steersman deploy`, with \
                           --namespace if it is in another one";
-            return vec![Finding::unknown(text, advice)];
+            return vec![DoctorFinding::unknown(text, advice)];
         }
         Err(unseen) => return vec![unseen.finding(&format!("Deployment {name}"))],
     };
@@ -103,7 +103,7 @@ pub(crate) fn check_deployment(
         "Deployment {name} has {available} of {wanted} replicas available, with the image {image}"
     );
     let mut findings = vec![match available {
-        _ if wanted == 0 => Finding::problem(
+        _ if wanted == 0 => DoctorFinding::problem(
             text,
             format!(
                 "it is scaled to 0: `kubectl scale deployment --replicas=1 {}`",
@@ -115,9 +115,9 @@ pub(crate) fn check_deployment(
                 "see its Pods: `kubectl describe deployment {}`",
                 place(name)
             );
-            Finding::problem(text, advice)
+            DoctorFinding::problem(text, advice)
         }
-        _ => Finding::good(text),
+        _ => DoctorFinding::good(text),
     }];
     match pods {
         Ok(pods) => findings.extend(pods.iter().filter_map(check_pod)),
@@ -126,7 +126,7 @@ pub(crate) fn check_deployment(
     findings
 }
 
-fn check_pod(facts: &PodFacts) -> Option<Finding> {
+fn check_pod(facts: &PodFacts) -> Option<DoctorFinding> {
     let pod = &facts.pod;
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (name, namespace) = (
@@ -156,7 +156,7 @@ fn check_pod(facts: &PodFacts) -> Option<Finding> {
             true => format!("`kubectl describe pod --namespace {namespace} {name}`"),
             false => format!("`kubectl logs --previous --namespace {namespace} {name}`"),
         };
-        return Some(Finding::problem(
+        return Some(DoctorFinding::problem(
             format!("Pod {name} is in {reason}: {}", last.trim()),
             advice,
         ));
@@ -175,7 +175,7 @@ fn check_pod(facts: &PodFacts) -> Option<Finding> {
     let advice = format!(
         "`kubectl logs --namespace {namespace} {name}`; its /readyz?verbose says which check fails"
     );
-    Some(Finding::problem(
+    Some(DoctorFinding::problem(
         format!("Pod {name} is not ready{because}"),
         advice,
     ))
@@ -204,7 +204,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::doctor::finding::Level;
+    use crate::doctor::finding::FindingLevel;
 
     fn deployment(available: i64) -> Value {
         json!({
@@ -250,7 +250,7 @@ mod tests {
             &["--install", "--webhook-bind-address=0"],
         ] {
             let found = check(wrong).unwrap();
-            assert_eq!(found.level, Level::Problem);
+            assert_eq!(found.level, FindingLevel::Problem);
             assert!(found.advice[0].contains("--webhook-bind-address=:9443"));
         }
         for right in [
@@ -292,14 +292,18 @@ mod tests {
             "Pod greeter-a is not ready: unready status: [operator]; Readiness probe failed: 503",
         ];
         assert_eq!(texts, expected);
-        assert!(found.iter().all(|finding| finding.level == Level::Problem));
+        assert!(
+            found
+                .iter()
+                .all(|finding| finding.level == FindingLevel::Problem)
+        );
         let healthy = check_deployment(
             "a/b",
             &Ok(Some(deployment(2))),
             &Ok(vec![pod(&ready, None)]),
         );
         assert!(
-            matches!(&*healthy, [one] if one.level == Level::Good),
+            matches!(&*healthy, [one] if one.level == FindingLevel::Good),
             "{healthy:?}"
         );
     }

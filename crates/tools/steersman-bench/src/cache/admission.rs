@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::apart::{ServerApart, one_thread, refused};
-use crate::process::{Actor, Outcome, cpu_time, progress};
+use crate::process::{Actor, BenchResult, cpu_time, progress};
 use crate::report::{Figure, Spread};
 
 /// The figures of one run.
@@ -94,7 +94,7 @@ impl Validator<ConfigMap> for Checked {
 }
 
 /// Runs all measurements.
-pub(crate) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
+pub(crate) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
     let (writes, runs) = if quick { (50, 2) } else { (2000, 5) };
     let number = writes.to_string();
     let mut measured: Vec<AdmissionFigures> = Vec::new();
@@ -160,7 +160,7 @@ pub(crate) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
 }
 
 /// Measures one run.
-pub(crate) async fn measure(writes: u32) -> Outcome<AdmissionFigures> {
+pub(crate) async fn measure(writes: u32) -> BenchResult<AdmissionFigures> {
     let webhooks = WebhookServer::new("127.0.0.1:0")
         .defaulter::<ConfigMap>(Checked)
         .validator::<ConfigMap>(Checked);
@@ -200,7 +200,7 @@ async fn times(
     webhooks: &WebhookServer,
     runtime: &Handle,
     writes: u32,
-) -> Outcome<Times> {
+) -> BenchResult<Times> {
     let client = ClientConfig::from_kubeconfig(kubeconfig).await?;
     let api = Api::<ConfigMap>::typed(client.connect().await?);
     let without = median(&api, "without", writes, Duration::ZERO).await?;
@@ -231,7 +231,7 @@ async fn times(
     })
 }
 
-fn configure(server: &ApiServer, url: &str, chain: &str) -> Outcome<()> {
+fn configure(server: &ApiServer, url: &str, chain: &str) -> BenchResult<()> {
     use base64::Engine as _;
     let bundle = base64::engine::general_purpose::STANDARD.encode(chain);
     server
@@ -255,7 +255,12 @@ fn configure(server: &ApiServer, url: &str, chain: &str) -> Outcome<()> {
 }
 
 /// Returns the median time of a creation, in microseconds. The writes run in a task, as those of a controller do.
-async fn median(api: &Api<ConfigMap>, prefix: &str, writes: u32, pause: Duration) -> Outcome<f64> {
+async fn median(
+    api: &Api<ConfigMap>,
+    prefix: &str,
+    writes: u32,
+    pause: Duration,
+) -> BenchResult<f64> {
     let (api, prefix) = (api.clone(), prefix.to_owned());
     let written = tokio::spawn(async move {
         let mut times = Vec::new();
@@ -284,7 +289,7 @@ fn middle(mut times: Vec<Duration>) -> f64 {
 }
 
 /// Returns the number of reviews that the webhooks decide per second of processor time.
-async fn rate(webhooks: &WebhookServer, reviews: u32) -> Outcome<f64> {
+async fn rate(webhooks: &WebhookServer, reviews: u32) -> BenchResult<f64> {
     let service = webhooks.in_process()?;
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": "0b4ac1a5-9ad1-44f0-a72b-8ed1ae4c3ea1",

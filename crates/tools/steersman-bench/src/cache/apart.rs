@@ -8,7 +8,7 @@ use steersman_apiserver::{ApiServer, Serving};
 use tempfile::NamedTempFile;
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::process::Outcome;
+use crate::process::BenchResult;
 
 /// A server in the same process, on its own thread, so that both ends share a clock.
 pub(super) struct ServerApart {
@@ -22,7 +22,7 @@ pub(super) struct ServerApart {
 
 impl ServerApart {
     /// Serves a server that holds ConfigMaps of these names.
-    pub(super) async fn serve(names: impl IntoIterator<Item = String>) -> Outcome<Self> {
+    pub(super) async fn serve(names: impl IntoIterator<Item = String>) -> BenchResult<Self> {
         let runtime = one_thread()?;
         let server = ApiServer::new();
         for name in names {
@@ -64,7 +64,7 @@ impl Drop for ServerApart {
 }
 
 /// Makes a runtime with one thread.
-pub(super) fn one_thread() -> Outcome<Runtime> {
+pub(super) fn one_thread() -> BenchResult<Runtime> {
     Ok(Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

@@ -29,7 +29,7 @@ use super::apart::{ServerApart, refused};
 use super::reconcile_count::ReconcileCount;
 use super::running::{Controlling, beside_peer, kube_client};
 use super::words::MeasuredCache;
-use crate::process::{Outcome, progress};
+use crate::process::{BenchResult, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 
 /// The number of concurrent reconciles.
@@ -63,7 +63,7 @@ struct Failed(kube_client::Error);
 struct ChildReconciler(Arc<ReconcileCount>);
 
 /// Runs all measurements.
-pub(crate) async fn measure_all(owners: u64, runs: u32) -> Outcome<Vec<Figure>> {
+pub(crate) async fn measure_all(owners: u64, runs: u32) -> BenchResult<Vec<Figure>> {
     let number = owners.to_string();
     let (mut own, mut peer): (Vec<ChildrenFigures>, Vec<ChildrenFigures>) =
         (Vec::new(), Vec::new());
@@ -112,7 +112,7 @@ pub(crate) async fn measure_all(owners: u64, runs: u32) -> Outcome<Vec<Figure>> 
 }
 
 /// Measures one controller.
-pub(super) async fn measure(by: MeasuredCache, owners: u64) -> Outcome<ChildrenFigures> {
+pub(super) async fn measure(by: MeasuredCache, owners: u64) -> BenchResult<ChildrenFigures> {
     let names = (0..owners).map(owner_name);
     let apart = ServerApart::serve(names).await?;
     let count = Arc::new(ReconcileCount::new());
@@ -149,7 +149,7 @@ async fn settled(
     began: Instant,
     before: (u64, u64),
     owners: u64,
-) -> Outcome<Settled> {
+) -> BenchResult<Settled> {
     let last = count.settled(before.1 + owners).await;
     let reconciles = count.ended();
     let requests = apart.server.requests().count(|_| true) as u64;
@@ -164,7 +164,7 @@ async fn start(
     by: MeasuredCache,
     kubeconfig: &Path,
     count: Arc<ReconcileCount>,
-) -> Outcome<Controlling> {
+) -> BenchResult<Controlling> {
     if by != MeasuredCache::KubeRuntime {
         let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>()

@@ -7,7 +7,7 @@ use super::storm::StormFigures;
 use super::sync::asked;
 use super::words::{MeasuredCache, Queued};
 use crate::figures::Figures;
-use crate::process::{Actor, Outcome, progress};
+use crate::process::{Actor, BenchResult, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
@@ -42,7 +42,7 @@ const QUICK: ControllerSize = ControllerSize {
 };
 
 /// Runs all measurements.
-pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
+pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut figures = Figures::shown();
     figures.measure(queued(size)).await?;
@@ -55,7 +55,7 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
 }
 
 /// Measures the time from a change to its reconcile.
-async fn late(size: ControllerSize) -> Outcome<Vec<Figure>> {
+async fn late(size: ControllerSize) -> BenchResult<Vec<Figure>> {
     let rounds = size.rounds.to_string();
     let (mut runs, mut peers): (Vec<Latency>, Vec<Latency>) = (Vec::new(), Vec::new());
     for run in 1..=size.runs {
@@ -102,7 +102,7 @@ async fn late(size: ControllerSize) -> Outcome<Vec<Figure>> {
 }
 
 /// Measures one reconcile of every object after the start, in comparison with kube-runtime.
-async fn stormed(size: ControllerSize) -> Outcome<Vec<Figure>> {
+async fn stormed(size: ControllerSize) -> BenchResult<Vec<Figure>> {
     let mut worlds = Worlds::of(None).await?;
     let world = worlds.start(Sample::ConfigMap, size.objects).await?;
     let (mut own, mut peer): (Vec<StormFigures>, Vec<StormFigures>) = (Vec::new(), Vec::new());
@@ -145,7 +145,7 @@ async fn stormed(size: ControllerSize) -> Outcome<Vec<Figure>> {
 }
 
 /// Measures the cost of a key in a queue.
-async fn queued(size: ControllerSize) -> Outcome<Vec<Figure>> {
+async fn queued(size: ControllerSize) -> BenchResult<Vec<Figure>> {
     let keys = size.keys.to_string();
     progress(format!("{} runs of the work queue", size.runs));
     let mut runs: Vec<Queued> = Vec::new();

@@ -3,7 +3,7 @@
 use super::sync::in_turns;
 use super::words::{MeasuredCache, START_TO_SYNCED, Synced};
 use crate::figures::Figures;
-use crate::process::{Outcome, progress};
+use crate::process::{BenchResult, progress};
 use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
@@ -33,7 +33,7 @@ const KINDS: [(Sample, &str); 4] = [
 ];
 
 /// Runs all measurements.
-pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
+pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut figures = Figures::shown();
     for (of, what) in KINDS {

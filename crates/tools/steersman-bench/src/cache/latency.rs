@@ -24,7 +24,7 @@ use tokio::time::Instant;
 use super::apart::{ServerApart, refused};
 use super::running::{Controlling, kube_client};
 use super::words::MeasuredCache;
-use crate::process::Outcome;
+use crate::process::BenchResult;
 
 /// The pause between two changes.
 const QUIET: Duration = Duration::from_millis(5);
@@ -49,7 +49,7 @@ pub(crate) struct Latency {
 struct Entered(UnboundedSender<Instant>);
 
 /// Changes one object `rounds` times.
-pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> Outcome<Latency> {
+pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> BenchResult<Latency> {
     let names = (0..=OTHERS).map(|number| format!("settings-{number}"));
     let apart = ServerApart::serve(names).await?;
     let (entered, mut entries) = mpsc::unbounded_channel();
@@ -87,7 +87,7 @@ pub(super) async fn measure(by: MeasuredCache, rounds: usize) -> Outcome<Latency
     })
 }
 
-async fn start(by: MeasuredCache, kubeconfig: &Path, entered: Entered) -> Outcome<Controlling> {
+async fn start(by: MeasuredCache, kubeconfig: &Path, entered: Entered) -> BenchResult<Controlling> {
     if by != MeasuredCache::KubeRuntime {
         let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
         let controller = Controller::builder::<ConfigMap>().build(entered)?;

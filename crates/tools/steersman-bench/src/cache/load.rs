@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::words::MeasuredCache;
 use crate::figures::Figures;
-use crate::process::{Actor, Outcome, progress, send};
+use crate::process::{Actor, BenchResult, progress, send};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::server::fill::fill;
@@ -67,7 +67,7 @@ struct Counting(Arc<LoadCount>);
 struct Never;
 
 /// Runs all measurements; their size does not affect the result.
-pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
+pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
     // A list of 1,200 objects may have three pages of 500.
     let (numbers, objects): (&[u64], u64) = if quick {
         (&[3], 50)
@@ -123,7 +123,7 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
     Ok(figures.all())
 }
 
-async fn count(asked: LoadTask) -> Outcome<Loaded> {
+async fn count(asked: LoadTask) -> BenchResult<Loaded> {
     let mut client = Actor::client(&["load", &serde_json::to_string(&asked)?])?;
     let loaded = client.receive().await?;
     client.end().await?;
@@ -131,7 +131,7 @@ async fn count(asked: LoadTask) -> Outcome<Loaded> {
 }
 
 /// Runs the controllers until they have seen every object, and reports the counts.
-pub(super) async fn play(asked: &str) -> Outcome<()> {
+pub(super) async fn play(asked: &str) -> BenchResult<()> {
     let asked: LoadTask = serde_json::from_str(asked)?;
     let server = ApiServer::builder().log_capacity(LOG).build();
     for of in KINDS {
@@ -156,7 +156,7 @@ async fn manager(
     client_config: ClientConfig,
     asked: LoadTask,
     count: &Arc<LoadCount>,
-) -> Outcome<()> {
+) -> BenchResult<()> {
     let options = CacheOptions::new().watch_list(asked.watch_list);
     let manager = Manager::builder(client_config).cache(options).build()?;
     for number in 0..asked.controllers {

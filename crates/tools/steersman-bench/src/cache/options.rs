@@ -2,7 +2,7 @@
 
 use super::sync::in_turns;
 use super::words::MeasuredCache;
-use crate::process::{Outcome, print_result, progress};
+use crate::process::{BenchResult, print_result, progress};
 use crate::report::{Figure, Spread};
 use crate::samples::Sample;
 use crate::world::Worlds;
@@ -68,7 +68,7 @@ const OPTIONS: [(MeasuredCache, &str, &str); 11] = [
 ];
 
 /// Runs all measurements on one server that grows.
-pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
+pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut world = worlds.start(Sample::Pod, 0).await?;
     let (mut weights, mut reads) = (Vec::new(), Vec::new());

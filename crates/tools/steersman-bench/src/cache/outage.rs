@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 use super::apart::{ServerApart, refused};
 use super::running::{beside_peer, kube_client};
 use super::words::MeasuredCache;
-use crate::process::{Outcome, progress};
+use crate::process::{BenchResult, progress};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 
 /// The duration of the outage in each run, in seconds, before paths are installed.
@@ -45,7 +45,7 @@ pub(crate) struct Returned {
 }
 
 /// Runs all measurements.
-pub(super) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
+pub(super) async fn measure_all(quick: bool) -> BenchResult<Vec<Figure>> {
     let away = if quick { &AWAY[..1] } else { &AWAY[..] };
     let (mut own, mut peer): (Vec<Returned>, Vec<Returned>) = (Vec::new(), Vec::new());
     for seconds in away {
@@ -68,7 +68,7 @@ pub(super) async fn measure_all(quick: bool) -> Outcome<Vec<Figure>> {
 }
 
 /// Measures one outage.
-pub(super) async fn measure(by: MeasuredCache, away: u64) -> Outcome<Returned> {
+pub(super) async fn measure(by: MeasuredCache, away: u64) -> BenchResult<Returned> {
     let apart = ServerApart::serve(["stays", GONE].map(str::to_owned)).await?;
     let kubeconfig = apart.kubeconfig();
     let (sees, mut seen) = mpsc::unbounded_channel();

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::reads::{KEYS, Rounds, cpu_of, read_each, rest, spread};
 use super::running::kube_client;
 use super::words::{MeasuredCache, SyncTask, Synced};
-use crate::process::{Outcome, cpu_time, memory};
+use crate::process::{BenchResult, cpu_time, memory};
 use crate::samples::{NUMBER, SELECTED, SHARED, TOGETHER};
 
 /// The largest number of objects that is listed as a whole.
@@ -25,7 +25,7 @@ const LISTED: u64 = 10_000;
 
 impl Synced {
     /// Returns the report at the moment at which all objects are cached.
-    fn now(began: Instant) -> Outcome<Self> {
+    fn now(began: Instant) -> BenchResult<Self> {
         let seconds = began.elapsed().as_secs_f64();
         let (resident, peak) = memory()?;
         Ok(Self {
@@ -45,7 +45,7 @@ impl Synced {
 }
 
 /// Returns the requested options, with metrics as in a manager.
-fn options(asked: &SyncTask) -> Outcome<CacheOptions> {
+fn options(asked: &SyncTask) -> BenchResult<CacheOptions> {
     let options = CacheOptions::new()
         .default_namespaces(asked.namespace.clone())
         .metrics(CacheMetrics::register(&Registry::new())?);
@@ -68,7 +68,7 @@ fn options(asked: &SyncTask) -> Outcome<CacheOptions> {
 }
 
 /// Measures the cache of `K` with a view as `V`.
-pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> Outcome<Synced> {
+pub(super) async fn steersman<K: TypedObject, V: Object>(asked: &SyncTask) -> BenchResult<Synced> {
     let began = Instant::now();
     let client_config = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
     let client_config = match asked.by {
@@ -128,7 +128,7 @@ fn found<V: Object>(
     rounds: Rounds,
     objects: u64,
     synced: &mut Synced,
-) -> Outcome<()> {
+) -> BenchResult<()> {
     let store = informer.store();
     let groups = (objects / TOGETHER).max(1);
     informer.add_index("group", |object: &V| {
@@ -160,7 +160,7 @@ fn found<V: Object>(
 }
 
 /// Measures kube-runtime's reflector, with or without managedFields.
-pub(super) async fn kube_runtime<K>(asked: &SyncTask) -> Outcome<Synced>
+pub(super) async fn kube_runtime<K>(asked: &SyncTask) -> BenchResult<Synced>
 where
     K: TypedObject<Scope = NamespaceResourceScope>,
 {
@@ -199,7 +199,7 @@ where
     Ok(synced)
 }
 
-fn expect(found: usize, asked: &SyncTask) -> Outcome<()> {
+fn expect(found: usize, asked: &SyncTask) -> BenchResult<()> {
     let (found, wanted, of) = (found as u64, asked.objects, asked.of.resource());
     let is_expected = match asked.by {
         // The exact number is random.

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::reconcile_count::ReconcileCount;
 use super::running::kube_client;
-use crate::process::{Actor, Outcome, memory, progress, send};
+use crate::process::{Actor, BenchResult, memory, progress, send};
 use crate::report::{Figure, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::server::serve::{Order, ServedRequests};
@@ -44,22 +44,22 @@ struct SettledRun {
 #[derive(Debug)]
 struct PortFigures {
     /// The first run, which publishes each document.
-    published: Phase,
+    published: PortPhase,
     /// After each document was hidden.
-    hidden: Phase,
+    hidden: PortPhase,
     /// After a restart, with nothing to do.
-    restarted: Phase,
+    restarted: PortPhase,
     watches: u64,
 }
 
 #[derive(Debug)]
-struct Phase {
+struct PortPhase {
     run: SettledRun,
     requests: u64,
 }
 
 /// Runs all measurements.
-pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
+pub(crate) async fn measure(quick: bool) -> BenchResult<Vec<Figure>> {
     let (documents, runs) = if quick { (50, 1) } else { (3_000, 3) };
     let (mut own, mut peer) = (Vec::new(), Vec::new());
     for run in 1..=runs {
@@ -130,7 +130,7 @@ pub(crate) async fn measure(quick: bool) -> Outcome<Vec<Figure>> {
 }
 
 /// Measures one operator on a server of its own.
-async fn one(documents: u64, is_peer: bool) -> Outcome<PortFigures> {
+async fn one(documents: u64, is_peer: bool) -> BenchResult<PortFigures> {
     let mut world = Worlds::of(None)
         .await?
         .start(Sample::Document, documents)
@@ -147,11 +147,11 @@ async fn one(documents: u64, is_peer: bool) -> Outcome<PortFigures> {
     let mut before = served(&mut world).await?;
     let mut operator = Actor::client(&arguments)?;
     let run = operator.receive().await?;
-    let mut phase = async |world: &mut World, run| -> Outcome<Phase> {
+    let mut phase = async |world: &mut World, run| -> BenchResult<PortPhase> {
         let now = served(world).await?;
         let requests = now.requests - before.requests;
         before = now;
-        Ok(Phase { run, requests })
+        Ok(PortPhase { run, requests })
     };
     let published = phase(&mut world, run).await?;
     let watches = served(&mut world).await?.watches;
@@ -173,12 +173,12 @@ async fn one(documents: u64, is_peer: bool) -> Outcome<PortFigures> {
     })
 }
 
-async fn served(world: &mut World) -> Outcome<ServedRequests> {
+async fn served(world: &mut World) -> BenchResult<ServedRequests> {
     world.order(Order::Requests).await
 }
 
 /// Runs one operator, and reports each time that it has settled: at first, and after each line of the standard input.
-pub(super) async fn play(kubeconfig: &Path, documents: u64, is_peer: bool) -> Outcome<()> {
+pub(super) async fn play(kubeconfig: &Path, documents: u64, is_peer: bool) -> BenchResult<()> {
     let count = Arc::new(ReconcileCount::new());
     let stop = CancellationToken::new();
     let began = Instant::now();

@@ -4,17 +4,17 @@ use steersman_workqueue::{Queue, QueueOptions};
 use tokio::time::Instant;
 
 use super::words::Queued;
-use crate::process::Outcome;
+use crate::process::BenchResult;
 
-type Key = (String, String);
+type BenchKey = (String, String);
 
-fn key(number: u64) -> Key {
+fn key(number: u64) -> BenchKey {
     (format!("ns-{number}"), format!("name-{number}"))
 }
 
 /// Measures the cost of a key in the three usual patterns of use.
-pub(super) async fn work_off(keys: u64) -> Outcome<Queued> {
-    let made: Vec<Key> = (0..keys).map(key).collect();
+pub(super) async fn work_off(keys: u64) -> BenchResult<Queued> {
+    let made: Vec<BenchKey> = (0..keys).map(key).collect();
     let each = |began: Instant| began.elapsed().as_nanos() as f64 / keys as f64;
 
     let queue = Queue::new(QueueOptions::new("batch"));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::process::{Outcome, cpu_time};
+use crate::process::{BenchResult, cpu_time};
 
 /// The number of keys that are read in turn.
 pub(super) const KEYS: usize = 1000;
@@ -40,7 +40,11 @@ impl Rounds {
     ///
     /// # Errors
     /// If a read does not find its object.
-    pub(super) fn timed(self, many: usize, mut read: impl FnMut(usize) -> bool) -> Outcome<f64> {
+    pub(super) fn timed(
+        self,
+        many: usize,
+        mut read: impl FnMut(usize) -> bool,
+    ) -> BenchResult<f64> {
         let repeats = u32::try_from(KEYS / many.max(1)).unwrap_or(1);
         let mut found = true;
         for _ in 0..self.before {
@@ -67,7 +71,7 @@ impl Rounds {
         self,
         many: usize,
         mut read: impl FnMut(usize) -> F,
-    ) -> Outcome<f64> {
+    ) -> BenchResult<f64> {
         let mut found = true;
         for _ in 0..self.before {
             for at in 0..many {
@@ -124,7 +128,7 @@ pub(super) async fn read_each<K, S>(
     keys: Vec<K>,
     store: S,
     read: impl Fn(&S, &K) -> bool + Send + 'static,
-) -> Outcome<(Vec<K>, S)>
+) -> BenchResult<(Vec<K>, S)>
 where
     K: Send + Sync + 'static,
     S: Send + Sync + 'static,
@@ -144,7 +148,7 @@ where
 }
 
 /// Returns the time per read, if all reads found their objects.
-fn each(took: f64, rounds: u32, many: usize, found: bool) -> Outcome<f64> {
+fn each(took: f64, rounds: u32, many: usize, found: bool) -> BenchResult<f64> {
     if !found {
         return Err("a read did not find its object".into());
     }
@@ -155,7 +159,7 @@ fn each(took: f64, rounds: u32, many: usize, found: bool) -> Outcome<f64> {
 ///
 /// # Errors
 /// If a run does not find its objects.
-pub(super) fn cpu_of(mut work: impl FnMut() -> bool) -> Outcome<f64> {
+pub(super) fn cpu_of(mut work: impl FnMut() -> bool) -> BenchResult<f64> {
     const TIMES: u32 = 5;
     let before = cpu_time();
     let mut found = true;

@@ -14,7 +14,7 @@ use super::words::{MeasuredCache, SyncTask, Synced};
 use super::{
     admission, children, latency, load, outage, peers, port, queue, steady, storm, unseen,
 };
-use crate::process::{Outcome, send};
+use crate::process::{BenchResult, send};
 use crate::samples::document::Document;
 use crate::samples::{Sample, Widget};
 
@@ -95,7 +95,7 @@ pub(crate) enum ClientRole {
 
 impl ClientRole {
     /// Runs the role to its end.
-    pub(crate) fn play(self) -> Outcome<()> {
+    pub(crate) fn play(self) -> BenchResult<()> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?;
@@ -145,7 +145,7 @@ struct Small {
     node_name: Option<String>,
 }
 
-async fn storm(asked: &SyncTask) -> Outcome<StormFigures> {
+async fn storm(asked: &SyncTask) -> BenchResult<StormFigures> {
     let (kubeconfig, objects) = (&asked.kubeconfig, asked.objects);
     match asked.by {
         MeasuredCache::KubeRuntime => {
@@ -155,7 +155,7 @@ async fn storm(asked: &SyncTask) -> Outcome<StormFigures> {
     }
 }
 
-async fn sync(asked: &SyncTask) -> Outcome<Synced> {
+async fn sync(asked: &SyncTask) -> BenchResult<Synced> {
     match asked.of {
         Sample::Pod => sync_of::<Pod>(asked).await,
         Sample::ConfigMap => sync_of::<ConfigMap>(asked).await,
@@ -166,7 +166,7 @@ async fn sync(asked: &SyncTask) -> Outcome<Synced> {
     }
 }
 
-async fn sync_of<K>(asked: &SyncTask) -> Outcome<Synced>
+async fn sync_of<K>(asked: &SyncTask) -> BenchResult<Synced>
 where
     K: TypedObject<Scope = NamespaceResourceScope>,
 {

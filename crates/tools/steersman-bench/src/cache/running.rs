@@ -15,10 +15,10 @@ use steersman_controller::{Controller, ControllerError, StartContext};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::{Actor, Outcome};
+use crate::process::{Actor, BenchResult};
 
 /// Returns a client for kube-runtime.
-pub(super) async fn kube_client(kubeconfig: &Path) -> Outcome<KubeClient> {
+pub(super) async fn kube_client(kubeconfig: &Path) -> BenchResult<KubeClient> {
     let kubeconfig = Kubeconfig::read_from(kubeconfig)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
     Ok(KubeClient::try_from(config)?)
@@ -28,7 +28,7 @@ pub(super) async fn kube_client(kubeconfig: &Path) -> Outcome<KubeClient> {
 pub(super) async fn beside_peer<T: DeserializeOwned>(
     role: &[&str],
     (own, peer): (&mut Vec<T>, &mut Vec<T>),
-) -> Outcome<()> {
+) -> BenchResult<()> {
     for (reports, role) in [(own, role), (peer, &[role, &["--peer"]].concat())] {
         let mut client = Actor::client(role)?;
         reports.push(client.receive().await?);
@@ -39,19 +39,19 @@ pub(super) async fn beside_peer<T: DeserializeOwned>(
 
 /// The controller of this workspace or of kube-runtime.
 pub(super) enum Controlling {
-    Steersman(Running),
+    Steersman(RunningCache),
     KubeRuntime(JoinHandle<()>),
 }
 
 /// A controller and its cache, each in its own task.
-pub(super) struct Running {
+pub(super) struct RunningCache {
     cancel: CancellationToken,
     caching: JoinHandle<Result<(), steersman_cache::Error>>,
     controlling: JoinHandle<Result<(), ControllerError>>,
 }
 
-impl Running {
-    pub(super) fn start(controller: Controller, client_config: ClientConfig) -> Outcome<Self> {
+impl RunningCache {
+    pub(super) fn start(controller: Controller, client_config: ClientConfig) -> BenchResult<Self> {
         let registry = Registry::new();
         let metrics = CacheMetrics::register(&registry)?;
         let cache = Cache::new(CacheOptions::new().metrics(metrics))?;
@@ -68,7 +68,7 @@ impl Running {
         })
     }
 
-    pub(super) async fn stop(self) -> Outcome<()> {
+    pub(super) async fn stop(self) -> BenchResult<()> {
         self.cancel.cancel();
         self.controlling.await??;
         self.caching.await??;
@@ -77,11 +77,14 @@ impl Running {
 }
 
 impl Controlling {
-    pub(super) fn steersman(controller: Controller, client_config: ClientConfig) -> Outcome<Self> {
-        Running::start(controller, client_config).map(Self::Steersman)
+    pub(super) fn steersman(
+        controller: Controller,
+        client_config: ClientConfig,
+    ) -> BenchResult<Self> {
+        RunningCache::start(controller, client_config).map(Self::Steersman)
     }
 
-    pub(super) async fn stop(self) -> Outcome<()> {
+    pub(super) async fn stop(self) -> BenchResult<()> {
         match self {
             Self::Steersman(running) => running.stop().await,
             Self::KubeRuntime(running) => {

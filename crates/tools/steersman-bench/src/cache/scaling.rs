@@ -3,7 +3,7 @@
 use super::sync::in_turns;
 use super::words::{MeasuredCache, START_TO_SYNCED, Synced};
 use crate::fit::{Fit, Point, of_each, of_one_more};
-use crate::process::{Outcome, print_result, progress};
+use crate::process::{BenchResult, print_result, progress};
 use crate::report::{Figure, IN_JSON, KUBE_RUNTIME, Spread};
 use crate::samples::Sample;
 use crate::world::{World, Worlds};
@@ -84,7 +84,7 @@ const GET: Scaled = Scaled {
 };
 
 /// The runs with one number of objects.
-struct Step {
+struct ScalingStep {
     objects: u64,
     own: Vec<Synced>,
     json: Vec<Synced>,
@@ -92,16 +92,16 @@ struct Step {
 }
 
 /// Runs all measurements on one server that grows.
-pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Figure>> {
+pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> BenchResult<Vec<Figure>> {
     let size = if quick { QUICK } else { FULL };
     let mut world = worlds.start(Sample::Pod, 0).await?;
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<ScalingStep> = Vec::new();
     for objects in size.objects.iter().copied() {
         world.grow(objects).await?;
         // The server encodes an object when it is read for the first time, which is not the client's time.
         progress(format!("a run with {objects} that does not count"));
         in_turns(&world, [MeasuredCache::Defaults], objects, 1).await?;
-        let step = Step::take(&world, objects, size).await?;
+        let step = ScalingStep::take(&world, objects, size).await?;
         for scaled in [SECONDS, CPU, RESIDENT, GET] {
             print_result(scaled.at(&step));
         }
@@ -129,8 +129,8 @@ pub(crate) async fn measure(worlds: &mut Worlds, quick: bool) -> Outcome<Vec<Fig
     Ok(figures)
 }
 
-impl Step {
-    async fn take(world: &World, objects: u64, size: ScalingSize) -> Outcome<Self> {
+impl ScalingStep {
+    async fn take(world: &World, objects: u64, size: ScalingSize) -> BenchResult<Self> {
         let runs = if objects > size.often { 1 } else { size.runs };
         progress(format!("{runs} runs with {objects}"));
         let (own, json, peer) = if objects > size.together {
@@ -156,7 +156,7 @@ impl Step {
 }
 
 impl Scaled {
-    fn at(self, step: &Step) -> Figure {
+    fn at(self, step: &ScalingStep) -> Figure {
         let own = Spread::over(&step.own, self.of);
         let mut figure = Figure::new(self.id, self.what, self.unit, own).at(step.objects);
         if !step.peer.is_empty() {
@@ -167,7 +167,7 @@ impl Scaled {
 
     /// Returns R² of a linear fit. The label states the fitted cost per object; `each` converts it
     /// from the unit of the figure to `unit`, for example 1e6 from seconds to microseconds.
-    fn linear(self, steps: &[Step], from: &str, each: f64, unit: &str) -> Figure {
+    fn linear(self, steps: &[ScalingStep], from: &str, each: f64, unit: &str) -> Figure {
         let fit = Fit::of(&self.points(steps));
         let what = format!(
             "{}{from}: R² of a linear fit ({:.2} {unit} per object, {:.1} {} at zero objects)",
@@ -192,7 +192,7 @@ impl Scaled {
         self,
         one: &str,
         times: fn(&[Point], f64) -> Option<f64>,
-        steps: &[Step],
+        steps: &[ScalingStep],
         size: ScalingSize,
     ) -> Option<Figure> {
         let (most, from) = (steps.last()?.objects, size.from);
@@ -206,17 +206,17 @@ impl Scaled {
         Some(figure.at_most(1.3))
     }
 
-    fn points(self, steps: &[Step]) -> Vec<Point> {
-        let median = |step: &Step| Spread::over(&step.own, self.of).median;
+    fn points(self, steps: &[ScalingStep]) -> Vec<Point> {
+        let median = |step: &ScalingStep| Spread::over(&step.own, self.of).median;
         let points = steps.iter().map(|step| (step.objects as f64, median(step)));
         points.collect()
     }
 }
 
 /// Returns the time of a read with the most objects, divided by the time with the fewest.
-fn flat(steps: &[Step]) -> Option<Figure> {
+fn flat(steps: &[ScalingStep]) -> Option<Figure> {
     let (few, many) = (steps.first()?, steps.last()?);
-    let median = |step: &Step| Spread::over(&step.own, GET.of).median;
+    let median = |step: &ScalingStep| Spread::over(&step.own, GET.of).median;
     let what = format!(
         "{}: time with {} objects, divided by the time with {}",
         GET.what, many.objects, few.objects

@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::figures::Figures;
-use crate::process::{Actor, Outcome, memory, progress, send};
+use crate::process::{Actor, BenchResult, memory, progress, send};
 use crate::report::{Figure, Spread};
 use crate::samples::{NUMBER, Sample};
 use crate::server::serve::Order;
@@ -78,16 +78,16 @@ enum Question {
 
 /// The newest number observed of each object.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenNumbers {
     numbers: Mutex<HashMap<ObjectKey, u64>>,
     moved: Notify,
 }
 
 #[derive(Debug)]
-struct Seeing(Arc<Seen>);
+struct Seeing(Arc<SeenNumbers>);
 
 /// Runs both measurements.
-pub(crate) async fn measure(quick: bool, long: bool) -> Outcome<Vec<Figure>> {
+pub(crate) async fn measure(quick: bool, long: bool) -> BenchResult<Vec<Figure>> {
     let mut size = if quick { QUICK } else { FULL };
     if long {
         size.churn_seconds = 600;
@@ -98,7 +98,7 @@ pub(crate) async fn measure(quick: bool, long: bool) -> Outcome<Vec<Figure>> {
     Ok(figures.all())
 }
 
-async fn soak(size: SteadySize) -> Outcome<Vec<Figure>> {
+async fn soak(size: SteadySize) -> BenchResult<Vec<Figure>> {
     let order = Order::Touch {
         per_second: size.updates,
         seconds: size.soak_seconds,
@@ -132,7 +132,7 @@ async fn soak(size: SteadySize) -> Outcome<Vec<Figure>> {
     ])
 }
 
-async fn churn(size: SteadySize) -> Outcome<Vec<Figure>> {
+async fn churn(size: SteadySize) -> BenchResult<Vec<Figure>> {
     let order = Order::Replace {
         per_second: size.replacements,
         seconds: size.churn_seconds,
@@ -208,7 +208,7 @@ struct ChurnFigures {
 }
 
 /// Runs an operator while a server executes an order.
-async fn live(size: SteadySize, order: Order, seconds: u32) -> Outcome<ChurnFigures> {
+async fn live(size: SteadySize, order: Order, seconds: u32) -> BenchResult<ChurnFigures> {
     let mut worlds = Worlds::of(None).await?;
     let mut world = worlds.start(Sample::Pod, size.objects).await?;
     let asked = SteadyTask {
@@ -248,17 +248,17 @@ async fn live(size: SteadySize, order: Order, seconds: u32) -> Outcome<ChurnFigu
 }
 
 impl Question {
-    fn line(self) -> Outcome<String> {
+    fn line(self) -> BenchResult<String> {
         Ok(serde_json::to_string(&self)?)
     }
 }
 
 /// Runs the operator's process.
-pub(super) async fn play(asked: &str) -> Outcome<()> {
+pub(super) async fn play(asked: &str) -> BenchResult<()> {
     let asked: SteadyTask = serde_json::from_str(asked)?;
     let client_config = ClientConfig::from_kubeconfig(&asked.kubeconfig).await?;
     let manager = Manager::builder(client_config).build()?;
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(SeenNumbers::default());
     let controller = Controller::builder::<Pod>()
         .max_concurrent_reconciles(WORKERS)
         .build(Seeing(Arc::clone(&seen)))?;
@@ -279,7 +279,7 @@ pub(super) async fn play(asked: &str) -> Outcome<()> {
     Ok(running.await??)
 }
 
-impl Seen {
+impl SeenNumbers {
     /// Returns the number of objects with this number or a later one, as soon as these are all
     /// wanted objects and no others exist; without progress the current number, minus unwanted
     /// objects.

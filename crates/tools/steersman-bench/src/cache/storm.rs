@@ -20,8 +20,8 @@ use steersman_object::TypedObject;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::running::{Running, kube_client};
-use crate::process::{Outcome, cpu_time};
+use super::running::{RunningCache, kube_client};
+use crate::process::{BenchResult, cpu_time};
 
 /// The number of concurrent reconciles.
 const WORKERS: u16 = 8;
@@ -51,7 +51,7 @@ struct StormCount {
 pub(super) async fn steersman<K: TypedObject>(
     kubeconfig: &Path,
     objects: u64,
-) -> Outcome<StormFigures> {
+) -> BenchResult<StormFigures> {
     listen();
     let began = Instant::now();
     let client_config = ClientConfig::from_kubeconfig(kubeconfig).await?;
@@ -59,7 +59,7 @@ pub(super) async fn steersman<K: TypedObject>(
     let controller = Controller::builder::<K>()
         .max_concurrent_reconciles(WORKERS.into())
         .build(Arc::clone(&count))?;
-    let running = Running::start(controller, client_config)?;
+    let running = RunningCache::start(controller, client_config)?;
     count.done.notified().await;
     running.stop().await?;
     count.stormed(began)
@@ -69,7 +69,7 @@ pub(super) async fn steersman<K: TypedObject>(
 pub(super) async fn kube_runtime<K: TypedObject>(
     kubeconfig: &Path,
     objects: u64,
-) -> Outcome<StormFigures> {
+) -> BenchResult<StormFigures> {
     listen();
     let began = Instant::now();
     let all: Api<K> = Api::all(kube_client(kubeconfig).await?);
@@ -124,7 +124,7 @@ impl StormCount {
         }
     }
 
-    fn stormed(&self, began: Instant) -> Outcome<StormFigures> {
+    fn stormed(&self, began: Instant) -> BenchResult<StormFigures> {
         let first = self.first.get().ok_or("nothing was reconciled")?;
         let last = self.last.get().ok_or("not everything was reconciled")?;
         let seconds = (last.0 - first.0).as_secs_f64();

@@ -1,7 +1,7 @@
 //! Driver: starts a process that caches the objects of a world.
 
 use super::words::{MeasuredCache, SyncTask, Synced};
-use crate::process::{Actor, Outcome, print_result, progress};
+use crate::process::{Actor, BenchResult, print_result, progress};
 use crate::world::World;
 
 /// Returns the task of a process.
@@ -16,7 +16,7 @@ pub(crate) fn asked(world: &World, by: MeasuredCache, objects: u64) -> SyncTask 
 }
 
 /// Measures one cache with this number of objects.
-pub(crate) async fn sync(world: &World, by: MeasuredCache, objects: u64) -> Outcome<Synced> {
+pub(crate) async fn sync(world: &World, by: MeasuredCache, objects: u64) -> BenchResult<Synced> {
     let asked = asked(world, by, objects);
     let mut client = Actor::client(&["sync", &serde_json::to_string(&asked)?])?;
     let synced = client.receive().await?;
@@ -30,7 +30,7 @@ pub(crate) async fn in_turns<const N: usize>(
     of: [MeasuredCache; N],
     objects: u64,
     runs: u32,
-) -> Outcome<[Vec<Synced>; N]> {
+) -> BenchResult<[Vec<Synced>; N]> {
     let mut all = [const { Vec::new() }; N];
     for run in 1..=runs {
         progress(format!("run {run} of {runs}"));

@@ -6,8 +6,8 @@ use steersman_client::{Client, RequestId};
 use steersman_object::{ListOptions, ObjectKey};
 
 use super::reads::{Rounds, spread};
-use crate::micro::{Served, batch};
-use crate::process::{Actor, Outcome, progress};
+use crate::micro::{ServedPods, batch};
+use crate::process::{Actor, BenchResult, progress};
 use crate::report::{Figure, Spread};
 use crate::samples::TOGETHER;
 
@@ -35,7 +35,7 @@ struct ReadTimes {
 }
 
 /// Runs all measurements.
-pub(super) async fn measure_all(runs: u32, quick: bool) -> Outcome<Vec<Figure>> {
+pub(super) async fn measure_all(runs: u32, quick: bool) -> BenchResult<Vec<Figure>> {
     let objects = if quick { QUICK } else { OBJECTS };
     progress(format!("{runs} runs of reads with {UNSEEN} unseen writes"));
     let asked = objects.to_string();
@@ -62,8 +62,8 @@ pub(super) async fn measure_all(runs: u32, quick: bool) -> Outcome<Vec<Figure>> 
 }
 
 /// Measures reads of a client without and with unseen writes.
-pub(super) fn measure(objects: u64) -> Outcome<UnseenCost> {
-    let served = Served::with(objects)?;
+pub(super) fn measure(objects: u64) -> BenchResult<UnseenCost> {
+    let served = ServedPods::with(objects)?;
     served.informer.add_index("batch", batch)?;
     let keys = served.informer.store().keys(&ListOptions::new())?;
     let (written, others) = keys
@@ -79,7 +79,7 @@ pub(super) fn measure(objects: u64) -> Outcome<UnseenCost> {
     })
 }
 
-async fn read(client: &Client, keys: &[ObjectKey], objects: u64) -> Outcome<ReadTimes> {
+async fn read(client: &Client, keys: &[ObjectKey], objects: u64) -> BenchResult<ReadTimes> {
     let some = spread(keys);
     let get = |at: usize| {
         let read = client.get::<Pod>(some[at]);

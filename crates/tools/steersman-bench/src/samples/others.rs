@@ -27,12 +27,12 @@ pub(crate) struct WidgetSpec {
     colour: String,
     replicas: i32,
     description: String,
-    parts: Vec<Part>,
+    parts: Vec<WidgetPart>,
 }
 
 /// A part of a widget.
 #[derive(Clone, Debug, Deserialize, Serialize, schemars::JsonSchema)]
-pub(crate) struct Part {
+pub(crate) struct WidgetPart {
     name: String,
     image: String,
     weight: i64,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::program::ProgramServer;
-use crate::process::Outcome;
+use crate::process::BenchResult;
 use crate::report::{Figure, Spread};
 use crate::samples::definitions::{collections, definition, object};
 
@@ -27,7 +27,7 @@ struct Measured {
 }
 
 /// Measures new servers one after the other.
-pub(super) async fn many(program: &Path, definitions: u32, runs: u32) -> Outcome<Vec<Figure>> {
+pub(super) async fn many(program: &Path, definitions: u32, runs: u32) -> BenchResult<Vec<Figure>> {
     let mut all = Vec::new();
     for _ in 0..runs {
         all.push(once(program, definitions).await?);
@@ -50,7 +50,7 @@ pub(super) async fn many(program: &Path, definitions: u32, runs: u32) -> Outcome
     ])
 }
 
-async fn once(program: &Path, definitions: u32) -> Outcome<Measured> {
+async fn once(program: &Path, definitions: u32) -> BenchResult<Measured> {
     let server = ProgramServer::start(program).await?;
     let before = server.resident()?;
     let kubeconfig = Kubeconfig::from_yaml(&server.place().kubeconfig)?;
@@ -73,7 +73,7 @@ async fn once(program: &Path, definitions: u32) -> Outcome<Measured> {
 }
 
 /// Applies all definitions, and returns the time in seconds.
-async fn apply_all(client: &Client, definitions: u32) -> Outcome<f64> {
+async fn apply_all(client: &Client, definitions: u32) -> BenchResult<f64> {
     let mut took = 0.0;
     for number in 0..definitions {
         let definition = definition(number);
@@ -86,7 +86,7 @@ async fn apply_all(client: &Client, definitions: u32) -> Outcome<f64> {
     Ok(took)
 }
 
-async fn send(client: &Client, (method, path): (&str, &str), body: &Value) -> Outcome<()> {
+async fn send(client: &Client, (method, path): (&str, &str), body: &Value) -> BenchResult<()> {
     let media = match method {
         "PATCH" => "application/apply-patch+yaml",
         _ => "application/json",

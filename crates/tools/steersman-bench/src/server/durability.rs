@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::program::ProgramServer;
-use crate::process::Outcome;
+use crate::process::BenchResult;
 use crate::report::{Figure, Spread};
 
 /// The values of `--durability`.
@@ -24,7 +24,7 @@ const CLIENTS: [u32; 3] = [1, 8, 64];
 const BYTES: usize = 2000;
 
 /// Measures writes per second over HTTPS. Each client patches an object of its own, one write after the other.
-pub(super) async fn writes(program: &Path, runs: u32, span: Duration) -> Outcome<Vec<Figure>> {
+pub(super) async fn writes(program: &Path, runs: u32, span: Duration) -> BenchResult<Vec<Figure>> {
     let mut figures = Vec::new();
     for durability in DURABILITIES {
         for clients in CLIENTS {
@@ -43,7 +43,7 @@ pub(super) async fn writes(program: &Path, runs: u32, span: Duration) -> Outcome
 }
 
 /// Returns the answered writes per second of one server.
-async fn rate(program: &Path, durability: &str, clients: u32, span: Duration) -> Outcome<f64> {
+async fn rate(program: &Path, durability: &str, clients: u32, span: Duration) -> BenchResult<f64> {
     let server = ProgramServer::start_with(program, |folder| {
         let mut data = OsString::from("--data-dir=");
         data.push(folder.join("data"));

@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use crate::process::Outcome;
+use crate::process::BenchResult;
 use crate::report::{Figure, Spread};
 use crate::wire::{Exchange, ServerAddress, trust};
 
@@ -26,7 +26,7 @@ const CHECKS: u32 = 100;
 struct Programs(TempDir);
 
 impl Programs {
-    fn of(program: &Path) -> Outcome<Self> {
+    fn of(program: &Path) -> BenchResult<Self> {
         let folder = tempfile::tempdir()?;
         for name in ["etcd", "kube-apiserver"] {
             fs::copy(program, folder.path().join(name))?;
@@ -45,7 +45,7 @@ impl Programs {
     }
 
     /// Asks for the flags of a program, as envtest does before each start.
-    async fn help(&self, name: &str) -> Outcome<()> {
+    async fn help(&self, name: &str) -> BenchResult<()> {
         let status = self.command(name).arg("--help").status().await?;
         if status.success() {
             return Ok(());
@@ -55,7 +55,7 @@ impl Programs {
 }
 
 /// Measures starts one after the other.
-pub(super) async fn start(program: &Path, runs: u32) -> Outcome<Vec<Figure>> {
+pub(super) async fn start(program: &Path, runs: u32) -> BenchResult<Vec<Figure>> {
     let programs = Programs::of(program)?;
     let mut times = Vec::new();
     for _ in 0..runs {
@@ -66,7 +66,7 @@ pub(super) async fn start(program: &Path, runs: u32) -> Outcome<Vec<Figure>> {
     Ok(vec![figure.at_most(0.3)])
 }
 
-async fn start_once(programs: &Programs) -> Outcome<Duration> {
+async fn start_once(programs: &Programs) -> BenchResult<Duration> {
     let folder = tempfile::tempdir()?;
     let file = |name: &str| folder.path().join(name);
     let [client, peer, port] = free_ports()?;
@@ -99,7 +99,7 @@ fn serve(
     file: &impl Fn(&str) -> PathBuf,
     etcd: &str,
     port: u16,
-) -> Outcome<Child> {
+) -> BenchResult<Child> {
     let mut command = programs.command("kube-apiserver");
     for (flag, name) in [
         ("client-ca-file", "users.crt"),
@@ -126,7 +126,9 @@ fn serve(
 }
 
 /// Checks at once and then at each interval, as envtest does.
-async fn poll<F: Future<Output = Outcome<bool>>>(mut check: impl FnMut() -> F) -> Outcome<()> {
+async fn poll<F: Future<Output = BenchResult<bool>>>(
+    mut check: impl FnMut() -> F,
+) -> BenchResult<()> {
     for _ in 0..CHECKS {
         // An error means that nothing listens yet.
         if check().await.unwrap_or(false) {
@@ -137,7 +139,7 @@ async fn poll<F: Future<Output = Outcome<bool>>>(mut check: impl FnMut() -> F) -
     Err("a program did not become healthy".into())
 }
 
-async fn is_healthy(port: u16) -> Outcome<bool> {
+async fn is_healthy(port: u16) -> BenchResult<bool> {
     let mut socket = TcpStream::connect(("127.0.0.1", port)).await?;
     let request = "GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
     socket.write_all(request.as_bytes()).await?;
@@ -146,7 +148,7 @@ async fn is_healthy(port: u16) -> Outcome<bool> {
     Ok(answer.starts_with("HTTP/1.1 200 "))
 }
 
-async fn answers(place: &ServerAddress, path: &str) -> Outcome<bool> {
+async fn answers(place: &ServerAddress, path: &str) -> BenchResult<bool> {
     let (_, answer) = Exchange::get(place, &trust(place)?, path)
         .await?
         .drain()
@@ -155,7 +157,7 @@ async fn answers(place: &ServerAddress, path: &str) -> Outcome<bool> {
 }
 
 /// Writes the certificates that envtest makes for each start, and returns the authority of the server.
-fn write_certificates(file: &impl Fn(&str) -> PathBuf) -> Outcome<String> {
+fn write_certificates(file: &impl Fn(&str) -> PathBuf) -> BenchResult<String> {
     let [serving, users] = [authority()?, authority()?];
     let key = KeyPair::generate()?;
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
@@ -166,14 +168,14 @@ fn write_certificates(file: &impl Fn(&str) -> PathBuf) -> Outcome<String> {
     Ok(serving.pem())
 }
 
-fn authority() -> Outcome<CertifiedIssuer<'static, KeyPair>> {
+fn authority() -> BenchResult<CertifiedIssuer<'static, KeyPair>> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     Ok(CertifiedIssuer::self_signed(params, KeyPair::generate()?)?)
 }
 
 /// Returns ports that are free now, as envtest does.
-fn free_ports() -> Outcome<[u16; 3]> {
+fn free_ports() -> BenchResult<[u16; 3]> {
     let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0"));
     let mut ports = [0; 3];
     for (port, listener) in ports.iter_mut().zip(held) {

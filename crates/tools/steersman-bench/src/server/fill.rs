@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use steersman_apiserver::ApiServer;
 
-use crate::process::Outcome;
+use crate::process::BenchResult;
 use crate::samples::document::documents;
 use crate::samples::{Sample, widgets};
 
@@ -13,7 +13,7 @@ pub(crate) const NAMESPACE: &str = "default";
 
 /// Creates objects and their status, so that the server tracks field owners. Returns the number of
 /// writes.
-pub(crate) fn fill(server: &ApiServer, of: Sample, numbers: Range<u64>) -> Outcome<u64> {
+pub(crate) fn fill(server: &ApiServer, of: Sample, numbers: Range<u64>) -> BenchResult<u64> {
     let mut writes = 0;
     for number in numbers {
         writes += add(server, of, number)?;
@@ -22,7 +22,7 @@ pub(crate) fn fill(server: &ApiServer, of: Sample, numbers: Range<u64>) -> Outco
 }
 
 /// Creates the prerequisites of objects of this kind.
-pub(crate) fn prepare(server: &ApiServer, of: Sample) -> Outcome<()> {
+pub(crate) fn prepare(server: &ApiServer, of: Sample) -> BenchResult<()> {
     let definition = match of {
         Sample::Widget => widgets()?,
         Sample::Document => documents()?,
@@ -35,7 +35,7 @@ pub(crate) fn prepare(server: &ApiServer, of: Sample) -> Outcome<()> {
 }
 
 /// Creates one object.
-pub(crate) fn add(server: &ApiServer, of: Sample, number: u64) -> Outcome<u64> {
+pub(crate) fn add(server: &ApiServer, of: Sample, number: u64) -> BenchResult<u64> {
     let made = of.make(number, NAMESPACE);
     let mut object = server
         .create(made.object)

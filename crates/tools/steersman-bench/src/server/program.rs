@@ -12,7 +12,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use crate::process::Outcome;
+use crate::process::BenchResult;
 use crate::report::{Figure, Spread};
 use crate::wire::{Exchange, ServerAddress, trust};
 
@@ -28,7 +28,7 @@ pub(super) struct ProgramServer {
 
 impl ProgramServer {
     /// Starts a server, and waits until it is ready.
-    pub(super) async fn start(program: &Path) -> Outcome<Self> {
+    pub(super) async fn start(program: &Path) -> BenchResult<Self> {
         Self::start_with(program, |_| Vec::new()).await
     }
 
@@ -36,7 +36,7 @@ impl ProgramServer {
     pub(super) async fn start_with(
         program: &Path,
         flags: impl Fn(&Path) -> Vec<OsString>,
-    ) -> Outcome<Self> {
+    ) -> BenchResult<Self> {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join("kubeconfig");
         let began = Instant::now();
@@ -77,7 +77,7 @@ impl ProgramServer {
     }
 
     /// Returns the resident memory of the process, in megabytes.
-    pub(super) fn resident(&self) -> Outcome<f64> {
+    pub(super) fn resident(&self) -> BenchResult<f64> {
         self.memory("status", "VmRSS:")
     }
 
@@ -87,7 +87,7 @@ impl ProgramServer {
     }
 
     /// Fails unless the server answers that it is ready.
-    async fn check_ready(&self) -> Outcome<()> {
+    async fn check_ready(&self) -> BenchResult<()> {
         let asked = Exchange::get(&self.place, &trust(&self.place)?, "/readyz").await?;
         let (_, answer) = asked.drain().await?;
         if answer.starts_with("HTTP/1.1 200 ") {
@@ -97,7 +97,7 @@ impl ProgramServer {
     }
 
     /// Returns a figure of the process in megabytes, from a file of `/proc`.
-    fn memory(&self, file: &str, field: &str) -> Outcome<f64> {
+    fn memory(&self, file: &str, field: &str) -> BenchResult<f64> {
         let process = self.child.id().ok_or("a server has ended")?;
         let text = fs::read_to_string(format!("/proc/{process}/{file}"))?;
         let line = text.lines().find_map(|line| line.strip_prefix(field));
@@ -108,7 +108,7 @@ impl ProgramServer {
 }
 
 /// Returns the certificate of the authority in a kubeconfig that the program wrote.
-fn authority(kubeconfig: &str) -> Outcome<String> {
+fn authority(kubeconfig: &str) -> BenchResult<String> {
     let (_, rest) = kubeconfig
         .split_once("certificate-authority-data: ")
         .ok_or("the kubeconfig has no authority")?;
@@ -117,7 +117,7 @@ fn authority(kubeconfig: &str) -> Outcome<String> {
 }
 
 /// Measures starts one after the other, and the memory of a server that was asked only whether it is ready.
-pub(super) async fn start(program: &Path, runs: u32) -> Outcome<Vec<Figure>> {
+pub(super) async fn start(program: &Path, runs: u32) -> BenchResult<Vec<Figure>> {
     let (mut times, mut memory) = (Vec::new(), Vec::new());
     for _ in 0..runs {
         let server = ProgramServer::start(program).await?;
@@ -133,7 +133,7 @@ pub(super) async fn start(program: &Path, runs: u32) -> Outcome<Vec<Figure>> {
 }
 
 /// Measures the memory of many servers at once, each of which answers while all of them run.
-pub(super) async fn many(program: &Path, servers: u32) -> Outcome<Vec<Figure>> {
+pub(super) async fn many(program: &Path, servers: u32) -> BenchResult<Vec<Figure>> {
     let mut running = Vec::new();
     for _ in 0..servers {
         running.push(ProgramServer::start(program).await?);

@@ -19,7 +19,7 @@ use tower::ServiceExt;
 use super::fill::fill;
 use super::serve::serve;
 use super::simulator::bring_up;
-use crate::process::{Outcome, memory, send};
+use crate::process::{BenchResult, memory, send};
 use crate::samples::Sample;
 use crate::wire::{Exchange, ServerAddress, trust};
 
@@ -108,7 +108,7 @@ const CONFIG_MAPS: &str = "/api/v1/configmaps?watch=true&resourceVersion=";
 
 impl ServerRole {
     /// Runs the role to its end.
-    pub(crate) fn play(self) -> Outcome<()> {
+    pub(crate) fn play(self) -> BenchResult<()> {
         let began = Instant::now();
         let mut builder = match self {
             Self::Watch { .. } => unhurried(),
@@ -152,7 +152,7 @@ fn rest() {
     std::thread::sleep(Duration::from_millis(1));
 }
 
-async fn start(began: Instant) -> Outcome<()> {
+async fn start(began: Instant) -> BenchResult<()> {
     let server = ApiServer::new();
     ask(&server, "/api/v1/namespaces/default").await?;
     let in_process = began.elapsed();
@@ -174,7 +174,7 @@ async fn start(began: Instant) -> Outcome<()> {
 
 /// Sends a request in process and reads the response to its end, or to the end of a watch's initial
 /// objects.
-async fn ask(server: &ApiServer, uri: &str) -> Outcome<(u64, Vec<u8>)> {
+async fn ask(server: &ApiServer, uri: &str) -> BenchResult<(u64, Vec<u8>)> {
     let watches = uri.contains("watch=true");
     let request = Request::get(uri).body(Empty::<Bytes>::new())?;
     let response = server.service().oneshot(request).await?;
@@ -198,7 +198,7 @@ fn ends_initial(piece: &[u8]) -> bool {
         .any(|window| window == INITIAL_END)
 }
 
-async fn in_process(objects: u64, runs: u32) -> Outcome<()> {
+async fn in_process(objects: u64, runs: u32) -> BenchResult<()> {
     let server = ApiServer::new();
     let began = Instant::now();
     let writes = fill(&server, Sample::Pod, 0..objects)?;
@@ -226,7 +226,7 @@ fn rate(bytes: u64, took: Duration) -> f64 {
     bytes as f64 / 1e6 / took.as_secs_f64()
 }
 
-async fn list_in_pages(server: &ApiServer) -> Outcome<u64> {
+async fn list_in_pages(server: &ApiServer) -> BenchResult<u64> {
     let mut bytes = 0;
     let mut next = String::new();
     loop {
@@ -253,7 +253,7 @@ async fn list_in_pages(server: &ApiServer) -> Outcome<u64> {
     }
 }
 
-async fn simulator(pods: u64, deployments: u64, tracked: bool, brisk: bool) -> Outcome<()> {
+async fn simulator(pods: u64, deployments: u64, tracked: bool, brisk: bool) -> BenchResult<()> {
     let speed = if brisk {
         Speed::brisk()
     } else {
@@ -266,7 +266,7 @@ async fn simulator(pods: u64, deployments: u64, tracked: bool, brisk: bool) -> O
     })
 }
 
-async fn fetch(place: ServerAddress, runs: u32) -> Outcome<()> {
+async fn fetch(place: ServerAddress, runs: u32) -> BenchResult<()> {
     let trust = trust(&place)?;
     let (mut lists, mut watches) = (Vec::new(), Vec::new());
     for _ in 0..runs {
@@ -288,7 +288,7 @@ async fn fetch(place: ServerAddress, runs: u32) -> Outcome<()> {
     send(&(lists, watches))
 }
 
-async fn watch(place: ServerAddress, watchers: u32) -> Outcome<()> {
+async fn watch(place: ServerAddress, watchers: u32) -> BenchResult<()> {
     let trust = trust(&place)?;
     let (seen, moved) = (Arc::new(AtomicU64::new(0)), Arc::new(Notify::new()));
     let mut open = 0u32;

@@ -17,7 +17,7 @@ use tokio::time::{Instant, Interval};
 use tower::ServiceExt;
 
 use super::fill::{NAMESPACE, add, fill, prepare};
-use crate::process::{Outcome, cpu_time, memory, send};
+use crate::process::{BenchResult, cpu_time, memory, send};
 use crate::samples::{NUMBER, Sample};
 use crate::wire::ServerAddress;
 
@@ -84,13 +84,13 @@ impl FromStr for Order {
 
 impl Order {
     /// Returns the order as an input line.
-    pub(crate) fn line(self) -> Outcome<String> {
+    pub(crate) fn line(self) -> BenchResult<String> {
         Ok(serde_json::to_string(&self)?)
     }
 }
 
 /// Serves until the standard input ends.
-pub(super) async fn serve(objects: u64, of: Sample) -> Outcome<()> {
+pub(super) async fn serve(objects: u64, of: Sample) -> BenchResult<()> {
     let server = ApiServer::new();
     prepare(&server, of)?;
     let mut held = Held {
@@ -116,7 +116,7 @@ pub(super) async fn serve(objects: u64, of: Sample) -> Outcome<()> {
 }
 
 impl Held {
-    async fn carry_out(&mut self, order: Order) -> Outcome<()> {
+    async fn carry_out(&mut self, order: Order) -> BenchResult<()> {
         match order {
             Order::Grow { to } => {
                 self.grow(to)?;
@@ -172,7 +172,7 @@ impl Held {
         }
     }
 
-    fn grow(&mut self, to: u64) -> Outcome<()> {
+    fn grow(&mut self, to: u64) -> BenchResult<()> {
         fill(&self.server, self.of, self.next..to)?;
         for number in self.next..to {
             self.names.push_back(self.name(number));
@@ -188,7 +188,7 @@ impl Held {
     }
 
     /// Without a grace period, because no kubelet stops the Pod.
-    async fn delete(&self, name: &str) -> Outcome<()> {
+    async fn delete(&self, name: &str) -> BenchResult<()> {
         let path = self.of.path(NAMESPACE);
         let path = format!("{path}/{name}?gracePeriodSeconds=0");
         let request = Request::delete(&path).body(Empty::<Bytes>::new())?;
@@ -199,7 +199,7 @@ impl Held {
         Err(format!("DELETE {path}: {}", answer.status()).into())
     }
 
-    fn touch(&mut self) -> Outcome<()> {
+    fn touch(&mut self) -> BenchResult<()> {
         let Some(name) = self.names.pop_front() else {
             return Ok(());
         };
@@ -213,7 +213,7 @@ impl Held {
         Ok(())
     }
 
-    async fn replace(&mut self) -> Outcome<()> {
+    async fn replace(&mut self) -> BenchResult<()> {
         let Some(name) = self.names.pop_front() else {
             return Ok(());
         };
@@ -232,7 +232,7 @@ fn paced(per_second: u32, seconds: u32) -> (Interval, u64) {
 }
 
 /// Changes one object repeatedly, and returns the time in seconds.
-async fn write(server: &ApiServer, writes: u64, per_second: u32, bytes: usize) -> Outcome<f64> {
+async fn write(server: &ApiServer, writes: u64, per_second: u32, bytes: usize) -> BenchResult<f64> {
     let object = json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",

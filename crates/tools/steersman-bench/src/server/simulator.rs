@@ -7,7 +7,7 @@ use steersman_apiserver::ApiServer;
 use steersman_apiserver::play::{Played, Speed};
 use tokio::time::Instant;
 
-use crate::process::Outcome;
+use crate::process::BenchResult;
 
 /// The interval between checks of the Deployments.
 const LOOK: Duration = Duration::from_millis(5);
@@ -18,7 +18,7 @@ pub(crate) async fn bring_up(
     deployments: u64,
     tracked: bool,
     speed: Speed,
-) -> Outcome<f64> {
+) -> BenchResult<f64> {
     let server = ApiServer::builder()
         .play(Played::everything().nodes(10).events(false).speed(speed))
         .track_managed_fields(tracked)

@@ -13,7 +13,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::process::{Outcome, progress};
+use crate::process::{BenchResult, progress};
 use crate::samples::{Sample, widgets};
 
 /// The number of concurrent writes.
@@ -59,7 +59,7 @@ pub(crate) struct Namespace {
 }
 
 impl Cluster {
-    pub(crate) async fn connect(kubeconfig: &Path) -> Outcome<Self> {
+    pub(crate) async fn connect(kubeconfig: &Path) -> BenchResult<Self> {
         let name = kubeconfig.display();
         let read = Kubeconfig::read_from(kubeconfig);
         let read = read.map_err(|error| format!("--against {name}: {error}"))?;
@@ -74,7 +74,7 @@ impl Cluster {
     }
 
     /// Creates an empty namespace.
-    pub(crate) async fn namespace(&mut self, of: Sample) -> Outcome<Namespace> {
+    pub(crate) async fn namespace(&mut self, of: Sample) -> BenchResult<Namespace> {
         if of == Sample::Widget && !self.defined {
             // Recorded before the request, because after an interrupt the definition may exist.
             self.defined = true;
@@ -109,7 +109,7 @@ impl Cluster {
     }
 
     /// Waits until the server serves widgets.
-    async fn established(&self) -> Outcome<()> {
+    async fn established(&self) -> BenchResult<()> {
         let path = format!("{DEFINITIONS}/{WIDGETS}");
         for _ in 0..100 {
             let found = send(&self.client, Method::GET, &path, None).await?;
@@ -125,7 +125,7 @@ impl Cluster {
 
     /// Removes all objects, and returns an error with the names of those that remain. May be
     /// dropped at any time: the remaining objects stay recorded.
-    pub(crate) async fn end(&mut self) -> Outcome<()> {
+    pub(crate) async fn end(&mut self) -> BenchResult<()> {
         let mut problems: Vec<String> = Vec::new();
         for _ in 0..TRIES {
             problems.clear();
@@ -171,7 +171,7 @@ impl Namespace {
 
     /// Creates the ServiceAccount of Pods, which a controller may create too late for the first
     /// Pod.
-    async fn account(&self) -> Outcome<()> {
+    async fn account(&self) -> BenchResult<()> {
         let path = format!("{NAMESPACES}/{}/serviceaccounts", self.name);
         let account = json!({"metadata": {"name": "default"}});
         match request(&self.client, Method::POST, &path, Some(&account)).await {
@@ -182,7 +182,7 @@ impl Namespace {
     }
 
     /// Creates objects up to this number.
-    pub(crate) async fn grow(&mut self, to: u64) -> Outcome<()> {
+    pub(crate) async fn grow(&mut self, to: u64) -> BenchResult<()> {
         while self.objects < to {
             let next = to.min(self.objects + STEP);
             self.fill(self.objects..next).await?;
@@ -196,14 +196,14 @@ impl Namespace {
         Ok(())
     }
 
-    async fn fill(&self, numbers: Range<u64>) -> Outcome<()> {
+    async fn fill(&self, numbers: Range<u64>) -> BenchResult<()> {
         let path = self.of.path(&self.name);
         stream::iter(numbers.map(Ok))
             .try_for_each_concurrent(WRITERS, |number| self.add(&path, number))
             .await
     }
 
-    async fn add(&self, path: &str, number: u64) -> Outcome<()> {
+    async fn add(&self, path: &str, number: u64) -> BenchResult<()> {
         let made = self.of.make(number, &self.name).left_alone();
         let mut object = send(&self.client, Method::POST, path, Some(&made.object)).await?;
         let Some(status) = made.status else {
@@ -217,7 +217,7 @@ impl Namespace {
     }
 
     /// Deletes the objects and then the namespace; succeeds if it does not exist.
-    pub(crate) async fn remove(&self) -> Outcome<()> {
+    pub(crate) async fn remove(&self) -> BenchResult<()> {
         let objects = clear(&self.client, &self.of.path(&self.name)).await;
         // The namespace is deleted even if an object could not be: most servers then delete the
         // objects of the namespace.
@@ -227,7 +227,7 @@ impl Namespace {
 
     /// Removes the namespace and waits until it is gone. On a server without a namespace
     /// controller, finalizes it once it is empty.
-    async fn end(&self) -> Outcome<()> {
+    async fn end(&self) -> BenchResult<()> {
         self.remove().await?;
         for _ in 0..LOOKS {
             if self.look().await?.is_none() {
@@ -255,7 +255,7 @@ impl Namespace {
     }
 
     /// Returns the namespace if it still exists.
-    async fn look(&self) -> Outcome<Option<Value>> {
+    async fn look(&self) -> BenchResult<Option<Value>> {
         let path = self.path();
         match request(&self.client, Method::GET, &path, None).await {
             Ok(found) => Ok(Some(found)),
@@ -270,7 +270,7 @@ impl Namespace {
 }
 
 /// Deletes all objects of a collection, page by page.
-async fn clear(client: &Client, path: &str) -> Outcome<()> {
+async fn clear(client: &Client, path: &str) -> BenchResult<()> {
     let at_once = json!({"gracePeriodSeconds": 0});
     let (mut next, mut before, mut deleted) = (String::new(), Value::Null, 0);
     let mut renewed = 0;
@@ -308,7 +308,7 @@ async fn clear(client: &Client, path: &str) -> Outcome<()> {
 }
 
 /// Deletes an object; succeeds if it does not exist or is terminating.
-async fn remove(client: &Client, path: &str, body: Option<&Value>) -> Outcome<()> {
+async fn remove(client: &Client, path: &str, body: Option<&Value>) -> BenchResult<()> {
     match request(client, Method::DELETE, path, body).await {
         Ok(_) => Ok(()),
         Err(kube_client::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
@@ -321,7 +321,12 @@ fn is_refused(error: &kube_client::Error) -> bool {
     matches!(error, kube_client::Error::Api(status) if status.code < 500)
 }
 
-async fn send(client: &Client, method: Method, path: &str, body: Option<&Value>) -> Outcome<Value> {
+async fn send(
+    client: &Client,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> BenchResult<Value> {
     let asked = format!("{method} {path}");
     let answer = request(client, method, path, body).await;
     Ok(answer.map_err(|error| format!("{asked}: {error}"))?)

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Map, Value};
 use steersman_protobuf::{
-    Envelope, Event, Frames, Keep, ListItems, Message, append_object, encode_text, seal,
+    Envelope, Frames, Keep, ListItems, Message, WatchFrame, append_object, encode_text, seal,
 };
 
 /// The type of the decoded objects.
@@ -52,7 +52,7 @@ pub(crate) fn watch(body: &[u8], length: usize) {
     let at_once = frames(body, body.len());
     assert_eq!(at_once, frames(body, length));
     for frame in at_once.iter().flatten() {
-        let Ok(event) = Event::read(frame) else {
+        let Ok(event) = WatchFrame::read(frame) else {
             continue;
         };
         let Ok(envelope) = Envelope::open(event.object) else {

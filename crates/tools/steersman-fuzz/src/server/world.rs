@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use steersman_apiserver::{ApiServer, ResponseBody};
 use steersman_protobuf::stream::Broken;
 use steersman_protobuf::{
-    Envelope, Event, Frames, Keep, ListItems, Message, append_message, append_object,
+    Envelope, Frames, Keep, ListItems, Message, WatchFrame, append_message, append_object,
 };
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
@@ -41,7 +41,9 @@ impl ServerResponse {
             let mut frames = Frames::default();
             frames.push(chunk);
             while let Some(frame) = frames.next_frame().map_err(broken)? {
-                objects.push(object_in(&Envelope::open(Event::read(&frame)?.object)?)?);
+                objects.push(object_in(&Envelope::open(
+                    WatchFrame::read(&frame)?.object,
+                )?)?);
             }
             return Ok(objects);
         }

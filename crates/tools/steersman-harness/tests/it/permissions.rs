@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use steersman_api::ClientConfig;
-use steersman_client::finalizer::{self, Stage};
+use steersman_client::finalizer::{self, FinalizerStage};
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_harness::{HarnessError, OperatorTest, Prepared, RunningOperator};
 use steersman_manager::Manager;
@@ -54,14 +54,14 @@ impl Reconciler for SiteReconciler {
             return Ok(Action::done());
         };
         let site = match finalizer::stage(&*site, FINALIZER) {
-            Stage::Missing => client.add_finalizer(&*site, FINALIZER).await?.into_object(),
-            Stage::Held => site,
-            Stage::CleanUp => {
+            FinalizerStage::Missing => client.add_finalizer(&*site, FINALIZER).await?.into_object(),
+            FinalizerStage::Held => site,
+            FinalizerStage::CleanUp => {
                 client.delete_key::<ConfigMap>(&request.key).await?;
                 client.remove_finalizer(&*site, FINALIZER).await?;
                 return Ok(Action::done());
             }
-            Stage::Released => return Ok(Action::done()),
+            FinalizerStage::Released => return Ok(Action::done()),
         };
         // A secret that is not there: the permission is needed all the same.
         client.live().get_opt::<Secret>(&request.key).await?;

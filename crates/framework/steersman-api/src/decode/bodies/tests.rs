@@ -11,24 +11,24 @@ use super::*;
 use crate::event::ListPage;
 use crate::head::RawObject;
 
-fn decoder<K: steersman_object::TypedObject>() -> Decoder {
-    Decoder::new(Kind::of::<K>(), true)
+fn decoder<K: steersman_object::TypedObject>() -> AnswerDecoder {
+    AnswerDecoder::new(Kind::of::<K>(), true)
 }
 
 fn info() -> RequestInfo {
     RequestInfo::of_collection("watch", &Kind::of::<ConfigMap>(), None)
 }
 
-fn page<K: Object>(decoder: &Decoder, body: &serde_json::Value) -> ListPage<K> {
-    page_of(decoder, body.to_string().as_bytes(), Page::next_object).unwrap()
+fn page<K: Object>(decoder: &AnswerDecoder, body: &serde_json::Value) -> ListPage<K> {
+    page_of(decoder, body.to_string().as_bytes(), PageBody::next_object).unwrap()
 }
 
 fn page_of<K>(
-    decoder: &Decoder,
+    decoder: &AnswerDecoder,
     body: &[u8],
-    next: impl Fn(&mut Page) -> Result<Option<Decoded<K>>, Error>,
+    next: impl Fn(&mut PageBody) -> Result<Option<Decoded<K>>, Error>,
 ) -> Result<ListPage<K>, Error> {
-    let mut page = Page::new(decoder.clone(), info(), Negotiated::default());
+    let mut page = PageBody::new(decoder.clone(), info(), Negotiated::default());
     let mut items = Vec::new();
     for chunk in body.chunks(7) {
         page.push(Bytes::copy_from_slice(chunk));
@@ -153,7 +153,12 @@ fn an_empty_list_may_have_no_items_at_all() {
 fn a_body_that_is_no_list_differs_from_a_truncated_list() {
     let error = |body: &str| {
         let decoder = decoder::<ConfigMap>();
-        page_of(&decoder, body.as_bytes(), Page::next_object::<ConfigMap>).unwrap_err()
+        page_of(
+            &decoder,
+            body.as_bytes(),
+            PageBody::next_object::<ConfigMap>,
+        )
+        .unwrap_err()
     };
     for (body, problem) in [
         ("<html>", "at byte 0, an object was expected"),
@@ -198,7 +203,7 @@ fn dynamic_items_get_the_kind_of_their_list() {
 
 #[test]
 fn managed_fields_are_kept_on_request() {
-    let decoder = Decoder::new(Kind::of::<ConfigMap>(), false);
+    let decoder = AnswerDecoder::new(Kind::of::<ConfigMap>(), false);
     let body = json!({"items": [{"metadata": {"name": "a", "managedFields": [{"manager": "x"}]}}]});
     let page: ListPage<ConfigMap> = page(&decoder, &body);
     let map = page.into_good().remove(0);
@@ -294,7 +299,7 @@ fn a_raw_object_has_its_head_and_its_undecoded_bytes() {
         [{"name": "c"}],
     ]});
     let maps = decoder::<ConfigMap>();
-    let page = page_of(&maps, body.to_string().as_bytes(), Page::next_raw);
+    let page = page_of(&maps, body.to_string().as_bytes(), PageBody::next_raw);
     let mut items = page.unwrap().items.into_iter();
     let raw = items.next().unwrap().good().unwrap();
     let head = raw.head();

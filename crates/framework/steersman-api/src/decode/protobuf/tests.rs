@@ -6,7 +6,7 @@ use steersman_object::Kind;
 use steersman_protobuf::{encode_object, encode_text, frame, seal_list};
 
 use super::*;
-use crate::decode::bodies::{Events, Page};
+use crate::decode::bodies::{Events, PageBody};
 use crate::encoding::{Encoding, SharedEncoding};
 
 mod typed;
@@ -55,12 +55,12 @@ fn negotiated() -> Negotiated {
 
 /// Reads a list in chunks of a size.
 fn read(
-    decoder: &Decoder,
+    decoder: &AnswerDecoder,
     negotiated: &Negotiated,
     body: &[u8],
     size: usize,
 ) -> Result<(Vec<RawObject>, crate::event::PageEnd), Error> {
-    let mut page = Page::new(decoder.clone(), info(), negotiated.clone());
+    let mut page = PageBody::new(decoder.clone(), info(), negotiated.clone());
     let mut items = Vec::new();
     for chunk in body.chunks(size) {
         page.push(Bytes::copy_from_slice(chunk));
@@ -76,7 +76,7 @@ fn objects_are_those_of_json() {
     let pods = [pod("x"), pod("y")];
     let body = list("PodList", &[message(&pods[0]), message(&pods[1])]);
     for drop_managed_fields in [true, false] {
-        let decoder = Decoder::new(Kind::of::<Pod>(), drop_managed_fields);
+        let decoder = AnswerDecoder::new(Kind::of::<Pod>(), drop_managed_fields);
         for size in [1, 7, 100, body.len()] {
             let (items, end) = read(&decoder, &negotiated(), &body, size).unwrap();
             assert_eq!(items.len(), 2);
@@ -101,7 +101,7 @@ fn objects_are_those_of_json() {
 // CONN-7
 #[test]
 fn broken_bytes_are_an_error_and_the_next_request_is_json() {
-    let decoder = Decoder::new(Kind::of::<Pod>(), true);
+    let decoder = AnswerDecoder::new(Kind::of::<Pod>(), true);
     let good = list("PodList", &[message(&pod("x"))]);
     for (body, problem) in [
         (
@@ -137,10 +137,10 @@ fn an_object_that_does_not_decode_affects_no_other() {
         "name": "x", "namespace": "a", "uid": "u", "resourceVersion": "7" } });
     // A spec that ends too early.
     let broken = [&message(&metadata)[..], b"\x12\x05a"].concat();
-    let decoder = Decoder::new(Kind::of::<Pod>(), true);
+    let decoder = AnswerDecoder::new(Kind::of::<Pod>(), true);
     let negotiated = negotiated();
     let body = list("PodList", &[broken, message(&pod("y"))]);
-    let mut page = Page::new(decoder, info(), negotiated.clone());
+    let mut page = PageBody::new(decoder, info(), negotiated.clone());
     page.push(body.into());
     let Some(Decoded::Malformed(malformed)) = page.next_raw().unwrap() else {
         panic!("it decoded");
@@ -177,7 +177,7 @@ fn events_are_those_of_json() {
         ("BOOKMARK", bookmark),
         ("ERROR", expired),
     ];
-    let decoder = Decoder::new(Kind::of::<Pod>(), true);
+    let decoder = AnswerDecoder::new(Kind::of::<Pod>(), true);
     let read = |negotiated: Negotiated, body: &[u8], size: usize| {
         let mut events = Events::new(decoder.clone(), info(), negotiated);
         let mut found = Vec::new();
@@ -206,7 +206,7 @@ fn events_are_those_of_json() {
 
 #[test]
 fn a_broken_event_ends_the_watch() {
-    let decoder = Decoder::new(Kind::of::<Pod>(), true);
+    let decoder = AnswerDecoder::new(Kind::of::<Pod>(), true);
     for (body, problem) in [
         (
             event("RENAMED", &pod("x")),
@@ -233,7 +233,7 @@ fn a_broken_event_ends_the_watch() {
 
 #[test]
 fn metadata_alone_is_read_of_whole_objects_too() {
-    let decoder = Decoder::new(Kind::of::<Pod>(), true).metadata_only(true);
+    let decoder = AnswerDecoder::new(Kind::of::<Pod>(), true).metadata_only(true);
     let whole = message(&pod("x"));
     let (items, _) = read(&decoder, &negotiated(), &list("PodList", &[whole]), 50).unwrap();
     let value: Value = serde_json::from_slice(items[0].json()).unwrap();
@@ -260,7 +260,7 @@ fn fields_of_a_newer_server_are_dropped_and_counted() {
     let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "m" } });
     // Field 1000, a varint.
     let newer = [message(&map), vec![0xc0, 0x3e, 0x01]].concat();
-    let decoder = Decoder::new(Kind::of::<ConfigMap>(), true);
+    let decoder = AnswerDecoder::new(Kind::of::<ConfigMap>(), true);
     let body = list("ConfigMapList", &[newer.clone(), newer]);
     let (items, _) = read(&decoder, &negotiated, &body, 50).unwrap();
     assert_eq!(items.len(), 2);

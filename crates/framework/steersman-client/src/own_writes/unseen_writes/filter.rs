@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use fnv::FnvHasher;
 
-use super::Writer;
+use super::WriterHash;
 
 /// The number of counters of each table; a power of two. With 1,000 notes, about one unrelated read in sixteen takes
 /// the lock without need.
@@ -45,7 +45,7 @@ impl Filter {
 
     /// Returns whether a note may be about a read for `writer` (`None`: for all writers) of the object with this name
     /// (`None`: a list).
-    pub(crate) fn may_owe(&self, writer: Option<Writer>, name: Option<&str>) -> bool {
+    pub(crate) fn may_owe(&self, writer: Option<WriterHash>, name: Option<&str>) -> bool {
         if self.len() == 0 {
             return false;
         }
@@ -63,7 +63,7 @@ impl Filter {
     }
 
     /// Counts a note or question of a writer; `name` is `None` if the server generates the name.
-    pub(super) fn add(&self, writer: Writer, name: Option<&str>) {
+    pub(super) fn add(&self, writer: WriterHash, name: Option<&str>) {
         for counter in self.counters(writer, name) {
             counter.fetch_add(1, Ordering::Release);
         }
@@ -74,7 +74,7 @@ impl Filter {
     }
 
     /// Takes back what [`add`](Self::add) counted.
-    pub(super) fn remove(&self, writer: Writer, name: Option<&str>) {
+    pub(super) fn remove(&self, writer: WriterHash, name: Option<&str>) {
         for counter in self.counters(writer, name) {
             counter.fetch_sub(1, Ordering::Release);
         }
@@ -84,7 +84,7 @@ impl Filter {
         self.len.fetch_sub(1, Ordering::Release);
     }
 
-    fn counters(&self, writer: Writer, name: Option<&str>) -> impl Iterator<Item = &AtomicU32> {
+    fn counters(&self, writer: WriterHash, name: Option<&str>) -> impl Iterator<Item = &AtomicU32> {
         let names = name.and_then(|name| self.names.get(slot(hash(name))));
         let writers = self.writers.get(slot(writer.0));
         writers.into_iter().chain(names)
@@ -121,25 +121,25 @@ mod tests {
         assert!(!filter.may_owe(None, None));
         let name = |number: u64| format!("object-{number}");
         for number in 0..1000 {
-            filter.add(Writer(number), Some(&name(number)));
+            filter.add(WriterHash(number), Some(&name(number)));
         }
         for number in 0..1000 {
-            assert!(filter.may_owe(Some(Writer(number)), Some(&name(number))));
-            assert!(filter.may_owe(Some(Writer(number)), None));
+            assert!(filter.may_owe(Some(WriterHash(number)), Some(&name(number))));
+            assert!(filter.may_owe(Some(WriterHash(number)), None));
             assert!(filter.may_owe(None, Some(&name(number))));
         }
         let others = 10_000..20_000;
         let by_writer = others
             .clone()
-            .filter(|n| filter.may_owe(Some(Writer(*n)), None));
+            .filter(|n| filter.may_owe(Some(WriterHash(*n)), None));
         let by_name = others.filter(|n| filter.may_owe(None, Some(&name(*n))));
         let (by_writer, by_name) = (by_writer.count(), by_name.count());
         assert!(by_writer < 1000 && by_name < 1000, "{by_writer} {by_name}");
-        filter.add(Writer(1), None);
+        filter.add(WriterHash(1), None);
         assert!(filter.may_owe(None, Some("any name")));
-        filter.remove(Writer(1), None);
+        filter.remove(WriterHash(1), None);
         for number in 0..1000 {
-            filter.remove(Writer(number), Some(&name(number)));
+            filter.remove(WriterHash(number), Some(&name(number)));
         }
         assert_eq!(filter.len(), 0);
         assert!(!filter.may_owe(None, None));

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use steersman_object::{ObjectKey, ResourceVersion};
 
-use super::{KeptAnswer, Writer};
+use super::{KeptAnswer, WriterHash};
 
 /// The state of one object in an informer.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ pub(crate) struct Note {
     /// The time at which a read first waited for the note.
     pub(super) awaited: Option<Instant>,
     pub(super) serial: u64,
-    pub(crate) writer: Writer,
+    pub(crate) writer: WriterHash,
 }
 
 impl Note {

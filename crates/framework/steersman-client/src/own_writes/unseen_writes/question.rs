@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use steersman_object::{ObjectKey, ResourceVersion};
 
-use super::{Read, Writer, is_within};
+use super::{Read, WriterHash, is_within};
 
 /// The shortest time that a question without a version is kept. A server gives a request one minute, and an informer
 /// that follows the server has seen the result long before this time is over, so the cache answers a later read.
@@ -29,7 +29,7 @@ pub(crate) enum UncertainObject {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
     pub(crate) subject: UncertainObject,
-    pub(crate) writer: Writer,
+    pub(crate) writer: WriterHash,
     /// The resource version of the write. An informer that has reached it shows the result of the write.
     pub(crate) version: Option<ResourceVersion>,
     pub(super) since: Instant,

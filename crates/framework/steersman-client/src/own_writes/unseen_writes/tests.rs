@@ -9,8 +9,8 @@ fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-const ME: Writer = Writer(1);
-const OTHER: Writer = Writer(2);
+const ME: WriterHash = WriterHash(1);
+const OTHER: WriterHash = WriterHash(2);
 
 fn gvk() -> Gvk {
     Gvk::new("", "v1", "ConfigMap")
@@ -49,7 +49,7 @@ fn absent(name: &str, at: &str) -> NotedWrite {
 fn noted(written: impl IntoIterator<Item = NotedWrite>) -> UnseenWrites {
     let mut writes = UnseenWrites::default();
     for written in written {
-        writes.note(ME, &gvk(), written, now());
+        writes.handle_write(ME, &gvk(), written, now());
     }
     writes
 }
@@ -103,7 +103,7 @@ fn looked(writes: &UnseenWrites, applied: &str, has: Option<(&str, &str, bool)>)
 #[test]
 fn a_read_must_see_the_writes_of_its_own_key() {
     let mut writes = noted([stored("a", "u1", "5")]);
-    writes.note(OTHER, &gvk(), stored("b", "u2", "6"), now());
+    writes.handle_write(OTHER, &gvk(), stored("b", "u2", "6"), now());
 
     assert_eq!(owed(&writes, "a").len(), 1);
     assert_eq!(owed(&writes, "b").len(), 0);
@@ -178,14 +178,14 @@ fn versions_that_cannot_be_compared_are_not_waited_for() {
 fn a_seen_note_is_dropped_but_not_a_newer_one_of_the_same_object() {
     let mut writes = noted([stored("a", "u1", "10")]);
     let old = owed(&writes, "a").remove(0);
-    writes.note(ME, &gvk(), stored("a", "u1", "11"), now());
-    writes.seen(&gvk(), &old);
+    writes.handle_write(ME, &gvk(), stored("a", "u1", "11"), now());
+    writes.handle_seen(&gvk(), &old);
     let new = owed(&writes, "a").remove(0);
     assert!(!new.is_seen(CacheState {
         applied: &ResourceVersion::new("10"),
         stored: None
     }));
-    writes.seen(&gvk(), &new);
+    writes.handle_seen(&gvk(), &new);
     assert_eq!(owed(&writes, "a"), []);
     assert_eq!(writes.len(), 0);
     assert!(writes.of.is_empty(), "an empty shell would stay for ever");
@@ -319,17 +319,17 @@ fn a_question_is_about_the_reads_that_could_show_the_write() {
 #[test]
 fn a_question_stays_until_the_server_answered_it() {
     let mut writes = noted([named("a"), named("b"), generated("made-")].map(NotedWrite::Unknown));
-    writes.note(OTHER, &gvk(), NotedWrite::Unknown(named("a")), now());
+    writes.handle_write(OTHER, &gvk(), NotedWrite::Unknown(named("a")), now());
     let all = writes.questions(None, &gvk(), Read::List(None));
     assert_eq!(all.len(), 4, "reading takes nothing");
-    writes.note(ME, &gvk(), NotedWrite::Unknown(named("b")), now());
+    writes.handle_write(ME, &gvk(), NotedWrite::Unknown(named("b")), now());
     for question in &all {
-        writes.close(&gvk(), question);
+        writes.handle_answer(&gvk(), question);
     }
     assert_eq!(asks(&writes, Read::List(None)), [named("b")]);
     assert_eq!(writes.len(), 1);
     let newer = writes.questions(Some(ME), &gvk(), Read::List(None));
-    writes.close(&gvk(), &newer[0]);
+    writes.handle_answer(&gvk(), &newer[0]);
     assert_eq!(writes.len(), 0);
     assert!(writes.of.is_empty(), "an empty shell would stay for ever");
 }
@@ -340,8 +340,8 @@ fn seen_writes_of_keys_that_never_read_again_are_swept() {
     let mut writes = UnseenWrites::default();
     for number in 0..10_000_u64 {
         let version = (number + 1).to_string();
-        writes.note(
-            Writer(number),
+        writes.handle_write(
+            WriterHash(number),
             &gvk(),
             stored(&format!("o{number}"), "u", &version),
             now(),
@@ -367,12 +367,12 @@ fn unknown_writes_of_keys_that_never_read_again_are_swept_after_a_while() {
         let mut at = start;
         for number in 0..10_000_u64 {
             let subject = UncertainObject::Object(ObjectKey::cluster(format!("o{number}")));
-            writes.note(Writer(number), &gvk(), NotedWrite::Unknown(subject), at);
+            writes.handle_write(WriterHash(number), &gvk(), NotedWrite::Unknown(subject), at);
             writes.sweep(at, |_, _| true, |_, _| false, |_, _| follows);
             at += gap;
         }
         let read = Read::Object(&ObjectKey::cluster("o9999"));
-        let questions = writes.questions(Some(Writer(9_999)), &gvk(), read);
+        let questions = writes.questions(Some(WriterHash(9_999)), &gvk(), read);
         assert_eq!(questions.len(), 1, "the newest stays");
         writes.len()
     };
@@ -390,9 +390,14 @@ fn seen_notes_are_swept_after_a_while_and_unseen_notes_stay() {
     let mut writes = UnseenWrites::default();
     for number in 0..1000_u64 {
         let (name, version) = (format!("o{number}"), (number + 1).to_string());
-        writes.note(Writer(number), &gvk(), stored(&name, "u", &version), start);
+        writes.handle_write(
+            WriterHash(number),
+            &gvk(),
+            stored(&name, "u", &version),
+            start,
+        );
     }
-    writes.note(ME, &gvk(), NotedWrite::Unknown(named("a")), start);
+    writes.handle_write(ME, &gvk(), NotedWrite::Unknown(named("a")), start);
     let sweep = |writes: &mut UnseenWrites, after: Duration, applied: &str| {
         let applied = ResourceVersion::new(applied);
         let is_seen = |_: &Gvk, note: &Note| {
@@ -434,7 +439,7 @@ fn the_wait_for_a_note_includes_the_waits_of_earlier_reads() {
     assert_eq!(left(&writes, 8), Duration::from_secs(7));
     assert_eq!(notes[0].patience(most, at(8)), Duration::from_secs(7));
     assert_eq!(left(&writes, 16), Duration::ZERO);
-    writes.note(ME, &gvk(), stored("a", "u1", "11"), at(16));
+    writes.handle_write(ME, &gvk(), stored("a", "u1", "11"), at(16));
     writes.await_all(&gvk(), &mut notes, at(16));
     assert_eq!(left(&writes, 17), most, "a newer one is another wait");
     assert_eq!(notes[0].patience(most, at(17)), Duration::ZERO);

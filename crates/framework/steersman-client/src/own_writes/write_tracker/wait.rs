@@ -28,7 +28,7 @@ pub(crate) struct Unstored {
 }
 
 /// The progress of an informer with respect to a note.
-pub(super) enum Progress {
+pub(super) enum InformerProgress {
     /// There is nothing to wait for, and no older state can appear.
     Over,
     /// A read finds no older state now, while the informer is at this version.
@@ -90,9 +90,9 @@ impl WriteTracker {
         let (mut unstored, mut pending) = (Vec::new(), Vec::new());
         for note in notes {
             match self.progress(gvk, &note) {
-                Progress::Over => {}
-                Progress::Unstored(applied) => unstored.push(Unstored { note, applied }),
-                Progress::Pending => pending.push(note),
+                InformerProgress::Over => {}
+                InformerProgress::Unstored(applied) => unstored.push(Unstored { note, applied }),
+                InformerProgress::Pending => pending.push(note),
             }
         }
         (unstored, pending)
@@ -153,26 +153,26 @@ impl WriteTracker {
     }
 
     fn is_pending(&self, gvk: &Gvk, note: &Note) -> bool {
-        matches!(self.progress(gvk, note), Progress::Pending)
+        matches!(self.progress(gvk, note), InformerProgress::Pending)
     }
 
     /// Returns the progress of the informer that covers a note; drops a note that was seen.
-    pub(super) fn progress(&self, gvk: &Gvk, note: &Note) -> Progress {
+    pub(super) fn progress(&self, gvk: &Gvk, note: &Note) -> InformerProgress {
         let Some(untyped) = self.cache.mirror_of(gvk, &note.key) else {
-            self.lock().seen(gvk, note);
-            return Progress::Over;
+            self.lock().handle_seen(gvk, note);
+            return InformerProgress::Over;
         };
         let key_state = untyped.key_state(&note.key);
         let look = look(&key_state);
         if note.is_seen(look) {
-            self.lock().seen(gvk, note);
-            return Progress::Over;
+            self.lock().handle_seen(gvk, note);
+            return InformerProgress::Over;
         }
         // CACHE-2: the read itself fails at once if the kind never synced.
         match (note.is_shown(look), is_stuck(&untyped)) {
-            (true, _) => Progress::Unstored(key_state.applied),
-            (false, true) => Progress::Over,
-            (false, false) => Progress::Pending,
+            (true, _) => InformerProgress::Unstored(key_state.applied),
+            (false, true) => InformerProgress::Over,
+            (false, false) => InformerProgress::Pending,
         }
     }
 }

@@ -12,7 +12,7 @@ use steersman_object::Kind;
 const TEXT: &str = include_str!("lists.txt");
 
 /// The fields of a type that are lists with a merge key, or lead to one.
-pub(crate) type Fields = BTreeMap<&'static str, FieldType>;
+pub(crate) type ListFields = BTreeMap<&'static str, FieldType>;
 
 /// The type of a field.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,37 +30,37 @@ pub(crate) enum FieldType {
 
 /// All types and kinds of the table.
 #[derive(Debug, Default)]
-struct Table {
-    types: BTreeMap<&'static str, Fields>,
+struct ListTypes {
+    types: BTreeMap<&'static str, ListFields>,
     kinds: BTreeMap<(&'static str, &'static str), &'static str>,
 }
 
 /// Returns the fields of a Kubernetes kind; `None` for other kinds: the server does not merge their lists by key.
-pub(crate) fn fields_of(kind: &Kind) -> Option<&'static Fields> {
+pub(crate) fn fields_of(kind: &Kind) -> Option<&'static ListFields> {
     let gvk = kind.gvk();
     let kinds = &table().kinds;
     fields(kinds.get(&(gvk.api_version().as_str(), gvk.kind()))?)
 }
 
 /// Returns the fields of the type of this name, if it leads to a list with a merge key.
-pub(crate) fn fields(name: &str) -> Option<&'static Fields> {
+pub(crate) fn fields(name: &str) -> Option<&'static ListFields> {
     table().types.get(name)
 }
 
-fn table() -> &'static Table {
-    static TABLE: OnceLock<Table> = OnceLock::new();
+fn table() -> &'static ListTypes {
+    static TABLE: OnceLock<ListTypes> = OnceLock::new();
     TABLE.get_or_init(|| read(TEXT))
 }
 
 /// Parses the table.
-fn read(text: &'static str) -> Table {
-    let mut table = Table::default();
+fn read(text: &'static str) -> ListTypes {
+    let mut table = ListTypes::default();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let mut words = line.split(' ');
         let Some(name) = words.next() else {
             continue;
         };
-        let mut fields = Fields::new();
+        let mut fields = ListFields::new();
         for word in words {
             if let Some(version) = word.strip_prefix("@kind:") {
                 let kind = name.rsplit('.').next().unwrap_or(name);

@@ -8,7 +8,7 @@ use steersman_api::{Api, Malformed, Paging};
 use steersman_object::{Kind, ListOptions, Object, ResourceVersion};
 
 use crate::error::Error;
-use crate::shared::Shared;
+use crate::shared::SharedClient;
 
 /// The number of objects in one page if the caller sets none.
 pub(super) const PAGE_SIZE: u32 = 500;
@@ -22,7 +22,7 @@ pub(super) const PAGE_SIZE: u32 = 500;
 #[must_use = "no request is sent before `next_page` is awaited"]
 #[derive(Debug)]
 pub struct Pages<K> {
-    shared: Shared,
+    shared: SharedClient,
     kind: Kind,
     list_options: ListOptions,
     paging: Paging,
@@ -50,7 +50,7 @@ pub struct Page<K> {
 
 impl<K: Object> Pages<K> {
     pub(super) fn new(
-        shared: Shared,
+        shared: SharedClient,
         kind: Kind,
         list_options: &ListOptions,
         paging: &Paging,

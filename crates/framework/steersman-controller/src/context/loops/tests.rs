@@ -38,22 +38,22 @@ impl World {
     }
 
     fn begin(&mut self, changes: &[Arc<ChangedObject>]) {
-        self.detector.begin(&self.request, changes, self.now);
+        self.detector.handle_begin(&self.request, changes, self.now);
     }
 
-    fn write(&mut self) -> Finding {
+    fn write(&mut self) -> LoopFinding {
         self.version += 1;
         self.answer(self.version)
     }
 
-    fn answer(&mut self, version: u64) -> Finding {
+    fn answer(&mut self, version: u64) -> LoopFinding {
         let version = ResourceVersion::new(version.to_string());
         self.detector
-            .wrote(&self.request, &self.kind, &self.key, &version, self.now)
+            .handle_write(&self.request, &self.kind, &self.key, &version, self.now)
     }
 
     /// A run that the last write caused, and that writes again.
-    fn round(&mut self) -> Finding {
+    fn round(&mut self) -> LoopFinding {
         let own = self.changed(self.version);
         self.begin(&[own]);
         self.write()
@@ -64,21 +64,21 @@ impl World {
 #[test]
 fn a_loop_is_found_after_its_tenth_run_and_warned_of_once() {
     let mut world = World::new();
-    assert_eq!(world.write(), Finding::Ordinary);
+    assert_eq!(world.write(), LoopFinding::Ordinary);
     for run in 1..LOOP {
-        assert_eq!(world.round(), Finding::Ordinary, "run {run}");
+        assert_eq!(world.round(), LoopFinding::Ordinary, "run {run}");
         let fields = vec![format!("status.seen{run}")];
         world
             .detector
-            .changed(&world.kind.clone(), &world.key.clone(), fields);
+            .handle_change(&world.kind.clone(), &world.key.clone(), fields);
     }
-    let found = Finding::Warn {
+    let found = LoopFinding::Warn {
         runs: LOOP,
         fields: "status.seen9".to_owned(),
     };
     assert_eq!(world.round(), found);
     for _ in 0..100 {
-        assert_eq!(world.round(), Finding::InLoop);
+        assert_eq!(world.round(), LoopFinding::InLoop);
     }
     assert!(!world.detector.observes_any());
 }
@@ -108,7 +108,7 @@ fn whatever_else_causes_a_run_or_ends_its_writes_ends_the_loop() {
         ("a write without effect", |world| {
             let own = world.changed(world.version);
             world.begin(&[own]);
-            assert_eq!(world.answer(world.version), Finding::Ordinary);
+            assert_eq!(world.answer(world.version), LoopFinding::Ordinary);
             let own = world.changed(world.version);
             world.begin(&[own]);
         }),
@@ -125,11 +125,11 @@ fn whatever_else_causes_a_run_or_ends_its_writes_ends_the_loop() {
             world.round();
         }
         end(&mut world);
-        assert_eq!(world.write(), Finding::Ordinary, "{name}");
+        assert_eq!(world.write(), LoopFinding::Ordinary, "{name}");
         for _ in 1..LOOP {
-            assert_eq!(world.round(), Finding::Ordinary, "{name}");
+            assert_eq!(world.round(), LoopFinding::Ordinary, "{name}");
         }
-        assert_ne!(world.round(), Finding::Ordinary, "{name}");
+        assert_ne!(world.round(), LoopFinding::Ordinary, "{name}");
     }
 }
 
@@ -140,7 +140,7 @@ fn a_request_that_writes_another_object_in_each_run_is_no_loop() {
         let own = world.changed(world.version);
         world.begin(&[own]);
         world.key = ObjectKey::namespaced("shop", format!("child-{number}"));
-        assert_eq!(world.write(), Finding::Ordinary);
+        assert_eq!(world.write(), LoopFinding::Ordinary);
     }
 }
 
@@ -173,7 +173,7 @@ fn a_run_that_writes_many_objects_is_followed_for_the_first_of_them() {
     let mut world = World::new();
     for number in 0..10 * MOST_WRITES {
         world.key = ObjectKey::namespaced("shop", format!("child-{number}"));
-        assert_eq!(world.write(), Finding::Ordinary);
+        assert_eq!(world.write(), LoopFinding::Ordinary);
     }
     let writing = &world.detector.requests[&world.request];
     assert_eq!(writing.writes.len(), MOST_WRITES);
@@ -188,7 +188,7 @@ fn warned(world: &mut World, names: impl Iterator<Item = usize>, seconds: u64) -
         world.begin(&[]);
         world.write();
         for _ in 0..LOOP {
-            if matches!(world.round(), Finding::Warn { .. }) {
+            if matches!(world.round(), LoopFinding::Warn { .. }) {
                 warned.push(world.key.name().to_owned());
             }
         }
@@ -227,12 +227,12 @@ fn a_loop_that_goes_on_is_warned_of_again_with_the_fields_of_then() {
     let mut found = Vec::new();
     for run in 1..200_u32 {
         world.now += Duration::from_secs(10);
-        if let Finding::Warn { runs, fields } = world.round() {
+        if let LoopFinding::Warn { runs, fields } = world.round() {
             found.push((runs, fields));
         }
         let (kind, key) = (world.kind.clone(), world.key.clone());
         let fields = vec![format!("status.seen{run}")];
-        world.detector.changed(&kind, &key, fields);
+        world.detector.handle_change(&kind, &key, fields);
     }
     let fields = |run: u32| format!("status.seen{run}");
     assert_eq!(

@@ -17,7 +17,7 @@ use steersman_informer::{Delivery, Event};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject, panic_text};
 use tokio::time::timeout;
 
-use super::schedule::{Call, CallEnd, PollSchedule};
+use super::schedule::{CallEnd, PollCall, PollSchedule};
 use super::{Poll, PollFunction, PollResults};
 use crate::clock::{at, now};
 use crate::error::Error;
@@ -50,7 +50,7 @@ enum PollDelivery<K: Object> {
 
 /// A call that ended.
 struct Returned<T> {
-    call: Call,
+    call: PollCall,
     /// The state of the object when the call began.
     before: Option<Arc<T>>,
     /// The state that the function returned; `None` if the object does not exist any more.
@@ -93,7 +93,7 @@ where
         let mut calls = FuturesUnordered::new();
         let mut is_stopped = !self.subscribe();
         while !is_stopped {
-            while let Some(call) = self.schedule.next(now()) {
+            while let Some(call) = self.schedule.next_call(now()) {
                 calls.push(self.call(call));
             }
             tokio::select! {
@@ -104,7 +104,7 @@ where
                     PollDelivery::Ended(informer) => is_stopped = !self.leave(&informer),
                 },
                 Some(returned) = calls.next(), if !calls.is_empty() => self.end(returned),
-                () = at(self.schedule.next_due()) => {}
+                () = at(self.schedule.deadline()) => {}
                 // CTRL-42
                 _ = changes.changed() => is_stopped = !self.subscribe(),
             }
@@ -146,10 +146,10 @@ where
     fn observe(&mut self, event: &Event<K>) {
         let key = event.key();
         match (event.old(), event.current()) {
-            (None, Some(_)) => self.schedule.appeared(key, now()),
+            (None, Some(_)) => self.schedule.handle_appeared(key, now()),
             // SRC-1: the state may be about the former spec.
             (Some(old), Some(new)) if old.generation() != new.generation() => {
-                self.schedule.call_now(key, now());
+                self.schedule.handle_call_now(key, now());
             }
             (Some(_), Some(_)) => {}
             (_, None) => self.forget(key),
@@ -157,12 +157,12 @@ where
     }
 
     fn forget(&mut self, key: &ObjectKey) {
-        self.schedule.forget(key);
+        self.schedule.handle_gone(key);
         self.results.forget(key);
     }
 
     /// Calls the function for the object as the cache has it when the call begins.
-    fn call(&self, call: Call) -> BoxFuture<'static, Returned<T>> {
+    fn call(&self, call: PollCall) -> BoxFuture<'static, Returned<T>> {
         let (cache, limit) = (self.cache.clone(), self.limit);
         let (function, key) = (Arc::clone(&self.function), call.key.clone());
         let informer = self.informer_of(&key);
@@ -206,7 +206,7 @@ where
             before,
             state,
         } = returned;
-        let end = self.schedule.ended(&call, state.is_ok(), now());
+        let end = self.schedule.handle_end(&call, state.is_ok(), now());
         let changed = match (end, state) {
             (CallEnd::Forgotten, _) => return,
             (_, Ok(None)) => return self.forget(&call.key),

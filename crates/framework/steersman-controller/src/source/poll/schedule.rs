@@ -17,7 +17,7 @@ pub(crate) struct PollSchedule {
     jitter: Jitter,
     objects: HashMap<ObjectKey, Polled>,
     /// The objects that wait for a call, by its time; the number tells equal times apart.
-    due: BTreeMap<Slot, ObjectKey>,
+    due: BTreeMap<PollSlot, ObjectKey>,
     /// The number of slots and of objects so far.
     last_id: u64,
     /// The number of calls in progress.
@@ -35,11 +35,11 @@ struct Polled {
 }
 
 /// The place of an object among those that wait.
-type Slot = (Instant, u64);
+type PollSlot = (Instant, u64);
 
 #[derive(Debug)]
 enum CallState {
-    Waiting(Slot),
+    Waiting(PollSlot),
     Running {
         /// The object changed during the call, so another call follows at once.
         again: bool,
@@ -50,7 +50,7 @@ enum CallState {
 
 /// The right to call the function for one object. Ended with [`PollSchedule::ended`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct PollCall {
     pub(crate) key: ObjectKey,
     id: u64,
 }
@@ -81,14 +81,14 @@ impl PollSchedule {
     }
 
     /// Schedules a call for an object at once, unless the object is known.
-    pub(crate) fn appeared(&mut self, key: &ObjectKey, now: Instant) {
+    pub(crate) fn handle_appeared(&mut self, key: &ObjectKey, now: Instant) {
         if !self.objects.contains_key(key) {
-            self.call_now(key, now);
+            self.handle_call_now(key, now);
         }
     }
 
     /// Schedules a call for an object at once: the object appeared or changed.
-    pub(crate) fn call_now(&mut self, key: &ObjectKey, now: Instant) {
+    pub(crate) fn handle_call_now(&mut self, key: &ObjectKey, now: Instant) {
         let slot = self.slot(now);
         let Some(object) = self.objects.get_mut(key) else {
             let object = Polled {
@@ -116,7 +116,7 @@ impl PollSchedule {
     }
 
     /// Forgets an object (SRC-2). The state that a call in progress returns does not count.
-    pub(crate) fn forget(&mut self, key: &ObjectKey) {
+    pub(crate) fn handle_gone(&mut self, key: &ObjectKey) {
         if let Some(object) = self.objects.remove(key)
             && let CallState::Waiting(slot) = object.call
         {
@@ -132,7 +132,7 @@ impl PollSchedule {
     }
 
     /// Returns the next call that is due, unless as many are in progress as may be.
-    pub(crate) fn next(&mut self, now: Instant) -> Option<Call> {
+    pub(crate) fn next_call(&mut self, now: Instant) -> Option<PollCall> {
         if self.running >= self.max_concurrent {
             return None;
         }
@@ -144,18 +144,18 @@ impl PollSchedule {
         let object = self.objects.get_mut(&key)?;
         object.call = CallState::Running { again: false };
         self.running += 1;
-        Some(Call { key, id: object.id })
+        Some(PollCall { key, id: object.id })
     }
 
     /// Returns the time of the next call; `None` while as many are in progress as may be.
-    pub(crate) fn next_due(&self) -> Option<Instant> {
+    pub(crate) fn deadline(&self) -> Option<Instant> {
         let free = self.running < self.max_concurrent;
         let first = self.due.first_key_value().filter(|_| free)?;
         Some(first.0.0)
     }
 
     /// Ends a call and schedules the next one for its object.
-    pub(crate) fn ended(&mut self, call: &Call, succeeded: bool, now: Instant) -> CallEnd {
+    pub(crate) fn handle_end(&mut self, call: &PollCall, succeeded: bool, now: Instant) -> CallEnd {
         self.running = self.running.saturating_sub(1);
         let next_slot = self.last_id + 1;
         let Some(object) = self.objects.get_mut(&call.key).filter(|o| o.id == call.id) else {
@@ -186,7 +186,7 @@ impl PollSchedule {
         }
     }
 
-    fn slot(&mut self, at: Instant) -> Slot {
+    fn slot(&mut self, at: Instant) -> PollSlot {
         self.last_id += 1;
         (at, self.last_id)
     }
@@ -214,16 +214,16 @@ mod tests {
     #[test]
     fn an_object_is_called_at_once_and_then_at_the_jittered_interval() {
         let (mut schedule, start) = (PollSchedule::new(EVERY, 8, 1), now());
-        assert_eq!(schedule.next_due(), None);
-        schedule.call_now(&key("a"), start);
+        assert_eq!(schedule.deadline(), None);
+        schedule.handle_call_now(&key("a"), start);
         let mut pauses = Vec::new();
         let mut at = start;
         for _ in 0..20 {
-            let call = schedule.next(at).unwrap();
-            assert_eq!(schedule.next(at), None, "one call at a time");
-            assert_eq!(schedule.ended(&call, true, at), CallEnd::Answered);
-            let due = schedule.next_due().unwrap();
-            assert_eq!(schedule.next(due - Duration::from_millis(1)), None);
+            let call = schedule.next_call(at).unwrap();
+            assert_eq!(schedule.next_call(at), None, "one call at a time");
+            assert_eq!(schedule.handle_end(&call, true, at), CallEnd::Answered);
+            let due = schedule.deadline().unwrap();
+            assert_eq!(schedule.next_call(due - Duration::from_millis(1)), None);
             pauses.push(due - at);
             at = due;
         }
@@ -236,62 +236,65 @@ mod tests {
     fn at_most_the_given_number_of_calls_are_in_progress() {
         let (mut schedule, start) = (PollSchedule::new(EVERY, 2, 1), now());
         for name in ["a", "b", "c"] {
-            schedule.call_now(&key(name), start);
+            schedule.handle_call_now(&key(name), start);
         }
-        let first = schedule.next(start).unwrap();
-        assert_eq!(schedule.next(start).unwrap().key, key("b"));
-        assert_eq!((schedule.next(start), schedule.next_due()), (None, None));
-        schedule.ended(&first, true, start);
-        assert_eq!(schedule.next_due(), Some(start));
-        assert_eq!(schedule.next(start).unwrap().key, key("c"));
+        let first = schedule.next_call(start).unwrap();
+        assert_eq!(schedule.next_call(start).unwrap().key, key("b"));
+        assert_eq!(
+            (schedule.next_call(start), schedule.deadline()),
+            (None, None)
+        );
+        schedule.handle_end(&first, true, start);
+        assert_eq!(schedule.deadline(), Some(start));
+        assert_eq!(schedule.next_call(start).unwrap().key, key("c"));
         assert_eq!(PollSchedule::new(EVERY, 0, 1).max_concurrent, 1);
     }
 
     #[test]
     fn pauses_double_after_failures_up_to_eight_intervals_and_a_success_ends_that() {
         let (mut schedule, mut at) = (PollSchedule::new(EVERY, 1, 1), now());
-        schedule.call_now(&key("a"), at);
+        schedule.handle_call_now(&key("a"), at);
         for (number, intervals) in [(1, 1), (2, 2), (3, 4), (4, 8), (5, 8)] {
-            let call = schedule.next(at).unwrap();
-            let CallEnd::Failed { failures, pause } = schedule.ended(&call, false, at) else {
+            let call = schedule.next_call(at).unwrap();
+            let CallEnd::Failed { failures, pause } = schedule.handle_end(&call, false, at) else {
                 panic!("the call failed");
             };
             assert_eq!(failures, number);
             assert!(within(pause, intervals), "{number}: {pause:?}");
             at += pause;
         }
-        let call = schedule.next(at).unwrap();
-        assert_eq!(schedule.ended(&call, true, at), CallEnd::Answered);
-        assert!(within(schedule.next_due().unwrap() - at, 1));
+        let call = schedule.next_call(at).unwrap();
+        assert_eq!(schedule.handle_end(&call, true, at), CallEnd::Answered);
+        assert!(within(schedule.deadline().unwrap() - at, 1));
     }
 
     #[test]
     fn an_object_that_changes_is_called_at_once_and_again_if_it_changes_during_a_call() {
         let (mut schedule, start) = (PollSchedule::new(EVERY, 1, 1), now());
-        schedule.call_now(&key("a"), start);
-        let call = schedule.next(start).unwrap();
-        schedule.ended(&call, true, start);
-        assert_eq!(schedule.next(start), None);
+        schedule.handle_call_now(&key("a"), start);
+        let call = schedule.next_call(start).unwrap();
+        schedule.handle_end(&call, true, start);
+        assert_eq!(schedule.next_call(start), None);
         let later = start + Duration::from_secs(1);
-        schedule.call_now(&key("a"), later);
-        let call = schedule.next(later).unwrap();
-        schedule.call_now(&key("a"), later);
-        assert_eq!(schedule.next(later), None);
-        schedule.ended(&call, true, later);
-        let again = schedule.next(later).unwrap();
-        schedule.ended(&again, true, later);
-        assert_eq!(schedule.next(later), None);
+        schedule.handle_call_now(&key("a"), later);
+        let call = schedule.next_call(later).unwrap();
+        schedule.handle_call_now(&key("a"), later);
+        assert_eq!(schedule.next_call(later), None);
+        schedule.handle_end(&call, true, later);
+        let again = schedule.next_call(later).unwrap();
+        schedule.handle_end(&again, true, later);
+        assert_eq!(schedule.next_call(later), None);
         assert_eq!(schedule.due.len(), 1);
     }
 
     #[test]
     fn an_object_that_appears_again_is_not_called_again() {
         let (mut schedule, start) = (PollSchedule::new(EVERY, 1, 1), now());
-        schedule.appeared(&key("a"), start);
-        let call = schedule.next(start).unwrap();
-        schedule.ended(&call, true, start);
-        schedule.appeared(&key("a"), start);
-        assert_eq!(schedule.next(start), None);
+        schedule.handle_appeared(&key("a"), start);
+        let call = schedule.next_call(start).unwrap();
+        schedule.handle_end(&call, true, start);
+        schedule.handle_appeared(&key("a"), start);
+        assert_eq!(schedule.next_call(start), None);
     }
 
     // SRC-2: a deleted object is not called again, and a call for it does not count for a new object.
@@ -299,30 +302,30 @@ mod tests {
     fn a_deleted_object_is_forgotten_also_during_a_call() {
         let (mut schedule, start) = (PollSchedule::new(EVERY, 4, 1), now());
         for name in ["waits", "runs"] {
-            schedule.call_now(&key(name), start);
+            schedule.handle_call_now(&key(name), start);
         }
-        schedule.forget(&key("waits"));
-        let call = schedule.next(start).unwrap();
+        schedule.handle_gone(&key("waits"));
+        let call = schedule.next_call(start).unwrap();
         assert_eq!(call.key, key("runs"));
-        schedule.forget(&key("runs"));
-        schedule.call_now(&key("runs"), start);
-        let newer = schedule.next(start).unwrap();
-        assert_eq!(schedule.ended(&call, true, start), CallEnd::Forgotten);
-        assert_eq!(schedule.ended(&newer, true, start), CallEnd::Answered);
-        schedule.forget(&key("runs"));
-        assert_eq!(schedule.next_due(), None);
+        schedule.handle_gone(&key("runs"));
+        schedule.handle_call_now(&key("runs"), start);
+        let newer = schedule.next_call(start).unwrap();
+        assert_eq!(schedule.handle_end(&call, true, start), CallEnd::Forgotten);
+        assert_eq!(schedule.handle_end(&newer, true, start), CallEnd::Answered);
+        schedule.handle_gone(&key("runs"));
+        assert_eq!(schedule.deadline(), None);
         assert!(schedule.objects.is_empty() && schedule.running == 0);
     }
 
     #[test]
     fn the_longest_interval_never_ends() {
         let (mut schedule, start) = (PollSchedule::new(Duration::MAX, 4, 1), now());
-        schedule.call_now(&key("a"), start);
-        let call = schedule.next(start).unwrap();
-        schedule.ended(&call, true, start);
-        assert_eq!(schedule.next_due(), None);
+        schedule.handle_call_now(&key("a"), start);
+        let call = schedule.next_call(start).unwrap();
+        schedule.handle_end(&call, true, start);
+        assert_eq!(schedule.deadline(), None);
         // A change of the object still causes a call.
-        schedule.call_now(&key("a"), start);
-        assert!(schedule.next(start).is_some());
+        schedule.handle_call_now(&key("a"), start);
+        assert!(schedule.next_call(start).is_some());
     }
 }

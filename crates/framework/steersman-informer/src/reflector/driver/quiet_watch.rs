@@ -6,7 +6,7 @@ use steersman_api::{ListWatch, PageRequest, Paging, VersionMatch};
 use steersman_object::ResourceVersion;
 
 use super::{DeltaSink, Reflector, ReflectorHost, now};
-use crate::reflector::failure::Failure;
+use crate::reflector::failure::RequestFailure;
 use crate::reflector::step::WatchEnd;
 use steersman_api::Projection;
 
@@ -38,7 +38,7 @@ where
 
     /// REFL-12: lists one object at the version of the watch. Returns the failure of a server that
     /// has not reached that version.
-    async fn check_version(&mut self, after: &ResourceVersion) -> Option<Failure> {
+    async fn check_version(&mut self, after: &ResourceVersion) -> Option<RequestFailure> {
         let mut paging = Paging::new().page_size(1);
         paging.version_match = Some(VersionMatch::NotOlderThan);
         paging.resource_version = Some(after.clone());
@@ -48,7 +48,9 @@ where
         request.projection = Projection::Metadata;
         match tokio::time::timeout(LONGEST_CHECK, self.list_watch.list(&request)).await {
             Ok(Ok(_)) => self.version_check.note_reached(),
-            Ok(Err(error)) if error.is_version_too_large() => return Some(Failure::of(&error)),
+            Ok(Err(error)) if error.is_version_too_large() => {
+                return Some(RequestFailure::of(&error));
+            }
             Ok(Err(_)) | Err(_) => self.version_check.note_failure(now()),
         }
         None

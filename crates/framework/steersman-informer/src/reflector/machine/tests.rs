@@ -21,18 +21,18 @@ const LATER: Duration = Duration::from_secs(100);
 fn phases(now: Instant) -> Vec<(&'static str, Machine)> {
     let listing = || {
         let mut machine = Machine::new(false, 500, 7);
-        machine.next(now);
+        machine.next_step(now);
         machine
     };
     let paging = || {
         let mut machine = listing();
         machine.handle_page(&version("10"), Some("token".into()));
-        machine.next(now);
+        machine.next_step(now);
         machine
     };
     let streaming = || {
         let mut machine = Machine::new(true, 500, 7);
-        machine.next(now);
+        machine.next_step(now);
         machine.handle_open(now);
         machine
     };
@@ -42,7 +42,7 @@ fn phases(now: Instant) -> Vec<(&'static str, Machine)> {
             machine.handle_bookmark(&version("10"), true, now);
         } else {
             machine.handle_page(&version("10"), None);
-            machine.next(now);
+            machine.next_step(now);
             machine.handle_open(now);
         }
         machine
@@ -59,7 +59,7 @@ fn phases(now: Instant) -> Vec<(&'static str, Machine)> {
 type Input = (&'static str, fn(&mut Machine, Instant));
 
 fn fail(machine: &mut Machine, class: Class, now: Instant) {
-    let failure = Failure {
+    let failure = RequestFailure {
         class,
         begun: false,
         after: None,
@@ -102,7 +102,7 @@ const INPUTS: &[Input] = &[
     }),
     ("two ends", |m, now| {
         end(m, End::Closed, now);
-        m.next(now + LATER);
+        m.next_step(now + LATER);
         m.handle_open(now + LATER);
         end(m, End::Closed, now + LATER);
     }),
@@ -115,7 +115,7 @@ const INPUTS: &[Input] = &[
     ("expired", |m, now| fail(m, Class::Expired, now)),
     ("expired twice", |m, now| {
         fail(m, Class::Expired, now);
-        m.next(now);
+        m.next_step(now);
         fail(m, Class::Expired, now);
     }),
     ("version unknown", |m, now| {
@@ -143,7 +143,7 @@ const INPUTS: &[Input] = &[
     ("three ends at once", |m, now| {
         for _ in 0..3 {
             let at = now + LATER;
-            m.next(at);
+            m.next_step(at);
             m.handle_open(at);
             end(m, End::Closed, at);
         }
@@ -152,14 +152,14 @@ const INPUTS: &[Input] = &[
     ("decode", |m, now| fail(m, Class::Decode, now)),
     ("decode twice", |m, now| {
         fail(m, Class::Decode, now);
-        m.next(now + LATER);
+        m.next_step(now + LATER);
         fail(m, Class::Decode, now + LATER);
     }),
 ];
 
-fn show(step: &Step) -> String {
+fn show(step: &ReflectorStep) -> String {
     match step {
-        Step::List {
+        ReflectorStep::List {
             version,
             limit,
             page,
@@ -168,9 +168,9 @@ fn show(step: &Step) -> String {
             let page = page.as_deref().unwrap_or("first page");
             format!("list from {version:?}, {limit}, {page}")
         }
-        Step::Watch { after, .. } => format!("watch after {after:?}"),
-        Step::Stream { version, .. } => format!("stream from {version:?}"),
-        Step::Sleep { .. } => "sleep".to_owned(),
+        ReflectorStep::Watch { after, .. } => format!("watch after {after:?}"),
+        ReflectorStep::Stream { version, .. } => format!("stream from {version:?}"),
+        ReflectorStep::Sleep { .. } => "sleep".to_owned(),
     }
 }
 
@@ -185,7 +185,7 @@ fn transition_table() {
             let (_, mut machine) = phases(start).into_iter().find(|(n, _)| *n == name).unwrap();
             apply(&mut machine, now);
             let problem = machine.problem().map(|p| format!(" [{}]", p.reason));
-            let mut step = machine.next(now + LATER + LATER);
+            let mut step = machine.next_step(now + LATER + LATER);
             let waits = machine_waits(&mut step, apply, name, start, now);
             let problem = problem.unwrap_or_default();
             writeln!(table, "  {input:<30} {waits}{}{problem}", show(&step)).unwrap();
@@ -196,7 +196,7 @@ fn transition_table() {
 
 /// Returns whether the machine waits before that step.
 fn machine_waits(
-    step: &mut Step,
+    step: &mut ReflectorStep,
     apply: &fn(&mut Machine, Instant),
     name: &str,
     start: Instant,
@@ -204,8 +204,8 @@ fn machine_waits(
 ) -> &'static str {
     let (_, mut machine) = phases(start).into_iter().find(|(n, _)| *n == name).unwrap();
     apply(&mut machine, now);
-    match machine.next(now) {
-        Step::Sleep { .. } => "waits, then ",
+    match machine.next_step(now) {
+        ReflectorStep::Sleep { .. } => "waits, then ",
         immediate => {
             *step = immediate;
             ""
@@ -240,8 +240,8 @@ fn watches_last_a_little_less_than_five_minutes_and_differ() {
         .map(|seed| {
             let now = origin();
             let mut machine = Machine::new(true, 500, seed);
-            match machine.next(now) {
-                Step::Stream { timeout, .. } => timeout,
+            match machine.next_step(now) {
+                ReflectorStep::Stream { timeout, .. } => timeout,
                 other => panic!("{other:?}"),
             }
         })
@@ -259,7 +259,7 @@ fn reported(machine: &mut Machine, of: End, now: Instant) -> Option<(Reason, u32
 
 /// Returns the time of the next request.
 fn due(machine: &mut Machine, mut now: Instant) -> Instant {
-    while let Step::Sleep { until, .. } = machine.next(now) {
+    while let ReflectorStep::Sleep { until, .. } = machine.next_step(now) {
         now = until;
     }
     now
@@ -287,13 +287,13 @@ fn the_end_of_a_watch_is_a_failure_if_it_brought_nothing() {
     assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
     // REFL-11: everything is listed, which does not prove that watches work.
     now = due(&mut machine, now);
-    assert!(matches!(machine.next(now), Step::List { .. }));
+    assert!(matches!(machine.next_step(now), ReflectorStep::List { .. }));
     machine.handle_page(&version("20"), None);
     assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
     // The watch brought an event before it ended, so failures are counted anew.
     now = open(&mut machine, now);
     machine.handle_event(&version("30"), now);
-    let failure = Failure::cut();
+    let failure = RequestFailure::cut();
     assert_eq!(machine.handle_failure(&failure, now).attempt, 1);
     now = open(&mut machine, now);
     machine.handle_event(&version("31"), now);
@@ -337,11 +337,17 @@ fn refusals_are_counted_anew_after_a_healthy_watch() {
         now = open(&mut machine, now) + WELL;
         end(&mut machine, End::Closed, now);
     }
-    assert!(matches!(machine.next(now), Step::Watch { .. }));
+    assert!(matches!(
+        machine.next_step(now),
+        ReflectorStep::Watch { .. }
+    ));
     for _ in 0..REFUSALS {
         fail(&mut machine, Class::Rejected, now);
     }
-    assert!(matches!(machine.next(now + LATER), Step::List { .. }));
+    assert!(matches!(
+        machine.next_step(now + LATER),
+        ReflectorStep::List { .. }
+    ));
 }
 
 // REFL-8
@@ -361,8 +367,11 @@ fn refl_8_no_number_of_failures_of_a_server_lists_anything_again() {
             fail(&mut machine, class, now);
             now = due(&mut machine, now);
         }
-        let step = machine.next(now);
-        assert!(matches!(step, Step::Watch { .. }), "{class:?}: {step:?}");
+        let step = machine.next_step(now);
+        assert!(
+            matches!(step, ReflectorStep::Watch { .. }),
+            "{class:?}: {step:?}"
+        );
     }
 }
 
@@ -406,7 +415,7 @@ fn refl_10_a_watch_without_its_expected_bookmarks_is_silent_and_degrades_the_sta
         Some((Reason::Silent, 1))
     );
     assert_eq!(machine.problem().unwrap().reason, Reason::Silent);
-    let Step::Watch { after, .. } = machine.next(silent) else {
+    let ReflectorStep::Watch { after, .. } = machine.next_step(silent) else {
         panic!("{machine:?}")
     };
     assert_eq!(after, version("11"));
@@ -418,7 +427,7 @@ fn a_late_response_is_a_problem_of_watches_and_not_of_lists() {
     let now = origin();
     let late = |number: usize| {
         let (_, mut machine) = phases(now).remove(number);
-        machine.next(now);
+        machine.next_step(now);
         machine.handle_late(now);
         machine.problem().map(|problem| problem.reason)
     };
@@ -439,8 +448,8 @@ fn refl_11_bookmarks_without_news_do_not_make_a_short_watch_a_success() {
     while now < end_of_time {
         now = due(&mut machine, now);
         requests += 1;
-        match machine.next(now) {
-            Step::List { .. } => {
+        match machine.next_step(now) {
+            ReflectorStep::List { .. } => {
                 lists += 1;
                 machine.handle_page(&version("10"), None);
             }
@@ -463,8 +472,8 @@ fn refl_11_bookmarks_without_news_do_not_make_a_short_watch_a_success() {
 fn a_list_is_paged_again_after_a_list_in_one_page() {
     let now = origin();
     let (_, mut machine) = phases(now).remove(1);
-    let limit = |machine: &mut Machine| match machine.next(now + LATER) {
-        Step::List { limit, .. } => limit,
+    let limit = |machine: &mut Machine| match machine.next_step(now + LATER) {
+        ReflectorStep::List { limit, .. } => limit,
         other => panic!("{other:?}"),
     };
     fail(&mut machine, Class::Expired, now);
@@ -492,7 +501,7 @@ fn view_3_a_wider_list_is_not_older_than_the_versions_seen() {
         let (_, mut machine) = phases(now).remove(3);
         sees(&mut machine, now);
         machine.handle_relist(now);
-        let Step::List { version: from, .. } = machine.next(now) else {
+        let ReflectorStep::List { version: from, .. } = machine.next_step(now) else {
             panic!("{machine:?}")
         };
         assert_eq!(from, version(expected));

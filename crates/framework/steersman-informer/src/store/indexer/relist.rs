@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use steersman_api::{Decoded, Malformed};
 use steersman_object::ResourceVersion;
 
-use super::{Effects, Indexer, Relist, Version};
-use crate::delta::{Item, key_of};
+use super::{AppliedVersion, Effects, Indexer, Relist};
+use crate::delta::{DeltaItem, key_of};
 use crate::entry::RawEntry;
 use crate::event::Origin;
-use crate::store::table::{Ordered, Table};
+use crate::store::table::{EntryTable, Ordered};
 use crate::store::transition::Transition;
 use crate::store::view::{ViewEffects, ViewId};
 use crate::view_results::ViewResults;
@@ -21,7 +21,7 @@ impl Indexer {
     /// subscribers.
     pub(crate) fn replaced(
         &self,
-        items: impl Iterator<Item = (Item, ViewResults)>,
+        items: impl Iterator<Item = (DeltaItem, ViewResults)>,
         relist: Relist,
         has_subscriber: impl Fn(ViewId) -> bool,
     ) -> (Self, Effects) {
@@ -125,14 +125,14 @@ impl Indexer {
     /// Returns an empty store with the same views, for a list of this number of objects.
     fn emptied(&self, objects: usize, version: ResourceVersion, projection: Projection) -> Self {
         let mut next = Self {
-            by_key: Table::with_capacity(objects),
+            by_key: EntryTable::with_capacity(objects),
             ordered: Ordered::default(),
             views: self.views.clone(),
             decoders: self.decoders(),
             malformed: BTreeMap::new(),
             unreadable: 0,
             bytes: 0,
-            version: Version(version),
+            version: AppliedVersion(version),
         };
         // Before the first list every view is ready, as it is not known yet how much of the objects the
         // list brings.

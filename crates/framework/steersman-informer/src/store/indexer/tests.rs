@@ -52,7 +52,7 @@ fn key(name: u8) -> ObjectKey {
     ObjectKey::namespaced(format!("ns{}", name % 3), name.to_string())
 }
 
-fn broken(name: u8, uid: u8, version: u64) -> Item {
+fn broken(name: u8, uid: u8, version: u64) -> DeltaItem {
     let version = ResourceVersion::new(version.to_string());
     Malformed::new(key(name), uid.to_string(), version, "broken").into()
 }

@@ -29,7 +29,7 @@ impl Cluster {
                 true => &mut self.leader,
                 false => &mut self.standby,
             };
-            let Step::Send(request, _) = machine.step(now, wall) else {
+            let ElectionStep::Send(request, _) = machine.next_step(now, wall) else {
                 return;
             };
             let reply = match request {

@@ -29,7 +29,7 @@ fn a_holder_that_was_cleared_between_two_reads_is_waited_for() {
     let cleared = world.waits_until(now);
     world.exchange(cleared, found("", 15, 4));
     assert_eq!(
-        world.machine.candidacy.claim(cleared),
+        world.machine.candidacy.next_claim(cleared),
         Claim::HeldUntil(Some(cleared + LEASE))
     );
 }
@@ -74,7 +74,7 @@ fn a_lease_without_a_duration_is_held_for_that_of_the_candidate() {
     lease.spec.get_or_insert_default().lease_duration_seconds = None;
     world.exchange(now, Reply::Lease(Box::new(lease)));
     assert_eq!(
-        world.machine.candidacy.claim(now),
+        world.machine.candidacy.next_claim(now),
         Claim::HeldUntil(Some(now + LEASE))
     );
 }
@@ -88,7 +88,7 @@ fn a_lease_duration_that_was_shortened_frees_no_lease_early() {
     let noticed = world.waits_until(now);
     world.exchange(noticed, found("other", 1, 3));
     assert_eq!(
-        world.machine.candidacy.claim(noticed),
+        world.machine.candidacy.next_claim(noticed),
         Claim::HeldUntil(Some(noticed + LEASE))
     );
 }

@@ -76,7 +76,7 @@ impl World {
             former: &self.former,
             is_injected: self.is_injected,
         };
-        let step = self.rotation.step(observation, self.now, self.wall);
+        let step = self.rotation.next_step(observation, self.now, self.wall);
         let step = step.unwrap()?;
         self.secret = Some(step.stored.write(self.secret.take(), &Self::key()));
         Some(step.change)

@@ -16,7 +16,7 @@ fn wq_11_an_early_run_that_fails_keeps_the_deadline_and_costs_no_attempt() {
         assert_eq!((early.attempts, early.causes), (4, Causes::ADD));
         let released = world
             .machine
-            .release(early.slot, Verdict::Backoff.into(), world.now);
+            .handle_end(early.slot, Verdict::Backoff.into(), world.now);
         assert_eq!(released.delay, Some(Duration::from_millis(40 - passed)));
         assert!(world.take().is_none());
     }
@@ -88,7 +88,7 @@ fn wq_12_adds_that_the_failing_run_causes_itself_run_a_few_times_before_the_retr
         world.end(&taken, Verdict::Backoff);
         world.add("a", now().space_in_backoff());
         taken = world.take().unwrap_or_else(|| {
-            world.now = world.machine.next_deadline().unwrap();
+            world.now = world.machine.deadline().unwrap();
             world.take().unwrap()
         });
     }
@@ -136,7 +136,7 @@ fn a_retry_that_is_only_kept_is_no_run_of_its_own() {
     world.add("held", now());
     let held = world.take().unwrap();
     world.add("ready", now());
-    assert_eq!(world.machine.shut_down(), 1);
+    assert_eq!(world.machine.handle_shut_down(), 1);
     world.end(&held, Verdict::Backoff);
     assert_eq!(world.machine.dropped(), 2);
 
@@ -145,7 +145,7 @@ fn a_retry_that_is_only_kept_is_no_run_of_its_own() {
     world.end(&failed, Verdict::Backoff);
     world.add("a", now());
     let held = world.take().unwrap();
-    world.machine.drain(world.now);
+    world.machine.handle_drain(world.now);
     world.end(&held, Verdict::Backoff);
     assert!(world.machine.is_closed() && world.machine.table.len() == 0);
     assert_eq!(world.machine.dropped(), 1);

@@ -46,7 +46,7 @@ const START: Duration = Duration::ZERO;
 
 #[test]
 fn a_fault_skips_the_first_requests_and_ends_after_its_times() {
-    let mut plan = Plan::new(0);
+    let mut plan = FaultPlan::new(0);
     plan.add(answer(500).skip(2).times(2), None, None, START);
     let codes: Vec<_> = (0..6)
         .map(|_| code(plan.decide(&request(Verb::Get, "pods", ""), START)))
@@ -56,7 +56,7 @@ fn a_fault_skips_the_first_requests_and_ends_after_its_times() {
 
 #[test]
 fn a_fault_lasts_from_its_beginning_to_its_end() {
-    let mut plan = Plan::new(0);
+    let mut plan = FaultPlan::new(0);
     let added = Duration::from_secs(10);
     plan.add(
         answer(503).after_millis(1_000).for_millis(500),
@@ -77,7 +77,7 @@ fn a_fault_lasts_from_its_beginning_to_its_end() {
 #[test]
 fn the_same_seed_affects_the_same_requests() {
     let draws = |seed| {
-        let mut plan = Plan::new(seed);
+        let mut plan = FaultPlan::new(seed);
         plan.add(answer(500).probability(0.25), None, None, START);
         let one = |_| code(plan.decide(&request(Verb::Get, "pods", ""), START)).is_some();
         (0..1_000).map(one).collect::<Vec<bool>>()
@@ -123,7 +123,7 @@ fn a_fault_affects_requests_that_match_every_given_field() {
 /// FAULT-1
 #[test]
 fn of_several_faults_that_end_a_request_the_first_planned_takes_effect() {
-    let mut plan = Plan::new(0);
+    let mut plan = FaultPlan::new(0);
     let first = plan.add(answer(500).times(1), None, None, START);
     let second = plan.add(
         FaultSpec::new(Effect::Cut { commit: false }),

@@ -4,9 +4,9 @@ use steersman_apimachinery::status::Status;
 use steersman_registry::Registry;
 
 use crate::http::documents::serve::DocumentRequest;
-use crate::http::requests::call::Refusal;
+use crate::http::requests::call::HttpRefusal;
 use crate::http::requests::negotiate;
-use crate::http::requests::path::Route;
+use crate::http::requests::path::PathRoute;
 use crate::http::responses::reply::{JSON, Reply};
 
 /// The content type of a JSON Web Key Set.
@@ -25,10 +25,10 @@ pub(crate) enum IssuerDocument {
 
 impl IssuerDocument {
     /// Returns the document of a route, if the route is one of the issuer.
-    pub(crate) fn of(route: &Route) -> Option<Self> {
+    pub(crate) fn of(route: &PathRoute) -> Option<Self> {
         match route {
-            Route::IssuerMetadata => Some(Self::Metadata),
-            Route::IssuerKeys => Some(Self::Keys),
+            PathRoute::IssuerMetadata => Some(Self::Metadata),
+            PathRoute::IssuerKeys => Some(Self::Keys),
             _ => None,
         }
     }
@@ -40,8 +40,10 @@ pub(crate) fn answer(
     document: IssuerDocument,
     ask: &DocumentRequest<'_>,
     registry: &Registry,
-) -> Result<Reply, Refusal> {
-    let metadata = registry.issuer_metadata().ok_or(Refusal::PageNotFound)?;
+) -> Result<Reply, HttpRefusal> {
+    let metadata = registry
+        .issuer_metadata()
+        .ok_or(HttpRefusal::PageNotFound)?;
     if ask.method != "GET" {
         return Err(Status::method_not_allowed().into());
     }

@@ -11,9 +11,9 @@ use steersman_schema::types::Descriptions;
 
 use crate::http::documents::cache::{Document, DocumentCache};
 use crate::http::documents::health;
-use crate::http::requests::call::Refusal;
-use crate::http::requests::negotiate::{self, Discovery, Format, Reader};
-use crate::http::requests::path::Route;
+use crate::http::requests::call::HttpRefusal;
+use crate::http::requests::negotiate::{self, AcceptReader, Discovery, Format};
+use crate::http::requests::path::PathRoute;
 use crate::http::requests::query::Query;
 use crate::http::responses::reply::{JSON, Reply};
 
@@ -40,61 +40,61 @@ pub(crate) struct DocumentRequest<'a> {
 /// Answers a route of a document. `Objects`, `Metrics`, those of the issuer and `Unknown` get the
 /// page for unknown paths.
 pub(crate) fn answer(
-    route: &Route,
+    route: &PathRoute,
     ask: &DocumentRequest<'_>,
     resources: &[Arc<Resource>],
     cache: &mut DocumentCache,
-) -> Result<Reply, Refusal> {
+) -> Result<Reply, HttpRefusal> {
     match route {
-        Route::Health { endpoint, check } => health::answer(
+        PathRoute::Health { endpoint, check } => health::answer(
             endpoint,
             check.as_deref(),
             ask.query,
             ask.log_failure.as_deref(),
         )
-        .ok_or(Refusal::PageNotFound),
-        Route::Root => Ok(paths(resources, ask.has_issuer)),
+        .ok_or(HttpRefusal::PageNotFound),
+        PathRoute::Root => Ok(paths(resources, ask.has_issuer)),
         // The handlers of OpenAPI ignore the method.
-        Route::OpenApiV2 if v2::is_accepted(ask.accept) => {
+        PathRoute::OpenApiV2 if v2::is_accepted(ask.accept) => {
             let mut reply = openapi_v2(ask, resources, cache, "protobuf", v2::protobuf);
             if reply.code == 200 {
                 reply.content_type = v2::CONTENT_TYPE;
             }
             Ok(reply)
         }
-        Route::OpenApiV2 if v2::is_unknown(ask.accept) => Ok(Reply::new(406, "", "")),
-        Route::OpenApiV2 => Ok(openapi_v2(ask, resources, cache, "json", v2::json)),
-        Route::OpenApi { path } => match openapi_v3(resources, path, cache) {
+        PathRoute::OpenApiV2 if v2::is_unknown(ask.accept) => Ok(Reply::new(406, "", "")),
+        PathRoute::OpenApiV2 => Ok(openapi_v2(ask, resources, cache, "json", v2::json)),
+        PathRoute::OpenApi { path } => match openapi_v3(resources, path, cache) {
             Some(document) => Ok(tagged(document, ask)),
             None => Ok(Reply::new(404, "", "")),
         },
-        Route::OpenApiIndex => {
+        PathRoute::OpenApiIndex => {
             let made = cache.get(resources, "openapi/v3", || Some(index(resources)));
             Ok(made.map_or_else(|| Reply::new(404, "", ""), |made| tagged(made, ask)))
         }
-        Route::Objects(_)
-        | Route::Metrics
-        | Route::IssuerMetadata
-        | Route::IssuerKeys
-        | Route::Unknown => Err(Refusal::PageNotFound),
-        Route::NoSuchPath { group } if serves(resources, group) => {
+        PathRoute::Objects(_)
+        | PathRoute::Metrics
+        | PathRoute::IssuerMetadata
+        | PathRoute::IssuerKeys
+        | PathRoute::Unknown => Err(HttpRefusal::PageNotFound),
+        PathRoute::NoSuchPath { group } if serves(resources, group) => {
             Err(Status::no_such_path().into())
         }
-        Route::NoSuchPath { .. } => Err(Refusal::PageNotFound),
+        PathRoute::NoSuchPath { .. } => Err(HttpRefusal::PageNotFound),
         // Upstream's aggregator answers these two routes whatever the method.
-        Route::Groups => root(ask, resources, Reader::Handler, cache),
-        Route::Group(name) => group(name, ask, resources),
+        PathRoute::Groups => root(ask, resources, AcceptReader::Handler, cache),
+        PathRoute::Group(name) => group(name, ask, resources),
         // The handlers of custom resource versions ignore the method too.
-        Route::Resources { group, .. } if ask.method != "GET" && serves(resources, group) => {
+        PathRoute::Resources { group, .. } if ask.method != "GET" && serves(resources, group) => {
             Err(Status::method_not_allowed().into())
         }
-        Route::Resources { group, version } => resources_of(ask, resources, group, version),
+        PathRoute::Resources { group, version } => resources_of(ask, resources, group, version),
         _ if ask.method != "GET" => Err(Status::method_not_allowed().into()),
-        Route::Version => {
+        PathRoute::Version => {
             negotiate::routed(ask.accept, &[JSON])?;
             Ok(Reply::new(200, JSON, version()))
         }
-        Route::CoreVersions => root(ask, resources, Reader::Route, cache),
+        PathRoute::CoreVersions => root(ask, resources, AcceptReader::Route, cache),
     }
 }
 
@@ -104,18 +104,18 @@ fn resources_of(
     resources: &[Arc<Resource>],
     group: &str,
     version: &str,
-) -> Result<Reply, Refusal> {
+) -> Result<Reply, HttpRefusal> {
     let built_in = serves(resources, group);
     let reader = if built_in {
-        Reader::Route
+        AcceptReader::Route
     } else {
-        Reader::Handler
+        AcceptReader::Handler
     };
     let format = legacy(ask, reader)?;
     match discovery::version(resources, group, version) {
         Some(document) => Ok(Reply::document(200, &document, format)),
         None if built_in => Err(Status::no_such_path().into()),
-        None => Err(Refusal::PageNotFound),
+        None => Err(HttpRefusal::PageNotFound),
     }
 }
 
@@ -166,12 +166,12 @@ fn group(
     name: &str,
     ask: &DocumentRequest<'_>,
     resources: &[Arc<Resource>],
-) -> Result<Reply, Refusal> {
-    let document = discovery::group(resources, name).ok_or(Refusal::PageNotFound)?;
+) -> Result<Reply, HttpRefusal> {
+    let document = discovery::group(resources, name).ok_or(HttpRefusal::PageNotFound)?;
     Ok(Reply::document(
         200,
         &document,
-        legacy(ask, Reader::Handler)?,
+        legacy(ask, AcceptReader::Handler)?,
     ))
 }
 
@@ -179,10 +179,10 @@ fn group(
 fn root(
     ask: &DocumentRequest<'_>,
     resources: &[Arc<Resource>],
-    reader: Reader,
+    reader: AcceptReader,
     cache: &mut DocumentCache,
-) -> Result<Reply, Refusal> {
-    let core = reader == Reader::Route;
+) -> Result<Reply, HttpRefusal> {
+    let core = reader == AcceptReader::Route;
     match negotiate::discovery(ask.accept, reader, true)? {
         Discovery::Aggregated(version) => {
             let name = format!("{version:?} {core}");
@@ -193,7 +193,7 @@ fn root(
                 let tag = discovery::etag(&value);
                 Some(Document { bytes, tag })
             });
-            let mut reply = tagged(document.ok_or(Refusal::PageNotFound)?, ask);
+            let mut reply = tagged(document.ok_or(HttpRefusal::PageNotFound)?, ask);
             reply.content_type = discovery::aggregated_content_type(version);
             Ok(reply)
         }
@@ -209,7 +209,7 @@ fn root(
 }
 
 /// Negotiates the format of a document without an aggregated form.
-fn legacy(ask: &DocumentRequest<'_>, reader: Reader) -> Result<Format, Refusal> {
+fn legacy(ask: &DocumentRequest<'_>, reader: AcceptReader) -> Result<Format, HttpRefusal> {
     match negotiate::discovery(ask.accept, reader, false)? {
         Discovery::Legacy(format) => Ok(format),
         Discovery::Aggregated(_) => Ok(Format::Json),

@@ -4,14 +4,14 @@
 use jiff::Timestamp;
 use serde_json::json;
 use steersman_apimachinery::status::Status;
-use steersman_registry::{ActRequest, Registry, Target, check_options};
+use steersman_registry::{ActRequest, ObjectTarget, Registry, check_options};
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::Act;
 
-use crate::http::requests::call::Call;
+use crate::http::requests::call::ResourceCall;
 use crate::http::requests::decode;
 use crate::http::requests::ignored_fields::IgnoredFields;
-use crate::http::requests::negotiate::{self, Reader};
+use crate::http::requests::negotiate::{self, AcceptReader};
 use crate::http::responses::reply::{Reply, TEXT};
 
 /// The media types of the route for logs.
@@ -29,7 +29,7 @@ pub(crate) type Allowed = (Act, &'static [&'static str]);
 /// metadata only.
 pub(crate) fn perform(
     registry: &mut Registry,
-    call: &Call<'_>,
+    call: &ResourceCall<'_>,
     resource: &Resource,
     (act, verbs): Allowed,
     body: &[u8],
@@ -49,7 +49,7 @@ pub(crate) fn perform(
     let kind = match act {
         Act::Log => {
             negotiate::routed(call.accept, &LOGS)?;
-            negotiate::objects(call.accept, Reader::Handler, true)?;
+            negotiate::objects(call.accept, AcceptReader::Handler, true)?;
             call.query.check_log_options(name)?;
             let container = call.query.get("container").unwrap_or_default();
             let previous = call.query.switch("previous").unwrap_or(false);
@@ -61,7 +61,7 @@ pub(crate) fn perform(
             );
         }
         Act::Connect => {
-            let target = Target::object(resource, call.path.namespace.as_deref(), name);
+            let target = ObjectTarget::object(resource, call.path.namespace.as_deref(), name);
             let part = call.path.subresource.as_deref().unwrap_or_default();
             registry.admit_connection(target, part, call.query.pairs(), &call.write_options())?;
             let container = matches!(part, "exec" | "attach")
@@ -73,7 +73,7 @@ pub(crate) fn perform(
         Act::Token => "TokenRequest",
         Act::Review => &resource.kind,
     };
-    let media = negotiate::objects(call.accept, Reader::Route, true)?;
+    let media = negotiate::objects(call.accept, AcceptReader::Route, true)?;
     let format = negotiate::body(Some(call.content_type))?;
     let options = call.write_options();
     check_options("CreateOptions", &options)?;
@@ -81,7 +81,7 @@ pub(crate) fn perform(
     let mode = call.query.get("fieldValidation").unwrap_or_default();
     let sent = IgnoredFields::new(body, format, mode, (resource, kind), &object)?;
     if act == Act::Review {
-        let target = Target::collection(resource, call.path.namespace.as_deref());
+        let target = ObjectTarget::collection(resource, call.path.namespace.as_deref());
         let answer = registry.review(target, object, &options, now);
         // A TokenReview uses the token.
         registry.mark_used_secrets(now);

@@ -6,7 +6,7 @@ use steersman_registry::Registry;
 use tokio::time::{Instant, timeout_at};
 
 use crate::http::context::Context;
-use crate::http::requests::call::Refusal;
+use crate::http::requests::call::HttpRefusal;
 use crate::http::responses::reply::{Reply, ReplyBody};
 
 /// The time after which such a read is refused, as in kube-apiserver (`blockTimeout` of its watch
@@ -14,7 +14,7 @@ use crate::http::responses::reply::{Reply, ReplyBody};
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
 /// The outcome of a verb, and the warnings of its webhooks.
-type Outcome = (Result<Reply, Refusal>, Vec<String>);
+type VerbOutcome = (Result<Reply, HttpRefusal>, Vec<String>);
 
 /// Runs a verb, calling webhooks in between. A get, a list, or a watch with initial objects, of a
 /// revision in the future is run again after each change, until the store reaches the revision or
@@ -23,8 +23,8 @@ type Outcome = (Result<Reply, Refusal>, Vec<String>);
 /// Dropping the future abandons the verb, which has changed nothing then.
 pub(crate) async fn run(
     context: &Context,
-    mut verb: impl FnMut(&mut Registry) -> Result<Reply, Refusal>,
-) -> Outcome {
+    mut verb: impl FnMut(&mut Registry) -> Result<Reply, HttpRefusal>,
+) -> VerbOutcome {
     let first = context.asking(&mut verb).await;
     if !is_ahead(&first) {
         return first;
@@ -43,13 +43,13 @@ pub(crate) async fn run(
 }
 
 /// Returns whether a read was refused because its revision lies in the future.
-fn is_ahead((outcome, _): &Outcome) -> bool {
+fn is_ahead((outcome, _): &VerbOutcome) -> bool {
     match outcome {
-        Err(Refusal::Status(status)) => status.is_too_large_resource_version(),
+        Err(HttpRefusal::Status(status)) => status.is_too_large_resource_version(),
         Ok(reply) => match &reply.body {
             ReplyBody::Watch(watch) => watch.cursor.is_ahead(),
             _ => false,
         },
-        Err(Refusal::PageNotFound) => false,
+        Err(HttpRefusal::PageNotFound) => false,
     }
 }

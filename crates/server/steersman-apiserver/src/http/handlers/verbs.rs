@@ -7,15 +7,15 @@ use jiff::Timestamp;
 use serde_json::Value;
 use steersman_apimachinery::status::{Details, Status};
 use steersman_protobuf::Message;
-use steersman_registry::{PatchKind, Registry, Subresource, Target, is_review};
+use steersman_registry::{ObjectTarget, PatchKind, Registry, Subresource, is_review};
 use steersman_schema::resource::Resource;
 use steersman_schema::subresources::{Act, further};
 
 use crate::faults::Verb;
 use crate::http::handlers::acts::{self, Allowed};
-use crate::http::requests::call::{Call, Refusal};
+use crate::http::requests::call::{HttpRefusal, ResourceCall};
 use crate::http::requests::ignored_fields::IgnoredFields;
-use crate::http::requests::negotiate::{self, Reader};
+use crate::http::requests::negotiate::{self, AcceptReader};
 use crate::http::requests::path::ObjectPath;
 use crate::http::responses::reply::Reply;
 use crate::http::responses::shape::ReplyMaker;
@@ -37,10 +37,10 @@ impl<'a> RequestBody<'a> {
 /// Carries out a call. It does all of the work or none, because no code in here waits.
 pub(crate) fn perform(
     registry: &mut Registry,
-    call: &Call<'_>,
+    call: &ResourceCall<'_>,
     body: &mut RequestBody<'_>,
     now: Timestamp,
-) -> Result<Reply, Refusal> {
+) -> Result<Reply, HttpRefusal> {
     let path = call.path;
     let Some(resource) = registry.resource(&path.group, &path.version, &path.resource) else {
         return Err(unknown_version(registry, &path.group));
@@ -53,7 +53,7 @@ pub(crate) fn perform(
             }
             VerbTarget::Act(act) => acts::perform(registry, call, resource, act, body.bytes, now),
         }
-        .map_err(Refusal::from)
+        .map_err(HttpRefusal::from)
     });
     if let Some(warning) = &resource.deprecation_warning {
         let (_, noted) = registry.take_warnings();
@@ -65,7 +65,7 @@ pub(crate) fn perform(
 
 /// Returns the refusal for a version that the group does not serve, or anything below it. A
 /// built-in group answers a Status; any other group exists only through CRDs.
-pub(crate) fn unknown_version(registry: &Registry, group: &str) -> Refusal {
+pub(crate) fn unknown_version(registry: &Registry, group: &str) -> HttpRefusal {
     let own = registry
         .resources()
         .iter()
@@ -73,7 +73,7 @@ pub(crate) fn unknown_version(registry: &Registry, group: &str) -> Refusal {
     if own {
         Status::no_such_path().into()
     } else {
-        Refusal::PageNotFound
+        HttpRefusal::PageNotFound
     }
 }
 
@@ -89,7 +89,7 @@ fn face_of(
     resource: &Resource,
     path: &ObjectPath,
     verb: Option<Verb>,
-) -> Result<VerbTarget, Refusal> {
+) -> Result<VerbTarget, HttpRefusal> {
     let in_namespace = path.namespace.is_some();
     let misplaced = if in_namespace {
         !resource.namespaced
@@ -107,7 +107,7 @@ fn face_of(
         return Err(if resource.built_in {
             Status::no_such_path().into()
         } else {
-            Refusal::PageNotFound
+            HttpRefusal::PageNotFound
         });
     }
     match path.subresource.as_deref() {
@@ -159,15 +159,15 @@ fn is_pod(resource: &Resource) -> bool {
 
 /// A verb on objects, once the format of the answer is known.
 struct ObjectCall<'a> {
-    call: &'a Call<'a>,
-    target: Target<'a>,
+    call: &'a ResourceCall<'a>,
+    target: ObjectTarget<'a>,
     maker: ReplyMaker,
     now: Timestamp,
 }
 
 fn perform_on(
     registry: &mut Registry,
-    call: &Call<'_>,
+    call: &ResourceCall<'_>,
     resource: &Resource,
     subresource: Subresource,
     body: &mut RequestBody<'_>,
@@ -179,9 +179,9 @@ fn perform_on(
         _ => None,
     };
     let reader = match verb {
-        _ if !resource.built_in => Reader::Handler,
-        Verb::List | Verb::Watch => Reader::Watchable,
-        _ => Reader::Route,
+        _ if !resource.built_in => AcceptReader::Handler,
+        Verb::List | Verb::Watch => AcceptReader::Watchable,
+        _ => AcceptReader::Route,
     };
     let media = negotiate::objects(call.accept, reader, has_message(resource))?;
     let namespace = call.path.namespace.as_deref();
@@ -191,7 +191,7 @@ fn perform_on(
     }
     let on = ObjectCall {
         call,
-        target: Target::object(resource, namespace, name).part(subresource),
+        target: ObjectTarget::object(resource, namespace, name).part(subresource),
         maker: ReplyMaker::new(media, call.query, call.user_agent, now),
         now,
     };
@@ -226,7 +226,11 @@ fn check_name(name: &str) -> Result<(), Status> {
 }
 
 /// Returns the verb, if the resource supports it on this path.
-fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Result<Verb, Status> {
+fn allowed(
+    call: &ResourceCall<'_>,
+    resource: &Resource,
+    subresource: Subresource,
+) -> Result<Verb, Status> {
     if !resource.built_in {
         return allowed_on_custom(call, resource, subresource);
     }
@@ -262,7 +266,7 @@ fn allowed(call: &Call<'_>, resource: &Resource, subresource: Subresource) -> Re
 /// Checks a verb as `crdHandler` of apiextensions-apiserver does, which has no routes: a create is
 /// accepted on any path, and a write without a name fails only in its handler.
 fn allowed_on_custom(
-    call: &Call<'_>,
+    call: &ResourceCall<'_>,
     resource: &Resource,
     subresource: Subresource,
 ) -> Result<Verb, Status> {
@@ -288,7 +292,7 @@ fn allowed_on_custom(
 
 /// Returns the patch type of the content type. Other content types are refused with messages of
 /// their own.
-fn patch_kind(call: &Call<'_>, resource: &Resource) -> Result<PatchKind, Status> {
+fn patch_kind(call: &ResourceCall<'_>, resource: &Resource) -> Result<PatchKind, Status> {
     match negotiate::media_type(call.content_type).as_str() {
         "application/json-patch+json"
         | "application/merge-patch+json"

@@ -12,7 +12,7 @@ use crate::http::requests::query::Query;
 
 /// A request on objects, without its body.
 #[derive(Debug)]
-pub(crate) struct Call<'a> {
+pub(crate) struct ResourceCall<'a> {
     /// The resource and object that the path names.
     pub(crate) path: &'a ObjectPath,
     /// The verb; `None` for a method that no path supports.
@@ -31,7 +31,7 @@ pub(crate) struct Call<'a> {
     pub(crate) watch_list: bool,
 }
 
-impl Call<'_> {
+impl ResourceCall<'_> {
     pub(crate) fn write_options(&self) -> WriteOptions {
         let mut options = self.query.write_options();
         options.user_agent = Some(self.user_agent.to_owned());
@@ -59,14 +59,14 @@ pub(crate) fn verb_of(method: &http::Method, path: &ObjectPath, query: &Query) -
 
 /// The refusal of a request: usually a Status, a page of text for a path that nothing serves.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum HttpRefusal {
     /// A Status.
     Status(Box<Status>),
     /// The text page.
     PageNotFound,
 }
 
-impl From<Status> for Refusal {
+impl From<Status> for HttpRefusal {
     fn from(status: Status) -> Self {
         Self::Status(Box::new(status))
     }

@@ -17,7 +17,7 @@ pub(crate) enum Format {
 
 /// The shape of the objects that a client asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum ResponseShape {
     /// The whole objects.
     Whole,
     /// A Table with a row per object.
@@ -34,7 +34,7 @@ pub(crate) struct Media {
     /// The format.
     pub(crate) format: Format,
     /// The shape.
-    pub(crate) shape: Shape,
+    pub(crate) shape: ResponseShape,
 }
 
 /// The form of a discovery document.
@@ -73,7 +73,7 @@ const STREAMED: [&str; 2] = [
 
 /// The upstream component that parses an Accept header; its messages differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum AcceptReader {
     /// A go-restful route of a built-in kind, and the handler behind it.
     Route,
     /// A go-restful route of a built-in kind, on a path that also supports watches, and the
@@ -101,22 +101,22 @@ struct Clause {
 /// 406 with the message of the upstream component.
 pub(crate) fn objects(
     accept: Option<&str>,
-    reader: Reader,
+    reader: AcceptReader,
     has_message: bool,
 ) -> Result<Media, Status> {
     match reader {
-        Reader::Route => routed(accept, &KNOWN)?,
-        Reader::Watchable => routed(accept, &[&KNOWN[..], &STREAMED].concat())?,
-        Reader::Handler => {}
+        AcceptReader::Route => routed(accept, &KNOWN)?,
+        AcceptReader::Watchable => routed(accept, &[&KNOWN[..], &STREAMED].concat())?,
+        AcceptReader::Handler => {}
     }
     for (format, clause) in servable(accept) {
         let shape = match &clause.convert {
-            None => Some(Shape::Whole),
+            None => Some(ResponseShape::Whole),
             Some(view) => shape_of(view),
         };
-        let is_encodable = |shape: &Shape| match (format, shape) {
-            (Format::Protobuf, Shape::Whole) => has_message,
-            (Format::Protobuf, Shape::Table(_)) => false,
+        let is_encodable = |shape: &ResponseShape| match (format, shape) {
+            (Format::Protobuf, ResponseShape::Whole) => has_message,
+            (Format::Protobuf, ResponseShape::Table(_)) => false,
             _ => true,
         };
         if let Some(shape) = shape.filter(is_encodable) {
@@ -144,10 +144,10 @@ pub(crate) fn streamed(media: Media) -> Result<Media, Status> {
 /// 406 with the message of the upstream component.
 pub(crate) fn discovery(
     accept: Option<&str>,
-    reader: Reader,
+    reader: AcceptReader,
     has_aggregated: bool,
 ) -> Result<Discovery, Status> {
-    if reader != Reader::Handler {
+    if reader != AcceptReader::Handler {
         routed(accept, &KNOWN)?;
     }
     for (format, clause) in servable(accept) {
@@ -292,7 +292,7 @@ fn clause(text: &str) -> Option<Clause> {
     Some(found)
 }
 
-fn shape_of([group, version, kind]: &[String; 3]) -> Option<Shape> {
+fn shape_of([group, version, kind]: &[String; 3]) -> Option<ResponseShape> {
     if group != "meta.k8s.io" {
         return None;
     }
@@ -302,9 +302,9 @@ fn shape_of([group, version, kind]: &[String; 3]) -> Option<Shape> {
         _ => return None,
     };
     match kind.as_str() {
-        "Table" => Some(Shape::Table(version)),
-        "PartialObjectMetadata" => Some(Shape::Partial(version)),
-        "PartialObjectMetadataList" => Some(Shape::PartialList(version)),
+        "Table" => Some(ResponseShape::Table(version)),
+        "PartialObjectMetadata" => Some(ResponseShape::Partial(version)),
+        "PartialObjectMetadataList" => Some(ResponseShape::PartialList(version)),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@ use steersman_apimachinery::go;
 
 /// The route that a path names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Route {
+pub(crate) enum PathRoute {
     /// `/healthz`, `/livez` or `/readyz`, or one check below them.
     Health {
         /// `healthz`, `livez` or `readyz`.
@@ -74,7 +74,7 @@ pub(crate) struct ObjectPath {
     pub(crate) watch_prefix: bool,
 }
 
-impl Route {
+impl PathRoute {
     /// Parses a percent-encoded path as in a request line.
     pub(crate) fn parse(path: &str) -> Self {
         let Some(mut segments) = decode_segments(path) else {
@@ -180,8 +180,8 @@ mod tests {
     use super::*;
 
     fn objects(path: &str) -> ObjectPath {
-        match Route::parse(path) {
-            Route::Objects(found) => found,
+        match PathRoute::parse(path) {
+            PathRoute::Objects(found) => found,
             other => panic!("{path} is {other:?}"),
         }
     }
@@ -246,32 +246,32 @@ mod tests {
             "//",
             "/a",
         ] {
-            assert_eq!(Route::parse(path), Route::Unknown, "{path}");
+            assert_eq!(PathRoute::parse(path), PathRoute::Unknown, "{path}");
         }
     }
 
     #[test]
     fn documents() {
-        assert_eq!(Route::parse("/apis/"), Route::Groups);
-        assert_eq!(Route::parse("/api"), Route::CoreVersions);
+        assert_eq!(PathRoute::parse("/apis/"), PathRoute::Groups);
+        assert_eq!(PathRoute::parse("/api"), PathRoute::CoreVersions);
         assert_eq!(
-            Route::parse("/readyz"),
-            Route::Health {
+            PathRoute::parse("/readyz"),
+            PathRoute::Health {
                 endpoint: "readyz".to_owned(),
                 check: None
             }
         );
         assert_eq!(
-            Route::parse("/livez/poststarthook/rbac/bootstrap-roles"),
-            Route::Health {
+            PathRoute::parse("/livez/poststarthook/rbac/bootstrap-roles"),
+            PathRoute::Health {
                 endpoint: "livez".to_owned(),
                 check: Some("poststarthook/rbac/bootstrap-roles".to_owned())
             }
         );
-        assert_eq!(Route::parse("/"), Route::Root);
+        assert_eq!(PathRoute::parse("/"), PathRoute::Root);
         assert_eq!(
-            Route::parse("/openapi/v3/apis/apps/v1"),
-            Route::OpenApi {
+            PathRoute::parse("/openapi/v3/apis/apps/v1"),
+            PathRoute::OpenApi {
                 path: "apis/apps/v1".to_owned()
             }
         );

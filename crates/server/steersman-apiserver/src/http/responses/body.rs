@@ -15,7 +15,7 @@ use crate::http::responses::list::ListBody;
 /// The body of an answer. Lists and watches are serialised while they are sent, so they need no
 /// second copy in memory.
 pub struct ResponseBody {
-    content: Content,
+    content: BodyContent,
     packing: Packing,
 }
 
@@ -30,7 +30,7 @@ enum Packing {
     Pieces,
 }
 
-enum Content {
+enum BodyContent {
     Whole(Option<Bytes>),
     List { list: Box<ListBody>, left: u64 },
     Stream(BoxStream<'static, Result<Bytes, BodyError>>),
@@ -52,7 +52,7 @@ impl std::error::Error for BodyError {}
 impl ResponseBody {
     pub(crate) fn whole(bytes: Bytes) -> Self {
         Self {
-            content: Content::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())),
+            content: BodyContent::Whole(Some(bytes).filter(|bytes| !bytes.is_empty())),
             packing: Packing::Plain,
         }
     }
@@ -60,7 +60,7 @@ impl ResponseBody {
     pub(crate) fn list(list: ListBody) -> Self {
         let left = list.length();
         Self {
-            content: Content::List {
+            content: BodyContent::List {
                 list: Box::new(list),
                 left,
             },
@@ -70,7 +70,7 @@ impl ResponseBody {
 
     pub(crate) fn stream(stream: BoxStream<'static, Result<Bytes, BodyError>>) -> Self {
         Self {
-            content: Content::Stream(stream),
+            content: BodyContent::Stream(stream),
             packing: Packing::Plain,
         }
     }
@@ -78,8 +78,10 @@ impl ResponseBody {
     /// Returns the body compressed: an answer as one gzip member, a stream as one member per piece.
     pub(crate) fn compressed(mut self) -> Self {
         self.packing = match self.content {
-            Content::Whole(_) | Content::List { .. } => Packing::Whole(Some(Box::new(Gzip::new()))),
-            Content::Stream(_) => Packing::Pieces,
+            BodyContent::Whole(_) | BodyContent::List { .. } => {
+                Packing::Whole(Some(Box::new(Gzip::new())))
+            }
+            BodyContent::Stream(_) => Packing::Pieces,
         };
         self
     }
@@ -87,13 +89,13 @@ impl ResponseBody {
     /// Polls for the next uncompressed piece; `None` at the end.
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyError>>> {
         match &mut self.content {
-            Content::Whole(bytes) => Poll::Ready(bytes.take().map(Ok)),
-            Content::List { list, left } => {
+            BodyContent::Whole(bytes) => Poll::Ready(bytes.take().map(Ok)),
+            BodyContent::List { list, left } => {
                 let piece = list.next_piece();
                 *left = left.saturating_sub(piece.len() as u64);
                 Poll::Ready(Some(piece).filter(|piece| !piece.is_empty()).map(Ok))
             }
-            Content::Stream(stream) => Pin::new(stream).poll_next(context),
+            BodyContent::Stream(stream) => Pin::new(stream).poll_next(context),
         }
     }
 }
@@ -101,9 +103,9 @@ impl ResponseBody {
 impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.content {
-            Content::Whole(_) => "whole",
-            Content::List { .. } => "list",
-            Content::Stream(_) => "stream",
+            BodyContent::Whole(_) => "whole",
+            BodyContent::List { .. } => "list",
+            BodyContent::Stream(_) => "stream",
         };
         f.debug_struct("ResponseBody")
             .field("kind", &kind)
@@ -139,9 +141,9 @@ impl Body for ResponseBody {
             return false;
         }
         match &self.content {
-            Content::Whole(bytes) => bytes.is_none(),
-            Content::List { left, .. } => *left == 0,
-            Content::Stream(_) => false,
+            BodyContent::Whole(bytes) => bytes.is_none(),
+            BodyContent::List { left, .. } => *left == 0,
+            BodyContent::Stream(_) => false,
         }
     }
 
@@ -150,11 +152,11 @@ impl Body for ResponseBody {
             return SizeHint::default();
         }
         match &self.content {
-            Content::Whole(bytes) => {
+            BodyContent::Whole(bytes) => {
                 SizeHint::with_exact(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
             }
-            Content::List { left, .. } => SizeHint::with_exact(*left),
-            Content::Stream(_) => SizeHint::default(),
+            BodyContent::List { left, .. } => SizeHint::with_exact(*left),
+            BodyContent::Stream(_) => SizeHint::default(),
         }
     }
 }

@@ -5,12 +5,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
 use steersman_protobuf::frame;
-use steersman_registry::{Object, WatchEvent};
+use steersman_registry::{VersionedObject, WatchEvent};
 use steersman_schema::resource::Resource;
 use steersman_store::ChangeType;
 use steersman_tables::{IncludeObject, MetaVersion, TableMaker, TableMeta, partial_text};
 
-use crate::http::requests::negotiate::{Format, Media, Shape};
+use crate::http::requests::negotiate::{Format, Media, ResponseShape};
 use crate::http::responses::protobuf;
 
 /// Writes the events of one watch in the requested shape.
@@ -37,11 +37,13 @@ impl EventEncoder {
     /// Creates the encoder for a watch of a resource.
     pub(crate) fn new(resource: &Resource, media: Media, include: IncludeObject) -> Self {
         let shape = match media.shape {
-            Shape::Whole => EventShape::Whole,
-            Shape::Table(version) => {
+            ResponseShape::Whole => EventShape::Whole,
+            ResponseShape::Table(version) => {
                 EventShape::Table(Box::new(TableMaker::new(resource, version, include)))
             }
-            Shape::Partial(version) | Shape::PartialList(version) => EventShape::Partial(version),
+            ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
+                EventShape::Partial(version)
+            }
         };
         Self {
             kind: resource.kind.clone(),
@@ -81,7 +83,7 @@ impl EventEncoder {
 
     fn change(
         &mut self,
-        object: &Object,
+        object: &VersionedObject,
         made: ChangeType,
         now: impl FnOnce() -> Timestamp,
     ) -> Bytes {
@@ -95,7 +97,7 @@ impl EventEncoder {
         }
     }
 
-    fn frame(&self, object: &Object, made: ChangeType) -> Result<Bytes, Status> {
+    fn frame(&self, object: &VersionedObject, made: ChangeType) -> Result<Bytes, Status> {
         match self.shape {
             EventShape::Partial(version) => {
                 let metadata = protobuf::metadata(object, version)?;
@@ -121,14 +123,14 @@ impl EventEncoder {
         }
     }
 
-    fn shared(&self, object: &Object, made: ChangeType) -> Option<Bytes> {
+    fn shared(&self, object: &VersionedObject, made: ChangeType) -> Option<Bytes> {
         match self.shape {
             EventShape::Whole => object.line(made),
             EventShape::Table(_) | EventShape::Partial(_) => None,
         }
     }
 
-    fn object(&mut self, object: &Object, now: Timestamp) -> Bytes {
+    fn object(&mut self, object: &VersionedObject, now: Timestamp) -> Bytes {
         let value = match &self.shape {
             EventShape::Whole => return object.bytes(),
             EventShape::Partial(version) => {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use steersman_protobuf::envelope::{append_field_head, field_head_length};
-use steersman_registry::Object;
+use steersman_registry::VersionedObject;
 
 /// Bytes of a list that are gathered into one piece.
 const PIECE: usize = 64 * 1024;
@@ -22,9 +22,9 @@ pub(crate) struct ListBody {
 #[derive(Debug)]
 pub(crate) enum ListItems {
     /// JSON with kind and apiVersion, as in lists of custom resources.
-    Typed(std::vec::IntoIter<Object>),
+    Typed(std::vec::IntoIter<VersionedObject>),
     /// JSON without kind and apiVersion.
-    Untyped(std::vec::IntoIter<Object>),
+    Untyped(std::vec::IntoIter<VersionedObject>),
     /// Protobuf messages, each a field with this number.
     Messages(u32, std::vec::IntoIter<Bytes>),
 }

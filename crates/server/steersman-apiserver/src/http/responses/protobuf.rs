@@ -9,7 +9,7 @@ use steersman_protobuf::envelope::{
     END_OF_ENVELOPE, append_field_head, begin_envelope, field_head_length,
 };
 use steersman_protobuf::{Message, encode, encode_object, encode_text, frame, seal};
-use steersman_registry::Object;
+use steersman_registry::VersionedObject;
 use steersman_store::{ChangeType, ProtobufForm};
 use steersman_tables::{MetaVersion, partial_text};
 
@@ -24,7 +24,7 @@ pub(crate) const PROTOBUF_WATCH: &str = "application/vnd.kubernetes.protobuf;str
 const PARTIAL: (&str, &str) = ("PartialObjectMetadata", "meta.v1.PartialObjectMetadata");
 
 /// Returns an object in protobuf, which every reader of its revision shares (SRV-STORE-9).
-pub(crate) fn form(object: &Object) -> Result<&ProtobufForm, Status> {
+pub(crate) fn form(object: &VersionedObject) -> Result<&ProtobufForm, Status> {
     object.protobuf().map_err(not_encodable)
 }
 
@@ -43,20 +43,20 @@ pub(crate) fn status(status: &Status) -> Result<Bytes, Status> {
 }
 
 /// Encodes the metadata of an object as a PartialObjectMetadata, without the envelope.
-fn metadata_message(object: &Object, version: MetaVersion) -> Result<Vec<u8>, Status> {
+fn metadata_message(object: &VersionedObject, version: MetaVersion) -> Result<Vec<u8>, Status> {
     let text = partial_text(object.metadata(), version);
     let encoded = encode_text(message(PARTIAL.1)?, text.as_bytes());
     Ok(encoded.map_err(not_encodable)?.raw)
 }
 
 /// Encodes the metadata of an object as a PartialObjectMetadata.
-pub(crate) fn metadata(object: &Object, version: MetaVersion) -> Result<Bytes, Status> {
+pub(crate) fn metadata(object: &VersionedObject, version: MetaVersion) -> Result<Bytes, Status> {
     let raw = metadata_message(object, version)?;
     Ok(seal(version.api_version(), PARTIAL.0, &raw).into())
 }
 
 /// Returns the frame of a watch event with an object.
-pub(crate) fn event(object: &Object, made: ChangeType) -> Result<Bytes, Status> {
+pub(crate) fn event(object: &VersionedObject, made: ChangeType) -> Result<Bytes, Status> {
     let form = form(object)?;
     let shared = form.event(made);
     Ok(shared.unwrap_or_else(|| frame(made.as_str(), &form.object).into()))
@@ -104,7 +104,7 @@ pub(crate) struct UnencodedList {
     /// The list's metadata.
     pub(crate) metadata: Value,
     /// The objects.
-    pub(crate) items: Vec<Object>,
+    pub(crate) items: Vec<VersionedObject>,
     /// The part of the objects.
     pub(crate) part: ListPart,
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use steersman_apimachinery::status::Status;
 use steersman_apimachinery::yaml;
-use steersman_registry::{Object, WatchCursor};
+use steersman_registry::{VersionedObject, WatchCursor};
 
 use crate::http::requests::negotiate::Format;
 use crate::http::responses::list::ListBody;
@@ -48,7 +48,7 @@ pub(crate) enum ReplyBody {
     /// A list.
     List(ListBody),
     /// An object, in JSON or protobuf, that may not be encoded yet.
-    UnencodedObject(Object),
+    UnencodedObject(VersionedObject),
     /// A list in protobuf that is not encoded yet.
     UnencodedList(Box<UnencodedList>),
     /// A watch that was opened.

@@ -4,11 +4,11 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
-use steersman_registry::{Object, Page, Written};
+use steersman_registry::{StoredPage, StoredWrite, VersionedObject};
 use steersman_schema::resource::Resource;
 use steersman_tables::{IncludeObject, MetaVersion, TableMaker, TableMeta, partial};
 
-use crate::http::requests::negotiate::{Format, Media, Shape};
+use crate::http::requests::negotiate::{Format, Media, ResponseShape};
 use crate::http::requests::query::Query;
 use crate::http::responses::list::{ListBody, ListItems};
 use crate::http::responses::protobuf::{self, ListPart, PROTOBUF, UnencodedList};
@@ -34,8 +34,8 @@ impl ReplyMaker {
     /// Creates the maker, with its options from the query.
     pub(crate) fn new(media: Media, query: &Query, user_agent: &str, now: Timestamp) -> Self {
         let include = match media.shape {
-            Shape::Table(_) => query.include_object().map_err(Box::new),
-            Shape::Whole | Shape::Partial(_) | Shape::PartialList(_) => {
+            ResponseShape::Table(_) => query.include_object().map_err(Box::new),
+            ResponseShape::Whole | ResponseShape::Partial(_) | ResponseShape::PartialList(_) => {
                 Ok(IncludeObject::default())
             }
         };
@@ -55,9 +55,9 @@ impl ReplyMaker {
     /// Refuses the shape of a list for one object, and the reverse.
     fn check(&self, resource: &Resource, is_list: bool) -> Result<(), Status> {
         let (asked, fits) = match self.media.shape {
-            Shape::Whole | Shape::Table(_) => return Ok(()),
-            Shape::Partial(_) => ("PartialObjectMetadata", !is_list),
-            Shape::PartialList(_) => ("PartialObjectMetadataList", is_list),
+            ResponseShape::Whole | ResponseShape::Table(_) => return Ok(()),
+            ResponseShape::Partial(_) => ("PartialObjectMetadata", !is_list),
+            ResponseShape::PartialList(_) => ("PartialObjectMetadataList", is_list),
         };
         if fits {
             return Ok(());
@@ -81,7 +81,11 @@ impl ReplyMaker {
     }
 
     /// Builds the answer with the object that a write left.
-    pub(crate) fn written(&self, resource: &Resource, written: &Written) -> Result<Reply, Status> {
+    pub(crate) fn written(
+        &self,
+        resource: &Resource,
+        written: &StoredWrite,
+    ) -> Result<Reply, Status> {
         let code = if written.created { 201 } else { 200 };
         self.object(code, resource, &written.object)
     }
@@ -91,26 +95,26 @@ impl ReplyMaker {
         &self,
         code: u16,
         resource: &Resource,
-        object: &Object,
+        object: &VersionedObject,
     ) -> Result<Reply, Status> {
         let include = self.include()?;
         self.check(resource, false)?;
         let unencoded = || ReplyBody::UnencodedObject(object.clone());
         if self.media.format == Format::Protobuf {
             let body = match self.media.shape {
-                Shape::Partial(version) | Shape::PartialList(version) => {
+                ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
                     ReplyBody::Whole(protobuf::metadata(object, version)?)
                 }
-                Shape::Whole | Shape::Table(_) => unencoded(),
+                ResponseShape::Whole | ResponseShape::Table(_) => unencoded(),
             };
             return Ok(Reply::of(code, PROTOBUF, body));
         }
         let value = match self.media.shape {
-            Shape::Whole if self.is_stored_form() => {
+            ResponseShape::Whole if self.is_stored_form() => {
                 return Ok(Reply::of(code, JSON, unencoded()));
             }
-            Shape::Whole => return Ok(self.rewritten(code, object.bytes())),
-            Shape::Table(version) => {
+            ResponseShape::Whole => return Ok(self.rewritten(code, object.bytes())),
+            ResponseShape::Table(version) => {
                 let value = object.look();
                 let revision = value["metadata"]["resourceVersion"].as_str();
                 let meta = TableMeta {
@@ -125,7 +129,7 @@ impl ReplyMaker {
                 };
                 maker.table(std::iter::once(value), &meta, true, self.now)
             }
-            Shape::Partial(version) | Shape::PartialList(version) => {
+            ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
                 metadata_alone(object, version)
             }
         };
@@ -133,42 +137,44 @@ impl ReplyMaker {
     }
 
     /// Builds the answer with a page of a list.
-    pub(crate) fn page(&self, resource: &Resource, page: Page) -> Result<Reply, Status> {
+    pub(crate) fn page(&self, resource: &Resource, page: StoredPage) -> Result<Reply, Status> {
         let include = self.include()?;
         self.check(resource, true)?;
         if self.media.format == Format::Protobuf {
             return Ok(self.unencoded_page(resource, page));
         }
         Ok(match self.media.shape {
-            Shape::Whole => self.whole_page(resource, page),
-            Shape::Table(version) => {
+            ResponseShape::Whole => self.whole_page(resource, page),
+            ResponseShape::Table(version) => {
                 let meta = TableMeta {
                     resource_version: page.resource_version(),
                     continue_token: page.continue_token.clone(),
                     remaining: page.remaining,
                 };
-                let objects = page.items.iter().map(Object::look);
+                let objects = page.items.iter().map(VersionedObject::look);
                 let table = TableMaker::new(resource, version, include)
                     .table(objects, &meta, true, self.now);
                 self.value(200, &table)
             }
-            Shape::Partial(version) | Shape::PartialList(version) => {
+            ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
                 self.value(200, &partial_page(&page, version))
             }
         })
     }
 
     /// Builds the answer with a page in protobuf, which is encoded after the registry is unlocked.
-    fn unencoded_page(&self, resource: &Resource, page: Page) -> Reply {
+    fn unencoded_page(&self, resource: &Resource, page: StoredPage) -> Reply {
         let list = match self.media.shape {
-            Shape::Partial(version) | Shape::PartialList(version) => UnencodedList {
-                api_version: version.api_version().to_owned(),
-                kind: "PartialObjectMetadataList".to_owned(),
-                metadata: list_metadata(&page, false),
-                items: page.items,
-                part: ListPart::Metadata(version),
-            },
-            Shape::Whole | Shape::Table(_) => UnencodedList {
+            ResponseShape::Partial(version) | ResponseShape::PartialList(version) => {
+                UnencodedList {
+                    api_version: version.api_version().to_owned(),
+                    kind: "PartialObjectMetadataList".to_owned(),
+                    metadata: list_metadata(&page, false),
+                    items: page.items,
+                    part: ListPart::Metadata(version),
+                }
+            }
+            ResponseShape::Whole | ResponseShape::Table(_) => UnencodedList {
                 api_version: resource.api_version(),
                 kind: resource.list_kind.clone(),
                 metadata: whole_list_metadata(&page, false),
@@ -179,7 +185,7 @@ impl ReplyMaker {
         Reply::of(200, PROTOBUF, ReplyBody::UnencodedList(Box::new(list)))
     }
 
-    fn whole_page(&self, resource: &Resource, page: Page) -> Reply {
+    fn whole_page(&self, resource: &Resource, page: StoredPage) -> Reply {
         let head = format!(
             "{{\"kind\":{},\"apiVersion\":{},\"metadata\":{},\"items\":[",
             Value::from(resource.list_kind.as_str()),
@@ -225,7 +231,7 @@ impl ReplyMaker {
 }
 
 /// Builds the metadata of a list. Lists of custom resources always have the member `continue`.
-fn list_metadata(page: &Page, always_continue: bool) -> Value {
+fn list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     let mut metadata = json!({});
     if page.revision > 0 {
         metadata["resourceVersion"] = page.resource_version().into();
@@ -243,7 +249,7 @@ fn list_metadata(page: &Page, always_continue: bool) -> Value {
 
 /// Builds the metadata of a list of whole objects. Only these repeat the shard selector, as
 /// recorded.
-fn whole_list_metadata(page: &Page, always_continue: bool) -> Value {
+fn whole_list_metadata(page: &StoredPage, always_continue: bool) -> Value {
     let mut metadata = list_metadata(page, always_continue);
     if let Some(shard) = &page.shard {
         metadata["shardInfo"] = json!({ "selector": shard });
@@ -252,13 +258,13 @@ fn whole_list_metadata(page: &Page, always_continue: bool) -> Value {
 }
 
 /// Returns the metadata of an object as a PartialObjectMetadata.
-fn metadata_alone(object: &Object, version: MetaVersion) -> Value {
+fn metadata_alone(object: &VersionedObject, version: MetaVersion) -> Value {
     // The text was serialised from a value, so it parses.
     let metadata: Value = serde_json::from_str(object.metadata()).unwrap_or_default();
     partial(&metadata, version)
 }
 
-fn partial_page(page: &Page, version: MetaVersion) -> Value {
+fn partial_page(page: &StoredPage, version: MetaVersion) -> Value {
     let items: Vec<Value> = page
         .items
         .iter()

@@ -12,7 +12,7 @@ use http_body::Body;
 use http_body_util::{BodyExt, Full, Limited};
 use parking_lot::Mutex;
 use steersman_apimachinery::go;
-use steersman_registry::webhook::{Call, CallResponse, Endpoint};
+use steersman_registry::webhook::{CallResponse, WebhookAddress, WebhookCall};
 use tower::ServiceExt;
 
 use crate::http::requests::decode::LIMIT;
@@ -79,13 +79,13 @@ impl Webhooks {
     /// Makes all calls concurrently, and returns their answers by key.
     pub(crate) async fn ask(
         &self,
-        calls: Vec<Call>,
+        calls: Vec<WebhookCall>,
         resolve: Resolve<'_>,
     ) -> Vec<(String, CallResponse)> {
         join_all(calls.into_iter().map(|call| self.ask_one(call, resolve))).await
     }
 
-    async fn ask_one(&self, call: Call, resolve: Resolve<'_>) -> (String, CallResponse) {
+    async fn ask_one(&self, call: WebhookCall, resolve: Resolve<'_>) -> (String, CallResponse) {
         let exchange = tokio::time::timeout(call.timeout, self.exchange(&call, resolve));
         let exchanged = exchange
             .await
@@ -100,7 +100,7 @@ impl Webhooks {
         (call.key, CallResponse { uid, body })
     }
 
-    async fn exchange(&self, call: &Call, resolve: Resolve<'_>) -> Exchanged {
+    async fn exchange(&self, call: &WebhookCall, resolve: Resolve<'_>) -> Exchanged {
         let target: Uri = call.url.parse().map_err(|_| "invalid URL".to_owned())?;
         let (host, port) = authority(&target)?;
         let post = |target: Uri| {
@@ -136,8 +136,8 @@ impl Webhooks {
             None => {}
         }
         let address = match &call.endpoint {
-            Endpoint::Url(_) => (host.clone(), port),
-            Endpoint::Service {
+            WebhookAddress::Url(_) => (host.clone(), port),
+            WebhookAddress::Service {
                 namespace,
                 name,
                 port,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use steersman_registry::{Registry, RegistryOptions, Target, WriteOptions};
+use steersman_registry::{ObjectTarget, Registry, RegistryOptions, WriteOptions};
 
 use super::simulated::{FolderOperation, SimulatedDisk, SimulatedFolder, UnsyncedBytes};
 use super::*;
@@ -24,7 +24,7 @@ struct SimulatedServer {
 
 type Loaded = (Arc<DataDir<SimulatedFolder>>, Option<SavedState>);
 
-fn load(folder: SimulatedFolder) -> Result<Loaded, Problem> {
+fn load(folder: SimulatedFolder) -> Result<Loaded, ProgramProblem> {
     let (data, saved) = DataDir::load(folder, Path::new("/data"))?;
     Ok((Arc::new(data), saved))
 }
@@ -55,7 +55,7 @@ impl SimulatedServer {
         let maps = self.registry.resource("", "v1", "configmaps").unwrap();
         let object = json!({"apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"generateName": "a-"}, "data": {"a": "x".repeat(60)}});
-        let target = Target::collection(&maps, Some("default"));
+        let target = ObjectTarget::collection(&maps, Some("default"));
         let options = WriteOptions::default();
         self.registry.create(target, object, &options, now).unwrap();
         let transaction = self.registry.take_transaction().unwrap();
@@ -104,7 +104,7 @@ impl SimulatedServer {
 }
 
 /// Starts from a disk, and writes once more after the last transaction. Returns the number of that one.
-fn restart(disk: SimulatedDisk, durability: Durability) -> Result<Option<u64>, Problem> {
+fn restart(disk: SimulatedDisk, durability: Durability) -> Result<Option<u64>, ProgramProblem> {
     let folder = SimulatedFolder::of(disk);
     let (data, saved) = load(folder.clone())?;
     let Some(saved) = saved else {
@@ -216,7 +216,7 @@ fn damage_is_an_error_that_names_file_and_offset() {
             let mut damaged = disk.clone();
             damaged.file_mut(name)[at] ^= 4;
             match load(SimulatedFolder::of(damaged)) {
-                Err(Problem::Damaged { path, offset, .. }) => {
+                Err(ProgramProblem::Damaged { path, offset, .. }) => {
                     assert_eq!(path, Path::new("/data").join(name));
                     assert!(offset <= at, "{offset} is after {at}");
                     found += 1;

@@ -7,7 +7,7 @@ use steersman_registry::{Recovery, Snapshot};
 use super::folder::Folder;
 use super::frame::{FORMAT, FileEnd, scan};
 use crate::program::flag_file::FlagFile;
-use crate::program::problem::Problem;
+use crate::program::problem::ProgramProblem;
 
 /// The file of the last save.
 pub(super) const STATE: &str = "state.json";
@@ -76,7 +76,10 @@ pub(super) fn count_before(files: &[(u64, String)], number: u64) -> usize {
 ///
 /// # Errors
 /// A file cannot be read, is damaged, or does not continue the ones before it (WAL-2).
-pub(super) fn read<F: Folder>(folder: &F, path: &Path) -> Result<Option<SavedState>, Problem> {
+pub(super) fn read<F: Folder>(
+    folder: &F,
+    path: &Path,
+) -> Result<Option<SavedState>, ProgramProblem> {
     let failed = |source: std::io::Error| FlagFile::new("--data-dir", path).problem(source);
     let files = log_files(folder).map_err(failed)?;
     // A process that died between the two renames of a save left the state under the other name.
@@ -90,7 +93,7 @@ pub(super) fn read<F: Folder>(folder: &F, path: &Path) -> Result<Option<SavedSta
     let Some((name, text)) = found else {
         return match files.is_empty() {
             true => Ok(None),
-            false => Err(Problem::NoSnapshot {
+            false => Err(ProgramProblem::NoSnapshot {
                 path: path.to_owned(),
             }),
         };
@@ -101,7 +104,7 @@ pub(super) fn read<F: Folder>(folder: &F, path: &Path) -> Result<Option<SavedSta
         Err(source) => {
             let is_state = name == STATE;
             let has_before = is_state && folder.read(BEFORE).map_err(failed)?.is_some();
-            return Err(Problem::Corrupt {
+            return Err(ProgramProblem::Corrupt {
                 path: path.join(name),
                 before: has_before.then(|| path.join(BEFORE)),
                 source,
@@ -149,13 +152,13 @@ impl SavedState {
     }
 
     /// Adds the transactions of the next file of the log.
-    fn add_file(&mut self, path: &Path, bytes: &[u8], is_last: bool) -> Result<(), Problem> {
+    fn add_file(&mut self, path: &Path, bytes: &[u8], is_last: bool) -> Result<(), ProgramProblem> {
         let (frames, end) = scan(bytes);
         for frame in frames {
             let payload = &bytes[frame.payload];
             for text in payload.split_inclusive(|byte| *byte == b'\n') {
                 let added = self.recovery.add(text);
-                added.map_err(|source| Problem::Discontinued {
+                added.map_err(|source| ProgramProblem::Discontinued {
                     path: path.to_owned(),
                     offset: frame.offset,
                     source,
@@ -169,7 +172,7 @@ impl SavedState {
                 });
             }
         }
-        let damaged = |offset, why| Problem::Damaged {
+        let damaged = |offset, why| ProgramProblem::Damaged {
             path: path.to_owned(),
             offset,
             why,

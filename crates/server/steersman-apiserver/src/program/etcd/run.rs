@@ -13,7 +13,7 @@ use super::service::{EtcdService, accept};
 use super::snapshot_hold::{HeldGroup, SnapshotHold};
 use crate::program::data::{DataDir, LogWriter};
 use crate::program::durability::Durability;
-use crate::program::problem::Problem;
+use crate::program::problem::ProgramProblem;
 use crate::program::process::{say, stopped};
 
 /// Time that an attached kube-apiserver has for its last save when both programs are stopped.
@@ -28,7 +28,7 @@ const INTRODUCTION: &str = "Keeps the objects of one kube-apiserver of this prog
 ///
 /// # Errors
 /// A flag, an address or a folder that cannot be used.
-pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Problem> {
+pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), ProgramProblem> {
     let table = flags();
     let line = table.parse(arguments)?;
     if line.asks("help") {
@@ -86,11 +86,11 @@ async fn close_each(listener: TcpListener) {
     }
 }
 
-async fn bind(urls: &[ListenUrl]) -> Result<Vec<TcpListener>, Problem> {
+async fn bind(urls: &[ListenUrl]) -> Result<Vec<TcpListener>, ProgramProblem> {
     let mut listeners = Vec::new();
     for url in urls {
         let listener = TcpListener::bind(&url.address).await;
-        listeners.push(listener.map_err(|source| Problem::Listen {
+        listeners.push(listener.map_err(|source| ProgramProblem::Listen {
             flag: url.flag,
             url: url.url.clone(),
             source,
@@ -101,10 +101,10 @@ async fn bind(urls: &[ListenUrl]) -> Result<Vec<TcpListener>, Problem> {
 
 type OpenedFolder = (SnapshotHold, Arc<DataDir>, Option<LogWriter>);
 
-fn open(folder: &Path, options: &EtcdOptions) -> Result<OpenedFolder, Problem> {
+fn open(folder: &Path, options: &EtcdOptions) -> Result<OpenedFolder, ProgramProblem> {
     if folder.join(MEMBER).exists() {
         let path = folder.to_owned();
-        return Err(Problem::RealEtcd { path });
+        return Err(ProgramProblem::RealEtcd { path });
     }
     let (data, saved) = DataDir::open(folder)?;
     for message in saved.iter().flat_map(|saved| saved.messages(folder)) {

@@ -4,7 +4,7 @@ use steersman_apiserver::ApiServerBuilder;
 
 use super::options::AccountOptions;
 use crate::program::flag_file::FlagFile;
-use crate::program::problem::Problem;
+use crate::program::problem::ProgramProblem;
 
 /// Sets issuers, audiences and keys.
 ///
@@ -13,7 +13,7 @@ use crate::program::problem::Problem;
 pub(super) fn configure(
     mut builder: ApiServerBuilder,
     options: &AccountOptions,
-) -> Result<ApiServerBuilder, Problem> {
+) -> Result<ApiServerBuilder, ProgramProblem> {
     for issuer in &options.issuers {
         builder = builder.service_account_issuer(issuer);
     }

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::audit_event;
 use super::options::AuditTarget;
 use crate::program::flag_file::FlagFile;
-use crate::program::problem::Problem;
+use crate::program::problem::ProgramProblem;
 use crate::program::process::{every, say};
 use crate::program::request_news::RequestNews;
 
@@ -31,7 +31,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// The file cannot be opened.
-    pub(super) fn open(target: &AuditTarget) -> Result<Self, Problem> {
+    pub(super) fn open(target: &AuditTarget) -> Result<Self, ProgramProblem> {
         let file = match target {
             AuditTarget::StandardOutput => None,
             AuditTarget::File(path) => {

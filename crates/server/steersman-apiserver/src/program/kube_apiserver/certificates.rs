@@ -13,7 +13,7 @@ use rcgen::{
 
 use super::options::KubeApiserverOptions;
 use crate::program::flag_file::{FlagFile, write_file};
-use crate::program::problem::Problem;
+use crate::program::problem::ProgramProblem;
 
 /// The file in the folder that is locked while the pair is generated.
 const LOCK: &str = "apiserver.lock";
@@ -41,7 +41,9 @@ pub(super) fn paths(options: &KubeApiserverOptions) -> Option<(PathBuf, PathBuf)
 ///
 /// # Errors
 /// A file that cannot be read or written, or one of the two alone.
-pub(super) fn pair(options: &KubeApiserverOptions) -> Result<Option<(String, String)>, Problem> {
+pub(super) fn pair(
+    options: &KubeApiserverOptions,
+) -> Result<Option<(String, String)>, ProgramProblem> {
     let Some((certificate, key)) = paths(options) else {
         return Ok(None);
     };
@@ -56,7 +58,7 @@ pub(super) fn pair(options: &KubeApiserverOptions) -> Result<Option<(String, Str
             (true, true) => {}
             (false, false) => {
                 let (certificate_pem, key_pem) = generate(options.address.ip())
-                    .map_err(|source| Problem::Certificate { source })?;
+                    .map_err(|source| ProgramProblem::Certificate { source })?;
                 write_file(&key, &key_pem, 0o600).map_err(failed(&key))?;
                 write_file(&certificate, &certificate_pem, 0o644).map_err(failed(&certificate))?;
             }
@@ -66,7 +68,7 @@ pub(super) fn pair(options: &KubeApiserverOptions) -> Result<Option<(String, Str
                 } else {
                     (key, certificate)
                 };
-                return Err(Problem::HalfPair { existing, missing });
+                return Err(ProgramProblem::HalfPair { existing, missing });
             }
         }
     }
@@ -109,7 +111,7 @@ fn generate(address: IpAddr) -> Result<(String, String), rcgen::Error> {
     Ok((chain, key.serialize_pem()))
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> Problem {
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> ProgramProblem {
     let file = FlagFile::new(FOLDER_FLAG, path);
     move |error| file.problem(error)
 }

@@ -9,7 +9,7 @@ use steersman_apiserver::{ApiServer, WalGroup};
 
 use crate::program::data::LOG_MIN;
 use crate::program::etcd::{AppendConnection, AttachOutcome, Attachment, attach};
-use crate::program::problem::Problem;
+use crate::program::problem::ProgramProblem;
 
 /// The link to an etcd of this program.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl EtcdLink {
     ///
     /// # Errors
     /// The etcd is gone, or cannot save.
-    pub(super) async fn save(&self, server: &ApiServer) -> Result<(), Problem> {
+    pub(super) async fn save(&self, server: &ApiServer) -> Result<(), ProgramProblem> {
         let snapshot = server.snapshot();
         let before = self.log_bytes.load(Ordering::Relaxed);
         let transactions = snapshot.transactions();
@@ -79,7 +79,7 @@ impl EtcdLink {
     ///
     /// # Errors
     /// Nothing listens, or another kube-apiserver is attached.
-    pub(super) async fn attach_again(&self) -> Result<bool, Problem> {
+    pub(super) async fn attach_again(&self) -> Result<bool, ProgramProblem> {
         if !self.attachment().has_ended() {
             return Ok(false);
         }
@@ -88,7 +88,7 @@ impl EtcdLink {
                 *self.attachment.lock() = Arc::new(attachment);
                 Ok(true)
             }
-            AttachOutcome::Held { by } => Err(Problem::Held {
+            AttachOutcome::Held { by } => Err(ProgramProblem::Held {
                 url: self.url.clone(),
                 holder: by,
             }),
@@ -106,7 +106,7 @@ impl EtcdLink {
         connection: &mut Option<AppendConnection>,
         group: &WalGroup,
         payload: Bytes,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ProgramProblem> {
         let bytes = u64::try_from(payload.len()).unwrap_or(u64::MAX);
         let appended = self.attachment().append(connection, group, payload).await;
         appended.map_err(|source| self.not_saved(source))?;
@@ -114,8 +114,8 @@ impl EtcdLink {
         Ok(())
     }
 
-    fn not_saved(&self, source: Box<dyn std::error::Error + Send + Sync>) -> Problem {
+    fn not_saved(&self, source: Box<dyn std::error::Error + Send + Sync>) -> ProgramProblem {
         let url = self.url.clone();
-        Problem::NotSaved { url, source }
+        ProgramProblem::NotSaved { url, source }
     }
 }

@@ -18,7 +18,7 @@ use super::options::{FAULTS, KubeApiserverOptions, flags};
 use super::storage::Storage;
 use super::{accounts, certificates, token_file};
 use crate::program::flag_file::FlagFile;
-use crate::program::problem::Problem;
+use crate::program::problem::ProgramProblem;
 use crate::program::process::{every, say, stopped};
 use crate::program::seed;
 
@@ -34,7 +34,7 @@ const INTRODUCTION: &str = "Serves the Kubernetes API in place of a kube-apiserv
 ///
 /// # Errors
 /// A flag, a file or an address that cannot be used, or an etcd that keeps other objects.
-pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), Problem> {
+pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(), ProgramProblem> {
     let table = flags();
     let line = table.parse(arguments)?;
     if line.asks("help") {
@@ -97,8 +97,8 @@ pub(crate) async fn run(arguments: impl Iterator<Item = OsString>) -> Result<(),
 }
 
 /// Names the flag that the error of an address is about.
-fn unbound(source: io::Error, options: &KubeApiserverOptions) -> Problem {
-    Problem::Listen {
+fn unbound(source: io::Error, options: &KubeApiserverOptions) -> ProgramProblem {
+    ProgramProblem::Listen {
         flag: match source.kind() {
             io::ErrorKind::AddrNotAvailable => "bind-address",
             _ => "secure-port",
@@ -109,10 +109,10 @@ fn unbound(source: io::Error, options: &KubeApiserverOptions) -> Problem {
 }
 
 /// Names the flags that an error of the listener is about.
-fn unserved(error: Error, options: &KubeApiserverOptions) -> Problem {
+fn unserved(error: Error, options: &KubeApiserverOptions) -> ProgramProblem {
     match error {
         Error::Certificates { .. } => match certificates::paths(options) {
-            Some((certificate, key)) => Problem::Pair {
+            Some((certificate, key)) => ProgramProblem::Pair {
                 certificate,
                 key,
                 source: error,
@@ -120,7 +120,7 @@ fn unserved(error: Error, options: &KubeApiserverOptions) -> Problem {
             None => error.into(),
         },
         // The builder has the names of the flags, with underscores.
-        Error::Option { source } => Problem::Option {
+        Error::Option { source } => ProgramProblem::Option {
             flag: source.option.replace('_', "-"),
             why: source.problem,
         },
@@ -128,7 +128,7 @@ fn unserved(error: Error, options: &KubeApiserverOptions) -> Problem {
     }
 }
 
-fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Problem> {
+fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, ProgramProblem> {
     let mut played = options.played.played();
     if !options.service_account {
         played = played.accounts(false);
@@ -162,12 +162,12 @@ fn configured(options: &KubeApiserverOptions) -> Result<ApiServerBuilder, Proble
 
 fn users(
     options: &KubeApiserverOptions,
-) -> Result<Vec<(String, steersman_apiserver::User)>, Problem> {
+) -> Result<Vec<(String, steersman_apiserver::User)>, ProgramProblem> {
     let Some(path) = &options.tokens else {
         return Ok(Vec::new());
     };
     let text = FlagFile::new("--token-auth-file", path).text()?;
-    token_file::users(&text).map_err(|problem| Problem::Tokens {
+    token_file::users(&text).map_err(|problem| ProgramProblem::Tokens {
         path: path.clone(),
         line: problem.line,
         why: problem.why,

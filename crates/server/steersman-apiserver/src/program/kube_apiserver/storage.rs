@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::etcd_link::EtcdLink;
 use crate::program::durability::Durability;
 use crate::program::etcd::{AppendConnection, AttachOutcome, EtcdState, address_of, attach};
-use crate::program::problem::{Problem, chain};
+use crate::program::problem::{ProgramProblem, chain};
 use crate::program::process::say;
 
 /// Time that an etcd has to start listening.
@@ -54,7 +54,9 @@ impl Storage {
     /// # Errors
     /// The URL is none, another kube-apiserver is attached, nothing listens, or the state cannot be
     /// read.
-    pub(super) async fn open(url: Option<&str>) -> Result<(Self, Option<Recovery>), Problem> {
+    pub(super) async fn open(
+        url: Option<&str>,
+    ) -> Result<(Self, Option<Recovery>), ProgramProblem> {
         let Some(url) = url else {
             say_memory("there is no --etcd-servers");
             return Ok((Self { etcd: None }, None));
@@ -82,7 +84,7 @@ impl Storage {
                 };
                 Ok((Self { etcd: Some(etcd) }, recovery))
             }
-            AttachOutcome::Held { by } => Err(Problem::Held {
+            AttachOutcome::Held { by } => Err(ProgramProblem::Held {
                 url: url.to_owned(),
                 holder: by,
             }),
@@ -93,7 +95,7 @@ impl Storage {
                 ));
                 Ok((Self { etcd: None }, None))
             }
-            AttachOutcome::Unreachable(source) => Err(Problem::NoEtcd {
+            AttachOutcome::Unreachable(source) => Err(ProgramProblem::NoEtcd {
                 url: url.to_owned(),
                 source,
             }),
@@ -110,7 +112,7 @@ impl Storage {
     ///
     /// # Errors
     /// The etcd is gone, or cannot save.
-    pub(super) async fn begin(&self, server: &ApiServer) -> Result<(), Problem> {
+    pub(super) async fn begin(&self, server: &ApiServer) -> Result<(), ProgramProblem> {
         let Some(etcd) = &self.etcd else {
             return Ok(());
         };
@@ -121,7 +123,7 @@ impl Storage {
             let (link, log) = (Arc::clone(&etcd.link), log.clone());
             tokio::spawn(keep_log(link, log.clone(), server.clone()));
             let settled = log.settled().await;
-            settled.map_err(|why| Problem::Unwritten { why })?;
+            settled.map_err(|why| ProgramProblem::Unwritten { why })?;
         }
         Ok(())
     }
@@ -150,24 +152,24 @@ impl Storage {
     ///
     /// # Errors
     /// The etcd is gone, or cannot save.
-    pub(super) async fn save_last(mut self, server: &ApiServer) -> Result<(), Problem> {
+    pub(super) async fn save_last(mut self, server: &ApiServer) -> Result<(), ProgramProblem> {
         let Some(etcd) = &mut self.etcd else {
             return Ok(());
         };
         if let Some(log) = &etcd.log {
             let settled = timeout(LAST_APPENDS, log.settled()).await;
             let settled = settled.unwrap_or_else(|_| Err("the etcd does not answer".into()));
-            return settled.map_err(|why| Problem::Unwritten { why });
+            return settled.map_err(|why| ProgramProblem::Unwritten { why });
         }
         let saved = etcd.save_if_changed(server).await;
-        saved.map_err(|problem| Problem::Lost {
+        saved.map_err(|problem| ProgramProblem::Lost {
             source: Box::new(problem),
         })
     }
 }
 
 impl KeptByEtcd {
-    async fn save_if_changed(&mut self, server: &ApiServer) -> Result<(), Problem> {
+    async fn save_if_changed(&mut self, server: &ApiServer) -> Result<(), ProgramProblem> {
         let revision = server.revision();
         // An etcd that was started again has a state that is older than the objects here.
         let is_new = self.link.attach_again().await?;
@@ -218,7 +220,7 @@ impl EtcdAppender {
         group: &WalGroup,
         payload: &Bytes,
         server: &ApiServer,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), ProgramProblem> {
         if link.attach_again().await? {
             self.needs_snapshot = true;
             self.connection = None;
@@ -236,7 +238,7 @@ impl EtcdAppender {
 
 impl LastingProblem {
     /// Prints a problem unless it lasts, and its end.
-    fn note(&mut self, problem: Option<&Problem>, url: &str) {
+    fn note(&mut self, problem: Option<&ProgramProblem>, url: &str) {
         let text = problem.map(|problem| format!("kube-apiserver: {}", chain(problem)));
         match &text {
             Some(text) if self.0.as_ref() != Some(text) => say(std::io::stderr(), text),
@@ -251,15 +253,16 @@ impl LastingProblem {
 }
 
 /// Reads the state of an etcd.
-fn recovery(url: &str, state: &EtcdState) -> Result<Recovery, Problem> {
-    let snapshot = Snapshot::read(&state.snapshot).map_err(|source| Problem::CorruptEtcd {
-        url: url.to_owned(),
-        source: source.into(),
-    })?;
+fn recovery(url: &str, state: &EtcdState) -> Result<Recovery, ProgramProblem> {
+    let snapshot =
+        Snapshot::read(&state.snapshot).map_err(|source| ProgramProblem::CorruptEtcd {
+            url: url.to_owned(),
+            source: source.into(),
+        })?;
     let mut recovery = Recovery::from(snapshot);
     for text in state.log.split_inclusive(|byte| *byte == b'\n') {
         let added = recovery.add(text);
-        added.map_err(|source| Problem::CorruptEtcd {
+        added.map_err(|source| ProgramProblem::CorruptEtcd {
             url: url.to_owned(),
             source: source.into(),
         })?;

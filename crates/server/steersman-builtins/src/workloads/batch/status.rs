@@ -15,13 +15,13 @@ fn holds(status: &FieldPath<'_>, kind: &str) -> bool {
 }
 
 /// A Job's status before and after a write.
-struct Write<'a> {
+struct StatusWrite<'a> {
     job: FieldPath<'a>,
     status: FieldPath<'a>,
     old: FieldPath<'a>,
 }
 
-impl Write<'_> {
+impl StatusWrite<'_> {
     fn is(&self, kind: &str) -> bool {
         holds(&self.status, kind)
     }
@@ -49,7 +49,7 @@ impl Write<'_> {
 pub(super) fn check(new: &Value, old: &Value) -> Errors {
     let mut errors = Errors::default();
     let job = FieldPath::root(new);
-    let write = Write {
+    let write = StatusWrite {
         status: job.at("status"),
         old: FieldPath::root(old).at("status"),
         job,
@@ -82,7 +82,7 @@ pub(super) fn check(new: &Value, old: &Value) -> Errors {
 }
 
 /// Checks the conditions and times of a Job's end.
-fn check_end(write: &Write<'_>, errors: &mut Errors) {
+fn check_end(write: &StatusWrite<'_>, errors: &mut Errors) {
     let (complete, failed) = (write.is("Complete"), write.is("Failed"));
     let finishes = write.finishes();
     let rules = [
@@ -144,7 +144,7 @@ fn check_end(write: &Write<'_>, errors: &mut Errors) {
 }
 
 /// Checks that a write keeps the parts of a status that never change once set.
-fn check_changes(write: &Write<'_>, errors: &mut Errors) {
+fn check_changes(write: &StatusWrite<'_>, errors: &mut Errors) {
     for (kind, detail) in [
         (
             "Failed",

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 
 use crate::library;
 use crate::program::{CALL_LIMIT, Program};
-use crate::run::Failure;
+use crate::run::EvalFailure;
 use crate::structural::Structural;
 use crate::types::Decl;
 use crate::value::Value;
@@ -69,8 +69,8 @@ fn answer(case: &Json, object: &Json, decl: &Arc<Decl>) -> Json {
     let (outcome, cost) = program.run(&values, CALL_LIMIT);
     let (cost, value) = match outcome {
         Ok(value) => (Some(cost), shown(&value)),
-        Err(Failure::Error(why)) => (None, format!("error: {why}")),
-        Err(Failure::Limit) => (None, "error: limit".to_owned()),
+        Err(EvalFailure::Error(why)) => (None, format!("error: {why}")),
+        Err(EvalFailure::Limit) => (None, "error: limit".to_owned()),
     };
     let (kind, worst) = (program.result().to_string(), program.worst_cost(decl));
     serde_json::json!([source, kind, worst, cost, value])

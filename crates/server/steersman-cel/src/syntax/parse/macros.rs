@@ -1,7 +1,7 @@
 //! Machine: expands the macros that the grammar does not know.
 
-use super::Reader;
-use crate::syntax::ast::{Fold, Kind, Literal, Node, TARGET};
+use super::TreeReader;
+use crate::syntax::ast::{ExprNode, Fold, Literal, NodeKind, TARGET};
 
 /// The variable that accumulates the result of a loop.
 const ACCU: &str = "@result";
@@ -9,15 +9,15 @@ const ACCU: &str = "@result";
 /// The variable that upstream's macros of one variable use, so that no loop may use it.
 const OVERWRITTEN: &str = "__result__";
 
-impl Reader<'_> {
+impl TreeReader<'_> {
     /// Converts a method call, or expands a macro that the parser does not know.
     pub(super) fn member(
         &mut self,
         at: usize,
         name: String,
-        target: Box<Node>,
-        args: Vec<Node>,
-    ) -> Node {
+        target: Box<ExprNode>,
+        args: Vec<ExprNode>,
+    ) -> ExprNode {
         let count = args.len();
         let known = matches!(
             (name.as_str(), count),
@@ -30,16 +30,16 @@ impl Reader<'_> {
         );
         if !known {
             let target = Some(target);
-            return self.made(at, Kind::Call { name, target, args });
+            return self.made(at, NodeKind::Call { name, target, args });
         }
         let second_at = args.get(1).map(|second| second.at);
         let mut args = args.into_iter();
         let mut variable = || match args.next().map(|one| (one.at, one.kind)) {
-            Some((_, Kind::Ident(variable))) if variable != OVERWRITTEN => variable,
+            Some((_, NodeKind::Ident(variable))) if variable != OVERWRITTEN => variable,
             found => {
-                let (at, kind) = found.unwrap_or((at, Kind::Map(Vec::new())));
+                let (at, kind) = found.unwrap_or((at, NodeKind::Map(Vec::new())));
                 let what = match name.as_str() {
-                    _ if matches!(kind, Kind::Ident(_)) => {
+                    _ if matches!(kind, NodeKind::Ident(_)) => {
                         "iteration variable overwrites accumulator variable".to_owned()
                     }
                     "optMap" | "optFlatMap" => {
@@ -68,7 +68,7 @@ impl Reader<'_> {
             };
         }
         let second = variable();
-        let rest: Vec<Node> = args.collect();
+        let rest: Vec<ExprNode> = args.collect();
         if first == second && !first.is_empty() {
             let what = format!("duplicate variable name: {first}");
             self.mistakes.push((second_at.unwrap_or(at), what));
@@ -76,31 +76,38 @@ impl Reader<'_> {
         self.two_variables(at, &name, *target, (first, second), rest)
     }
 
-    fn literal(&mut self, at: usize, value: Literal) -> Node {
-        self.made(at, Kind::Literal(value))
+    fn literal(&mut self, at: usize, value: Literal) -> ExprNode {
+        self.made(at, NodeKind::Literal(value))
     }
 
-    fn accu(&mut self, at: usize) -> Node {
-        self.made(at, Kind::Ident(ACCU.to_owned()))
+    fn accu(&mut self, at: usize) -> ExprNode {
+        self.made(at, NodeKind::Ident(ACCU.to_owned()))
     }
 
-    fn function(&mut self, at: usize, name: &str, args: Vec<Node>) -> Node {
+    fn function(&mut self, at: usize, name: &str, args: Vec<ExprNode>) -> ExprNode {
         let name = name.to_owned();
         let target = None;
-        self.made(at, Kind::Call { name, target, args })
+        self.made(at, NodeKind::Call { name, target, args })
     }
 
     /// Expands `o.optMap(v, e)`: evaluates `e` with the value of `o` bound to `v`, if `o` has a
     /// value.
-    fn opt_map(&mut self, at: usize, name: &str, target: Node, var: String, made: Node) -> Node {
+    fn opt_map(
+        &mut self,
+        at: usize,
+        name: &str,
+        target: ExprNode,
+        var: String,
+        made: ExprNode,
+    ) -> ExprNode {
         // The target is bound to a variable, so that it is evaluated only once.
         let held = TARGET;
-        let ident = |reader: &mut Self| reader.made(at, Kind::Ident(held.to_owned()));
+        let ident = |reader: &mut Self| reader.made(at, NodeKind::Ident(held.to_owned()));
         let member = |reader: &mut Self, name: &str| {
             let target = Some(Box::new(ident(reader)));
             let name = name.to_owned();
             let args = Vec::new();
-            reader.made(at, Kind::Call { name, target, args })
+            reader.made(at, NodeKind::Call { name, target, args })
         };
         let test = member(self, "hasValue");
         let value = member(self, "value");
@@ -116,12 +123,12 @@ impl Reader<'_> {
     }
 
     /// Expands `l.sortBy(v, key)`: evaluates the keys of all items, and orders the items by them.
-    fn sort_by(&mut self, at: usize, target: Node, var: String, key: Node) -> Node {
+    fn sort_by(&mut self, at: usize, target: ExprNode, var: String, key: ExprNode) -> ExprNode {
         let held = "@__sortBy_input__";
-        let ident = |reader: &mut Self| reader.made(at, Kind::Ident(held.to_owned()));
+        let ident = |reader: &mut Self| reader.made(at, NodeKind::Ident(held.to_owned()));
         let list = |reader: &mut Self, items| {
             let optional = Vec::new();
-            reader.made(at, Kind::List { items, optional })
+            reader.made(at, NodeKind::List { items, optional })
         };
         let item = list(self, vec![key]);
         let accu = self.accu(at);
@@ -135,8 +142,8 @@ impl Reader<'_> {
             step: self.function(at, "_+_", vec![accu, item]),
             result: self.accu(at),
         };
-        let keys = self.made(at, Kind::Fold(Box::new(fold)));
-        let sorted = Kind::Call {
+        let keys = self.made(at, NodeKind::Fold(Box::new(fold)));
+        let sorted = NodeKind::Call {
             name: "@sortByAssociatedKeys".to_owned(),
             target: Some(Box::new(ident(self))),
             args: vec![keys],
@@ -147,12 +154,12 @@ impl Reader<'_> {
 
     /// Returns a node that evaluates `result` with `value` bound to `var`: a loop without
     /// iterations.
-    fn bind(&mut self, at: usize, var: String, value: Node, result: Node) -> Node {
+    fn bind(&mut self, at: usize, var: String, value: ExprNode, result: ExprNode) -> ExprNode {
         let items = Vec::new();
         let optional = Vec::new();
-        let range = self.made(at, Kind::List { items, optional });
+        let range = self.made(at, NodeKind::List { items, optional });
         let cond = self.literal(at, Literal::Bool(false));
-        let step = self.made(at, Kind::Ident(var.clone()));
+        let step = self.made(at, NodeKind::Ident(var.clone()));
         let fold = Fold {
             range,
             var: "#unused".to_owned(),
@@ -163,7 +170,7 @@ impl Reader<'_> {
             step,
             result,
         };
-        self.made(at, Kind::Fold(Box::new(fold)))
+        self.made(at, NodeKind::Fold(Box::new(fold)))
     }
 
     /// Expands the macros over index and item, or key and value.
@@ -171,10 +178,10 @@ impl Reader<'_> {
         &mut self,
         at: usize,
         name: &str,
-        range: Node,
+        range: ExprNode,
         (var, var2): (String, String),
-        rest: Vec<Node>,
-    ) -> Node {
+        rest: Vec<ExprNode>,
+    ) -> ExprNode {
         let mut rest = rest.into_iter();
         let filter = if rest.len() > 1 { rest.next() } else { None };
         let Some(last) = rest.next() else {
@@ -185,18 +192,18 @@ impl Reader<'_> {
             "existsOne" | "exists_one" => self.exactly_one(at, last),
             "transformList" => {
                 let (items, optional) = (Vec::new(), Vec::new());
-                let init = self.made(at, Kind::List { items, optional });
+                let init = self.made(at, NodeKind::List { items, optional });
                 let (items, optional) = (vec![last], Vec::new());
-                let item = self.made(at, Kind::List { items, optional });
+                let item = self.made(at, NodeKind::List { items, optional });
                 let accu = self.accu(at);
                 let more = self.function(at, "_+_", vec![accu, item]);
                 self.transformation(at, init, more, filter)
             }
             _ => {
-                let init = self.made(at, Kind::Map(Vec::new()));
+                let init = self.made(at, NodeKind::Map(Vec::new()));
                 let mut args = vec![self.accu(at)];
                 if name == "transformMap" {
-                    args.push(self.made(at, Kind::Ident(var.clone())));
+                    args.push(self.made(at, NodeKind::Ident(var.clone())));
                 }
                 args.push(last);
                 let more = self.function(at, "cel.@mapInsert", args);
@@ -213,12 +220,17 @@ impl Reader<'_> {
             step,
             result,
         };
-        self.made(at, Kind::Fold(Box::new(fold)))
+        self.made(at, NodeKind::Fold(Box::new(fold)))
     }
 
     /// Returns the parts of a loop that tests whether a condition holds for all or for some items:
     /// its first value, its condition, its step and its result.
-    fn quantifier(&mut self, at: usize, all: bool, test: Node) -> (Node, Node, Node, Node) {
+    fn quantifier(
+        &mut self,
+        at: usize,
+        all: bool,
+        test: ExprNode,
+    ) -> (ExprNode, ExprNode, ExprNode, ExprNode) {
         let init = self.literal(at, Literal::Bool(all));
         let accu = self.accu(at);
         let held = if all {
@@ -234,7 +246,11 @@ impl Reader<'_> {
     }
 
     /// Returns the parts of a loop that tests whether a condition holds for exactly one item.
-    fn exactly_one(&mut self, at: usize, test: Node) -> (Node, Node, Node, Node) {
+    fn exactly_one(
+        &mut self,
+        at: usize,
+        test: ExprNode,
+    ) -> (ExprNode, ExprNode, ExprNode, ExprNode) {
         let init = self.literal(at, Literal::Int(0));
         let cond = self.literal(at, Literal::Bool(true));
         let one = self.literal(at, Literal::Int(1));
@@ -253,10 +269,10 @@ impl Reader<'_> {
     fn transformation(
         &mut self,
         at: usize,
-        init: Node,
-        more: Node,
-        filter: Option<Node>,
-    ) -> (Node, Node, Node, Node) {
+        init: ExprNode,
+        more: ExprNode,
+        filter: Option<ExprNode>,
+    ) -> (ExprNode, ExprNode, ExprNode, ExprNode) {
         let cond = self.literal(at, Literal::Bool(true));
         let step = match filter {
             Some(filter) => {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{LATER, NOW, World, manager, pod};
-use crate::apply::managed_fields::Operation;
+use crate::apply::managed_fields::ManagerOperation;
 use crate::apply::merge_values::{holds, merge};
 use crate::apply::owners::{apply, apply_fields};
 use crate::apply::typed_value::{complete, fields_of};
@@ -105,7 +105,7 @@ proptest! {
             world.update("u", object);
         }
         let configured = last.unwrap_or(first);
-        let m = manager("m", Operation::Apply);
+        let m = manager("m", ManagerOperation::Apply);
         let states = (&world.object, &configured);
         World::reach(pod(), |reach| {
             let (mut short, mut full) = (world.entries.clone(), world.entries.clone());

@@ -14,7 +14,7 @@ use steersman_store::Stored;
 use super::conditions;
 use super::records::options;
 use crate::requests::metadata;
-use crate::requests::options::{PatchKind, Subresource, Target};
+use crate::requests::options::{ObjectTarget, PatchKind, Subresource};
 use crate::state::registry::Registry;
 
 const GROUP: &str = "apiextensions.k8s.io";
@@ -110,7 +110,8 @@ impl Registry {
         if let Some(stored) = stored {
             body["status"]["storedVersions"] = json!([stored]);
         }
-        let target = Target::object(&resource, None, &definition.name).part(Subresource::Status);
+        let target =
+            ObjectTarget::object(&resource, None, &definition.name).part(Subresource::Status);
         let (body, options) = (body.to_string(), options(MANAGER, Some(true)));
         self.patch(target, PatchKind::Apply, body.as_bytes(), &options, now)?;
         Ok(())

@@ -15,7 +15,7 @@ use steersman_store::Stored;
 use super::conditions::{self, FAILED, RUNNING, SUCCEEDED};
 use super::{MigrationCandidate, MigrationStep};
 use crate::requests::metadata;
-use crate::requests::options::{PatchKind, Subresource, Target, WriteOptions};
+use crate::requests::options::{ObjectTarget, PatchKind, Subresource, WriteOptions};
 use crate::state::registry::Registry;
 
 const PLURAL: &str = "storageversionmigrations";
@@ -78,7 +78,7 @@ impl Registry {
             "metadata": {"uid": candidate.uid, "resourceVersion": candidate.revision.to_string()},
         });
         let namespace = Some(&*candidate.namespace).filter(|_| resource.namespaced);
-        let target = Target::object(&resource, namespace, &candidate.name);
+        let target = ObjectTarget::object(&resource, namespace, &candidate.name);
         let (body, options) = (body.to_string(), options(CONTROLLER, None));
         self.patch(target, PatchKind::Apply, body.as_bytes(), &options, now)?;
         Ok(())
@@ -220,7 +220,7 @@ impl Registry {
         };
         let mut value = stored.lean().clone();
         change(&mut value, &metadata::time(now));
-        let target = Target::object(&resource, None, name).part(Subresource::Status);
+        let target = ObjectTarget::object(&resource, None, name).part(Subresource::Status);
         self.update(target, value, &options(STATUS_MANAGER, None), now)?;
         Ok(())
     }

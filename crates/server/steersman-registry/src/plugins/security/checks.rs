@@ -12,7 +12,7 @@ use super::baseline::{
     proc_mount, seccomp, selinux, sysctls, windows_processes,
 };
 use super::pod::{Pod, Violation};
-use super::policy::{Level, Standard};
+use super::policy::{Standard, StandardLevel};
 use super::restricted::{dropped_capabilities, escalation, non_root, user, volumes};
 
 /// The minor version that `latest` stands for.
@@ -23,8 +23,8 @@ const LATEST: u32 = 36;
 pub(super) struct Violations(Vec<Violation>);
 
 /// A check, and the versions in which it applies.
-struct Check {
-    level: Level,
+struct SecurityCheck {
+    level: StandardLevel,
     from: u32,
     /// The version from which on a check of the stricter level replaces this one.
     replaced: Option<u32>,
@@ -32,7 +32,7 @@ struct Check {
 }
 
 /// All checks in the order in which violations are reported.
-const CHECKS: &[Check] = &[
+const CHECKS: &[SecurityCheck] = &[
     baseline(0, app_armor),
     replaced(22, |pod| capabilities(pod, "non-default capabilities")),
     baseline(0, host_namespaces),
@@ -53,27 +53,27 @@ const CHECKS: &[Check] = &[
     restricted(19, |pod| seccomp(pod, true)),
 ];
 
-const fn baseline(from: u32, run: fn(&Pod<'_>) -> Option<Violation>) -> Check {
-    Check {
-        level: Level::Baseline,
+const fn baseline(from: u32, run: fn(&Pod<'_>) -> Option<Violation>) -> SecurityCheck {
+    SecurityCheck {
+        level: StandardLevel::Baseline,
         from,
         replaced: None,
         run,
     }
 }
 
-const fn replaced(from: u32, run: fn(&Pod<'_>) -> Option<Violation>) -> Check {
-    Check {
-        level: Level::Baseline,
+const fn replaced(from: u32, run: fn(&Pod<'_>) -> Option<Violation>) -> SecurityCheck {
+    SecurityCheck {
+        level: StandardLevel::Baseline,
         from: 0,
         replaced: Some(from),
         run,
     }
 }
 
-const fn restricted(from: u32, run: fn(&Pod<'_>) -> Option<Violation>) -> Check {
-    Check {
-        level: Level::Restricted,
+const fn restricted(from: u32, run: fn(&Pod<'_>) -> Option<Violation>) -> SecurityCheck {
+    SecurityCheck {
+        level: StandardLevel::Restricted,
         from,
         replaced: None,
         run,
@@ -89,11 +89,11 @@ impl Violations {
             spec,
             version,
         };
-        let counts = |check: &&Check| {
+        let counts = |check: &&SecurityCheck| {
             let replaced = check.replaced.is_some_and(|from| version >= from);
             check.level <= standard.level
                 && version >= check.from
-                && !(standard.level == Level::Restricted && replaced)
+                && !(standard.level == StandardLevel::Restricted && replaced)
         };
         let checks = CHECKS.iter().filter(counts);
         Self(checks.filter_map(|check| (check.run)(&pod)).collect())

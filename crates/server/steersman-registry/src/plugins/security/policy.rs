@@ -14,7 +14,7 @@ pub(super) const LEVELS: [&str; 3] = [
 
 /// The level of a standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) enum Level {
+pub(super) enum StandardLevel {
     #[default]
     Privileged,
     Baseline,
@@ -24,7 +24,7 @@ pub(super) enum Level {
 /// A level in one version of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Standard {
-    pub(super) level: Level,
+    pub(super) level: StandardLevel,
     /// The minor version; `None` for the latest.
     pub(super) version: Option<u32>,
 }
@@ -49,7 +49,7 @@ impl NamespacePolicy {
         if !labels.keys().any(|key| key.starts_with(PREFIX)) {
             return None;
         }
-        let mut read = |mode: &str, fallback: Level| {
+        let mut read = |mode: &str, fallback: StandardLevel| {
             let mut refuse = |key: &str, value: &Value, detail: &str| {
                 let field = format!("metadata.labels[{key}]");
                 errors.push(FieldError::invalid(field, &value.to_string(), detail));
@@ -58,9 +58,9 @@ impl NamespacePolicy {
             let key = format!("{PREFIX}{mode}");
             if let Some(value) = labels.get(&key) {
                 standard.level = match value.as_str() {
-                    Some("privileged") => Level::Privileged,
-                    Some("baseline") => Level::Baseline,
-                    Some("restricted") => Level::Restricted,
+                    Some("privileged") => StandardLevel::Privileged,
+                    Some("baseline") => StandardLevel::Baseline,
+                    Some("restricted") => StandardLevel::Restricted,
                     _ => {
                         let detail = "must be one of privileged, baseline, restricted";
                         refuse(&key, value, detail);
@@ -78,9 +78,9 @@ impl NamespacePolicy {
             standard
         };
         Some(Self {
-            enforce: read("enforce", Level::Restricted),
-            audit: read("audit", Level::Privileged),
-            warn: read("warn", Level::Privileged),
+            enforce: read("enforce", StandardLevel::Restricted),
+            audit: read("audit", StandardLevel::Privileged),
+            warn: read("warn", StandardLevel::Privileged),
         })
     }
 
@@ -88,16 +88,16 @@ impl NamespacePolicy {
     pub(super) fn allows_all(&self) -> bool {
         [self.enforce, self.audit, self.warn]
             .iter()
-            .all(|standard| standard.level == Level::Privileged)
+            .all(|standard| standard.level == StandardLevel::Privileged)
     }
 }
 
 impl fmt::Display for Standard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let level = match self.level {
-            Level::Privileged => "privileged",
-            Level::Baseline => "baseline",
-            Level::Restricted => "restricted",
+            StandardLevel::Privileged => "privileged",
+            StandardLevel::Baseline => "baseline",
+            StandardLevel::Restricted => "restricted",
         };
         match self.version {
             None => write!(f, "{level}:latest"),

@@ -5,7 +5,7 @@ use steersman_auth::{Authorization, User};
 use steersman_schema::resource::StorageKey;
 
 use super::*;
-use crate::requests::options::{DeleteOptions, Target, WatchOptions, WriteOptions};
+use crate::requests::options::{DeleteOptions, ObjectTarget, WatchOptions, WriteOptions};
 use crate::{RegistryOptions, WatchEvent};
 
 const NOW: jiff::Timestamp = jiff::Timestamp::UNIX_EPOCH;
@@ -68,7 +68,7 @@ impl Recorded {
         self.turn(|registry| {
             let resource = registry.resource(group, version, plural).unwrap();
             let namespace = resource.namespaced.then_some("default");
-            let target = Target::collection(&resource, namespace);
+            let target = ObjectTarget::collection(&resource, namespace);
             registry
                 .create(target, object, &WriteOptions::default(), NOW)
                 .unwrap();
@@ -79,7 +79,7 @@ impl Recorded {
         self.turn(|registry| {
             let resource = registry.resource(group, version, plural).unwrap();
             let namespace = resource.namespaced.then_some("default");
-            let target = Target::object(&resource, namespace, name);
+            let target = ObjectTarget::object(&resource, namespace, name);
             registry
                 .delete(target, &DeleteOptions::default(), NOW)
                 .unwrap();

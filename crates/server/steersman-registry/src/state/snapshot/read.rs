@@ -19,7 +19,7 @@ const DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
 type Storages = Vec<(StorageKey, Vec<Arc<Stored>>)>;
 
 /// A JSON object for parsing: members are taken out one by one, and none may be left.
-struct Part {
+struct SnapshotPart {
     place: &'static str,
     members: Map<String, Value>,
 }
@@ -27,7 +27,7 @@ struct Part {
 /// Parses the text of a snapshot.
 pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
     let whole: Value = serde_json::from_slice(text)?;
-    let mut whole = Part::of("", whole)?;
+    let mut whole = SnapshotPart::of("", whole)?;
     match whole.take("format") {
         Some(Value::String(format)) if format == FORMAT => {}
         found => {
@@ -56,7 +56,7 @@ pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
         transactions: counters.counter("transactions")?,
         key,
         tokens,
-        storages: read_objects(Part::of("objects", objects)?, revision)?,
+        storages: read_objects(SnapshotPart::of("objects", objects)?, revision)?,
     };
     for part in [whole, counters, credentials] {
         part.finish()?;
@@ -65,7 +65,7 @@ pub(super) fn read(text: &[u8]) -> Result<Snapshot, SnapshotError> {
 }
 
 fn read_credentials(
-    credentials: &mut Part,
+    credentials: &mut SnapshotPart,
 ) -> Result<(Option<TokenSecret>, Tokens), SnapshotError> {
     let key = match credentials.take("key") {
         None => None,
@@ -87,7 +87,7 @@ fn read_credentials(
     Ok((key, tokens))
 }
 
-fn read_objects(objects: Part, newest: u64) -> Result<Storages, SnapshotError> {
+fn read_objects(objects: SnapshotPart, newest: u64) -> Result<Storages, SnapshotError> {
     let scopes = scopes(&objects.members);
     let mut storages = Vec::with_capacity(objects.members.len());
     for (storage, list) in objects.members {
@@ -173,9 +173,9 @@ fn problem(place: impl Into<String>, problem: &str) -> SnapshotError {
     SnapshotError::Part { place, problem }
 }
 
-// === impl Part ===
+// === impl SnapshotPart ===
 
-impl Part {
+impl SnapshotPart {
     fn of(place: &'static str, value: Value) -> Result<Self, SnapshotError> {
         match value {
             Value::Object(members) => Ok(Self { place, members }),

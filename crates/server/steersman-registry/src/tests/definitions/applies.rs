@@ -28,7 +28,7 @@ fn apply(server: &mut Server, spec: &Value) -> Done<Value> {
         field_manager: Some("m".to_owned()),
         ..WriteOptions::default()
     };
-    let target = Target::object(&resource, Some("default"), "one");
+    let target = ObjectTarget::object(&resource, Some("default"), "one");
     let (body, now) = (body.to_string(), server.now);
     let written =
         server

@@ -291,7 +291,7 @@ fn a_deleted_namespace_ends_no_watch() {
     };
     let mut cursor = server.registry.watch(&maps, Some("gone"), &from).unwrap();
     let create = |server: &mut Server| {
-        let target = Target::collection(&maps, Some("gone"));
+        let target = ObjectTarget::collection(&maps, Some("gone"));
         let options = WriteOptions::default();
         let made = server
             .registry

@@ -14,7 +14,7 @@ fn apply(server: &mut Server, crd: &Value, manager: &str, dry: bool) -> Done<Val
         ..WriteOptions::default()
     };
     let name = crd["metadata"]["name"].as_str().unwrap();
-    let target = Target::object(&resource, None, name);
+    let target = ObjectTarget::object(&resource, None, name);
     let (body, now) = (crd.to_string(), server.now);
     let written =
         server

@@ -52,7 +52,7 @@ impl Versioned<'_> {
             ..WriteOptions::default()
         };
         let (resource, now) = (self.resource(), self.0.now);
-        let target = Target::collection(&resource, Some("default"));
+        let target = ObjectTarget::collection(&resource, Some("default"));
         let body = wait(self.1, name);
         let made = self.0.registry.create(target, body, &options, now);
         made.unwrap().object.value().clone()
@@ -60,7 +60,7 @@ impl Versioned<'_> {
 
     fn get(&self, name: &str) -> Value {
         let resource = self.resource();
-        let target = Target::object(&resource, Some("default"), name);
+        let target = ObjectTarget::object(&resource, Some("default"), name);
         let found = self.0.registry.get(target, &GetOptions::default());
         found.unwrap().value().clone()
     }

@@ -59,7 +59,7 @@ fn apply(server: &mut Server, name: &str, body: &Value) -> Done<Value> {
         ..WriteOptions::default()
     };
     let (target, body) = (
-        Target::object(&resource, Some("default"), name),
+        ObjectTarget::object(&resource, Some("default"), name),
         body.to_string(),
     );
     let written = server.registry.patch(
@@ -133,7 +133,7 @@ fn a_dry_run_stores_no_object_anew() {
         dry_run: vec!["All".to_owned()],
         ..WriteOptions::default()
     };
-    let target = Target::object(&resource, Some("default"), "w");
+    let target = ObjectTarget::object(&resource, Some("default"), "w");
     let now = server.now;
     let patched = server
         .registry

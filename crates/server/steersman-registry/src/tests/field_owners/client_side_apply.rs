@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::super::{Done, Server, refused};
-use crate::{PatchKind, Subresource, Target, WriteOptions};
+use crate::{ObjectTarget, PatchKind, Subresource, WriteOptions};
 
 const ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -25,7 +25,7 @@ fn configuration(data: &Value) -> Value {
 impl Server {
     fn create_on_the_client(&mut self, data: &Value) {
         let resource = self.resource("configmaps");
-        let target = Target::collection(&resource, Some("default"));
+        let target = ObjectTarget::collection(&resource, Some("default"));
         let options = WriteOptions {
             field_manager: Some("kubectl-client-side-apply".to_owned()),
             ..WriteOptions::default()
@@ -37,7 +37,7 @@ impl Server {
 
     fn apply_by(&mut self, manager: &str, configuration: &Value) -> Done<Value> {
         let resource = self.resource("configmaps");
-        let target = Target::object(&resource, Some("default"), "a");
+        let target = ObjectTarget::object(&resource, Some("default"), "a");
         let options = WriteOptions {
             field_manager: Some(manager.to_owned()),
             ..WriteOptions::default()
@@ -89,7 +89,7 @@ fn a_field_that_was_changed_since_is_a_conflict() {
     let mut server = Server::new();
     server.create_on_the_client(&json!({"k": "1", "l": "1"}));
     let resource = server.resource("configmaps");
-    let target = Target::object(&resource, Some("default"), "a");
+    let target = ObjectTarget::object(&resource, Some("default"), "a");
     let edit = WriteOptions {
         field_manager: Some("kubectl-edit".to_owned()),
         ..WriteOptions::default()

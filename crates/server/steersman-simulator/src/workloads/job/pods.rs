@@ -16,7 +16,8 @@ use super::rules::{
 use super::sync::{JobSync, count};
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    Key, Kind, PodStage, TRACKING, controller_of, is_condition_true, number, stage_of,
+    PodStage, SimulatedKey, SimulatedKind, TRACKING, controller_of, is_condition_true, number,
+    stage_of,
 };
 
 /// The delay after the first failure, and the maximum delay.
@@ -29,7 +30,7 @@ const PREFIX: usize = 58;
 
 impl TurnContext<'_> {
     /// Deletes the running Pods. Returns whether all of them are deleted.
-    pub(super) fn stop_active(&mut self, key: &Key, sync: &mut JobSync) -> bool {
+    pub(super) fn stop_active(&mut self, key: &SimulatedKey, sync: &mut JobSync) -> bool {
         let mut all = true;
         let mut left = Vec::new();
         for pod in std::mem::take(&mut sync.active) {
@@ -49,7 +50,7 @@ impl TurnContext<'_> {
     /// Creates or deletes Pods until as many run as the Job asks for.
     ///
     /// Upstream: `manageJob`.
-    pub(super) fn manage(&mut self, key: &Key, sync: &mut JobSync) {
+    pub(super) fn manage(&mut self, key: &SimulatedKey, sync: &mut JobSync) {
         let parallel = number(&sync.spec()["parallelism"], 1).max(0);
         let active = count(sync.active.iter());
         let wanted = match sync.spec()["completions"].as_i64() {
@@ -65,7 +66,7 @@ impl TurnContext<'_> {
                     return self.requeue(key);
                 }
                 self.remove_finalizer(&pod);
-                if let Some(pod) = self.get(Kind::Pod, &pod.namespace, &pod.name) {
+                if let Some(pod) = self.get(SimulatedKind::Pod, &pod.namespace, &pod.name) {
                     self.delete_pod(key, &sync.job, &pod);
                 }
                 sync.ready -= i64::from(is_condition_true(pod.lean(), "Ready"));
@@ -141,7 +142,7 @@ impl TurnContext<'_> {
     }
 
     /// Returns the indexes for which a Pod may be created now.
-    fn startable_indexes(&mut self, key: &Key, sync: &JobSync, most: usize) -> Vec<i64> {
+    fn startable_indexes(&mut self, key: &SimulatedKey, sync: &JobSync, most: usize) -> Vec<i64> {
         let only_failed = replaces_failed_only(sync.job.lean());
         let held = sync.pods.iter().filter(|pod| match stage_of(pod.lean()) {
             PodStage::Terminating => only_failed && !is_failed(sync.job.lean(), pod.lean()),
@@ -188,7 +189,7 @@ impl TurnContext<'_> {
 
     /// Removes the finalizer of a Pod that was counted.
     pub(super) fn remove_finalizer(&mut self, pod: &Stored) {
-        self.edit(Kind::Pod, pod, |pod| {
+        self.edit(SimulatedKind::Pod, pod, |pod| {
             let fields = steersman_registry::metadata_of(pod);
             if let Some(list) = fields.get_mut("finalizers").and_then(Value::as_array_mut) {
                 list.retain(|one| one != TRACKING);
@@ -197,7 +198,7 @@ impl TurnContext<'_> {
     }
 
     /// Removes the finalizer of a Pod of a deleted Job, because no Job will.
-    pub(crate) fn remove_finalizer_of_lost_job(&mut self, key: &Key) {
+    pub(crate) fn remove_finalizer_of_lost_job(&mut self, key: &SimulatedKey) {
         let name = (Arc::clone(&key.namespace), Arc::clone(&key.name));
         if !self
             .cluster
@@ -207,12 +208,12 @@ impl TurnContext<'_> {
         {
             return;
         }
-        let Some(pod) = self.get(Kind::Pod, &key.namespace, &key.name) else {
+        let Some(pod) = self.get(SimulatedKind::Pod, &key.namespace, &key.name) else {
             return;
         };
-        let job = controller_of(pod.lean()).filter(|own| own.kind == Some(Kind::Job));
+        let job = controller_of(pod.lean()).filter(|own| own.kind == Some(SimulatedKind::Job));
         let lives = job.is_some_and(|own| {
-            let job = self.get(Kind::Job, &key.namespace, &own.name);
+            let job = self.get(SimulatedKind::Job, &key.namespace, &own.name);
             job.is_some_and(|job| job.meta("uid") == &*own.uid)
         });
         if !lives {

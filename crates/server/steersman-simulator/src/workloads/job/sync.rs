@@ -10,7 +10,7 @@ use super::indexes::Indexes;
 use super::rules::{FailureEffect, ends_index, failure_effect, failures_of, index_of, is_failed};
 use crate::actions::turn_context::TurnContext;
 use crate::state::facts::{
-    Kind, PodStage, is_condition_true, is_tracked, number, stage_of, text, time,
+    PodStage, SimulatedKind, is_condition_true, is_tracked, number, stage_of, text, time,
 };
 
 /// The state of a Job during one sync.
@@ -133,7 +133,8 @@ impl TurnContext<'_> {
         let cluster = self.cluster;
         let status = &job.lean()["status"];
         let owned = cluster.own(job.meta("uid"));
-        let pods = owned.filter_map(|((namespace, name), _)| self.get(Kind::Pod, namespace, name));
+        let pods = owned
+            .filter_map(|((namespace, name), _)| self.get(SimulatedKind::Pod, namespace, name));
         let pods: Vec<Arc<Stored>> = pods.collect();
         let lives = |pod: &&Arc<Stored>| {
             matches!(

@@ -14,10 +14,12 @@ use steersman_store::Stored;
 use super::indexes::Indexes;
 use super::rules::{FailureEffect, failure_effect, index_of, is_failed};
 use super::sync::{JobEnd, JobSync, UncountedPods, count};
-use crate::actions::event_correlator::{EventContent, Source};
+use crate::actions::event_correlator::{EventContent, EventSource};
 use crate::actions::turn_context::{Component, TurnContext};
 use crate::pods::owned_pods::set_condition;
-use crate::state::facts::{Key, Kind, is_condition_true, is_tracked, number, text};
+use crate::state::facts::{
+    SimulatedKey, SimulatedKind, is_condition_true, is_tracked, number, text,
+};
 
 /// How long a Job waits after the server refused its status.
 const RETRY_AFTER_REFUSAL: Duration = Duration::from_secs(1);
@@ -27,7 +29,7 @@ impl TurnContext<'_> {
     /// the Job if it is reached.
     pub(super) fn write_job_status(
         &mut self,
-        key: &Key,
+        key: &SimulatedKey,
         sync: &JobSync,
         (mut status, mut counted): (Value, UncountedPods),
         end: Option<JobEnd>,
@@ -56,7 +58,12 @@ impl TurnContext<'_> {
             put_condition(&mut status, condition(kind, "True", reason, &now));
         }
         let job = Arc::clone(&sync.job);
-        if !self.write_status(Kind::Job, Component::Controllers, &job, status.clone()) {
+        if !self.write_status(
+            SimulatedKind::Job,
+            Component::Controllers,
+            &job,
+            status.clone(),
+        ) {
             return self.requeue_at(
                 key.clone(),
                 self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
@@ -64,7 +71,7 @@ impl TurnContext<'_> {
         }
         for pod in &released {
             // Deleting the Pod may have changed it.
-            if let Some(pod) = self.get(Kind::Pod, &pod.namespace, &pod.name) {
+            if let Some(pod) = self.get(SimulatedKind::Pod, &pod.namespace, &pod.name) {
                 self.remove_finalizer(&pod);
             }
         }
@@ -83,10 +90,10 @@ impl TurnContext<'_> {
                 status["completionTime"] = json!(now);
             }
         }
-        let Some(job) = self.get(Kind::Job, &key.namespace, &key.name) else {
+        let Some(job) = self.get(SimulatedKind::Job, &key.namespace, &key.name) else {
             return;
         };
-        if !self.write_status(Kind::Job, Component::Controllers, &job, status) {
+        if !self.write_status(SimulatedKind::Job, Component::Controllers, &job, status) {
             return self.requeue_at(
                 key.clone(),
                 self.now.tick.saturating_add(RETRY_AFTER_REFUSAL),
@@ -98,7 +105,7 @@ impl TurnContext<'_> {
             } else {
                 EventContent::warning(end.known_reason(), end.message)
             };
-            self.event(&job, Source::Jobs, &content);
+            self.event(&job, EventSource::Jobs, &content);
         }
     }
 

@@ -7,7 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::faults::{FaultWatch, ViewFault};
 use super::requests::{RequestTally, ViewRequest};
-use super::snapshot::{ReconcileRow, Snapshot};
+use super::snapshot::{OperatorSnapshot, ReconcileRow};
 use super::tail::LogTail;
 
 /// The state of the view.
@@ -17,7 +17,7 @@ pub(crate) struct ViewModel {
     pub(crate) began: Instant,
     pub(crate) build: BuildState,
     pub(crate) operator: OperatorState,
-    pub(crate) snapshot: Snapshot,
+    pub(crate) snapshot: OperatorSnapshot,
     /// The last reconciles of the running operator, oldest first.
     pub(crate) reconciles: VecDeque<ReconcileRow>,
     pub(crate) requests: RequestTally,
@@ -102,7 +102,7 @@ pub(crate) enum ViewEvent {
     OperatorEnded(String),
     /// The operator printed a line.
     LogLine(String),
-    Snapshot(Box<Snapshot>),
+    Snapshot(Box<OperatorSnapshot>),
     Requests(Vec<ViewRequest>),
     /// The fault has had its effect.
     Spent(ViewFault),
@@ -133,7 +133,7 @@ impl ViewModel {
             began: now,
             build: BuildState::Good,
             operator: OperatorState::Absent,
-            snapshot: Snapshot::default(),
+            snapshot: OperatorSnapshot::default(),
             reconciles: VecDeque::new(),
             requests: RequestTally::default(),
             faults: FaultWatch::default(),
@@ -260,13 +260,13 @@ impl ViewModel {
     }
 
     fn forget_operator(&mut self) {
-        self.snapshot = Snapshot::default();
+        self.snapshot = OperatorSnapshot::default();
         self.reconciles.clear();
         self.failures.clear();
         self.faults.forget_operator();
     }
 
-    fn learn(&mut self, snapshot: Snapshot, now: Instant) {
+    fn learn(&mut self, snapshot: OperatorSnapshot, now: Instant) {
         for row in &snapshot.reconciles {
             let mut known = self.reconciles.iter().rev();
             if known.any(|known| known.id == row.id && known.controller == row.controller) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// What an operator says about itself at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Snapshot {
+pub(crate) struct OperatorSnapshot {
     pub(crate) kinds: Vec<KindRow>,
     pub(crate) controllers: Vec<ControllerRow>,
     /// The last reconciles of each controller, oldest first.
@@ -57,7 +57,7 @@ const OBJECTS: &str = "steersman_informer_objects";
 /// The number of retries of each queue.
 const RETRIES: &str = "workqueue_retries_total";
 
-impl Snapshot {
+impl OperatorSnapshot {
     /// Reads the JSON of `/debug/steersman` and the text of `/metrics`. What is missing is left out.
     pub(crate) fn read(diagnostics: &Value, metrics: &str, now: Instant) -> Self {
         let objects = series(metrics, OBJECTS, "name");
@@ -208,7 +208,7 @@ mod tests {
             steersman_informer_objects{x=\"2\",name=\"Greeting.v1.example.com\"} 1\n\
             workqueue_retries_total{controller=\"greeting\",name=\"greeting\"} 4\n";
         let begin = crate::dev::clock::now() + Duration::from_secs(60);
-        let snapshot = Snapshot::read(&diagnostics, metrics, begin);
+        let snapshot = OperatorSnapshot::read(&diagnostics, metrics, begin);
         let greetings = &snapshot.kinds[0];
         assert_eq!((greetings.objects, greetings.is_good), (Some(3), true));
         assert_eq!(snapshot.kinds[1].name, "configmaps in a");
@@ -220,7 +220,7 @@ mod tests {
         let problems = ["configmaps in a fails: forbidden", "greeting default/a"];
         assert_eq!(snapshot.problems(), problems.map(str::to_owned).into());
         // Nothing of it is there.
-        let empty = Snapshot::read(&Value::Null, "steersman_informer_objects{ 1", begin);
-        assert_eq!(empty, Snapshot::default());
+        let empty = OperatorSnapshot::read(&Value::Null, "steersman_informer_objects{ 1", begin);
+        assert_eq!(empty, OperatorSnapshot::default());
     }
 }

@@ -14,14 +14,14 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::middle;
 use crate::cache::apart::one_thread;
-use crate::process::Outcome;
+use crate::process::BenchResult;
 
 /// The bytes that the API server sends for a review of a small ConfigMap, and those of the answer, as HTTP/1.1.
 const REVIEW: usize = 900;
 const ANSWER: usize = 380;
 
 /// Returns the median time of an echo between two threads, in microseconds.
-pub(super) async fn measure(times: u32) -> Outcome<f64> {
+pub(super) async fn measure(times: u32) -> BenchResult<f64> {
     let (here, there) = (one_thread()?, one_thread()?);
     let (server, client) = sides()?;
     let listener = there
@@ -63,7 +63,7 @@ pub(super) async fn measure(times: u32) -> Outcome<f64> {
 }
 
 /// Makes the configurations of both sides.
-fn sides() -> Outcome<(Arc<ServerConfig>, Arc<ClientConfig>)> {
+fn sides() -> BenchResult<(Arc<ServerConfig>, Arc<ClientConfig>)> {
     let provider = Arc::new(ring::default_provider());
     let key = KeyPair::generate()?;
     let certificate = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.self_signed(&key)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use steersman_api::ClientConfig;
-use steersman_client::finalizer::{self, Stage};
+use steersman_client::finalizer::{self, FinalizerStage};
 use steersman_controller::predicate::{finalizers_changed, generation_changed, or};
 use steersman_controller::{Action, Context, Controller, Error, Reconciler, Request};
 use steersman_manager::Manager;
@@ -13,7 +13,7 @@ use steersman_object::Object as _;
 
 use super::{INTERVAL, WORKERS};
 use crate::cache::reconcile_count::ReconcileCount;
-use crate::process::Outcome;
+use crate::process::BenchResult;
 use crate::samples::document::{Document, FINALIZER};
 
 struct DocumentReconciler {
@@ -24,7 +24,7 @@ struct DocumentReconciler {
 pub(super) fn operator(
     client_config: ClientConfig,
     count: Arc<ReconcileCount>,
-) -> Outcome<Manager> {
+) -> BenchResult<Manager> {
     let manager = Manager::builder(client_config).build()?;
     let documents = Controller::builder::<Document>()
         .name("documents")
@@ -44,20 +44,20 @@ impl Reconciler for DocumentReconciler {
             return Ok(Action::done());
         };
         let document = match finalizer::stage(&*document, FINALIZER) {
-            Stage::Missing => {
+            FinalizerStage::Missing => {
                 let added = client.add_finalizer(&*document, FINALIZER).await?;
                 if added.object().is_being_deleted() {
                     return Ok(Action::done());
                 }
                 added.into_object()
             }
-            Stage::Held => document,
-            Stage::CleanUp => {
+            FinalizerStage::Held => document,
+            FinalizerStage::CleanUp => {
                 tell(ctx, &document, "DeleteRequested", "Delete");
                 client.remove_finalizer(&*document, FINALIZER).await?;
                 return Ok(Action::done());
             }
-            Stage::Released => return Ok(Action::done()),
+            FinalizerStage::Released => return Ok(Action::done()),
         };
         publish(ctx, &document).await
     }

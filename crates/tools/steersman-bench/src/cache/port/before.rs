@@ -23,14 +23,14 @@ use crate::samples::document::{Document, DocumentStatus, FINALIZER};
 
 const MANAGER: &str = "documents";
 
-struct State {
+struct BeforeState {
     client: Client,
     recorder: Recorder,
     count: Arc<ReconcileCount>,
 }
 
 #[derive(Debug)]
-enum Failure {
+enum BenchFailure {
     Kube(kube_client::Error),
     Finalizer(Box<kube_runtime::finalizer::Error<Self>>),
     NoTitle,
@@ -40,7 +40,7 @@ enum Failure {
 pub(super) async fn run(client: Client, count: Arc<ReconcileCount>) {
     let watched = watcher::Config::default().streaming_lists();
     let recorder = Recorder::new(client.clone(), Reporter::from(MANAGER));
-    let state = State {
+    let state = BeforeState {
         client: client.clone(),
         recorder,
         count,
@@ -53,7 +53,10 @@ pub(super) async fn run(client: Client, count: Arc<ReconcileCount>) {
         .await;
 }
 
-async fn reconcile(document: Arc<Document>, state: Arc<State>) -> Result<Action, Failure> {
+async fn reconcile(
+    document: Arc<Document>,
+    state: Arc<BeforeState>,
+) -> Result<Action, BenchFailure> {
     let _ended = state.count.begin();
     let documents: Api<Document> = namespaced(&state, &document);
     let handled = finalizer(&documents, FINALIZER, document, |event| async {
@@ -64,12 +67,12 @@ async fn reconcile(document: Arc<Document>, state: Arc<State>) -> Result<Action,
     });
     handled
         .await
-        .map_err(|error| Failure::Finalizer(Box::new(error)))
+        .map_err(|error| BenchFailure::Finalizer(Box::new(error)))
 }
 
-async fn publish(document: &Document, state: &State) -> Result<Action, Failure> {
+async fn publish(document: &Document, state: &BeforeState) -> Result<Action, BenchFailure> {
     if document.spec.title.is_empty() {
-        return Err(Failure::NoTitle);
+        return Err(BenchFailure::NoTitle);
     }
     let was_hidden = document.status.as_ref().is_some_and(|status| status.hidden);
     if document.spec.hide && !was_hidden {
@@ -101,17 +104,17 @@ async fn publish(document: &Document, state: &State) -> Result<Action, Failure> 
     Ok(Action::requeue(INTERVAL))
 }
 
-async fn withdraw(document: &Document, state: &State) -> Result<Action, Failure> {
+async fn withdraw(document: &Document, state: &BeforeState) -> Result<Action, BenchFailure> {
     tell(document, state, "DeleteRequested", "Delete").await?;
     Ok(Action::await_change())
 }
 
 async fn tell(
     document: &Document,
-    state: &State,
+    state: &BeforeState,
     reason: &str,
     action: &str,
-) -> Result<(), Failure> {
+) -> Result<(), BenchFailure> {
     let event = Event {
         type_: EventType::Normal,
         reason: reason.to_owned(),
@@ -123,11 +126,11 @@ async fn tell(
     Ok(state.recorder.publish(&event, &reference).await?)
 }
 
-fn retry(_: Arc<Document>, _: &Failure, _: Arc<State>) -> Action {
+fn retry(_: Arc<Document>, _: &BenchFailure, _: Arc<BeforeState>) -> Action {
     Action::requeue(Duration::from_secs(5))
 }
 
-fn namespaced<K>(state: &State, document: &Document) -> Api<K>
+fn namespaced<K>(state: &BeforeState, document: &Document) -> Api<K>
 where
     K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>,
 {
@@ -135,13 +138,13 @@ where
     Api::namespaced(state.client.clone(), &namespace)
 }
 
-impl From<kube_client::Error> for Failure {
+impl From<kube_client::Error> for BenchFailure {
     fn from(error: kube_client::Error) -> Self {
         Self::Kube(error)
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for BenchFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kube(error) => error.fmt(f),
@@ -151,4 +154,4 @@ impl fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for BenchFailure {}

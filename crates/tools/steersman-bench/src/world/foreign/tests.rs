@@ -7,7 +7,7 @@ use steersman_apiserver::faults::{Answer, Effect, FaultGuard, FaultSpec, Request
 use tokio::sync::mpsc;
 
 use super::{Cluster, WIDGETS};
-use crate::process::Outcome;
+use crate::process::BenchResult;
 use crate::samples::Sample;
 use crate::world::Worlds;
 
@@ -177,8 +177,8 @@ async fn namespaces_are_finalized_on_a_server_without_controllers() {
 async fn measure(
     server: &ApiServer,
     stopped: bool,
-    ends: impl AsyncFnOnce() -> Outcome<u32>,
-) -> Outcome<u32> {
+    ends: impl AsyncFnOnce() -> BenchResult<u32>,
+) -> BenchResult<u32> {
     let (stop, mut stops) = mpsc::unbounded_channel();
     let worlds = Worlds::Foreign(cluster(server));
     let measure = async |worlds: &mut Worlds| {
@@ -212,7 +212,7 @@ async fn a_second_interrupt_reports_the_remaining_objects() {
     let (stop, mut stops) = mpsc::unbounded_channel();
     let faults = server.faults();
     let _slow = faults.delay(Verb::DeleteCollection, "pods", Duration::from_secs(3600));
-    let measure = async |worlds: &mut Worlds| -> Outcome<u32> {
+    let measure = async |worlds: &mut Worlds| -> BenchResult<u32> {
         worlds.start(Sample::Pod, 3).await?;
         stop.send(())?;
         stop.send(())?;

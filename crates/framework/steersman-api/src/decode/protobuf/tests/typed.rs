@@ -8,7 +8,7 @@ use steersman_object::{Kind, TypedObject, decode_json, decodes_all_protobuf, eac
 use steersman_protobuf::random::{damage, object};
 use steersman_protobuf::{Message, encode_text};
 
-use crate::decode::Decoder;
+use crate::decode::AnswerDecoder;
 use crate::decode::protobuf::JsonBuffer;
 use crate::head::Conformity;
 
@@ -30,7 +30,7 @@ fn decodes_always<K: TypedObject>() {
         "{kind}"
     );
     let message = Message::of_kind(&kind.gvk().api_version(), kind.gvk().kind()).unwrap();
-    let decoder = Decoder::new(kind.clone(), false);
+    let decoder = AnswerDecoder::new(kind.clone(), false);
     let rounds = std::env::var("STEERSMAN_TYPED_OBJECTS");
     let rounds = rounds.map_or(300, |text| text.parse().unwrap());
     let mut shown = 0;

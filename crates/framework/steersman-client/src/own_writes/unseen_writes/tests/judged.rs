@@ -81,8 +81,8 @@ fn a_read_owes_by_writer_kind_and_object() {
     let mut writes = noted([stored("a", "u1", "5")]);
     for number in 0..1000 {
         let name = format!("o{number}");
-        writes.note(
-            Writer(1000 + number),
+        writes.handle_write(
+            WriterHash(1000 + number),
             &gvk(),
             stored(&name, "u", "6"),
             now(),
@@ -104,16 +104,16 @@ fn a_read_owes_by_writer_kind_and_object() {
     ] {
         assert!(!writes.owes(reader, kind, read), "{reader:?} {read:?}");
     }
-    writes.note(ME, &gvk(), NotedWrite::Unknown(generated("made-")), now());
+    writes.handle_write(ME, &gvk(), NotedWrite::Unknown(generated("made-")), now());
     let made = key("made-1");
     assert!(writes.owes(Some(ME), &gvk(), Read::Object(&made)));
     let all = writes.owed(None, &gvk(), Read::List(None));
     for note in &all {
-        writes.seen(&gvk(), note);
+        writes.handle_seen(&gvk(), note);
     }
     assert!(!writes.owes(Some(ME), &gvk(), Read::Object(&a)));
     let questions = writes.questions(None, &gvk(), Read::List(None));
-    writes.close(&gvk(), &questions[0]);
+    writes.handle_answer(&gvk(), &questions[0]);
     assert!(writes.of.is_empty() && writes.names.is_empty());
     assert_eq!(writes.len(), 0);
 }

@@ -5,7 +5,7 @@ use steersman_apimachinery::status::Status;
 use steersman_registry::{Registry, is_component_status};
 
 use super::ObjectCall;
-use crate::http::requests::negotiate::{self, Format, Media, Shape};
+use crate::http::requests::negotiate::{self, Format, Media, ResponseShape};
 use crate::http::responses::events::EventEncoder;
 use crate::http::responses::protobuf::PROTOBUF_WATCH;
 use crate::http::responses::reply::{JSON, Reply, ReplyBody, WatchBody};
@@ -59,7 +59,7 @@ impl ObjectCall<'_> {
         let cursor = registry.watch(resource, call.path.namespace.as_deref(), &options)?;
         let Media { format, shape } = negotiate::streamed(self.maker.media)?;
         let shape = match shape {
-            Shape::PartialList(version) => Shape::Partial(version),
+            ResponseShape::PartialList(version) => ResponseShape::Partial(version),
             shape => shape,
         };
         let encoder = EventEncoder::new(resource, Media { format, shape }, self.maker.include()?);

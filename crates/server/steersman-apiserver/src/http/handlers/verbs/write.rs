@@ -5,11 +5,12 @@ use std::sync::Arc;
 use serde_json::Value;
 use steersman_apimachinery::status::Status;
 use steersman_registry::{
-    DeleteOptions, Deleted, PatchKind, Registry, Subresource, Target, WriteOptions, check_options,
+    DeleteOptions, Deleted, ObjectTarget, PatchKind, Registry, Subresource, WriteOptions,
+    check_options,
 };
 
 use super::{ObjectCall, RequestBody};
-use crate::http::requests::call::Call;
+use crate::http::requests::call::ResourceCall;
 use crate::http::requests::decode;
 use crate::http::requests::ignored_fields::IgnoredFields;
 use crate::http::requests::negotiate::{self, BodyFormat};
@@ -22,7 +23,7 @@ impl ObjectCall<'_> {
         registry: &mut Registry,
         body: &mut RequestBody<'_>,
     ) -> Result<Reply, Status> {
-        let target = Target {
+        let target = ObjectTarget {
             name: "",
             ..self.target
         };
@@ -126,7 +127,7 @@ impl ObjectCall<'_> {
     }
 }
 
-fn delete_options(call: &Call<'_>, body: &[u8]) -> Result<DeleteOptions, Status> {
+fn delete_options(call: &ResourceCall<'_>, body: &[u8]) -> Result<DeleteOptions, Status> {
     let format = if body.is_empty() {
         BodyFormat::Json
     } else {

@@ -2,26 +2,31 @@
 
 use super::*;
 
-fn shape(accept: &str) -> Shape {
-    objects(Some(accept), Reader::Route, true).unwrap().shape
+fn shape(accept: &str) -> ResponseShape {
+    objects(Some(accept), AcceptReader::Route, true)
+        .unwrap()
+        .shape
 }
 
 #[test]
 fn kubectl_asks_for_tables_first() {
     let accept = "application/json;as=Table;v=v1;g=meta.k8s.io,\
                   application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
-    assert_eq!(shape(accept), Shape::Table(MetaVersion::V1));
+    assert_eq!(shape(accept), ResponseShape::Table(MetaVersion::V1));
     assert_eq!(
         shape("application/vnd.kubernetes.protobuf, application/json"),
-        Shape::Whole
+        ResponseShape::Whole
     );
 }
 
 #[test]
 fn an_unknown_view_is_skipped_if_another_type_follows() {
     let gadget = "application/json;as=Gadget;v=v1;g=meta.k8s.io";
-    assert_eq!(shape(&format!("{gadget}, application/json")), Shape::Whole);
-    let refused = objects(Some(gadget), Reader::Route, true).unwrap_err();
+    assert_eq!(
+        shape(&format!("{gadget}, application/json")),
+        ResponseShape::Whole
+    );
+    let refused = objects(Some(gadget), AcceptReader::Route, true).unwrap_err();
     assert!(
         refused
             .message
@@ -35,7 +40,10 @@ fn an_unknown_view_is_skipped_if_another_type_follows() {
         "application/json;stream=other",
         "application/yaml;stream=watch",
     ] {
-        assert!(objects(Some(none), Reader::Route, true).is_err(), "{none}");
+        assert!(
+            objects(Some(none), AcceptReader::Route, true).is_err(),
+            "{none}"
+        );
     }
 }
 
@@ -50,19 +58,22 @@ fn types_that_cannot_be_served_are_refused() {
         ",",
     ] {
         assert_eq!(
-            refusal(accept, Reader::Route),
+            refusal(accept, AcceptReader::Route),
             "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, application/vnd.kubernetes.protobuf"
         );
     }
-    assert!(refusal("text/html", Reader::Watchable).ends_with(
+    assert!(refusal("text/html", AcceptReader::Watchable).ends_with(
         "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
     ));
     let protobuf = "application/vnd.kubernetes.protobuf";
-    for (accept, reader) in [(protobuf, Reader::Route), ("text/html", Reader::Handler)] {
+    for (accept, reader) in [
+        (protobuf, AcceptReader::Route),
+        ("text/html", AcceptReader::Handler),
+    ] {
         let message = refusal(accept, reader);
         assert!(message.starts_with("only the following"), "{message}");
     }
-    assert!(objects(Some("application/*"), Reader::Handler, false).is_ok());
+    assert!(objects(Some("application/*"), AcceptReader::Handler, false).is_ok());
     for accept in [
         None,
         Some(""),
@@ -70,7 +81,7 @@ fn types_that_cannot_be_served_are_refused() {
         Some("text/html, application/json"),
     ] {
         assert_eq!(
-            objects(accept, Reader::Route, true).unwrap().format,
+            objects(accept, AcceptReader::Route, true).unwrap().format,
             Format::Json
         );
     }
@@ -101,13 +112,21 @@ fn protobuf_is_skipped_where_it_cannot_be_served() {
     let both = format!("{PROTOBUF}, application/json");
     let view = |kind: &str| format!("{PROTOBUF};as={kind};v=v1;g=meta.k8s.io");
     let media = |accept: &str, has_message| {
-        let found = objects(Some(accept), Reader::Handler, has_message);
+        let found = objects(Some(accept), AcceptReader::Handler, has_message);
         found.ok().map(|media| (media.format, media.shape))
     };
-    let partial = Shape::Partial(MetaVersion::V1);
+    let partial = ResponseShape::Partial(MetaVersion::V1);
     for (accept, has_message, expected) in [
-        (both.clone(), true, Some((Format::Protobuf, Shape::Whole))),
-        (both.clone(), false, Some((Format::Json, Shape::Whole))),
+        (
+            both.clone(),
+            true,
+            Some((Format::Protobuf, ResponseShape::Whole)),
+        ),
+        (
+            both.clone(),
+            false,
+            Some((Format::Json, ResponseShape::Whole)),
+        ),
         (PROTOBUF.to_owned(), false, None),
         (
             view("PartialObjectMetadata"),
@@ -119,9 +138,9 @@ fn protobuf_is_skipped_where_it_cannot_be_served() {
         assert_eq!(media(&accept, has_message), expected, "{accept}");
     }
     assert_eq!(format(Some(&both)), Format::Protobuf);
-    assert!(discovery(Some(PROTOBUF), Reader::Route, true).is_err());
+    assert!(discovery(Some(PROTOBUF), AcceptReader::Route, true).is_err());
     assert_eq!(
-        discovery(Some(&both), Reader::Route, true).unwrap(),
+        discovery(Some(&both), AcceptReader::Route, true).unwrap(),
         Discovery::Legacy(Format::Json)
     );
 }
@@ -131,16 +150,16 @@ fn only_some_paths_have_aggregated_discovery() {
     let accept =
         "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json";
     assert_eq!(
-        discovery(Some(accept), Reader::Route, true).unwrap(),
+        discovery(Some(accept), AcceptReader::Route, true).unwrap(),
         Discovery::Aggregated(DiscoveryVersion::V2)
     );
     assert_eq!(
-        discovery(Some(accept), Reader::Route, false).unwrap(),
+        discovery(Some(accept), AcceptReader::Route, false).unwrap(),
         Discovery::Legacy(Format::Json)
     );
     let only = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     assert_eq!(
-        discovery(Some(only), Reader::Route, false)
+        discovery(Some(only), AcceptReader::Route, false)
             .unwrap_err()
             .code,
         406

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::*;
 use crate::dev::view::model::{ViewCommand, ViewEvent};
 use crate::dev::view::requests::ViewRequest;
-use crate::dev::view::snapshot::Snapshot;
+use crate::dev::view::snapshot::OperatorSnapshot;
 
 /// The moments of a session, counted from its start.
 struct Session {
@@ -116,7 +116,7 @@ fn snapshot(session: &Session, millis: u64, is_out: bool) -> ViewEvent {
         steersman_informer_objects{name=\"Greeting.v1alpha1.example.com\"} 1\n\
         workqueue_retries_total{name=\"greeting\"} 3\n";
     let now = session.at(millis);
-    ViewEvent::Snapshot(Box::new(Snapshot::read(&diagnostics, metrics, now)))
+    ViewEvent::Snapshot(Box::new(OperatorSnapshot::read(&diagnostics, metrics, now)))
 }
 
 /// A session with an outage, after its end.
