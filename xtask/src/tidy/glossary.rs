@@ -12,38 +12,6 @@ pub(crate) const RULE: &str = "glossary";
 
 const PAGE: &str = "docs/glossary.md";
 
-/// Words that are still the names of types in several crates, with these crates without `steersman-`. The list only
-/// shrinks.
-const SHARED: &[(&str, &str)] = &[
-    ("Action", "cargo-steersman, controller"),
-    ("Attempt", "api, lease, registry"),
-    ("Check", "cel, informer, manager, registry"),
-    (
-        "Entry",
-        "apiserver, cel, derive, informer, patch, workqueue",
-    ),
-    ("Event", "controller, informer, manager, protobuf"),
-    ("Group", "api, apimachinery, apiserver, manager"),
-    (
-        "Kind",
-        "apimachinery, builtins, cel, object, schema, simulator",
-    ),
-    ("Origin", "informer, registry"),
-    ("Progress", "client, crds, harness, object, registry"),
-    ("Readiness", "cargo-steersman, desired, informer, manager"),
-    ("Request", "api, controller, registry"),
-    ("Retry", "client, workqueue"),
-    ("Snapshot", "cargo-steersman, registry, workqueue"),
-    ("Source", "apiserver, cargo-steersman, schema, simulator"),
-    ("Standing", "lease, workqueue"),
-    ("Trouble", "cache, simulator"),
-    ("Verdict", "cel, harness, registry, workqueue"),
-    (
-        "View",
-        "apiserver, cargo-steersman, informer, schema, simulator",
-    ),
-];
-
 /// The names that the crates declare outside tests.
 #[derive(Debug, Default)]
 struct Declared<'a> {
@@ -78,17 +46,11 @@ pub(crate) fn check(tree: &Tree) -> Vec<Violation> {
         for name in names {
             let crates = declared.types.get(&name).into_iter().flatten();
             let crates: Vec<&str> = crates.copied().collect();
-            let shared = SHARED.iter().find(|(word, _)| *word == name);
-            let is_known = match shared {
-                Some((_, known)) => crates.join(", ") == *known,
-                None => crates.len() <= 1,
-            };
-            if is_known {
+            if crates.len() <= 1 {
                 continue;
             }
             let problem = format!("types named `{name}` are in {}", crates.join(", "));
-            let remedy =
-                "keep the name in one crate, or correct SHARED in xtask/src/tidy/glossary.rs";
+            let remedy = "keep the name in one crate, and name the others for what they hold";
             complain(at, problem, remedy);
         }
     }

@@ -1,5 +1,7 @@
 //! Runs every rule on this repository.
 
+use std::collections::BTreeSet;
+
 use super::{RULES, Tree, layers, report, roles, run};
 
 /// Runs the named rule on the files of this repository and panics with its violations.
@@ -21,6 +23,22 @@ fn crates_depend_only_on_crates_of_lower_rank_and_of_their_building() {
     let packages = layers::packages(&root).expect("cargo metadata runs");
     if let Err(found) = report(&layers::check(&tree, &packages)) {
         panic!("{found}");
+    }
+}
+
+#[test]
+fn the_aliases_test_every_crate_of_their_building() {
+    let tree = Tree::read(&crate::repository()).expect("the repository can be read");
+    let aliases = tree.get(".cargo/config.toml").expect("the aliases exist");
+    let aliases: toml::Table = aliases.text.parse().expect("the aliases are TOML");
+    for building in ["framework", "server", "tools"] {
+        let words = aliases["alias"][format!("test-{building}").as_str()].as_array();
+        let words = words.expect("the alias is a list").iter();
+        let tested: BTreeSet<&str> = words.filter_map(toml::Value::as_str).skip(1).collect();
+        let folder = format!("crates/{building}/");
+        let packages = tree.manifests().map(|(package, _)| package);
+        let crates = packages.filter_map(|package| package.strip_prefix(&*folder));
+        assert_eq!(tested, crates.chain(["-p"]).collect(), "{building}");
     }
 }
 

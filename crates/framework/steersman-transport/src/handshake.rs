@@ -27,7 +27,7 @@ const STREAM_WINDOW: u32 = 1 << 20;
 ///
 /// CONN-3: as much as 256 streams can fill, which is more than kube-apiserver allows (250), so that unread streams
 /// take no window from the other streams.
-const LINK_WINDOW: u32 = 256 << 20;
+const CONNECTION_WINDOW: u32 = 256 << 20;
 /// The largest frame that the server may send, in bytes. With the default of 16 KiB, each frame costs a header and a
 /// wake-up.
 const FRAME: u32 = 256 << 10;
@@ -70,7 +70,7 @@ pub(crate) async fn greet(
         .timer(TokioTimer::new())
         .initial_max_send_streams(0)
         .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(LINK_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .max_frame_size(FRAME)
         .max_header_list_size(HEADERS);
     // CONN-2: pings are also sent without requests, so that the next request does not meet a dead connection.
