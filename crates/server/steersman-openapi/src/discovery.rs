@@ -24,7 +24,7 @@ pub enum DiscoveryVersion {
 const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 
 /// A group and its versions, the preferred one first.
-struct Group<'a> {
+struct DiscoveryGroup<'a> {
     name: &'a str,
     versions: Vec<&'a str>,
 }
@@ -346,8 +346,8 @@ fn storage_version_hash(resource: &Resource) -> Option<String> {
 }
 
 /// Groups the resources. Groups are in the order of their first resource, versions by precedence.
-fn collect(resources: &[Arc<Resource>]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+fn collect(resources: &[Arc<Resource>]) -> Vec<DiscoveryGroup<'_>> {
+    let mut groups: Vec<DiscoveryGroup<'_>> = Vec::new();
     for resource in resources {
         match groups.iter_mut().find(|group| group.name == resource.group) {
             Some(group) => {
@@ -355,7 +355,7 @@ fn collect(resources: &[Arc<Resource>]) -> Vec<Group<'_>> {
                     group.versions.push(&resource.version);
                 }
             }
-            None => groups.push(Group {
+            None => groups.push(DiscoveryGroup {
                 name: &resource.group,
                 versions: vec![&resource.version],
             }),
@@ -369,7 +369,7 @@ fn collect(resources: &[Arc<Resource>]) -> Vec<Group<'_>> {
     groups
 }
 
-fn group_fields(group: &Group<'_>) -> Map<String, Value> {
+fn group_fields(group: &DiscoveryGroup<'_>) -> Map<String, Value> {
     let versions: Vec<Value> = group
         .versions
         .iter()

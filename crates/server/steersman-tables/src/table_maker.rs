@@ -17,11 +17,11 @@ use crate::{age, builtin, workloads};
 pub struct TableMaker {
     version: MetaVersion,
     include: IncludeObject,
-    columns: Source,
+    columns: ColumnSource,
 }
 
 #[derive(Debug)]
-enum Source {
+enum ColumnSource {
     BuiltIn(Columns),
     Custom(Vec<(PrinterColumn, Option<JsonPath>)>),
 }
@@ -41,15 +41,15 @@ impl TableMaker {
     /// Prepares the columns of a resource.
     pub fn new(resource: &Resource, version: MetaVersion, include: IncludeObject) -> Self {
         let columns = if resource.built_in {
-            Source::BuiltIn(builtin::columns(&resource.group, &resource.plural))
+            ColumnSource::BuiltIn(builtin::columns(&resource.group, &resource.plural))
         } else if resource.columns.is_empty() {
-            Source::Custom(vec![(
+            ColumnSource::Custom(vec![(
                 default_column(),
                 JsonPath::parse(".metadata.creationTimestamp"),
             )])
         } else {
             let paths = resource.columns.iter();
-            Source::Custom(
+            ColumnSource::Custom(
                 paths
                     .map(|column| (column.clone(), JsonPath::parse(&column.json_path)))
                     .collect(),
@@ -67,7 +67,7 @@ impl TableMaker {
         Self {
             version,
             include,
-            columns: Source::BuiltIn(workloads::SCALES),
+            columns: ColumnSource::BuiltIn(workloads::SCALES),
         }
     }
 
@@ -121,8 +121,8 @@ impl TableMaker {
             all.push(built_in(&Heading::NAME));
         }
         match &self.columns {
-            Source::BuiltIn(columns) => all.extend(columns.headings.iter().map(built_in)),
-            Source::Custom(columns) => all.extend(columns.iter().map(|(column, _)| {
+            ColumnSource::BuiltIn(columns) => all.extend(columns.headings.iter().map(built_in)),
+            ColumnSource::Custom(columns) => all.extend(columns.iter().map(|(column, _)| {
                 json!({
                     "name": column.name,
                     "type": column.kind,
@@ -137,7 +137,7 @@ impl TableMaker {
 
     /// Returns whether the kind's own columns include the name.
     fn says_name(&self) -> bool {
-        matches!(&self.columns, Source::BuiltIn(columns) if columns.has_name())
+        matches!(&self.columns, ColumnSource::BuiltIn(columns) if columns.has_name())
     }
 
     fn row(&self, object: &Value, now: Timestamp) -> Value {
@@ -147,8 +147,8 @@ impl TableMaker {
             cells.push(name.unwrap_or_default().into());
         }
         match &self.columns {
-            Source::BuiltIn(columns) => cells.extend((columns.row)(object, now)),
-            Source::Custom(columns) => cells.extend(columns.iter().map(|(column, path)| {
+            ColumnSource::BuiltIn(columns) => cells.extend((columns.row)(object, now)),
+            ColumnSource::Custom(columns) => cells.extend(columns.iter().map(|(column, path)| {
                 let found = path
                     .as_ref()
                     .and_then(|path| path.find(object).first().copied());

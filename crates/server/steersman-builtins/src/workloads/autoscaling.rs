@@ -19,12 +19,12 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 
 /// The name of a metric source, and its fields: the name of each field in v1, and the path of the
 /// same field in v2. The fields are in the order in which v1 writes them.
-type Source = (
+type MetricSource = (
     &'static str,
     &'static [(&'static str, &'static [&'static str])],
 );
 
-const SPECS: &[Source] = &[
+const SPECS: &[MetricSource] = &[
     (
         "object",
         &[
@@ -77,7 +77,7 @@ const SPECS: &[Source] = &[
     ),
 ];
 
-const STATUSES: &[Source] = &[
+const STATUSES: &[MetricSource] = &[
     (
         "object",
         &[
@@ -161,7 +161,7 @@ fn is_processor(metric: &Value) -> bool {
 }
 
 /// Converts a v2 metric to v1, as JSON text with the fields in the order of the Go struct.
-fn metric_to_v1(metric: &Value, sources: &[Source]) -> String {
+fn metric_to_v1(metric: &Value, sources: &[MetricSource]) -> String {
     let mut text = format!("{{\"type\":{}", metric["type"]);
     for (source, fields) in sources {
         let given = &metric[*source];
@@ -181,7 +181,7 @@ fn metric_to_v1(metric: &Value, sources: &[Source]) -> String {
 }
 
 /// Converts a v1 metric to v2. `status` selects a current metric instead of a metric of the spec.
-fn metric_to_v2(metric: &Value, sources: &[Source], status: bool) -> Value {
+fn metric_to_v2(metric: &Value, sources: &[MetricSource], status: bool) -> Value {
     let mut made = json!({ "type": metric["type"] });
     for (source, fields) in sources {
         let given = &metric[*source];
