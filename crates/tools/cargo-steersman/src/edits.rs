@@ -315,7 +315,7 @@ mod tests {
             (with_module("fn f() {", "b", ""), "line 1 cannot be parsed"),
             (
                 with_link("fn f() {}", "crds", ".b()"),
-                "has no function `definitions`",
+                "has no function `crds`",
             ),
             (
                 with_link("fn crds() {}", "crds", ".b()"),
