@@ -264,7 +264,7 @@ fn whole(kind: &Kind) -> Projection {
     }
 }
 
-/// Returns the index of an projection in arrays.
+/// Returns the index of a projection in arrays.
 fn extent_index(needs: Projection) -> usize {
     match needs {
         Projection::Metadata => 0,

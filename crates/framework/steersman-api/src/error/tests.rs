@@ -197,7 +197,7 @@ fn an_unreachable_server_is_named_with_the_root_cause() {
     assert_eq!(
         error.to_string(),
         "could not get Deployment.v1.apps web/site: https://10.0.0.1:6443 cannot be reached: \
-         client_config refused"
+         connection refused"
     );
 }
 
@@ -225,7 +225,7 @@ fn a_brief_text_has_neither_kind_nor_advice() {
     assert_eq!(error.brief(), "watch failed: the server answered 403");
     let info = RequestInfo::of_collection("list", &kind, Some("web"));
     assert_eq!(
-        Error::transport(&info, "client_config reset").brief(),
-        "list of namespace web failed: client_config reset"
+        Error::transport(&info, "connection reset").brief(),
+        "list of namespace web failed: connection reset"
     );
 }

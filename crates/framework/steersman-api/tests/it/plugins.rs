@@ -133,7 +133,7 @@ async fn a_plugin_runs_once_for_all_clients_and_requests() {
     login.prints(&login.server.add_user(User::admin()), None);
     let exec = format!("{}, env: [{{name: PLACE, value: here}}]", login.exec());
     let connection = login.connect(&exec).await;
-    assert_eq!(login.runs(), 0, "making a client_config runs no program");
+    assert_eq!(login.runs(), 0, "making a connection runs no program");
     let client = connection.connect().await.unwrap();
     let other = connection.connect().await.unwrap();
     for client in [&client, &other, &client] {

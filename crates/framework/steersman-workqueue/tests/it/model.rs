@@ -65,7 +65,7 @@ struct State {
     // The retry after a failure, also while an earlier run is ready or held.
     retry: Option<Retry>,
     held: Option<i32>,
-    // The rerun that adds asked for: its priority, and the least add_delay of the adds.
+    // The rerun that adds asked for: its priority, and the shortest delay of the adds.
     again: Option<(i32, AddDelay)>,
     failures: u32,
 }
