@@ -255,7 +255,7 @@ impl Crds {
     /// # Cancel safety
     ///
     /// A definition may be written although the future was dropped. Another call goes on.
-    pub async fn install(&self, connection: &ClientConfig, limit: Duration) -> Result<(), Error> {
+    pub async fn install(&self, client_config: &ClientConfig, limit: Duration) -> Result<(), Error> {
         self.check()?;
         let connection = connection.clone().user_agent_suffix(AGENT);
         let client = connection.client()?;
@@ -273,7 +273,7 @@ impl Crds {
     /// # Cancel safety
     ///
     /// Cancel safe: each request leaves the server in a state from which the next leader goes on (`DEF-4`).
-    pub async fn lead(&self, connection: &ClientConfig, stop: CancellationToken) {
+    pub async fn lead(&self, client_config: &ClientConfig, stop: CancellationToken) {
         let connection = &connection.clone().user_agent_suffix(AGENT);
         let work = async {
             let client = &connect(connection).await;
@@ -302,7 +302,7 @@ impl Crds {
     /// # Cancel safety
     ///
     /// Cancel safe.
-    pub async fn follow(&self, connection: &ClientConfig, stop: CancellationToken) {
+    pub async fn follow(&self, client_config: &ClientConfig, stop: CancellationToken) {
         let connection = &connection.clone().user_agent_suffix(AGENT);
         let work = async {
             let client = &connect(connection).await;
@@ -324,7 +324,7 @@ impl Crds {
     fn installer<'a>(
         &'a self,
         definition: &'a Crd,
-        connection: &ClientConfig,
+        client_config: &ClientConfig,
         client: &kube_client::Client,
     ) -> Installer<'a> {
         let report = CrdReport {
@@ -352,14 +352,14 @@ fn is_migrated(installer: &Installer<'_>) -> bool {
 }
 
 /// Makes the client of a loop.
-async fn connect(connection: &ClientConfig) -> kube_client::Client {
+async fn connect(client_config: &ClientConfig) -> kube_client::Client {
     let mut problems = ProblemLog::default();
     loop {
-        match connection.client() {
+        match client_config.client() {
             Ok(client) => return client,
             Err(error) => {
                 let error = report(&error).to_string();
-                if problems.is_due("client_config", &error, Instant::now().into_std()) {
+                if problems.is_due("connection", &error, Instant::now().into_std()) {
                     warn!(error, "the definitions cannot be read, trying again");
                 }
                 sleep(READ_INTERVAL).await;

@@ -18,7 +18,7 @@ fn read(path: &Path) -> Vec<Value> {
 fn folder() -> &'static Path {
     Path::new(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../steersman-protobuf/tests/golden"
+        "/../../framework/steersman-protobuf/tests/golden"
     ))
 }
 
