@@ -13,7 +13,7 @@ use steersman_api::Projection;
 /// An object of a delta: an entry, or a malformed object.
 pub(crate) type DeltaItem = Decoded<RawEntry>;
 
-/// An object that arrived, and what the views found then, if they were asked.
+/// An object that arrived, with the results of the views if they decoded it.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrived {
     pub(crate) item: DeltaItem,

@@ -20,7 +20,7 @@ use steersman_pack::Evictable;
 
 /// One object in a store and its events, read as a `K`.
 ///
-/// Entries are shared and immutable (`STORE-2`): cloning an entry does not copy the object, and the
+/// Entries are shared and immutable (STORE-2): cloning an entry does not copy the object, and the
 /// entries of one object for several types share everything. Key, uid, version, labels, owners and
 /// finalizers are always in memory; [`object`](Self::object) may have to unpack and decode.
 pub struct Entry<K> {
@@ -274,8 +274,8 @@ impl RawEntry {
         self.inner.decoded()
     }
 
-    /// Returns the object and caches it if the budget has room. This is not a read: it is for
-    /// judging an object that arrives, and for indexing existing ones.
+    /// Returns the object and caches it if the budget has room. This does not count as a read: views
+    /// call it for an object that arrives, and new indexes for stored objects.
     pub(crate) fn decode_if_room<K: Object>(&self) -> DecodeResult<K> {
         self.inner.body.decode_if_room(|| self.inner.holder())
     }

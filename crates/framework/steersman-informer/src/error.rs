@@ -51,7 +51,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Refuses a selection that only an API server can answer.
+    /// Refuses list options with a field selector, which only an API server can evaluate.
     pub(crate) fn refuse_fields(kind: &Kind, list_options: &ListOptions) -> Result<(), Self> {
         match list_options.selected_fields().is_everything() {
             true => Ok(()),

@@ -23,13 +23,13 @@ const TURN: Duration = Duration::from_secs(30);
 /// The number of concurrent lists if no health is shared.
 const LISTS: usize = 10;
 
-/// The health of one server, shared by the informers of a connection: whether the server is away,
+/// The health of one server, shared by the informers of the server: whether the server is away,
 /// and how many informers may list again at once. Cheap to clone.
 ///
-/// Give a clone to each informer of a connection
+/// Give a clone to each informer of the server
 /// ([`InformerOptions::health`](crate::InformerOptions::health)). While the server is away, one
 /// informer checks its readiness each second; after its return all informers repeat their requests
-/// within a second (`REFL-9`). Failures of one kind alone do not count as an outage.
+/// within a second (REFL-9). Failures of one kind alone do not count as an outage.
 #[derive(Clone)]
 #[must_use]
 pub struct ServerHealth {

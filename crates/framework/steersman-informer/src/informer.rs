@@ -20,17 +20,17 @@ use crate::store::{Index, IndexFn, LABELS, Store, label_values};
 use crate::untyped_informer::UntypedInformer;
 use steersman_api::Projection;
 
-/// Mirrors the objects of one kind in memory and delivers their changes to subscribers.
+/// An informer: holds the objects of one kind in memory and delivers their changes to subscribers.
 ///
 /// The objects are decoded as `K`. The informer itself knows no type, so other types may read the
 /// same objects: see [`view`](Self::view). An object that does not decode as `K` is malformed for
-/// `K` only (`VIEW-1`).
+/// `K` only (VIEW-1).
 ///
 /// Declaring an informer makes no request; [`run`](Self::run) does. Cheap to clone: all clones are
 /// the same informer.
 ///
 /// A server that refuses, fails or is away is not an error but a [`InformerState`]: the informer repeats
-/// its requests, and its objects stay readable (`REFL-2`).
+/// its requests, and its objects stay readable (REFL-2).
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Namespace;
@@ -76,7 +76,7 @@ impl<K: Object> Informer<K> {
     /// Returns the same informer for another type.
     ///
     /// The stored objects are decoded before this returns, while readers and the writer go on
-    /// (`VIEW-7`). If the type needs whole objects and the store has metadata only, everything is
+    /// (VIEW-7). If the type needs whole objects and the store has metadata only, everything is
     /// listed again; the returned informer has synced after that. Readers of metadata notice
     /// nothing.
     #[must_use]
@@ -125,7 +125,7 @@ impl<K: Object> Informer<K> {
     }
 
     /// Subscribes, at any time. The present objects are delivered first, then changes, without a
-    /// gap or a duplicate (`FAN-1`).
+    /// gap or a duplicate (FAN-1).
     pub fn subscribe(&self) -> Subscription<K> {
         self.core().subscribe(self.store.handle())
     }

@@ -1,4 +1,4 @@
-//! Informers: one kind of an API server, mirrored in memory and delivered to its subscribers.
+//! Informers: hold the objects of one kind in memory and deliver their changes to subscribers.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Namespace;
@@ -40,17 +40,17 @@
 //! ```
 //!
 //! Nothing before the view knows a Rust type: an object is its JSON and the metadata that routing
-//! needs. A view is the objects as one type (`VIEW-1`): typed, dynamic and metadata-only readers
+//! needs. A view is the objects as one type (VIEW-1): typed, dynamic and metadata-only readers
 //! and subscribers share one informer, and an object that one type cannot decode does not affect
 //! the others.
 //!
 //! - The reflector decides when to list, to watch and to wait. It makes an entry of each object
 //!   that arrives, and sends deltas in the order of the server's events.
-//! - The queue holds the deltas and blocks the reflector while it is full (`QUEUE-1`).
-//! - The indexer changes the objects, the views and their indexes together (`STORE-1`). Each view
+//! - The queue holds the deltas and blocks the reflector while it is full (QUEUE-1).
+//! - The indexer changes the objects, the views and their indexes together (STORE-1). Each view
 //!   returns its changes as [`Event`]s.
 //! - Each subscriber has a mailbox of its own; a slow subscriber does not hold up the others
-//!   (`FAN-2`).
+//!   (FAN-2).
 //!
 //! `pipeline` is the only module that joins these parts. [`Informer`] is the handle for one type,
 //! [`UntypedInformer`] the handle without a type.
@@ -59,7 +59,7 @@
 //!
 //! - [`error`], [`state`] and [`metrics`] are the vocabulary of the handles; `metrics::scrape` computes sums when
 //!   metrics are collected. [`transform`] has [`Transform`], a change of each object before it is stored.
-//! - [`health`] has [`ServerHealth`], the state of the server that the informers of one connection share.
+//! - [`health`] has [`ServerHealth`], the state of one server, which all informers of the server share.
 //!   `health::machine` decides whether the server is away, which informer probes it each second, and when the other
 //!   informers repeat their requests.
 //! - [`options`] has the options of an informer.
@@ -68,8 +68,8 @@
 //! - [`uncached`] has [`UncachedList`], objects that are decoded for the caller alone.
 //! - [`event`] has [`Event`], the change of one object; [`key_state`] has the progress of an informer and its object
 //!   under one key.
-//! - `view_results` has what views find of one object, `chunked_vec` is a vector that grows without moving its
-//!   elements, and `delta` is the input of the store.
+//! - `view_results` has the results of decoding one object for each view, `chunked_vec` is a vector that grows without
+//!   moving its elements, and `delta` is the input of the store.
 //! - [`store`]: the objects. `store::indexer` changes them with their views, `store::view` holds them as one Rust type,
 //!   and `store::query` selects the objects of a list, by an index of labels or of the user (`store::index`) if
 //!   possible.

@@ -274,7 +274,7 @@ impl InformerOptions {
         self
     }
 
-    /// Sets the health of the server. The informers of one connection share one.
+    /// Sets the health of the server. Give all informers of one server clones of the same health.
     #[must_use]
     pub fn health(mut self, health: ServerHealth) -> Self {
         self.health = health;

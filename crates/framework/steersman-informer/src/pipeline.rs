@@ -59,7 +59,7 @@ pub(crate) struct Core {
     /// Serialises the creation of views and indexes, which goes on without the writer's lock
     /// (VIEW-7). Locked before `writer`.
     view_creation: Mutex<()>,
-    /// The states as regards metadata and whole objects; see [`extent_index`].
+    /// One state per projection, at the index that [`extent_index`] returns.
     states: [watch::Sender<InformerState>; 3],
     progress: watch::Sender<SyncProgress>,
     /// Whether the store has been complete with each projection; checked by every read.

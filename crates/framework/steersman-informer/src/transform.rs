@@ -145,7 +145,7 @@ impl Transform {
                 self.name
             ));
         }
-        // They are about the object as the server has it.
+        // The digests are about the object as the server has it.
         Ok(changed.with_applies(object.applies().into()))
     }
 }

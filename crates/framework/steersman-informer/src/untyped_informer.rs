@@ -57,7 +57,7 @@ impl UntypedInformer {
 
     /// Ends the informer for good, whether it runs or not: its subscriptions end at once, without their waiting
     /// deliveries, and it cannot be run any more. After the return no change reaches the store or a subscriber
-    /// (`FAN-4`). The future of a run goes on until it is cancelled or dropped.
+    /// (FAN-4). The future of a run goes on until it is cancelled or dropped.
     ///
     /// Waits, without yielding, for a change that is being applied.
     pub fn end(&self) {
@@ -179,7 +179,7 @@ impl UntypedInformer {
     }
 
     /// Returns the instant by which the reflector has received something, tried a request, or ended a pause; `None`
-    /// unless the informer runs. An instant in the past means that the reflector is stuck (`HEALTH-3`).
+    /// unless the informer runs. An instant in the past means that the reflector is stuck (HEALTH-3).
     #[must_use]
     pub fn activity_due(&self) -> Option<Instant> {
         self.core.activity_due()

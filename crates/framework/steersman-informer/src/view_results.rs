@@ -1,4 +1,4 @@
-//! Words: what the views of a store find of one object, and the version of those views.
+//! Words: the results of decoding one object for each view of a store, and the version of those views.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ pub(crate) type IndexValues = Arc<[Arc<str>]>;
 /// The values of an object in each index of a view, or the decode error of the view's type.
 pub(crate) type ViewResult = Result<Vec<IndexValues>, Arc<str>>;
 
-/// The findings of all views for one object, in the order of the views. A list has one for each
-/// object, so the usual case allocates nothing.
+/// The results of all views for one object, in the order of the views. A list has one such value
+/// per object, so the usual case allocates nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum ViewResults {
-    /// No view was asked, because the stored version did not change.
+    /// No view decoded the object: the stored version did not change, or the object is malformed.
     #[default]
     Unasked,
     /// Every view decodes the object, and none has an index.
@@ -24,18 +24,18 @@ pub(crate) enum ViewResults {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ViewsVersion(u64);
 
-/// The findings for an object when it arrived, and the version of the views that found them.
+/// The results for an object when it arrived, and the version of the views that decoded it.
 #[derive(Clone, Debug)]
 pub(crate) struct DecodeReport {
     pub(crate) version: ViewsVersion,
     pub(crate) results: ViewResults,
 }
 
-/// The finding of a view without indexes that decodes the object.
+/// The result of a view without indexes that decodes the object.
 static PLAIN: ViewResult = Ok(Vec::new());
 
 impl ViewResults {
-    /// Returns the finding of the view at this position.
+    /// Returns the result of the view at this position.
     pub(crate) fn get(&self, number: usize) -> Option<&ViewResult> {
         match self {
             Self::Unasked => None,

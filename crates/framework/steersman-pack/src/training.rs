@@ -4,7 +4,7 @@ use crate::samples::{PackRatio, Samples, TrainedDictionary};
 
 /// With fewer objects than this no dictionary is trained: it would take more than it saves.
 pub(crate) const FEW: usize = 200;
-/// The number of packed objects after which the benefit of a dictionary is decoded.
+/// The number of packed objects after which the benefit of a dictionary is evaluated.
 const WINDOW: usize = 1024;
 /// After a training without benefit the next one waits for this many times the objects.
 const LATER: usize = 4;

@@ -38,8 +38,8 @@ impl Body {
         }
     }
 
-    /// Returns the object as a `K`, for judging it. The form is cached only if the budget has room,
-    /// and this is not a read.
+    /// Returns the object as a `K`, for a view that decodes it. The form is cached only if the budget
+    /// has room, and the call does not count as a read.
     pub(crate) fn decode_if_room<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,

@@ -26,7 +26,7 @@ pub(crate) struct Mailbox {
     next: u64,
     bound: usize,
     collapsed: bool,
-    /// The rest of a change that is two events.
+    /// The undelivered events of a change that consists of two events.
     half: VecDeque<RawEvent>,
     marker: SyncMarker,
 }

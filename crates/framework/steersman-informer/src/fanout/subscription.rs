@@ -25,7 +25,7 @@ pub enum Delivery<K> {
 /// [`Created`](Event::Created), then [`Delivery::Synced`], then changes.
 ///
 /// Within its bound a subscriber gets every event. A slower subscriber does not hold up others
-/// (`FAN-2`): past the bound, the events of one object are coalesced to the change from the version
+/// (FAN-2): past the bound, the events of one object are coalesced to the change from the version
 /// taken last to the current one. No delete of an object that the subscriber has taken is lost.
 ///
 /// Dropping the subscription unsubscribes.
@@ -61,7 +61,7 @@ impl<K> Subscription<K> {
     }
 
     /// Waits for the next delivery; `None` after the informer has stopped and everything was taken, or at once
-    /// after the informer was [ended](crate::UntypedInformer::end), which discards the waiting deliveries (`FAN-4`).
+    /// after the informer was [ended](crate::UntypedInformer::end), which discards the waiting deliveries (FAN-4).
     ///
     /// # Cancel safety
     ///

@@ -65,8 +65,8 @@ pub(crate) struct HealthMachine {
     returns: u64,
     /// The earliest time of the next check.
     next: Option<Instant>,
-    /// Instead of the next check an informer repeats its own request: a server that is not ready
-    /// may serve it.
+    /// Whether an informer repeats its own request instead of the next check: a server that is not
+    /// ready may still serve the request.
     own: bool,
 }
 

@@ -81,7 +81,7 @@ impl Core {
                     self.replace(&mut writer, items, version, projection);
                     self.progress
                         .send_modify(|progress| progress.relists = relists);
-                    // VIEW-3: the list made views ready, which judge what follows.
+                    // VIEW-3: the list made views ready, which decode the changes after it.
                     decoders = self.decoders();
                 }
             }

@@ -32,7 +32,8 @@ pub(crate) trait DeltaSink: Send + Sync {
     fn send(&self, delta: Delta) -> impl Future<Output = ()> + Send;
 }
 
-/// The informer that a reflector works for: says what to ask for, and is told how that goes.
+/// The informer of a reflector: decides what the reflector requests, and receives the failures of
+/// the requests.
 pub(crate) trait ReflectorHost: Send + Sync {
     /// Makes entries of objects.
     type Ingest: Ingest;

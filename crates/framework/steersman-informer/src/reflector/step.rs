@@ -29,7 +29,7 @@ pub(crate) enum ReflectorStep {
     /// Wait.
     Sleep {
         until: Instant,
-        /// The server may be away: its return ends the wait.
+        /// Whether the server may be away, so that its return ends the wait.
         away: bool,
     },
 }

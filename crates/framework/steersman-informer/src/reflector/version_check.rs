@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_secs(5);
 /// The time until a check that failed for another reason is repeated.
 const AGAIN: Duration = Duration::from_secs(30);
-/// A watch that ends this long before its timeout at most has ended by itself.
+/// A watch that ends at most this long before its timeout counts as ended by the timeout.
 const MARGIN: Duration = Duration::from_secs(5);
 
 /// Whether, and when, the open watch is checked (REFL-12).
@@ -24,7 +24,7 @@ pub(crate) struct VersionCheck {
 }
 
 impl VersionCheck {
-    /// Notes that the present watch has ended, if it was opened; `timeout` is its own.
+    /// Notes that the present watch has ended, if it was opened; `timeout` is the timeout of that watch.
     pub(crate) fn note_end(&mut self, now: Instant, timeout: Duration) {
         self.due = None;
         let opened = self.opened.take();

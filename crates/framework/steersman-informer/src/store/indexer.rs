@@ -21,7 +21,7 @@ use crate::store::view::{
 use crate::view_results::{DecodeReport, ViewResults, ViewsVersion};
 use steersman_api::Projection;
 
-/// A change of the store, with the findings of the views.
+/// A change of the store, with the results of decoding the object for each view.
 #[derive(Debug)]
 pub(crate) enum StoreChange {
     Put(DeltaItem, ViewResults),
@@ -64,7 +64,7 @@ pub(crate) struct Indexer {
     by_key: EntryTable<RawEntry>,
     ordered: Ordered,
     views: Vec<View>,
-    /// The decodes of `views`, made anew whenever a view or an index is added, removed or made ready.
+    /// The decoders of `views`, rebuilt whenever a view or an index is added, removed or made ready.
     decoders: Arc<ViewSnapshot>,
     malformed: BTreeMap<ObjectKey, Malformed>,
     /// The number of objects that some type cannot decode.
@@ -84,7 +84,7 @@ impl Default for AppliedVersion {
     }
 }
 
-// ===== reads =====
+// ===== impl Indexer: reads =====
 
 impl Indexer {
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&RawEntry> {
@@ -129,7 +129,7 @@ impl Indexer {
         self.entries(namespace).filter_map(|entry| view.sees(entry))
     }
 
-    /// Returns the decodes of the present views. Cloning the `Arc` is all that happens under the lock.
+    /// Returns the decoders of the present views. Only the `Arc` is cloned under the lock.
     pub(crate) fn decoders(&self) -> Arc<ViewSnapshot> {
         Arc::clone(&self.decoders)
     }
@@ -153,11 +153,11 @@ impl Indexer {
 // ===== impl ViewSnapshot =====
 
 impl ViewSnapshot {
-    /// Judges an object that arrives, before it is packed: each type decodes it, and its index
-    /// functions run (VIEW-6). `gone` says that the object was deleted, so that no index needs it.
+    /// Decodes an object that arrives for each view, and calls the index functions, before the object
+    /// is packed (VIEW-6). `gone` says that the object was deleted, so that no index needs it.
     ///
-    /// Returns `None` if some view cannot be decoded now, because it needs more than `projection` or is
-    /// about to be removed. [`findings`](Self::findings) decodes again then.
+    /// Returns `None` if some view cannot decode the object now, because the view needs more than
+    /// `projection` or is about to be removed. [`results`](Self::results) decodes the object later.
     pub(crate) fn judge_arrival(
         &self,
         entry: &RawEntry,
@@ -192,8 +192,8 @@ impl ViewSnapshot {
         }
     }
 
-    /// Returns what was found when the object arrived, or decodes it now if the views have changed
-    /// since (VIEW-6).
+    /// Returns the results from the arrival of the object, or decodes the object now if the views have
+    /// changed since (VIEW-6).
     pub(crate) fn results(
         &self,
         item: &DeltaItem,
@@ -211,7 +211,7 @@ impl ViewSnapshot {
     }
 }
 
-// ===== changes =====
+// ===== impl Indexer: changes =====
 
 impl Indexer {
     /// Adds a view that contains the stored objects.
@@ -335,7 +335,7 @@ impl Indexer {
         ready
     }
 
-    /// Makes the decodes anew, after a view was added, removed, made ready or given an index.
+    /// Rebuilds the decoders after a view was added, removed, made ready or given an index.
     fn renew_judges(&mut self) {
         self.decoders = Arc::new(ViewSnapshot {
             version: self.decoders.version.next(),

@@ -34,9 +34,9 @@ pub struct EntryList<K> {
 pub struct ObjectList<K> {
     /// The objects, ordered by key.
     pub objects: Vec<Arc<K>>,
-    /// As [`EntryList::version`].
+    /// The resource version up to which all events, bookmarks and lists had been applied.
     pub version: ResourceVersion,
-    /// As [`EntryList::unreadable`].
+    /// The first object that matches the query's namespace and has no readable version.
     pub unreadable: Option<Malformed>,
 }
 
@@ -44,7 +44,7 @@ pub struct ObjectList<K> {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct IndexedValue {
-    /// The value.
+    /// The value, as the index function returned it.
     pub value: Arc<str>,
     /// The number of objects that have the value.
     pub objects: usize,

@@ -29,7 +29,7 @@ pub(crate) struct StoreState {
 /// Each call sees one version of objects and indexes; two calls may see two versions. The store is
 /// empty before the informer has synced, and keeps its objects after the informer has stopped.
 ///
-/// Objects are shared and never changed (`STORE-2`). Lists are ordered by namespace and name.
+/// Objects are shared and never changed (STORE-2). Lists are ordered by namespace and name.
 ///
 /// An object that does not decode as `K` is left out, or stays at the last version that did decode;
 /// [`malformed`](Self::malformed) lists both.

@@ -119,8 +119,8 @@ impl ViewDecoder {
         }
     }
 
-    /// Decodes an object and calls the index functions; the latter not of an object that is `gone`.
-    /// A view that is not ready finds nothing.
+    /// Decodes an object and calls the index functions, which are not called for an object that is
+    /// `gone`. A view that is not ready returns no values.
     pub(crate) fn decode(&self, entry: &RawEntry, gone: bool) -> ViewResult {
         if !self.ready {
             return Ok(Vec::new());
@@ -308,7 +308,7 @@ impl View {
         self.index_or_mark(stored, result, None, effects);
     }
 
-    /// As [`file`](Self::file), for an object that was added before.
+    /// Adds a stored object as [`insert`](Self::insert) does, in place of its earlier version.
     pub(crate) fn replace(
         &mut self,
         stored: &RawEntry,
@@ -334,7 +334,7 @@ impl View {
     }
 
     /// Applies the change of a stored object to this view and records the event that subscribers
-    /// get. `finding` is what this view found of the newest state that the transition names.
+    /// get. `result` is the result of decoding the newest state in the transition for this view.
     pub(crate) fn apply(
         &mut self,
         transition: &Transition,
