@@ -149,7 +149,7 @@ impl Cache {
     ///
     /// Those of [`get`](Self::get), and [`Error::NoIndex`]. [`Error::Malformed`] names an object
     /// that does not decode and that never decoded before: only its namespace is known, so the
-    /// selection may include it (`CACHE-4`). [`ListOptions::skip_malformed`] omits such objects.
+    /// list options may select it (CACHE-4). [`ListOptions::skip_malformed`] omits such objects.
     ///
     /// # Cancel safety
     ///
@@ -261,7 +261,7 @@ impl Cache {
     ///
     /// The cache is marked as running from the call on, before the returned future is polled.
     ///
-    /// A kind that cannot be listed delays only its own readers (`CACHE-2`).
+    /// A kind that cannot be listed delays only its own readers (CACHE-2).
     ///
     /// # Errors
     ///
@@ -299,7 +299,7 @@ impl Cache {
     ///
     /// [`Error::SyncTimeout`] names every kind that did not sync in time, the reason and the
     /// remedy; [`Error::Stopped`] if the cache has stopped, even if all kinds had synced before
-    /// (`CACHE-10`).
+    /// (CACHE-10).
     ///
     /// # Cancel safety
     ///

@@ -36,7 +36,7 @@ struct InformerScope {
     settings: Settings,
 }
 
-/// Whether an informer holds an object, decoded by the key and the labels of the object.
+/// Whether an informer holds an object, decided by the key and the labels of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Membership {

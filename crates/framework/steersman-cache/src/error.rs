@@ -100,9 +100,9 @@ pub enum Error {
     /// A namespace cannot be added to or removed from the scope of the cache.
     #[error("the cache cannot add or remove namespace {namespace:?}: {problem}")]
     Scope {
-        /// The namespace.
+        /// The namespace to add or to remove.
         namespace: String,
-        /// The reason.
+        /// The reason for the refusal.
         problem: String,
     },
     /// The kind is cached in several namespaces by an informer each, and the caller requested its
@@ -170,15 +170,15 @@ pub enum Error {
     /// The kind has an index of this name already.
     #[error("{kind} already has a field index {index:?}: register each name once")]
     IndexExists {
-        /// The kind.
+        /// The kind of the indexed objects.
         kind: Kind,
-        /// The index.
+        /// The name of the index.
         index: String,
     },
     /// The name of an index is empty.
     #[error("an index of {kind} has an empty name: use a non-empty name")]
     IndexWithoutName {
-        /// The kind.
+        /// The kind of the indexed objects.
         kind: Kind,
     },
     /// The options contradict themselves.
@@ -195,7 +195,7 @@ pub enum Error {
         /// The contradiction and its remedy.
         problem: String,
     },
-    /// No client can be created from the connection.
+    /// No client can be created from the client configuration.
     #[error("the cache could not connect")]
     Connection(#[source] steersman_api::Error),
     /// A request of the preflight failed.

@@ -300,7 +300,7 @@ impl InformerEntry {
         let is_trouble = match unsynced.reason {
             UnsyncedReason::Failing(_) | UnsyncedReason::Stopped => true,
             // An informer that a read started may restart at any time, so its first sync is no
-            // trouble.
+            // failure.
             UnsyncedReason::NotStarted | UnsyncedReason::Syncing => {
                 !has_synced && self.is_permanent()
             }

@@ -71,7 +71,8 @@ pub trait CacheInternals {
     fn note_field_manager(&self, program: &str);
 
     /// Notes why the server cannot be reached, or that it can (`None`). Until it can, a read of a kind that has not
-    /// synced fails with this reason instead of waiting, and [`Cache::trouble`] names it. Informers are not affected.
+    /// synced fails with this reason instead of waiting, and [`Cache::informer_failures`] names it. Informers are not
+    /// affected.
     fn note_server_problem(&self, problem: Option<(Reason, &str)>);
 
     /// Returns the informers of a kind as `K`s, and starts those that do not run. They count as declared as long

@@ -27,7 +27,7 @@
 //! The options of a [`Cache`] declare kinds, namespaces, selectors and field indexes before the
 //! cache runs. A declaration does no I/O. [`Cache::run`] starts every declared informer; an
 //! informer declared later starts at once. There is one informer for each pair of kind and
-//! namespace that the options name, however many controllers and readers use it (`CACHE-1`).
+//! namespace that the options name, however many controllers and readers use it (CACHE-1).
 //!
 //! Typed, dynamic and metadata-only reads are views of that informer: [`Cache::get`] and
 //! [`Cache::list`] read by Rust type, [`Cache::of`] reads a kind known only at runtime as any type,
@@ -43,9 +43,9 @@
 //! - [`Error::OutsideScope`]: the scope of the cache excludes the namespace.
 //! - [`Error::Unavailable`], without a wait: the kind never synced and the requests of its informer
 //!   fail (403, a CRD that is not installed, an unreachable server). Other kinds are not affected
-//!   (`CACHE-2`).
+//!   (CACHE-2).
 //! - [`Error::SyncTimeout`]: the first list did not end within the sync timeout.
-//! - [`Error::Stopped`]: the cache has stopped and no longer serves its objects (`CACHE-10`).
+//! - [`Error::Stopped`]: the cache has stopped and no longer serves its objects (CACHE-10).
 //!
 //! A cached read may be older than the state of the server. It is never older than an event that a
 //! controller received from this cache.

@@ -178,7 +178,7 @@ impl LiveReads {
         request
     }
 
-    /// Returns the request for the object of a name within the informer's selection.
+    /// Returns the request for the object of a name under the informer's selectors.
     fn named(&self, name: &str) -> PageRequest {
         let name = FieldSelector::new().equals("metadata.name", name);
         let mut request = self.everything();

@@ -26,7 +26,7 @@ pub struct CacheMetrics {
     lingered: IntCounterVec,
 }
 
-/// The kind of a read.
+/// Whether a read is of one object or of several, as the metrics count it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
     /// A read of one object.

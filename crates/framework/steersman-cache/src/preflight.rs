@@ -32,7 +32,7 @@ const CLUSTER_EVENTS: &str = "default";
 
 impl Cache {
     /// Checks whether the server serves the declared kinds and whether the credentials of
-    /// `connection` permit reading them in their cached namespaces. Sends one
+    /// `client_config` permit reading them in their cached namespaces. Sends one
     /// SelfSubjectAccessReview per verb and informer, and one discovery request per group. Starts
     /// no informer.
     ///

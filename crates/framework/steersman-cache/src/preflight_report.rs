@@ -25,7 +25,7 @@ pub struct Preflight {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingRule {
-    /// The kind.
+    /// The kind that the verbs are denied for.
     pub kind: Kind,
     /// The namespace; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,

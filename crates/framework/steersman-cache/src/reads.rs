@@ -236,7 +236,7 @@ impl<K: Object> Reads<K> {
 
     /// Calls `f` with each selected object without collecting the objects, and returns the resource
     /// versions of the informers. If the kind has no view as `K`, none is created: each object is
-    /// decoded for its call and then dropped. (Reads, subscriptions and selections by an index
+    /// decoded for its call and then dropped. (Reads, subscriptions and list options with an index
     /// create a view.)
     ///
     /// # Errors
@@ -380,7 +380,7 @@ impl<K: Object> Reads<K> {
                 .shared
                 .existing_view::<K>(self.kind(), &namespace, verb);
             let informer = match existing_view {
-                // Indexes belong to views, so a selection by an index needs one.
+                // Indexes belong to views, so list options with an index need a view.
                 None if !query.selected_indexes().is_empty() => {
                     let informer = self.informer(namespace.clone(), verb, caller).await;
                     match self.unless_left(list_options, &namespace, informer)? {

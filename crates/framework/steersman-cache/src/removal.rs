@@ -8,7 +8,7 @@ impl Cache {
     /// Removes the informers of the kind `K` and returns their number.
     ///
     /// Their watches stop, the subscriptions end at once, without the events that wait, and the cache
-    /// drops the objects and the indexes of the kind. A later read or declaration creates a new informer (`CACHE-7`).
+    /// drops the objects and the indexes of the kind. A later read or declaration creates a new informer (CACHE-7).
     /// Handles and stores of a removed informer keep its last state.
     ///
     /// A controller that watches the kind ends with its subscription.

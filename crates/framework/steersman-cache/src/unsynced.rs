@@ -12,7 +12,7 @@ use steersman_object::Kind;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unsynced {
-    /// The kind.
+    /// The kind of the informer.
     pub kind: Kind,
     /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
@@ -25,13 +25,13 @@ pub struct Unsynced {
 }
 
 /// An informer that does not follow its server at the moment; see
-/// [`Cache::trouble`](crate::Cache::trouble).
+/// [`Cache::informer_failures`](crate::Cache::informer_failures).
 ///
 /// Displays as one line with the kind, the namespace, the reason and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InformerFailure {
-    /// The kind.
+    /// The kind of the informer.
     pub kind: Kind,
     /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
@@ -50,11 +50,11 @@ pub struct InformerFailure {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InformerReport {
-    /// The kind.
+    /// The kind of the informer.
     pub kind: Kind,
     /// The namespace of the informer; `None` for all namespaces and for cluster-scoped kinds.
     pub namespace: Option<String>,
-    /// The state.
+    /// The state of the informer.
     pub state: InformerState,
     /// Whether the informer had its first sync.
     pub has_synced: bool,

@@ -16,7 +16,7 @@ impl Cache {
     /// it runs.
     ///
     /// Every declared kind without namespaces of its own ([`ByObject::namespaces`](crate::ByObject::namespaces))
-    /// gets an informer of the namespace, with its indexes; controllers that watch the kind follow (`CACHE-17`).
+    /// gets an informer of the namespace, with its indexes; controllers that watch the kind follow (CACHE-17).
     /// Reads of all namespaces wait for the first syncs of these informers, so a namespace that the credentials
     /// do not permit to read makes such reads fail.
     ///
@@ -41,7 +41,7 @@ impl Cache {
     /// Removes a default namespace, and returns whether it was one.
     ///
     /// The informers of the namespace have ended when this method returns: subscriptions to them end at once,
-    /// without the events that wait and without deletes, because the objects exist (`CACHE-17`). Waits, without
+    /// without the events that wait and without deletes, because the objects exist (CACHE-17). Waits, without
     /// yielding, for a change that such an informer is applying. Their requests are cancelled soon afterwards.
     ///
     /// Controllers go on with the other namespaces. Only an event that a handler works on at that moment, and
