@@ -9,8 +9,8 @@ use steersman_object::{Gvk, ObjectKey, ResourceVersion, Uid};
 /// The smallest number of remembered applies at which outdated ones are swept.
 const SWEEP_AT_LEAST: usize = 1024;
 
-/// Identifies an apply by its field manager and by everything that decides its effect on one object: the options and the
-/// fields with their values.
+/// Identifies an apply by its field manager and by everything that decides its effect on one object: the options and
+/// the fields with their values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Intent {
     manager: u64,
@@ -29,11 +29,11 @@ pub(crate) struct AppliedState {
 /// What this program knows of its last apply to an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LastApply {
-    /// It has applied and deleted nothing since it started.
+    /// The program has neither applied nor deleted the object since it started.
     Unsent,
-    /// It was an equal apply, which left this state.
+    /// The last apply was an equal one, which left this state.
     Equal(AppliedState),
-    /// It was another apply, or one without an answer, or the object was deleted.
+    /// The last apply was another one, or has no answer, or the object was deleted.
     Other,
 }
 
@@ -71,8 +71,8 @@ pub(crate) enum Remembered<'a> {
 /// The applies of all clients that were made from one another, the last of each field manager to each object.
 ///
 /// An entry is useful only while the cache shows the object, or for a namespace, while the cache shows an object in it.
-/// Other entries are swept whenever the number of entries has doubled, so the number is at most twice that of the cached
-/// objects that were applied and of their namespaces, or [`SWEEP_AT_LEAST`] (CLIENT-13).
+/// Other entries are swept whenever the number of entries has doubled, so the number is at most twice that of the
+/// cached objects that were applied and of their namespaces, or [`SWEEP_AT_LEAST`] (CLIENT-13).
 #[derive(Debug, Default)]
 pub(crate) struct AppliedIntents {
     of: HashMap<Gvk, HashMap<ObjectKey, ObjectRequests>>,
@@ -135,8 +135,8 @@ impl AppliedIntents {
         self.len = self.len + after - before;
     }
 
-    /// Remembers the state that the server answered to an apply that was [begun](Self::begin) before. CLIENT-10: at that
-    /// version, the server has nothing to change for this intent.
+    /// Remembers the state that the server answered to an apply that was [begun](Self::begin) before. CLIENT-10: at
+    /// that version, the server has nothing to change for this intent.
     pub(crate) fn answered(
         &mut self,
         gvk: &Gvk,

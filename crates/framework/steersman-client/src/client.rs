@@ -60,12 +60,12 @@ pub struct Client<S = TypedKinds> {
 pub type KindClient<K> = Client<OneKind<K>>;
 
 impl Client {
-    /// Makes a client of a cache and a connection to the same server, with the default options.
+    /// Makes a client of a cache and a client configuration for the same server, with the default options.
     pub fn new(cache: Cache, client_config: ClientConfig) -> Self {
         Self::with_options(cache, client_config, ClientOptions::new())
     }
 
-    /// Makes a client of a cache and a connection to the same server.
+    /// Makes a client of a cache and a client configuration for the same server.
     pub fn with_options(cache: Cache, client_config: ClientConfig, options: ClientOptions) -> Self {
         Self {
             shared: SharedClient::new(cache, client_config, options),
@@ -189,7 +189,7 @@ impl<S: Clone> Client<S> {
 
     /// Returns a copy of this client for a reconcile request: its writes name the request to the
     /// [observers](ClientOptions::observe_writes), and its cached reads see the earlier writes of the same request
-    /// (`RYOW-1`). Each reconcile gets such a client.
+    /// (RYOW-1). Each reconcile gets such a client.
     pub fn for_request(&self, request: RequestId) -> Self {
         self.over(self.shared.with_request(request))
     }
@@ -237,7 +237,7 @@ impl<S: Clone> Client<S> {
         self.shared.cache()
     }
 
-    /// Returns the connection to the server that the client writes to.
+    /// Returns the client configuration for the server that the client writes to.
     #[must_use]
     pub fn client_config(&self) -> &ClientConfig {
         self.shared.client_config()
@@ -335,7 +335,7 @@ impl<S> Client<S> {
     ///
     /// The server is asked in three cases: the wait exceeds its [bound](ClientOptions::own_write_wait), the outcome of
     /// such a write is unknown, or the kind is declared uncached. In the first two cases the client asks what the
-    /// informer asks, and the answer is what the cache would show (`RYOW-6`).
+    /// informer asks, and the answer is what the cache would show (RYOW-6).
     ///
     /// # Errors
     ///

@@ -79,9 +79,9 @@ pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
 /// use steersman_client::finalizer::{self, FinalizerStage};
 ///
 /// let mut config = ConfigMap::default();
-/// assert_eq!(finalizer::stage(&config, "example.com/cleanup"), Stage::Missing);
+/// assert_eq!(finalizer::stage(&config, "example.com/cleanup"), FinalizerStage::Missing);
 /// finalizer::add(&mut config, "example.com/cleanup");
-/// assert_eq!(finalizer::stage(&config, "example.com/cleanup"), Stage::Held);
+/// assert_eq!(finalizer::stage(&config, "example.com/cleanup"), FinalizerStage::Held);
 /// ```
 #[must_use]
 pub fn stage<K: Object>(object: &impl AsObject<K>, finalizer: &str) -> FinalizerStage {

@@ -21,9 +21,9 @@
 //! }
 //! ```
 //!
-//! A [`Client`] reads from memory and writes over the network (`CLIENT-1`). A write reaches the cache only as an
+//! A [`Client`] reads from memory and writes over the network (CLIENT-1). A write reaches the cache only as an
 //! event of the API server. A reconciler still reads its own writes: a cached read waits until the cache has seen the
-//! earlier writes of the same key (`RYOW-1`, [`ReadConsistency`]). Writes of other clients may not have arrived yet;
+//! earlier writes of the same key (RYOW-1, [`ReadConsistency`]). Writes of other clients may not have arrived yet;
 //! [`Client::live`] reads from the server itself.
 //!
 //! The verbs used most:
@@ -33,7 +33,7 @@
 //!   no difference. [`owned_by`](EnsureRequest::owned_by) sets the controller reference.
 //! - [`Client::apply`], [`apply_part`](Client::apply_part): server-side apply. With
 //!   [`if_changed`](ApplyRequest::if_changed) nothing is sent if the object is in the state in which the apply would
-//!   leave it (`CLIENT-10`, `CLIENT-12`).
+//!   leave it (CLIENT-10, CLIENT-12).
 //! - [`Client::status`]: changes of the status, by difference too.
 //! - [`Client::add_finalizer`], [`Client::remove_finalizer`]: leave the finalizers of others in place.
 //! - [`Client::await_condition`], [`wait_deleted`](Client::wait_deleted), [`watch`](Client::watch): for code outside
@@ -43,10 +43,10 @@
 //! Changes through a closure ([`ensure`](Client::ensure), [`modify`](Client::modify), the status, finalizers) start
 //! from a cached object. If the difference writes a whole list, the patch carries the resource version that it was
 //! computed from. If that version is not the newest, the object is read live and the closure runs again, a bounded
-//! number of times (`CLIENT-2`).
+//! number of times (CLIENT-2).
 //!
 //! A write that was sent is finished by a task of its own, and is never repeated if the server may have executed it
-//! (`CLIENT-7`).
+//! (CLIENT-7).
 //!
 //! # Reading order
 //!

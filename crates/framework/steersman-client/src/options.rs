@@ -55,8 +55,8 @@ pub enum Lock {
 }
 
 impl ClientOptions {
-    /// The server's default field manager and field validation, [`Lock::Lists`], five attempts, a patience of 10 s,
-    /// and an apply that takes fields over.
+    /// Returns the default options: the server's default field manager and field validation, [`Lock::Lists`], five
+    /// attempts, at most 10 s of waiting for repetitions, and an apply that takes fields over.
     pub fn new() -> Self {
         Self {
             field_manager: None,
@@ -185,7 +185,7 @@ impl ClientOptions {
     }
 
     /// Sets whether a `get` of an object that the same request wrote returns the object from the answer to the write
-    /// while the cache has not seen the write, instead of waiting for the cache (`RYOW-12`). On by default. A `list`
+    /// while the cache has not seen the write, instead of waiting for the cache (RYOW-12). On by default. A `list`
     /// always waits.
     ///
     /// The object is as the cache would hold it at the version of the write. It is not returned once the cache is at

@@ -1,4 +1,5 @@
-//! Driver: the state that all handles of one client share (cache, connection, options), and the verbs over it.
+//! Driver: the state that all handles of one client share (cache, client configuration, options), and the verbs over
+//! this state.
 
 pub(crate) mod apply;
 
@@ -175,7 +176,7 @@ impl SharedClient {
         key_in_namespace(self.options().namespace.as_deref(), kind, key)
     }
 
-    /// Returns the selection, in the client's namespace if the client has one and the selection names none.
+    /// Returns the list options, in the client's namespace if the client has one and the list options name none.
     pub(crate) fn selection_in_namespace<'a>(
         &self,
         kind: &Kind,
@@ -189,12 +190,12 @@ impl SharedClient {
         })
     }
 
-    /// Returns the selection as [`selection_in_namespace`](Self::selection_in_namespace) does, for a request to the
+    /// Returns the list options as [`selection_in_namespace`](Self::selection_in_namespace) does, for a request to the
     /// server.
     ///
     /// # Errors
     ///
-    /// [`Error::IndexNeedsCache`] if the selection names an index.
+    /// [`Error::IndexNeedsCache`] if the list options name an index.
     pub(crate) fn live_selection<'a>(
         &self,
         kind: &Kind,

@@ -13,7 +13,7 @@ use crate::watch::PrivateCache;
 
 /// Waits until the object of a key meets a condition, and returns the object in the state that met it.
 ///
-/// CLIENT-9: the condition is decoded when the object changes, and for the first time after a complete list.
+/// CLIENT-9: the condition is checked when the object changes, and for the first time after a complete list.
 pub(crate) async fn await_condition<K: Object>(
     shared: &SharedClient,
     kind: &Kind,
@@ -31,7 +31,7 @@ pub(crate) async fn await_condition<K: Object>(
     let (mut last_seen, mut problem) = (LastSeen::Nothing, None);
     let judged = async {
         let informers = private.reads.informers()?;
-        // The selection has at most one namespace, so there is one informer.
+        // The list options name at most one namespace, so there is one informer.
         let Some(mut applied) = informers.first().map(|i| i.untyped().applied()) else {
             return std::future::pending().await;
         };

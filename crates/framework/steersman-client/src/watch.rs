@@ -26,11 +26,12 @@ use crate::error::Error;
 /// any number of 429 and 5xx, and lists again after a 410: objects that were deleted meanwhile are delivered as
 /// [`Event::Deleted`](steersman_cache::Event::Deleted), and an object that was deleted and created again as both.
 ///
-/// The stream has an error at its end only, if the connection cannot make a client (its credentials are broken).
-/// Requests that fail, such as a 403, are repeated; [`trouble`](Self::trouble) returns the reason.
+/// The stream has an error at its end only, if the client configuration cannot make a client (its credentials are
+/// broken). Requests that fail, such as a 403, are repeated; [`informer_failures`](Self::informer_failures) returns the
+/// reason.
 ///
 /// An object that does not decode as `K` is left out and logged. Events of a stream that is read slowly are coalesced
-/// by object beyond a bound (`FAN-2`). The watched objects are held in memory, packed, until the stream is dropped.
+/// by object beyond a bound (FAN-2). The watched objects are held in memory, packed, until the stream is dropped.
 ///
 /// # Cancel safety
 ///
@@ -51,7 +52,8 @@ pub(crate) struct PrivateCache<K> {
 }
 
 impl<K: Object> PrivateCache<K> {
-    /// Makes a cache of the objects of a selection without index terms. Sends no request before `run` is polled.
+    /// Makes a cache of the objects that list options without index terms select. Sends no request before `run` is
+    /// polled.
     pub(crate) fn new(
         client_config: &ClientConfig,
         kind: &Kind,

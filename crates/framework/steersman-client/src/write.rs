@@ -54,9 +54,9 @@ pub(crate) struct StateBeforeDelete {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WrittenObject {
-    /// The key, with the name that the server made.
+    /// The key of the object, with the name that the server made.
     pub key: ObjectKey,
-    /// The uid.
+    /// The uid of the object.
     pub uid: String,
     /// The resource version; unset if the response has none, for instance after a delete that
     /// removed the object.
@@ -88,7 +88,7 @@ pub enum WriteOutcome<'a> {
     Unknown(&'a steersman_api::Error),
 }
 
-/// Is called for every write of a client, when it begins and when its outcome is known.
+/// An observer of the writes of a client, called when a write begins and when its outcome is known.
 ///
 /// A dry run is not a write. Requests that are not sent (an invalid key, nothing to change) are not reported either.
 ///

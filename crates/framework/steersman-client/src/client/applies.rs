@@ -17,8 +17,8 @@ use crate::kinds::KindSource;
 use crate::patch::document::ApplyTo;
 use crate::shared::apply::Apply;
 
-/// One server-side apply, made by [`Client::apply`] and [`Client::apply_part`]. Awaited, it sends the request and returns
-/// the object as the server answered it.
+/// One server-side apply, made by [`Client::apply`] and [`Client::apply_part`]. Awaited, it sends the request and
+/// returns the object as the server answered it.
 ///
 /// # Cancel safety
 ///
@@ -164,16 +164,17 @@ where
     /// Applies the object unless that would change nothing: nothing is sent if the field
     /// manager owns exactly the fields of the document in the cached object, and they have its values.
     ///
-    /// This is decided by the object as the server has it: a digest of the manager's own entry in `managedFields`, with the
-    /// values, is kept for each cached object that this program has applied. So a restarted program sends nothing for
-    /// what it finds as it left it, nor if only the status changes. A change of an applied field by another writer gives
-    /// it another value or another owner, and then the apply is sent, so drift is corrected.
+    /// This is decided by the object as the server has it: a digest of the manager's own entry in `managedFields`, with
+    /// the values, is kept for each cached object that this program has applied. So a restarted program sends nothing
+    /// for what it finds as it left it, nor if only the status changes. A change of an applied field by another writer
+    /// gives it another value or another owner, and then the apply is sent, so drift is corrected.
     ///
-    /// Where the server writes a value in another form than the document (a quantity such as `1000m`, the empty value of
-    /// a field), the digests differ, and nothing is sent only as long as the object has the version that the last equal
-    /// apply of this process left. The request is always sent if the document or an option differs
-    /// ([`force`](Client::force), the field manager), for a dry run, and for a kind of which no informer runs with whole
-    /// objects: an uncached kind, a kind that is only read as metadata, or an object outside the cached namespaces.
+    /// Where the server writes a value in another form than the document (a quantity such as `1000m`, the empty value
+    /// of a field), the digests differ, and nothing is sent only as long as the object has the version that the last
+    /// equal apply of this process left. The request is always sent if the document or an option differs
+    /// ([`force`](Client::force), the field manager), for a dry run, and for a kind of which no informer runs with
+    /// whole objects: an uncached kind, a kind that is only read as metadata, or an object outside the cached
+    /// namespaces.
     ///
     /// Returns [`Ensured::Created`] if the server created the object, [`Ensured::Updated`] if the request was sent and
     /// the object existed (whether it changed or not), both with the object as the server answered it, and

@@ -49,8 +49,8 @@ impl<S> Client<S> {
     /// `initial` is the object to create, or the key of an object that is empty but for what `mutate` sets. The object
     /// is read from the cache. If it is absent, `initial` with `mutate` applied is created. If it exists, `mutate` is
     /// applied to a copy and the difference is sent as a merge patch; nothing is sent if there is no difference. The
-    /// closure may run several times: it should set the fields that its caller cares for and leave the others. A closure
-    /// that replaces the whole spec fights the server's defaults on every call.
+    /// closure may run several times: it should set the fields that its caller cares for and leave the others. A
+    /// closure that replaces the whole spec fights the server's defaults on every call.
     ///
     /// [`owned_by`](EnsureRequest::owned_by) sets the controller reference, and
     /// [`with_status`](EnsureRequest::with_status) sends the status as well.

@@ -23,21 +23,23 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 /// Waits and watches for programs, tests and hooks. A reconciler does not wait: it watches kinds, and is run again when
 /// an object changes.
 ///
-/// They ask the server by requests of their own, a list and a watch of exactly the selected objects, whether the kind is
-/// cached or not. They need neither a running cache nor its selectors and transforms, and leave nothing behind.
+/// They ask the server by requests of their own, a list and a watch of exactly the selected objects, whether the kind
+/// is cached or not. They need neither a running cache nor its selectors and transforms, and leave nothing behind.
 impl<S: Clone> Client<S> {
     /// Waits until the object meets a condition, and returns the object in that state; `None` if the condition was met
     /// by its absence.
     ///
-    /// The object need not exist yet. The condition is decoded on the newest state at first, and whenever the object
-    /// changes (`CLIENT-9`); there is no polling. A broken connection, a 410 and a server that is away prolong the wait
-    /// only. A state that lasts shorter than a reconnect may be missed. Zero and `Duration::MAX` mean no limit.
+    /// The object need not exist yet. The condition is checked against the newest state at first, and whenever the
+    /// object changes (CLIENT-9); there is no polling. A broken connection, a 410 and a server that is away only
+    /// prolong the wait. A state that lasts shorter than a reconnect may be missed. Zero and `Duration::MAX` mean no
+    /// limit.
     ///
     /// # Errors
     ///
     /// [`Error::ConditionNotMet`] after the timeout, with the condition and the state that was seen last, and the
     /// problem of the watch if it has one; at once if the server forbids the watch
-    /// ([`is_unavailable`](Error::is_unavailable), with the missing rule), or if the object does not decode ([`is_malformed`](Error::is_malformed)).
+    /// ([`is_unavailable`](Error::is_unavailable), with the missing rule), or if the object does not decode
+    /// ([`is_malformed`](Error::is_malformed)).
     ///
     /// # Cancel safety
     ///
@@ -104,12 +106,12 @@ impl<S: Clone> Client<S> {
     /// Watches the selected objects: a stream of the present objects, then of their changes, that restarts its watch by
     /// itself. See [`ObjectWatch`].
     ///
-    /// The server filters by namespace, labels and fields. The limit of a selection has no effect. No request is sent
-    /// before the stream is polled.
+    /// The server filters by namespace, labels and fields. The limit of the list options has no effect. No request is
+    /// sent before the stream is polled.
     ///
     /// # Errors
     ///
-    /// [`Error::IndexNeedsCache`] if the selection names an index; [`Error::OtherNamespace`];
+    /// [`Error::IndexNeedsCache`] if the list options name an index; [`Error::OtherNamespace`];
     /// [`Error::Cache`] if a selector is not valid.
     ///
     /// # Examples
@@ -149,8 +151,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`Error::Definition`] if objects would lose fields: its versions differ and no webhook converts them, or it accepts
-    /// less than the definition on the server. Those of [`apply`](Self::apply) and of
+    /// [`Error::Definition`] if objects would lose fields: its versions differ and no webhook converts them, or it
+    /// accepts less than the definition on the server. Those of [`apply`](Self::apply) and of
     /// [`await_condition`](Self::await_condition), and a kind that is not served
     /// ([`is_kind_not_served`](Error::is_kind_not_served)) after the timeout.
     ///

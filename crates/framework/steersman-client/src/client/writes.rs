@@ -239,14 +239,14 @@ impl<S> Client<S> {
     }
 
     /// Deletes the selected objects in one request; returns the keys of those that the server names. For a namespaced
-    /// kind the selection must name a namespace.
+    /// kind the list options must name a namespace.
     ///
     /// The server deletes the objects one after the other and stops at the first that it cannot delete: the objects
     /// before that stay deleted.
     ///
     /// # Errors
     ///
-    /// [`Error::IndexNeedsCache`] if the selection names an index; an invalid request, which is not sent, if a
+    /// [`Error::IndexNeedsCache`] if the list options name an index; an invalid request, which is not sent, if a
     /// namespace is missing; otherwise the errors of the server.
     ///
     /// # Examples

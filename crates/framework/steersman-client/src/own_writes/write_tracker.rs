@@ -214,8 +214,8 @@ impl WriteTracker {
         writes.sweep(now, is_seen, is_passed, follows);
     }
 
-    /// Returns whether the informer that covers the object of a mark shows what became of the write, or there
-    /// is none.
+    /// Returns whether the informer that covers the object of a question shows the result of the write. Also true if
+    /// no informer covers the object.
     fn is_passed(&self, gvk: &Gvk, question: &Question) -> bool {
         match (&question.subject, &question.version) {
             (UncertainObject::Object(key), Some(version)) => {

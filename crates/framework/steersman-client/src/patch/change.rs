@@ -27,7 +27,7 @@ pub(crate) const SERVER_SET: &[&str] = &[
 pub(crate) enum ChangedPart {
     /// Every field except the metadata that only the server sets.
     Object,
-    /// The same without the status, for a kind with a status subresource.
+    /// Every field except the status and the metadata that only the server sets, for a kind with a status subresource.
     WithoutStatus,
     /// The status, through its subresource.
     Status,

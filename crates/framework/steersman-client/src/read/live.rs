@@ -70,12 +70,12 @@ impl<S> Live<S> {
 
     /// Returns the selected objects, of all pages.
     ///
-    /// With [`ListOptions::skip_malformed`], objects that do not decode as `K` are left out, and the list logs a warning
-    /// with their number and the first one's key.
+    /// With [`ListOptions::skip_malformed`], objects that do not decode as `K` are left out, and the list logs a
+    /// warning with their number and the first one's key.
     ///
     /// # Errors
     ///
-    /// [`Error::IndexNeedsCache`] if the selection names an index; [`is_malformed`](Error::is_malformed), naming the
+    /// [`Error::IndexNeedsCache`] if the list options name an index; [`is_malformed`](Error::is_malformed), naming the
     /// first object that does not decode; otherwise the errors of the server.
     pub async fn list<K: Object>(&self, list_options: &ListOptions) -> Result<Vec<K>, Error>
     where

@@ -58,8 +58,8 @@ impl SharedClient {
         self.inner.intent_key.intent(&manager, options, digest)
     }
 
-    /// Returns what is known of the last apply; `None` if the apply has to be sent, because the cache cannot tell the state
-    /// of the object: no running informer holds the whole objects of the key's namespace.
+    /// Returns what is known of the last apply; `None` if the apply has to be sent, because the cache cannot tell the
+    /// state of the object: no running informer holds the whole objects of the key's namespace.
     pub(crate) fn last_apply(&self, kind: &Kind, apply: &Apply) -> Option<LastApply> {
         let intent = apply.intent?;
         let untyped = self.cache().mirror_of(kind.gvk(), &apply.key)?;

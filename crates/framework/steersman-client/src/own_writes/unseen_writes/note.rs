@@ -55,8 +55,8 @@ impl Note {
         most.saturating_sub(self.awaited.map_or(Duration::ZERO, waited))
     }
 
-    /// RYOW-12: returns the object at the version of the note, if nothing else is known about its key: a read may return
-    /// it while the informer has not come to that version.
+    /// RYOW-12: returns the object at the version of the note, if nothing else is known about its key: a read may
+    /// return it while the informer has not come to that version.
     pub(crate) fn answer(&self) -> Option<&KeptAnswer> {
         let answer = self.answer.as_ref();
         answer.filter(|_| !self.deleted && self.absent.is_none())

@@ -16,9 +16,9 @@ pub(super) const PAGE_SIZE: u32 = 500;
 /// The pages of a live list. Made by [`Live::pages`](crate::Live::pages).
 ///
 /// All pages have the resource version of the first page, however long reading them takes, and each object is in one
-/// page only. The server forgets old versions, by default after five minutes. A page that is requested later is the error
-/// [`Expired`](steersman_api::Error::Expired), after which there are no more pages and a new [`Pages`] must begin the
-/// list anew, unless [`inconsistent`](Self::inconsistent) is set.
+/// page only. The server forgets old versions, by default after five minutes. A page that is requested later is the
+/// error [`Expired`](steersman_api::Error::Expired), after which there are no more pages and a new [`Pages`] must begin
+/// the list anew, unless [`inconsistent`](Self::inconsistent) is set.
 #[must_use = "no request is sent before `next_page` is awaited"]
 #[derive(Debug)]
 pub struct Pages<K> {
