@@ -3,8 +3,8 @@
 /// The number of billionths in 1: the smallest unit of a quantity.
 const BILLION: i128 = 1_000_000_000;
 
-/// Returns the amount of a quantity of Kubernetes in billionths (`resource.Quantity` of apimachinery). `None` if the text is
-/// no quantity, or its amount is no whole number of billionths or too large.
+/// Returns the amount of a quantity of Kubernetes in billionths (`resource.Quantity` of apimachinery). `None` if the
+/// text is no quantity, or its amount is no whole number of billionths or too large.
 pub(crate) fn amount(text: &str) -> Option<i128> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let end = unsigned.find(|c: char| !c.is_ascii_digit() && c != '.');

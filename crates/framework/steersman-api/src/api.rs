@@ -111,7 +111,7 @@ impl<K: Object> Api<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::Expired`] if the continue token is too old, [`Error::InvalidRequest`] if the selection names an
+    /// [`Error::Expired`] if the continue token is too old, [`Error::InvalidRequest`] if the list options name an
     /// index, or any other [`Error`].
     pub async fn list(
         &self,
@@ -248,7 +248,7 @@ impl<K: Object> Api<K> {
     }
 
     /// Deletes the selected objects in one request; returns the keys of those that the server names. For a
-    /// namespaced kind the selection must name a namespace.
+    /// namespaced kind the list options must name a namespace.
     ///
     /// # Errors
     ///

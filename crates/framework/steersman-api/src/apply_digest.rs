@@ -12,10 +12,10 @@ use crate::owned_fields::{ItemKeys, OwnedFields};
 
 /// Identifies an apply: the manager, and the applied fields with their values.
 ///
-/// Two applies of one manager have equal digests if they set the same fields to the same values. The digest of an object
-/// that arrives is that of the apply that would change nothing: the manager owns exactly the fields of the document, and
-/// they have its values (CLIENT-12). It is the first half of a SHA-256, so that no document can be made to equal another
-/// one.
+/// Two applies of one manager have equal digests if they set the same fields to the same values. The digest of an
+/// object that arrives is that of the apply that would change nothing: the manager owns exactly the fields of the
+/// document, and they have its values (CLIENT-12). It is the first half of a SHA-256, so that no document can be made
+/// to equal another one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ApplyDigest([u8; 16]);
 
@@ -44,8 +44,8 @@ impl ApplyDigest {
         hashed.finish()
     }
 
-    /// Returns the digests of the applies of known managers that left an object in this state. `json` is the object with
-    /// its `managedFields`.
+    /// Returns the digests of the applies of known managers that left an object in this state. `json` is the object
+    /// with its `managedFields`.
     pub(crate) fn found_in(json: &[u8], gvk: &Gvk, managers: &FieldManagers) -> Box<[Self]> {
         let Ok(object) = serde_json::from_slice::<Value>(json) else {
             return Box::default();

@@ -1,4 +1,4 @@
-//! Words: the certificate with which a connection names its user.
+//! Words: the certificate with which a client configuration names its user.
 
 use std::io;
 
@@ -6,10 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube_client::config::AuthInfo;
 
-/// The certificate with which a connection names its user to the API server, as it is now.
+/// The certificate with which a client configuration names its user to the API server, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCertificate {
-    /// Where it is kept: a file, or the kubeconfig itself.
+    /// The location of the certificate: a file, or the kubeconfig itself.
     pub place: String,
     /// The certificate and those that signed it, in PEM.
     pub chain: Vec<u8>,

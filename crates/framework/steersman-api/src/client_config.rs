@@ -1,4 +1,4 @@
-//! Handle: a connection: makes clients of one API server.
+//! Handle: the client configuration: makes clients of one API server.
 
 use std::fmt;
 use std::path::Path;
@@ -27,15 +27,15 @@ use steersman_transport::ConnectionOptions;
 
 /// Makes clients of one API server. Cheap to clone.
 ///
-/// A client belongs to the runtime that it was made in; a connection does not, and making one does no network I/O.
+/// A client belongs to the runtime that it was made in; a configuration does not, and making one does no network I/O.
 ///
-/// Over TLS, clients use HTTP/2 if the server offers it, with [pings](Self::ping_interval) that detect dead connections.
-/// Certificates and tokens in files are read again before a connection opens, once per minute, and when the server
-/// refuses them (TLS, 401); a refused request is then sent once more if they have changed (`CONN-4`). Apart from
-/// that, and from requests that the server did not process (`CONN-5`), clients never repeat a request by themselves:
+/// Over TLS, clients use HTTP/2 if the server offers it, with [pings](Self::ping_interval) that detect dead
+/// connections. Certificates and tokens in files are read again before a connection opens, once per minute, and when
+/// the server refuses them (TLS, 401); a refused request is then sent once more if they have changed (CONN-4). Apart
+/// from that, and from requests that the server did not process (CONN-5), clients never repeat a request by themselves:
 /// a write may have been executed, and a reflector must see a 429.
 ///
-/// Every request of every client of the connection goes through its layers and hooks: reads, writes, lists and
+/// Every request of every client goes through the layers and hooks of the configuration: reads, writes, lists and
 /// watches. [`layer`](Self::layer) adds a tower layer, [`on_warning`](Self::on_warning) a hook for warnings of the
 /// server, [`user_agent`](Self::user_agent) names the program, and [`metrics`](Self::metrics) counts and measures
 /// requests.
@@ -73,7 +73,7 @@ pub struct ClientConfig {
     around: Middleware,
 }
 
-/// The destination of the requests of a connection.
+/// The destination of the requests of a client configuration.
 #[derive(Clone)]
 enum Destination {
     Network(Arc<Network>),
@@ -86,13 +86,13 @@ const UNNAMED_NAMESPACE: &str = "default";
 type Make = dyn Fn(&Middleware) -> Result<kube_client::Client, Error> + Send + Sync;
 
 impl ClientConfig {
-    /// Connects to the API server that the environment names: the kubeconfig files in `KUBECONFIG`, or else the
+    /// Returns the configuration that the environment names: the kubeconfig files in `KUBECONFIG`, or else the
     /// service account of the Pod if one is mounted, or else `~/.kube/config`. This is the order of
     /// controller-runtime.
     ///
     /// Connections go through the http proxy that the cluster's `proxy-url` names, or else `HTTPS_PROXY` with the
-    /// exceptions of `NO_PROXY`. The choice follows the rules of Go's clients: a server on this machine has a proxy only
-    /// if `proxy-url` names one. Only http proxies can be used, always with `CONNECT`.
+    /// exceptions of `NO_PROXY`. The choice follows the rules of Go's clients: a server on this machine has a proxy
+    /// only if `proxy-url` names one. Only http proxies can be used, always with `CONNECT`.
     ///
     /// # Errors
     ///
@@ -106,7 +106,7 @@ impl ClientConfig {
         Self::infer_with(&ConfigChoice::new()).await
     }
 
-    /// Connects like [`infer`](Self::infer), with a kubeconfig or a context of the caller's choice.
+    /// Returns the configuration as [`infer`](Self::infer) does, with a kubeconfig or a context of the caller's choice.
     ///
     /// # Errors
     ///
@@ -119,7 +119,7 @@ impl ClientConfig {
         Self::checked(find(&Environment::of_process(), choice).await?)
     }
 
-    /// Connects to the API server that the current context of a kubeconfig file names.
+    /// Returns the configuration that the current context of a kubeconfig file names.
     ///
     /// # Errors
     ///
@@ -132,9 +132,10 @@ impl ClientConfig {
         Self::infer_with(&ConfigChoice::new().kubeconfig(path.as_ref())).await
     }
 
-    /// Connects to the API server of a configuration. Its options `read_timeout`, `write_timeout` and `default_retry`
-    /// have no effect: see [`ping_interval`](Self::ping_interval), and the time limits of requests. `proxy_url` has no
-    /// effect for a server on this machine, because kube-client sets it from `HTTPS_PROXY` there, too.
+    /// Wraps a configuration of kube-client. The options `read_timeout`, `write_timeout` and `default_retry` of
+    /// `config` have no effect: see [`ping_interval`](Self::ping_interval), and the time limits of requests.
+    /// `proxy_url` has no effect for a server on this machine, because kube-client sets it from `HTTPS_PROXY` there,
+    /// too.
     #[must_use]
     pub fn from_config(mut config: kube_client::Config) -> Self {
         if is_local(&config.cluster_url) {
@@ -172,9 +173,9 @@ impl ClientConfig {
         }
     }
 
-    /// Connects to an API server in this process: without a socket, and so usable under a paused clock.
+    /// Returns a configuration for an API server in this process: without a socket, and so usable under a paused clock.
     ///
-    /// The service receives requests as a server would, without a host. Each client of this connection has a clone of
+    /// The service receives requests as a server would, without a host. Each client of the configuration has a clone of
     /// the service.
     #[must_use]
     pub fn in_process<S, B>(service: S, default_namespace: &str) -> Self
@@ -266,15 +267,15 @@ impl ClientConfig {
     /// to read the traffic.
     ///
     /// Answers are decoded by their content type. A server that refuses protobuf, or sends bytes that are none, gets
-    /// JSON from then on (`CONN-7`). Existing clients are not affected.
+    /// JSON from then on (CONN-7). Existing clients are not affected.
     #[must_use]
     pub fn encoding(mut self, encoding: Encoding) -> Self {
         self.around.encoding = SharedEncoding::new(encoding);
         self
     }
 
-    /// Counts and measures the requests of the clients made from here on (`CONN-6`); by default there are no metrics.
-    /// A manager sets metrics for a connection that [has none](Self::has_metrics).
+    /// Counts and measures the requests of the clients made from here on (CONN-6); by default there are no metrics.
+    /// A manager sets metrics for a configuration that [has none](Self::has_metrics).
     ///
     /// Metrics are outside of all layers, so a request that a layer refuses counts as a request without an answer.
     ///
@@ -322,8 +323,8 @@ impl ClientConfig {
 
     /// Sets whether clients use HTTP/1.1 only, for proxies that handle HTTP/2 badly; off by default.
     ///
-    /// Each watch then has a connection of its own, and a dead connection is detected only by TCP keepalive, which a proxy
-    /// in between may answer.
+    /// Each watch then has a connection of its own, and a dead connection is detected only by TCP keepalive, which a
+    /// proxy in between may answer.
     #[must_use]
     pub fn http1_only(self, http1_only: bool) -> Self {
         self.with_options(|options| options.http1_only = http1_only)
@@ -338,7 +339,7 @@ impl ClientConfig {
 
     /// Makes a client, which belongs to the current tokio runtime and is cheap to clone.
     ///
-    /// All clients that a connection and its clones make in one runtime share their HTTP connections (`CONN-1`),
+    /// All clients that a configuration and its clones make in one runtime share their HTTP connections (CONN-1),
     /// whatever layers they have: one HTTP/2 connection, or more if the server allows fewer streams than there are
     /// watches and requests, or one connection per concurrent request over HTTP/1.1. The connections end with the
     /// last client, and 90 s after their last request.

@@ -1,4 +1,4 @@
-//! Words: the encoding of objects on the wire, and what a connection has learnt about it.
+//! Words: the encoding of objects on the wire, and the fallback of a client configuration to JSON.
 
 use std::collections::BTreeSet;
 use std::env::VarError;
@@ -56,7 +56,7 @@ pub fn has_protobuf(kind: &Kind) -> bool {
     Message::of_kind(&gvk.api_version(), gvk.kind()).is_some()
 }
 
-/// The encoding of one connection, shared by its clients.
+/// The encoding of one client configuration, shared by its clients.
 #[derive(Debug)]
 pub(crate) struct SharedEncoding {
     chosen: Encoding,
@@ -93,7 +93,7 @@ impl SharedEncoding {
 }
 
 /// A request that may be sent in protobuf, as an extension of the HTTP request. Without the middleware of a
-/// connection, it is sent as JSON.
+/// client configuration, the request is sent as JSON.
 #[derive(Clone, Debug)]
 pub(crate) struct Negotiable {
     /// The `Accept` header that names protobuf first.
@@ -105,7 +105,7 @@ pub(crate) struct Negotiable {
 /// How one request was sent, and how its answer is encoded. Cheap to clone.
 #[derive(Clone, Default)]
 pub(crate) struct Negotiated {
-    /// `None` for a client that no connection made.
+    /// `None` for a client that no client configuration made.
     pub(crate) by: Option<Arc<SharedEncoding>>,
     pub(crate) metrics: Option<Arc<HostMetrics>>,
     /// Whether the request asked for protobuf.

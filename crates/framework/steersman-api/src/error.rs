@@ -25,7 +25,7 @@ pub enum Error {
          kubeconfig file, or run inside a pod that has a service account"
     )]
     NoConfig {
-        /// The places, for people.
+        /// The places that were searched, for people.
         looked_at: String,
     },
     /// A configuration was found and cannot be used.
@@ -109,7 +109,7 @@ pub struct ApiRefusal {
 
 const NOT_KUBERNETES: &str = "the address does not look like a Kubernetes API server";
 
-// ===== impl Refusal =====
+// ===== impl ApiRefusal =====
 
 impl ApiRefusal {
     /// Returns the request.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use memchr::memmem::Finder;
 use parking_lot::RwLock;
 
-/// The field managers of which applies are recognised: programs, and with each of them its controllers, which have names
-/// such as `program/controller`. Cheap to clone; clones share the names.
+/// The field managers of which applies are recognised: programs, and with each of them its controllers, which have
+/// names such as `program/controller`. Cheap to clone; clones share the names.
 #[derive(Clone, Debug, Default)]
 pub struct FieldManagers {
     known: Arc<RwLock<Arc<[KnownManager]>>>,
@@ -32,8 +32,8 @@ impl FieldManagers {
         *known = known.iter().cloned().chain([added]).collect();
     }
 
-    /// Returns whether the bytes of an object contain the name of a known manager, in any place. Each object that arrives
-    /// is searched, so this is fast.
+    /// Returns whether the bytes of an object contain the name of a known manager, in any place. Each object that
+    /// arrives is searched, so this is fast.
     pub(crate) fn may_own_fields_of(&self, object: &[u8]) -> bool {
         let known = self.known();
         known

@@ -28,14 +28,14 @@ pub struct Head {
     pub generation: Option<i64>,
     /// Whether the object has a deletion timestamp and finalizers still hold it.
     pub deleting: bool,
-    /// The labels.
+    /// The labels; empty if the object has none.
     pub labels: BTreeMap<String, String>,
     /// A hash of the annotations as they are encoded; 0 without annotations. Different annotations have equal hashes
     /// with a probability of one in four billion.
     pub annotations_hash: u32,
-    /// The owner references.
+    /// The owner references; empty if the object has none.
     pub owners: Vec<OwnerReference>,
-    /// The finalizers.
+    /// The finalizers; empty if the object has none.
     pub finalizers: Vec<String>,
 }
 
@@ -51,10 +51,10 @@ pub struct RawObject {
 /// What is known of the JSON of an object before it is decoded as a type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Conformity {
-    /// Nothing: it may have any form.
+    /// Nothing is known: the JSON may have any form.
     #[default]
     Unchecked,
-    /// It arrived as a message of protobuf without embedded JSON, so every field has the type that the kind gives it
+    /// The object arrived as a protobuf message without embedded JSON, so every field has the type of the kind
     /// ([`decodes_all_protobuf`](steersman_object::decodes_all_protobuf)).
     OfItsKind,
 }

@@ -43,9 +43,9 @@
 //!   `decode::bookmark` reads bookmarks, and `decode::protobuf` turns protobuf into JSON.
 //! - `pages` joins the pages of a list.
 //! - `problem_log` has [`ProblemLog`], which keeps a lasting problem from filling the log.
-//! - [`request`] has [`PreparedRequest`], the request of a verb as a value, which a task of its own can send. `request::url`
-//!   builds paths and queries, `request::transport` sends the bytes of all requests and collects their answers within
-//!   time limits, and `request::answered_object` reads which object an answer is about.
+//! - [`request`] has [`PreparedRequest`], the request of a verb as a value, which a task of its own can send.
+//!   `request::url` builds paths and queries, `request::transport` sends the bytes of all requests and collects their
+//!   answers within time limits, and `request::answered_object` reads which object an answer is about.
 //! - [`list_watch`] has the [`ListWatch`] trait, the two calls that a reflector needs.
 //! - `client_certificate` has [`ClientCertificate`], the certificate that names the user of a connection.
 //! - `config` finds and checks a kubeconfig; `config::proxy` chooses the proxy of a server.

@@ -92,7 +92,8 @@ impl ApiListWatch {
         self
     }
 
-    /// Recognises the applies of these managers in the objects that arrive: see [`RawObject::applies`]. None by default.
+    /// Recognises the applies of these managers in the objects that arrive: see [`RawObject::applies`]. None by
+    /// default.
     #[must_use]
     pub fn recognise_applies(mut self, managers: FieldManagers) -> Self {
         self.decoder = self.decoder.recognise_applies(managers);

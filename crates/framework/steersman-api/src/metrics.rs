@@ -14,8 +14,9 @@ const SIZES: [f64; 11] = [
     16777216.0,
 ];
 
-/// The metrics of the requests of all connections that were given a clone
-/// ([`ClientConfig::metrics`](crate::ClientConfig::metrics)). Cheap to clone. A manager makes them for its own connection.
+/// The metrics of the requests of all client configurations that were given a clone
+/// ([`ClientConfig::metrics`](crate::ClientConfig::metrics)). Cheap to clone. A manager makes them for its own
+/// configuration.
 ///
 /// Names, labels and buckets are those of client-go (`tools/metrics`), with the adapters of component-base:
 ///
@@ -27,13 +28,13 @@ const SIZES: [f64; 11] = [
 /// | `rest_client_response_size_bytes` | `verb`, `host` | histogram |
 /// | `steersman_connection_dropped_fields_total` | `name`, `host` | counter |
 ///
-/// - `code` is the status code of the answer, or `<error>` for a request without an answer: the connection broke, a layer
-///   refused the request, the time limit passed, or the caller was dropped.
-/// - Each request counts once (`CONN-6`), for each attempt of the client, however often the connection sends it
-///   (`CONN-4`, `CONN-5`).
-/// - `method` and `verb` are the HTTP method, as in client-go. `host` is [`ClientConfig::host`](crate::ClientConfig::host).
-///   No label holds a path or the name of an object.
-/// - The duration ends with the body of the answer, and includes the layers of the connection. A client that repeats a
+/// - `code` is the status code of the answer, or `<error>` for a request without an answer: the connection broke, a
+///   layer refused the request, the time limit passed, or the caller was dropped.
+/// - Each request counts once (CONN-6), for each attempt of the client, however often the transport sends it
+///   (CONN-4, CONN-5).
+/// - `method` and `verb` are the HTTP method, as in client-go. `host` is
+///   [`ClientConfig::host`](crate::ClientConfig::host). No label holds a path or the name of an object.
+/// - The duration ends with the body of the answer, and includes the layers of the client. A client that repeats a
 ///   request after a `Retry-After` makes several requests; the duration does not include the time between them.
 /// - The size of a request is that of its body, zero if there is none. The size of a response is the number of bytes of
 ///   its body that were read.

@@ -95,9 +95,9 @@ pub struct WriteOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FieldValidation {
-    /// Drops them.
+    /// Drops such fields.
     Ignore,
-    /// Drops them and sends a warning. The server's default.
+    /// Drops such fields and sends a warning. The server's default.
     Warn,
     /// Refuses the request (400).
     Strict,
@@ -111,7 +111,7 @@ pub struct DeleteOptions {
     pub uid: Option<String>,
     /// Deletes the object only at this resource version.
     pub resource_version: Option<ResourceVersion>,
-    /// The fate of the objects that it owns; the server decides by default.
+    /// The fate of the objects that the deleted object owns; the server decides by default.
     pub propagation: Option<Propagation>,
     /// The time that a Pod may take to end, in whole seconds.
     pub grace_period: Option<Duration>,
@@ -123,11 +123,11 @@ pub struct DeleteOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Propagation {
-    /// They are deleted after the object.
+    /// The owned objects are deleted after the owner.
     Background,
-    /// They are deleted before the object.
+    /// The owned objects are deleted before the owner.
     Foreground,
-    /// They stay, without the owner.
+    /// The owned objects stay, without the owner.
     Orphan,
 }
 
@@ -158,7 +158,7 @@ impl FieldValidation {
     }
 }
 
-// ===== constructors =====
+// ===== impl Paging =====
 
 impl Paging {
     /// Requests one page at the newest version.
@@ -197,7 +197,7 @@ impl Paging {
 }
 
 impl Projection {
-    /// All extents, from the least on.
+    /// All projections, from the smallest to the largest.
     pub const ALL: [Self; 3] = [Self::Metadata, Self::Whole, Self::EveryField];
 
     /// Returns how much of an object the type `K` needs: a dynamic type keeps every field.
@@ -223,8 +223,8 @@ impl PageRequest {
         }
     }
 
-    /// Requests the objects that a selection selects by labels and fields. The page size is at most the selection's
-    /// limit.
+    /// Requests the objects that the list options select by labels and fields. The page size is at most the limit of
+    /// the list options.
     pub(crate) fn of(list_options: &ListOptions, paging: &Paging) -> Self {
         let limit = list_options.selected_limit();
         let limit = limit.map(|limit| u32::try_from(limit).unwrap_or(u32::MAX));
@@ -368,7 +368,7 @@ impl DeleteOptions {
         self
     }
 
-    /// Sets the fate of the objects that it owns.
+    /// Sets the fate of the objects that the deleted object owns.
     #[must_use]
     pub fn propagation(mut self, propagation: Propagation) -> Self {
         self.propagation = Some(propagation);

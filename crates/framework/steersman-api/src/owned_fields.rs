@@ -39,7 +39,8 @@ impl<'a> OwnedFields<'a> {
         })
     }
 
-    /// Returns the entries of managers that applied the object through a subresource; `""` stands for the object itself.
+    /// Returns the entries of managers that applied the object through a subresource; `""` stands for the object
+    /// itself.
     pub fn applies(&self, subresource: &'a str) -> impl Iterator<Item = &'a Value> + use<'a> {
         self.entries.iter().filter(move |entry| {
             entry["operation"] == "Apply"

@@ -1,4 +1,4 @@
-//! Driver: the middleware of a connection: the encoding, metrics, layers, the `User-Agent`, and warnings.
+//! Driver: the middleware of a client configuration: the encoding, metrics, layers, the `User-Agent`, and warnings.
 
 mod measure;
 mod negotiate;
@@ -29,13 +29,13 @@ use crate::warning::{SeenWarnings, Warning, texts};
 use measure::Measure;
 use negotiate::Negotiate;
 
-/// The service that sends requests to a server, as a layer on a connection sees it.
+/// The service that sends requests to a server, as a layer of a client configuration sees it.
 pub type Wire = BoxService<Request<Body>, Response<AnswerBody>, BoxError>;
 
-/// The body of an answer, as a layer on a connection sees it.
+/// The body of an answer, as a layer of a client configuration sees it.
 pub type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
-/// The middleware of a connection. Cheap to clone; clones share the record of logged warnings.
+/// The middleware of a client configuration. Cheap to clone; clones share the record of logged warnings.
 #[derive(Clone)]
 pub(crate) struct Middleware {
     pub(crate) agent: HeaderValue,

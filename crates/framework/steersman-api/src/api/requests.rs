@@ -130,7 +130,7 @@ impl<K: Object> Api<K> {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidRequest`] if the selection names an index, or no namespace for a namespaced kind: the server
+    /// [`Error::InvalidRequest`] if the list options name an index, or no namespace for a namespaced kind: the server
     /// deletes in one namespace at a time.
     pub fn delete_all_request(
         &self,

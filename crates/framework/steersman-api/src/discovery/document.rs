@@ -17,7 +17,7 @@ pub struct ServedResource {
     pub categories: Vec<String>,
     /// The verbs of the kind: `get`, `list`, `watch`, and so on.
     pub verbs: Vec<String>,
-    /// Its subresources: `status`, `scale`, and so on.
+    /// The subresources of the kind: `status`, `scale`, and so on.
     pub subresources: Vec<String>,
 }
 

@@ -17,7 +17,7 @@ pub struct AnsweredObject {
     pub uid: String,
     /// The resource version; unset if the answer names none.
     pub version: ResourceVersion,
-    /// The labels.
+    /// The labels; empty if the answer names none.
     pub labels: BTreeMap<String, String>,
     /// Whether the object has a deletion timestamp.
     pub deleting: bool,

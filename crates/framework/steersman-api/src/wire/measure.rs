@@ -1,4 +1,4 @@
-//! Driver: measures the requests of a connection, from the call of a client to the end of the answer.
+//! Driver: measures the requests of a client configuration, from the call of a client to the end of the answer.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ struct Measurement {
     start: Instant,
     /// Whether the answer has no end of its own.
     is_endless: bool,
-    /// The number of bytes of the answer's body that were read, in bytes; `None` before the answer.
+    /// The number of bytes of the answer's body that were read; `None` before the answer.
     read: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Driver: asks for protobuf where the connection and the request allow it, and encodes bodies in it.
+//! Driver: asks for protobuf where the client configuration and the request allow it, and encodes bodies in protobuf.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
