@@ -18,7 +18,7 @@ use crate::credentials::Credentials;
 use crate::pool::ConnectionPool;
 use crate::signing::Signer;
 
-/// The connections to a server and the credentials of its clients, for all clients of a connection in one runtime.
+/// The connections to a server and the credentials, for all clients of a transport in one runtime.
 pub(crate) struct SharedAccess {
     pub(crate) pool: Arc<ConnectionPool>,
     pub(crate) credentials: Arc<Credentials>,

@@ -1,4 +1,4 @@
-//! Driver: the credentials of a connection, read again when their files change.
+//! Driver: the credentials of a transport, read again when their files change.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::plugin;
 /// The time after which the files are read again, as client-go and kube-client do with tokens.
 const READ_AGAIN: Duration = Duration::from_secs(60);
 
-/// The credentials of a connection: the authorities that verify its server, and the certificate or token of the
+/// The credentials of a transport: the authorities that verify its server, and the certificate or token of the
 /// client.
 ///
-/// CONN-4: files are read again before a connection opens, in each minute with requests, and when the server refuses the
-/// credentials. If the files cannot be read or used, the last valid state stays in force.
+/// CONN-4: files are read again before a connection opens, in each minute with requests, and when the server refuses
+/// the credentials. If the files cannot be read or used, the last valid state stays in force.
 pub(crate) struct Credentials {
     config: Config,
     endpoint: Arc<str>,

@@ -1,18 +1,18 @@
 //! The HTTP connections to one API server: a pool that its clients share, with credentials that are read again.
 //!
-//! A [`Transport`] is made from a [`kube_client::Config`]; its [`service`](Transport::service) is a [`tower::Service`] at
-//! the end of a client's stack, in place of the hyper client of kube-client. It differs from that in what an operator
-//! needs that runs for months:
+//! A [`Transport`] is made from a [`kube_client::Config`]; its [`service`](Transport::service) is a [`tower::Service`]
+//! at the end of a client's stack, in place of the hyper client of kube-client. It differs from that in what an
+//! operator needs that runs for months:
 //!
 //! - Over HTTP/2 all clients of a runtime share one connection, and a second one is opened only when the server accepts
 //!   no more streams. Without HTTP/2 a request has a connection of its own, and idle ones are used again (CONN-1).
-//! - A connection that is silent is pinged. One that does not answer is closed with its streams, so that watches resume
-//!   after 45 s and not after the time limit of the system (CONN-2).
-//! - A request that the server did not execute, because its stream was refused or closed before, is sent again on another
-//!   connection (CONN-5).
+//! - A silent connection is pinged. A connection that does not answer is closed with its streams, so that watches
+//!   resume after 45 s and not after the time limit of the system (CONN-2).
+//! - A request that the server did not execute, because its stream was refused or closed before, is sent again on
+//!   another connection (CONN-5).
 //! - Tokens and certificates of files are read again when the files change, and credential plugins run again when their
 //!   credential expires. After a 401 the credentials are renewed once, and the request is repeated (CONN-4).
-//! - HTTP proxies are asked for a tunnel (CONNECT); a server with several addresses is dialled like RFC 8305 says.
+//! - HTTP proxies are asked for a tunnel (CONNECT); a server with several addresses is dialled as RFC 8305 describes.
 //!
 //! ```
 //! use steersman_transport::Transport;

@@ -1,4 +1,4 @@
-//! Driver: the connections to one server, shared by all clients of a connection in one runtime.
+//! Driver: the connections to one server, shared by all clients of a transport in one runtime.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -100,8 +100,8 @@ struct Exclusive {
     generation: u64,
 }
 
-/// The right of one request to use a connection: one stream of an HTTP/2 connection, or a whole HTTP/1.1 connection. Dropping the lease
-/// returns the stream or the connection to the pool.
+/// The right of one request to use a connection: one stream of an HTTP/2 connection, or a whole HTTP/1.1 connection.
+/// Dropping the lease returns the stream or the connection to the pool.
 struct Lease {
     pool: Weak<ConnectionPool>,
     id: ConnectionId,
@@ -225,8 +225,8 @@ impl ConnectionPool {
         }
     }
 
-    /// Removes a connection that has closed. If a request failed on it (`was_met`), also removes the idle HTTP/1.1 connections,
-    /// which the server has probably closed too.
+    /// Removes a connection that has closed. If a request failed on it (`was_met`), also removes the idle HTTP/1.1
+    /// connections, which the server has probably closed too.
     fn forget(&self, id: ConnectionId, was_met: bool) {
         let mut state = self.state.lock();
         state.table.handle_closed(id);
@@ -343,8 +343,8 @@ impl ConnectionPool {
         Ok(())
     }
 
-    /// Makes an HTTP/1.1 connection for one request. Returns `None` if the server now speaks HTTP/2: that connection is shared by
-    /// all requests.
+    /// Makes an HTTP/1.1 connection for one request. Returns `None` if the server now speaks HTTP/2: that connection is
+    /// shared by all requests.
     async fn open_alone(self: &Arc<Self>, dialed: Dialed) -> Result<Option<StreamSlot>, BoxError> {
         let (id, generation) = (self.next_id(), dialed.generation);
         if dialed.protocol == Protocol::Http2 {
@@ -360,8 +360,8 @@ impl ConnectionPool {
         Ok(Some(StreamSlot { lease, http2: None }))
     }
 
-    /// Sends a request that upgrades its connection (exec, attach, port-forward), on an HTTP/1.1 connection of its own that
-    /// never enters the pool.
+    /// Sends a request that upgrades its connection (exec, attach, port-forward), on an HTTP/1.1 connection of its own
+    /// that never enters the pool.
     async fn send_upgrade(
         self: &Arc<Self>,
         request: Request<Bytes>,

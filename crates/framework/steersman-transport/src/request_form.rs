@@ -7,8 +7,8 @@ use http::{HeaderValue, Request, Uri};
 use http_body_util::Full;
 use tower::BoxError;
 
-/// Returns whether the server closed the connection before it processed the request (GOAWAY), and whether it refused the
-/// stream (REFUSED_STREAM): RFC 9113, 6.8 and 8.7.
+/// Returns whether the server closed the connection before it processed the request (GOAWAY), and whether it refused
+/// the stream (REFUSED_STREAM): RFC 9113, 6.8 and 8.7.
 pub(crate) fn refusal(error: &hyper::Error) -> (bool, bool) {
     let mut source = std::error::Error::source(error);
     while let Some(error) = source {

@@ -17,7 +17,7 @@ use tracing::{debug, warn};
 use crate::explain::explain_client;
 use crate::plugin;
 
-/// Signs the requests of a connection.
+/// Signs the requests of a transport.
 ///
 /// CONN-4: a credential plugin runs again shortly before its token expires, and when the server refuses the token.
 pub(crate) struct Signer {

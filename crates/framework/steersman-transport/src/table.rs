@@ -36,8 +36,8 @@ pub(crate) enum Choice {
 
 /// The connections of a pool.
 ///
-/// CONN-1: only one HTTP/2 connection is opened at a time, and a further one only if each carries as many streams as the
-/// server allows. No request waits for the stream of another request to end.
+/// CONN-1: only one HTTP/2 connection is opened at a time, and a further one only if each carries as many streams as
+/// the server allows. No request waits for the stream of another request to end.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionTable {
     multiplexed: Vec<Multiplexed>,
@@ -70,8 +70,8 @@ struct Idle {
 }
 
 impl ConnectionTable {
-    /// Chooses the connection of a request. `limit` returns the number of streams that the server allows on a connection, and
-    /// zero for a closed connection.
+    /// Chooses the connection of a request. `limit` returns the number of streams that the server allows on a
+    /// connection, and zero for a closed connection.
     pub(crate) fn next_connection(&mut self, limit: impl Fn(ConnectionId) -> usize) -> Choice {
         let generation = self.generation;
         let free = self.multiplexed.iter_mut().find(|connection| {
@@ -99,8 +99,8 @@ impl ConnectionTable {
         self.dialing = false;
     }
 
-    /// Adds a connection that was opened with credentials of `generation`. Returns the idle connections with older credentials,
-    /// which the caller closes.
+    /// Adds a connection that was opened with credentials of `generation`. Returns the idle connections with older
+    /// credentials, which the caller closes.
     ///
     /// CONN-4: connections with older credentials carry no new requests, and end with their last request.
     pub(crate) fn handle_opened(
@@ -127,8 +127,8 @@ impl ConnectionTable {
         self.handle_renewed(generation)
     }
 
-    /// Records the generation of the current credentials. Returns the idle connections with older credentials, which the
-    /// caller closes.
+    /// Records the generation of the current credentials. Returns the idle connections with older credentials, which
+    /// the caller closes.
     pub(crate) fn handle_renewed(&mut self, generation: u64) -> Vec<ConnectionId> {
         self.generation = self.generation.max(generation);
         let newest = self.generation;
@@ -176,8 +176,8 @@ impl ConnectionTable {
         current
     }
 
-    /// Removes and returns all idle HTTP/1.1 connections, after the server turned out to have closed one of them: the next
-    /// request opens a new connection instead of trying the old ones.
+    /// Removes and returns all idle HTTP/1.1 connections, after the server turned out to have closed one of them: the
+    /// next request opens a new connection instead of trying the old ones.
     pub(crate) fn distrust_idle(&mut self) -> Vec<ConnectionId> {
         self.idle
             .drain(..)

@@ -20,7 +20,7 @@ const LARGEST_HEAD: usize = 16 << 10;
 /// The end of the head of an answer.
 const END: &[u8] = b"\r\n\r\n";
 
-/// Said of an address that names no proxy.
+/// The error text for an address that names no proxy.
 pub const NO_PROXY_ADDRESS: &str = "the address of the proxy is no URL such as http://proxy:3128";
 
 /// Checks that connections can go through a proxy.
