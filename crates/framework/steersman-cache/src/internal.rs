@@ -54,8 +54,8 @@ pub trait CacheInternals {
     /// (RYOW-10). Running informers are not affected.
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion);
 
-    /// Notes kinds with definitions that this program installs: informers that are declared later log no warning when the
-    /// kind is not served at first.
+    /// Notes kinds with definitions that this program installs: informers that are declared later log no warning when
+    /// the kind is not served at first.
     fn note_installed(&self, kinds: Vec<Gvk>);
 
     /// Notes kinds with objects that this program converts: informers that are declared later log no warning when the

@@ -235,8 +235,8 @@ impl SharedCache {
         }
     }
 
-    /// Waits until an informer has synced, fails, or the cache stops, at most for the sync timeout, and not for a server
-    /// with a known problem.
+    /// Waits until an informer has synced, fails, or the cache stops, at most for the sync timeout, and not for a
+    /// server with a known problem.
     async fn outcome(&self, read: &impl Readable) -> SyncWait {
         let settled = tokio::select! {
             // The informer's own outcome wins over a simultaneous stop.

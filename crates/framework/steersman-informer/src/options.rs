@@ -61,8 +61,8 @@ pub struct InformerOptions {
     pub metrics: Option<InformerMetrics>,
     /// The advice that is logged when requests fail. Default: none.
     pub failure_advice: FailureAdvice,
-    /// The reasons for which the first list may fail at first, because this program itself removes them: it installs the
-    /// definition of the kind, or converts its objects. They are logged as info. Default: none.
+    /// The reasons for which the first list may fail at first, because this program itself removes them: it installs
+    /// the definition of the kind, or converts its objects. They are logged as info. Default: none.
     pub expected_at_first: Vec<Reason>,
     /// Called after each failed request. Default: no hook.
     pub on_failure: OnFailure,

@@ -1,8 +1,8 @@
 //! A store of packed bodies: many small JSON documents of one kind in little memory, and the decoded forms of those
 //! that are read again and again.
 //!
-//! Every body is packed with zstd. Once a kind has a few hundred bodies, a dictionary is trained with samples of them, which
-//! makes Kubernetes objects several times smaller than packing alone does. Decoded forms are cached within a
+//! Every body is packed with zstd. Once a kind has a few hundred bodies, a dictionary is trained with samples of them,
+//! which makes Kubernetes objects several times smaller than packing alone does. Decoded forms are cached within a
 //! [`Budget`] of bytes, which evicts them by S3-FIFO; their size is estimated from the types that decode them.
 //!
 //! ```
@@ -17,7 +17,8 @@
 //! ```
 //!
 //! The crate knows neither Kubernetes nor tasks: its user decides when to train (with [`PackContext::samples`] and
-//! [`Samples::train`], on a thread that may take a tenth of a second), and owns the bodies, which implement [`Evictable`].
+//! [`Samples::train`], on a thread that may take a tenth of a second), and owns the bodies, which implement
+//! [`Evictable`].
 //!
 //! # Reading order
 //!
