@@ -110,7 +110,7 @@ impl Body {
 
     // ----- the JSON: fresh or packed -----
 
-    /// Returns whether the body has that much of the object.
+    /// Returns whether the body holds as much of the object as `projection` asks for.
     pub(crate) fn holds(&self, projection: Projection) -> bool {
         self.state.read().projection >= projection
     }
@@ -120,7 +120,8 @@ impl Body {
         self.state.read().conformity == Conformity::OfItsKind
     }
 
-    /// Replaces a body by one of the same version that has more. Decoded forms stay valid.
+    /// Replaces the JSON by `more`, which is of the same version, if `projection` is larger than that
+    /// of the body. Decoded forms stay valid.
     pub(crate) fn complete(&self, more: RawObject, projection: Projection) {
         let mut state = self.state.write();
         if state.projection < projection {

@@ -53,8 +53,8 @@ pub struct Codec {
     most: usize,
 }
 
-/// Contexts and buffers are pooled apart: a caller keeps the buffer while it decodes the JSON,
-/// which takes many times as long as unpacking.
+/// The idle contexts and buffers for unpacking. They are pooled apart: a caller keeps the buffer
+/// while it decodes the JSON, which takes many times as long as unpacking.
 #[derive(Default)]
 struct Unpackers {
     contexts: Vec<DCtx<'static>>,

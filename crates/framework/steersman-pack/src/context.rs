@@ -140,7 +140,7 @@ impl PackContext {
         self.dictionary.read().clone().filter(|_| doubts)
     }
 
-    /// Packs the JSON of an object with a dictionary and adds the result.
+    /// Packs the JSON of an object with a dictionary and adds its sizes before and after to `share`.
     pub fn try_on(&self, by: &Arc<Dictionary>, json: &[u8], share: &mut PackRatio) {
         share.add(json.len(), self.budget.codec().pack(json, Some(by)).size());
     }

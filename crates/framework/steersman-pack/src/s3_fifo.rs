@@ -106,7 +106,7 @@ impl EvictionTime {
 }
 
 impl SlotId {
-    /// No slot.
+    /// The id that stands for no slot.
     pub const NONE: Self = Self(NONE);
 }
 

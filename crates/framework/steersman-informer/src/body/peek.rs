@@ -1,4 +1,4 @@
-//! Handle: a look at a cached form of a body without counting as a read.
+//! Handle: looks at a cached form of a body without counting as a read.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

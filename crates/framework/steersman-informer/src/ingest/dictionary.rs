@@ -35,7 +35,8 @@ pub(crate) async fn train_dictionaries(entries: &EntryMaker) {
     }
 }
 
-/// Samples the stored objects if they are wanted: the arriving ones may all be of one namespace.
+/// Samples the stored objects if training needs them: the arriving objects may all be of one
+/// namespace.
 async fn complete_samples(entries: &EntryMaker) {
     if !entries.context().pack.wants_samples() {
         return;
@@ -83,7 +84,8 @@ async fn train(
     trained.await.ok().flatten()
 }
 
-/// Packs again the bodies of another dictionary or of none. Returns whether there were any.
+/// Packs again the bodies that were packed with another dictionary or with none. Returns whether
+/// there were such bodies.
 async fn repack(entries: &EntryMaker) -> bool {
     let mut budget = YieldBudget::default();
     let mut any = false;

@@ -1,4 +1,4 @@
-//! Machine: what becomes of an object that arrives: a new entry or the stored one, packed now or later.
+//! Machine: decides whether an object that arrives gets a new entry or reuses the stored one, and when it is packed.
 
 use steersman_api::Head;
 
@@ -8,15 +8,16 @@ use steersman_api::Projection;
 /// The number of live events that may wait for the store without being packed.
 const MOST_UNPACKED: usize = 16;
 
-/// What becomes of an object that arrives.
+/// The decision for an object that arrives: a new entry or the stored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IngestPlan {
-    /// It becomes an entry of its own.
+    /// The object gets a new entry.
     Create,
     /// The store has this version: the stored entry is used again (STORE-6), unless it has another
     /// form (STORE-10).
     Reuse,
-    /// As `Reuse`, and the stored entry gets the arrived body if that has more (VIEW-3).
+    /// The stored entry is used again, and gets the arrived body if that body holds more of the object
+    /// (VIEW-3).
     Complete,
 }
 

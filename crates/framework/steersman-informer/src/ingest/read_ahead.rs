@@ -1,8 +1,7 @@
 //! Machine: decides how far a stream of objects is read ahead, and when a batch of them is
 //! processed.
 
-/// The next step of an [`IngestStream`](super::ingest_stream::IngestStream) that has no part to
-/// return.
+/// The next step of an [`IngestStream`](super::stream::IngestStream) that has no part to return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadStep {
     /// Read another part from the stream.

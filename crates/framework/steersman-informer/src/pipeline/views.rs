@@ -228,7 +228,7 @@ impl NewView {
         }
     }
 
-    /// Returns what has to be processed; nothing if the store does not hold enough of the objects.
+    /// Returns the entries to decode and to forget; none if the store does not hold enough of the objects.
     fn update(&mut self, indexer: &Indexer) -> EntryDiff {
         match self.view.is_ready() {
             true => self.known.update(indexer.entries(None)),
@@ -259,7 +259,7 @@ impl NewIndex {
         }
     }
 
-    /// Returns what has to be indexed of the entries that the view sees.
+    /// Returns the entries to index and to forget, by the entries that the view sees now.
     fn update(&mut self, indexer: &Indexer, handle: &ViewHandle) -> EntryDiff {
         let view = indexer.view(handle.id()).into_iter();
         let known = view.flat_map(|view| indexer.seen(view, None));

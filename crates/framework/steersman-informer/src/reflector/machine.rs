@@ -248,8 +248,8 @@ impl ReflectorMachine {
         self.silent_at(now)
     }
 
-    /// Handles the wish for a list, because a view needs more of each object than the requests ask for
-    /// (VIEW-3) or the objects may have another form: lists again, at a version that is not older
+    /// Handles a requested list: a view needs more of each object than the requests ask for (VIEW-3), or
+    /// the objects may have another form. The reflector lists again, at a version that is not older
     /// than the versions that were seen.
     pub(crate) fn handle_relist(&mut self, now: Instant) {
         self.close(now);

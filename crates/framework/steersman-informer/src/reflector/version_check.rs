@@ -1,7 +1,8 @@
 //! Machine: decides when the version of a resumed watch is checked against the server.
 //!
 //! A server opens a watch after a version that it never reached, for instance after it was restored
-//! from a backup, and stays silent. A list of one object at that version tells: it is refused.
+//! from a backup, and stays silent. The check is a list of one object at that version, which such a
+//! server refuses.
 
 use std::time::{Duration, Instant};
 

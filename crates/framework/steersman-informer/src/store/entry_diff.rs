@@ -24,8 +24,8 @@ pub(crate) struct EntryDiff {
 }
 
 impl KnownEntries {
-    /// Takes over the entries of the store, ordered by key. Returns what has to be processed for
-    /// that.
+    /// Takes over the entries of the store, ordered by key. Returns the difference, which the caller
+    /// has to process.
     pub(crate) fn update<'a>(&mut self, now: impl Iterator<Item = &'a RawEntry>) -> EntryDiff {
         let mut before = take(&mut self.entries).into_iter().peekable();
         let mut diff = EntryDiff::default();

@@ -245,7 +245,7 @@ impl Indexer {
         types
     }
 
-    /// Returns effects of no change.
+    /// Returns the effects of no change, to which [`apply`](Self::apply) adds those of changes.
     pub(crate) fn unchanged(&self) -> Effects {
         Effects {
             views: self

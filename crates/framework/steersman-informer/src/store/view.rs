@@ -19,7 +19,7 @@ use steersman_api::Projection;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ViewId(u64);
 
-/// A view exists as long as one of its handles.
+/// A handle of a view. The view exists as long as one of its handles.
 #[derive(Debug)]
 pub(crate) struct ViewHandle {
     id: ViewId,

@@ -1,4 +1,4 @@
-//! Driver: what becomes of a watch that delivers nothing.
+//! Driver: decides whether a watch that delivers nothing is kept, and checks its version.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ where
     S: DeltaSink,
     H: ReflectorHost,
 {
-    /// Decides at a deadline without an event whether the watch goes on; one that does not has ended or failed.
+    /// Decides at a deadline without an event whether the watch is kept. A watch that is not kept has ended or failed.
     pub(super) async fn is_quiet_watch_kept(&mut self, after: &ResourceVersion) -> bool {
         if self.version_check.is_due(now()) {
             let unknown = self.check_version(after).await;
