@@ -19,7 +19,7 @@ use crate::owned_fields::{ItemKeys, OwnedFields};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ApplyDigest([u8; 16]);
 
-/// The members that say what an object is; its metadata are hashed apart.
+/// The members that name the type of an object, and its metadata, which are hashed separately.
 const HEAD: [&str; 3] = ["apiVersion", "kind", "metadata"];
 /// The metadata by which an apply names its object. No manager owns these fields.
 const NAMING: [&str; 2] = ["name", "namespace"];
@@ -64,7 +64,7 @@ impl ApplyDigest {
     }
 }
 
-/// The member of a container or a claim with what it needs.
+/// The member of a container or a claim with its resource requirements.
 const RESOURCES: &str = "resources";
 /// The members of [`RESOURCES`] that hold quantities by resource.
 const QUANTITIES: [&str; 2] = ["limits", "requests"];

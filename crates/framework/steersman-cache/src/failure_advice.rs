@@ -16,7 +16,7 @@ pub(crate) struct Advice {
     pub(crate) namespace: Option<Arc<str>>,
     /// A description of the cache's credentials; set when the cache runs.
     pub(crate) credentials: Arc<OnceLock<String>>,
-    /// The problem of the server; an informer that meets a failure itself knows more.
+    /// The problem of the server. A failure of the informer's own requests takes precedence.
     pub(crate) server: ServerProblem,
     /// Whether this program itself installs the definition of the kind.
     pub(crate) is_installed: bool,

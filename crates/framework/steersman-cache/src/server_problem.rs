@@ -1,4 +1,4 @@
-//! Handle: a problem of the whole server that the owner of a cache knows, and no informer can meet itself.
+//! Handle: a problem of the whole server, noted by the owner of a cache because no informer can observe it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use steersman_informer::Reason;
 use tokio::sync::watch;
 
-/// Why no informer of a cache can sync at the moment, whatever its kind: the reason, which decides the remedy, and a
-/// text; for example because no client can be made. Clones share it.
+/// The problem because of which no informer of a cache can sync at the moment, whatever its kind, for example that no
+/// client can be made: the reason, which decides the remedy, and a text. Clones share the problem.
 #[derive(Clone)]
 pub(crate) struct ServerProblem(Arc<watch::Sender<Option<ExplainedReason>>>);
 

@@ -82,7 +82,7 @@ impl<K: Object> KindClient<K> {
     }
 }
 
-/// Clients with other options, and what a client is made of.
+/// Copies of a client with other options, and the parts of a client.
 impl<S: Clone> Client<S> {
     // ===== copies with another option =====
 

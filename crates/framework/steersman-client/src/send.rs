@@ -23,7 +23,7 @@ pub(crate) struct RequestSender {
     pub(crate) mapper: Mapper,
     /// The reconcile request that the client works for.
     pub(crate) request: Option<RequestId>,
-    /// The same request, as the notes of writes name it.
+    /// The hash of the reconcile request, by which the notes of writes name the writer.
     pub(crate) writer: Option<WriterHash>,
     /// Tracks the writes that later reads must see.
     pub(crate) own: Arc<WriteTracker>,

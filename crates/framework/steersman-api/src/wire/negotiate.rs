@@ -65,7 +65,7 @@ impl Service<Request<Body>> for Negotiate {
                 && !negotiated.is_protobuf
                 && !is_json
             {
-                // Whatever the body is, nothing says how to decode it.
+                // The content type does not say how to decode the body.
                 negotiated.fall_back("an answer is neither protobuf nor JSON by its content type");
             }
             response.extensions_mut().insert(negotiated);
@@ -84,7 +84,7 @@ fn encoded(kind: &Kind, json: &[u8]) -> Option<Bytes> {
     is_whole.then(|| seal(&api_version, kind, &encoded.raw).into())
 }
 
-/// Returns whether an answer is of a media type. What was asked for does not matter.
+/// Returns whether the content type of an answer is this media type, whatever type was requested.
 fn has_type(headers: &HeaderMap, media_type: &str) -> bool {
     let content_type = headers
         .get(CONTENT_TYPE)

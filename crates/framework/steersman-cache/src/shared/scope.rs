@@ -30,7 +30,8 @@ pub(crate) struct Scope {
     pub(crate) typed: RwLock<ByType<Arc<Coverage>>>,
     /// The number of changes of the namespaces.
     changes: AtomicU64,
-    /// The same number, for tasks that wait for a change; sent after the informers have changed.
+    /// The number of changes of the namespaces, for tasks that wait for a change; sent after the informers have
+    /// changed.
     changed: watch::Sender<u64>,
     /// Held during a change of the namespaces, and while an index is added.
     changing: Mutex<()>,
@@ -57,7 +58,7 @@ impl Scope {
         }
     }
 
-    /// Returns the number of changes of the namespaces. A coverage of before may be outdated.
+    /// Returns the number of changes of the namespaces. A coverage that was read at an earlier number may be outdated.
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }

@@ -145,7 +145,7 @@ impl Client {
     /// Installs the definition of a kind: applies it, and waits until the server serves the kind in each version that
     /// the definition serves. An older definition is updated.
     ///
-    /// It is for tests and demonstrations, and migrates nothing: an operator declares `steersman_crds::Crds`.
+    /// The method is for tests and demonstrations, and migrates nothing: an operator declares `steersman_crds::Crds`.
     /// A definition of a later release stays. A controller waits for a missing kind by itself. Zero and `Duration::MAX`
     /// mean no limit.
     ///
