@@ -69,7 +69,7 @@ const RESOURCES: &str = "resources";
 /// The members of [`RESOURCES`] that hold quantities by resource.
 const QUANTITIES: [&str; 2] = ["limits", "requests"];
 
-/// The hash of a document: equal for equal values, in whatever order the members of objects stand.
+/// The hash of a document: equal for equal values, in any order of the members of objects.
 struct Hashed {
     context: Context,
     /// Whether the server writes quantities in its own form: it keeps those of custom resources as they are.

@@ -16,7 +16,7 @@ use crate::request_info::RequestInfo;
 use answered_object::{AnsweredObject, answered_object};
 use transport::ApiCall;
 
-/// A request that is ready to be sent: its body is encoded, and it knows how to read its answer.
+/// A request that is ready to be sent: its body is encoded, and it has the decoder of its answer.
 ///
 /// Made by [`Api`](crate::Api), to be sent from a task of its own or more than once. The verb of the same name sends
 /// it at once. Cheap to clone.

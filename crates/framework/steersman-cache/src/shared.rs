@@ -483,7 +483,7 @@ fn scope_text(coverage: &Coverage) -> String {
     }
 }
 
-/// Returns whether a kind is among these, in whatever version.
+/// Returns whether a kind is among these kinds, in any version.
 pub(crate) fn has_kind(kinds: &Mutex<Vec<Gvk>>, gvk: &Gvk) -> bool {
     kinds.lock().iter().any(|one| one.same_group_kind(gvk))
 }

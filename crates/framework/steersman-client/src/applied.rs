@@ -26,7 +26,7 @@ pub(crate) struct AppliedState {
     pub(crate) version: ResourceVersion,
 }
 
-/// What this program knows of its last apply to an object.
+/// The last apply of this program to an object, compared with an intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum LastApply {
     /// The program has neither applied nor deleted the object since it started.

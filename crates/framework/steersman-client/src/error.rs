@@ -343,7 +343,7 @@ impl Error {
         self.says(steersman_api::Error::is_namespace_terminating)
     }
 
-    /// Returns whether the kind cannot be read from the cache because it has not synced; the text says why.
+    /// Returns whether the kind cannot be read from the cache because it has not synced; the message has the reason.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
         self.cache()

@@ -70,7 +70,7 @@
 //! - [`owner`] sets, finds and removes owner references.
 //! - [`finalizer`] adds and removes finalizers, and decides which finalizer may act.
 //! - `send` sends every write in a task of its own and reports the outcome to the observers; it repeats a request if
-//!   the server says when.
+//!   the server names a time (`Retry-After`).
 //! - `ensure` is create-or-patch: it reads, changes a copy, sends the difference, and reads again after a conflict.
 //! - `shared` has the state that all handles of one client share; `shared::apply` sends applies.
 //! - `read` has the reads: `read::route` is the one function that decides whether the cache or the server answers,

@@ -1,4 +1,4 @@
-//! Driver: sends each write in a task of its own, and repeats requests if the server says when.
+//! Driver: sends each write in a task of its own, and repeats requests if the server names a time (`Retry-After`).
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl RequestSender {
         }
     }
 
-    /// Reads, and repeats the read if the server says when: `ask` sends one request each time.
+    /// Reads, and repeats the read if the server names a time (`Retry-After`): `ask` sends one request each time.
     pub(crate) async fn read<T, F: Future<Output = Result<T, Error>>>(
         &self,
         kind: &Kind,

@@ -63,7 +63,7 @@ pub(crate) async fn await_condition<K: Object>(
         ended = timeout(limit_or_max, judged) => ended,
         ended = private.run => Ok(match ended {
             Err(error) => Err(Error::Cache(error)),
-            // The cache is never told to stop, so this is not reached.
+            // The cache is never cancelled, so this is not reached.
             Ok(()) => Err(Error::Cache(steersman_cache::Error::Stopped { kind: kind.clone() })),
         }),
     };

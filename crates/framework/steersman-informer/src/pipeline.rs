@@ -45,7 +45,7 @@ use steersman_api::Projection;
 /// The shortest interval between two resyncs, as in client-go (`minimumResyncPeriod`).
 const RESYNC: Duration = Duration::from_secs(1);
 
-/// One informer, apart from its requests. It knows no type; the views do.
+/// One informer, apart from its requests. Only its views have a Rust type.
 pub(crate) struct Core {
     kind: Kind,
     /// The name of the kind in logs: `pods`, `websites.web.example.com`.

@@ -14,7 +14,7 @@ pub enum InformerState {
     /// The store follows the server.
     Synced,
     /// Requests fail, and the informer repeats them. The store stays readable, but grows stale.
-    /// Whether it was ever complete is told by `has_synced`.
+    /// `has_synced` returns whether the store was ever complete.
     Degraded {
         /// The class of the failure.
         reason: Reason,

@@ -22,8 +22,8 @@ const SAMPLES_PER_BYTE: usize = 10;
 const ALIKE: usize = 6;
 /// Bytes for the entropy tables of a dictionary; usually 130 are used.
 const TABLES: usize = 4 << 10;
-/// The dictionary ID in each packed object. A small number takes one byte; the body itself knows
-/// its dictionary.
+/// The dictionary ID in each packed object. A small number takes one byte; the body itself refers
+/// to its dictionary.
 const DICTIONARY_ID: u32 = 1;
 /// The position of the ID in a dictionary.
 const ID_BYTES: std::ops::Range<usize> = 4..8;

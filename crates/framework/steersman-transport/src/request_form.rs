@@ -1,4 +1,4 @@
-//! Machine: converts requests to HTTP/1.1, and tells whether a server processed the request of a failed stream.
+//! Machine: converts requests to HTTP/1.1, and decides whether a server processed the request of a failed stream.
 
 use bytes::Bytes;
 use http::header::HOST;

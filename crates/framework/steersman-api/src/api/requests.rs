@@ -285,7 +285,7 @@ pub(super) fn read_object<K: Object>(
     }
 }
 
-/// Decodes a subresource. A subresource may hold a secret (a token), so the error only says where the problem is.
+/// Decodes a subresource. A subresource may hold a secret (a token), so the error has only the position of the problem.
 pub(super) fn read_part<T: DeserializeOwned>(info: &RequestInfo, body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| Error::decode(info, json_error_position(&error)))
 }

@@ -33,7 +33,7 @@ pub(crate) struct GroupDocument {
 pub(crate) struct VersionDocument {
     pub(crate) group: String,
     pub(crate) version: String,
-    /// `None` if the server says that its knowledge is stale.
+    /// `None` if the server marks its list of kinds as stale.
     pub(crate) served: Option<Vec<ServedResource>>,
 }
 

@@ -102,7 +102,7 @@ impl Mapper {
         Ok(self.served(gvk).await?.kind)
     }
 
-    /// Finds a kind as [`kind`](Self::kind) does, with everything that the server says about it.
+    /// Finds a kind as [`kind`](Self::kind) does, with its names, verbs and subresources.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ impl Cache {
 
     /// Adds a default namespace like [`add_namespace`](Self::add_namespace), with its own settings, as
     /// [`CacheOptions::default_namespace`](crate::CacheOptions::default_namespace) does. The selectors are not
-    /// checked: the state of the informers says what is wrong with them.
+    /// checked: the state of the informers has the error of an invalid selector.
     ///
     /// # Errors
     ///

@@ -108,7 +108,7 @@ impl<'a> Read<'a> {
 }
 
 impl UnseenWrites {
-    /// Returns the filter that tells most reads without a lock that they owe nothing.
+    /// Returns the filter that decides for most reads, without a lock, that no note is about them.
     pub(crate) fn filter(&self) -> Arc<Filter> {
         Arc::clone(&self.filter)
     }

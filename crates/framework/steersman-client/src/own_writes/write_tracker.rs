@@ -28,7 +28,7 @@ pub(crate) use wait::{Unstored, WaitOutcome};
 pub(crate) struct WriteTracker {
     cache: Cache,
     writes: Mutex<UnseenWrites>,
-    /// Tells most reads without the lock that they owe nothing (RYOW-11).
+    /// Decides for most reads, without the lock, that no note is about them (RYOW-11).
     filter: Arc<Filter>,
     answers: AnswerBudget,
     /// The number of times that the lock was taken.
@@ -150,8 +150,8 @@ impl WriteTracker {
         RequiredWrites { questions, notes }
     }
 
-    /// Notes what the server listed about the subject of a question, if the cache has not come as far, and closes the
-    /// question.
+    /// Notes the objects that the server listed for a question, or their absence, if the cache has not reached that
+    /// version yet, and closes the question.
     pub(crate) fn learn(&self, gvk: &Gvk, question: &Question, list: &LiveList) {
         let could_be = |object: &&LiveIdentity| question.subject.could_be(&object.key);
         let is_news = |object: &&LiveIdentity| self.is_news(gvk, &object.key, &object.version);

@@ -36,9 +36,9 @@ pub(crate) enum StreamPart<O, T> {
 
 /// A stream that makes entries of its objects, in their order (REFL-7).
 ///
-/// Within a list, batches of objects are worked on by several threads while the next objects are
-/// read; [`ReadAhead`] says how many. If the runtime has one thread, and for live events, each object
-/// is worked on as it is read.
+/// Within a list, several threads process batches of objects while the next objects are read;
+/// [`ReadAhead`] decides how many batches. If the runtime has one thread, and for live events, each
+/// object is processed as it is read.
 #[derive(Debug)]
 pub(crate) struct IngestStream<S, I, T> {
     parts: S,

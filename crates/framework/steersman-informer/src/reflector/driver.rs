@@ -376,7 +376,7 @@ where
         options
     }
 
-    /// Opens a watch. If the answer is late, reports that before it goes on waiting.
+    /// Opens a watch. If the answer is late, reports the delay and continues to wait.
     async fn open(&mut self, options: &WatchOptions) -> Result<WatchStream, Error> {
         let due = self.machine.answer_due(now());
         let asked = std::pin::pin!(self.list_watch.watch(options));

@@ -1,4 +1,4 @@
-//! Machine: tells most reads without a lock that no note is about them.
+//! Machine: decides for most reads, without a lock, that no note is about them.
 
 use std::hash::Hasher as _;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
