@@ -1,4 +1,4 @@
-//! Informers: hold the objects of one kind in memory and deliver their changes to subscribers.
+//! Informers: the objects of one kind in memory, and their changes delivered to subscribers.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Namespace;
