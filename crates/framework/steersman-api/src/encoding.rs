@@ -86,7 +86,7 @@ impl SharedEncoding {
             warn!(
                 problem,
                 "the server does not speak protobuf as Kubernetes does: JSON from here on; \
-                 {VARIABLE}=json, or `Connection::encoding`, avoids the attempt"
+                 {VARIABLE}=json, or `ClientConfig::encoding`, avoids the attempt"
             );
         }
     }

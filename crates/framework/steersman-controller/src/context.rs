@@ -132,7 +132,7 @@ impl Context {
     }
 
     /// Returns the recorder of Kubernetes Events, which reports as this controller. Recording never
-    /// waits and never fails (`EVENT-1`).
+    /// waits and never fails (EVENT-1).
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;

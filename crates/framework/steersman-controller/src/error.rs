@@ -180,7 +180,7 @@ pub enum OwnedError {
     /// The requests of the controller are no objects of a primary kind.
     #[error(
         "the requests of controller {controller:?} are no objects, which own others: list with \
-         `Selection::controlled_by`, or build it with `Controller::builder`"
+         `ListOptions::controlled_by`, or build it with `Controller::builder`"
     )]
     NoObject {
         /// The controller.

@@ -26,7 +26,7 @@ pub struct ControllerStatus {
     shared: Arc<StatusShared>,
 }
 
-/// A panic of a predicate, a handler or a filter, which cost one event (`CTRL-6`).
+/// A panic of a predicate, a handler or a filter, which cost one event (CTRL-6).
 ///
 /// `Display` prints one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub struct HandlerPanic {
     pub message: String,
 }
 
-/// An error of a handler that waits, which cost one event (`CTRL-6`); see
+/// An error of a handler that waits, which cost one event (CTRL-6); see
 /// [`handler::mapped_async`](crate::handler::mapped_async()).
 ///
 /// `Display` prints one line.

@@ -184,7 +184,7 @@ impl Crds {
             None => Ok(()),
             Some(definition) => Err(Error::Unusable {
                 definition: definition.name().to_owned(),
-                problem: "the webhooks convert its objects, and it names no conversion: use `Definition::converted_by` \
+                problem: "the webhooks convert its objects, and it names no conversion: use `Crd::converted_by` \
                           with the Service of the webhooks, or built-in certificates"
                     .to_owned(),
             }),
@@ -257,10 +257,10 @@ impl Crds {
     /// A definition may be written although the future was dropped. Another call goes on.
     pub async fn install(&self, client_config: &ClientConfig, limit: Duration) -> Result<(), Error> {
         self.check()?;
-        let connection = connection.clone().user_agent_suffix(AGENT);
-        let client = connection.client()?;
+        let client_config = client_config.clone().user_agent_suffix(AGENT);
+        let client = client_config.client()?;
         for definition in &self.list {
-            let installer = self.installer(definition, &connection, &client);
+            let installer = self.installer(definition, &client_config, &client);
             Box::pin(installer.install(limit)).await?;
             while is_migrated(&installer) && !Box::pin(installer.migrate()).await? {}
         }
@@ -272,14 +272,14 @@ impl Crds {
     ///
     /// # Cancel safety
     ///
-    /// Cancel safe: each request leaves the server in a state from which the next leader goes on (`DEF-4`).
+    /// Cancel safe: each request leaves the server in a state from which the next leader goes on (DEF-4).
     pub async fn lead(&self, client_config: &ClientConfig, stop: CancellationToken) {
-        let connection = &connection.clone().user_agent_suffix(AGENT);
+        let client_config = &client_config.clone().user_agent_suffix(AGENT);
         let work = async {
-            let client = &connect(connection).await;
+            let client = &connect(client_config).await;
             let missing = &AtomicUsize::new(self.list.len());
             let lives = self.list.iter().map(|definition| async move {
-                let installer = self.installer(definition, connection, client);
+                let installer = self.installer(definition, client_config, client);
                 // Boxed, because these futures are large.
                 let install =
                     || Box::pin(async { installer.install(UNTIL_SERVED).await.map(|()| true) });
@@ -303,11 +303,11 @@ impl Crds {
     ///
     /// Cancel safe.
     pub async fn follow(&self, client_config: &ClientConfig, stop: CancellationToken) {
-        let connection = &connection.clone().user_agent_suffix(AGENT);
+        let client_config = &client_config.clone().user_agent_suffix(AGENT);
         let work = async {
-            let client = &connect(connection).await;
+            let client = &connect(client_config).await;
             let reads = self.list.iter().map(|definition| async move {
-                let installer = self.installer(definition, connection, client);
+                let installer = self.installer(definition, client_config, client);
                 let mut problems = ProblemLog::default();
                 while !installer.report.phase().is_usable() {
                     if let Err(error) = Box::pin(installer.look()).await {
@@ -332,7 +332,7 @@ impl Crds {
             board: &self.board,
             metrics: self.metrics.as_ref(),
         };
-        let mut installer = Installer::new(definition, report, connection, client.clone());
+        let mut installer = Installer::new(definition, report, client_config, client.clone());
         installer.authorities = self.authorities.clone();
         installer.settle = self.settle;
         installer.is_migrated &= self.migrates;

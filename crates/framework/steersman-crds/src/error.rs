@@ -20,8 +20,8 @@ pub enum Error {
     /// that the version of a request does not have.
     #[error(
         "the definition {definition} is not installed, because its versions {} differ in {} and no webhook converts its \
-         objects, so that these fields would be lost; let a webhook convert them (`Definition::converted_by`), or install \
-         the newest version alone (`Definition::newest_version_only`)",
+         objects, so that these fields would be lost; let a webhook convert them (`Crd::converted_by`), or install \
+         the newest version alone (`Crd::newest_version_only`)",
         .versions.join(" and "),
         .fields.join(", ")
     )]
@@ -36,7 +36,7 @@ pub enum Error {
     /// The definition accepts less than the one on the server, so that objects could become invalid or lose fields.
     #[error(
         "the definition {definition} is not installed, because it accepts less than the one on the server: {}; \
-         widen it, or accept the difference with `Definition::accept_narrowing`",
+         widen it, or accept the difference with `Crd::accept_narrowing`",
         .problems.join("; ")
     )]
     Narrowed {

@@ -178,7 +178,7 @@ impl<'a> Installer<'a> {
                 definition = self.report.name,
                 differences = more.join("; "),
                 "the definition on the server accepts more than this operator's, which is that of an earlier release or \
-                 narrower by mistake: the one on the server stays; to narrow it, use Definition::accept_narrowing"
+                 narrower by mistake: the one on the server stays; to narrow it, use Crd::accept_narrowing"
             );
         }
         self.report.enter(CrdPhase::Kept, None);

@@ -1,4 +1,4 @@
-//! Machine: where a migration goes on after an interruption (`DEF-4`).
+//! Machine: where a migration goes on after an interruption (DEF-4).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

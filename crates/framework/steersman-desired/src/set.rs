@@ -25,7 +25,7 @@ const AT_ONCE: usize = 8;
 /// sometimes is behind an `if`. The page on desired sets of the guide has an example.
 ///
 /// The children of a set are the objects of its [declared kinds](Self::owns) with the label of the set that the owner
-/// controls, by its uid (`SET-1`). So other objects are never deleted, nor are they applied (`SET-2`).
+/// controls, by its uid (SET-1). So other objects are never deleted, nor are they applied (SET-2).
 ///
 /// # Cancel safety
 ///

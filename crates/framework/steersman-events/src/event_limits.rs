@@ -62,7 +62,7 @@ impl EventLimits {
     }
 
     /// Sets how many Events a recorder can create about one object at once, from 1 to 1,000, and the time after which
-    /// it can create one more; 25 and 5 min by default (`EVENT-5`).
+    /// it can create one more; 25 and 5 min by default (EVENT-5).
     pub fn rate(mut self, burst: u32, refill: Duration) -> Self {
         self.burst = burst.clamp(1, MOST);
         self.refill = refill.clamp(SHORTEST, LONGEST);
@@ -71,7 +71,7 @@ impl EventLimits {
 
     /// Sets how many events that differ in their notes only are Events of their own, from 1 to 1,000, before all
     /// further ones are one Event, and the time without such an event after which the count begins anew; 10 and 10 min
-    /// by default (`EVENT-4`).
+    /// by default (EVENT-4).
     pub fn combined(mut self, own_notes: u32, window: Duration) -> Self {
         self.own_notes = usize::try_from(own_notes.clamp(1, MOST)).unwrap_or_default();
         self.window = window.clamp(SHORTEST, LONGEST);
@@ -79,7 +79,7 @@ impl EventLimits {
     }
 
     /// Sets the time after which a repetition is a new Event, and the time between two writes of the count of an
-    /// Event that is repeated; 6 min and 30 min by default (`EVENT-3`).
+    /// Event that is repeated; 6 min and 30 min by default (EVENT-3).
     pub fn series(mut self, finish: Duration, refresh: Duration) -> Self {
         self.finish = finish.clamp(SHORTEST, LONGEST);
         self.refresh = refresh.clamp(SHORTEST, LONGEST);

@@ -9,7 +9,7 @@ use crate::event_type::EventType;
 ///
 /// - `steersman_events_total{type}`: recorded events.
 /// - `steersman_events_dropped_total{type, reason}`: recorded events that no Event on the server
-///   shows (`EVENT-2`).
+///   shows (EVENT-2).
 /// - `steersman_event_writes_total{verb, result}`: requests; `verb` is `create` or `patch`, `result` is
 ///   `ok` or `error`.
 #[derive(Clone, Debug)]

@@ -94,7 +94,7 @@ impl EventPublisher {
     }
 
     /// Sends what waits, the final counts of all series included, for at most `bound`. Events that are
-    /// left, and later ones, are dropped and counted (`EVENT-8`).
+    /// left, and later ones, are dropped and counted (EVENT-8).
     ///
     /// # Cancel safety
     ///

@@ -15,7 +15,7 @@ use crate::series::{EventSubject, Reporter};
 /// Records events under one name. Cheap to clone.
 ///
 /// A reconciler gets the recorder of its controller from its context; other parts of a program take one
-/// of the manager, or of an [`EventPublisher`]. Recording never waits and never fails (`EVENT-1`): the
+/// of the manager, or of an [`EventPublisher`]. Recording never waits and never fails (EVENT-1): the
 /// events are sent by one task per publisher, and events that cannot be sent are counted.
 #[derive(Clone)]
 #[must_use]
@@ -79,8 +79,8 @@ impl EventRecorder {
 
     /// Records an event about an object.
     ///
-    /// Equal events become one Event with a count (`EVENT-3`), and events that differ only in their
-    /// notes become one after the tenth note (`EVENT-4`). The Event is in the namespace of the object, or
+    /// Equal events become one Event with a count (EVENT-3), and events that differ only in their
+    /// notes become one after the tenth note (EVENT-4). The Event is in the namespace of the object, or
     /// in `default` if the object is cluster-scoped.
     pub fn publish<K>(&self, regarding: &impl Regarding<K>, event: NewEvent) {
         let subject = EventSubject {

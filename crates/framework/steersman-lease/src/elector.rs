@@ -92,7 +92,7 @@ impl Elector {
 
     /// Starts the candidate, on a thread and a runtime of its own, or on the current runtime after
     /// [`LeaderElection::on_callers_runtime`]. A second thread aborts the process if the first one is blocked while work
-    /// outlives the lease (`LEASE-4`), unless [`LeaderElection::abort_on_overrun`] is off.
+    /// outlives the lease (LEASE-4), unless [`LeaderElection::abort_on_overrun`] is off.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ impl Elector {
     }
 
     /// Releases the Lease if this candidate holds it, and ends the candidacy. Call it when no work runs any more
-    /// (`LEASE-8`): another replica may lead before this function returns.
+    /// (LEASE-8): another replica may lead before this function returns.
     ///
     /// A release that fails is repeated for at most the renew deadline; then the lease expires by itself. The
     /// function returns a second later at the latest, also if the thread of the elector is blocked.
@@ -151,7 +151,7 @@ impl Elector {
     }
 
     /// Ends the candidacy although work may run on: the Lease is neither renewed nor released. If the owner's work
-    /// outlives half of the time between the renew deadline and the expiry, the process is aborted (`LEASE-4`).
+    /// outlives half of the time between the renew deadline and the expiry, the process is aborted (LEASE-4).
     pub fn leave_behind(self) {
         let _ = self.commands.send(Command::LeaveBehind);
         // The process is what ends this election: an abandoned one would not abort it.
@@ -198,7 +198,7 @@ impl Leadership {
 
     /// Waits until this replica has lost the Lease while it led, and returns the reason. If the thread of the elector
     /// is blocked at the renew deadline and reports nothing, the wait ends a tenth of the time later in which work
-    /// must stop (`LEASE-4`), with [`LossReason::ElectorBlocked`].
+    /// must stop (LEASE-4), with [`LossReason::ElectorBlocked`].
     ///
     /// # Cancel safety
     ///

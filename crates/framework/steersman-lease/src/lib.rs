@@ -30,12 +30,12 @@
 //! replicas with either library can share a Lease. It differs from client-go's elector in these points:
 //!
 //! - No replica works before the lease of every earlier holder that it knows has expired or was released, even if
-//!   the Lease was deleted or overwritten by a third party meanwhile (`LEASE-2`, `LEASE-3`).
+//!   the Lease was deleted or overwritten by a third party meanwhile (LEASE-2, LEASE-3).
 //! - A leader that cannot renew stops its work at the renew deadline, counted from the moment at which the last
-//!   successful renewal was sent (`LEASE-1`). If the work has not stopped half-way to the expiry, the process is
-//!   aborted (`LEASE-4`).
+//!   successful renewal was sent (LEASE-1). If the work has not stopped half-way to the expiry, the process is
+//!   aborted (LEASE-4).
 //! - The elector runs on a thread and a runtime of its own, and sends its requests through a client of its own, which
-//!   has a hard deadline for each request (`LEASE-6`). Reconcilers that block their threads delay no renewal.
+//!   has a hard deadline for each request (LEASE-6). Reconcilers that block their threads delay no renewal.
 //!
 //! # Reading order
 //!

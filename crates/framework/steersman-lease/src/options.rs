@@ -130,7 +130,7 @@ impl LeaderElection {
     }
 
     /// Sets whether the process is aborted if work still runs after a loss, when half of the time between the renew
-    /// deadline and the expiry has passed (`LEASE-4`); on by default.
+    /// deadline and the expiry has passed (LEASE-4); on by default.
     ///
     /// Without it, work that blocks its thread may run beside that of the next leader.
     pub fn abort_on_overrun(mut self, aborts: bool) -> Self {

@@ -151,8 +151,8 @@ impl ManagerBuilder {
     /// Serves `/healthz`, `/livez` and `/readyz`: see [`HealthServer`]. Off by default, and with an empty address or
     /// `"0"`; `"[::]:8081"` is the usual address.
     ///
-    /// `/readyz` passes when the manager has started and each declared kind has synced once (`HEALTH-2`). `/livez` and
-    /// `/healthz` pass while the process makes progress (`HEALTH-3`): an unreachable api-server, a standby and a long
+    /// `/readyz` passes when the manager has started and each declared kind has synced once (HEALTH-2). `/livez` and
+    /// `/healthz` pass while the process makes progress (HEALTH-3): an unreachable api-server, a standby and a long
     /// reconcile are live. [`Manager::add_ready_check`] and [`Manager::add_health_check`] add checks.
     pub fn health(mut self, server: impl Into<HealthServer>) -> Self {
         self.servers.health = Some(server.into());
@@ -168,7 +168,7 @@ impl ManagerBuilder {
 
     /// Serves the webhooks of the operator: see [`WebhookServer`]. They start before the caches, because listing a kind
     /// may need its conversion webhook, and stop after them. Each replica serves them, also a standby. `/readyz` has a
-    /// check `webhook`, which passes once the server answers a TLS handshake (`ADMIT-5`): the Service of the webhooks then
+    /// check `webhook`, which passes once the server answers a TLS handshake (ADMIT-5): the Service of the webhooks then
     /// sends requests to this replica.
     pub fn webhooks(mut self, server: WebhookServer) -> Self {
         self.servers.webhooks = Some(server);
@@ -177,7 +177,7 @@ impl ManagerBuilder {
 
     /// Installs definitions, once this replica leads: see [`Crds`]. None by default.
     ///
-    /// The controllers of the leader start when the server serves each definition (`DEF-6`). A kind that the webhooks of
+    /// The controllers of the leader start when the server serves each definition (DEF-6). A kind that the webhooks of
     /// this manager convert gets the webhook as its conversion, and the authorities of the built-in authority.
     /// `/readyz` has a check `definitions`, which fails on each replica with a definition that would be refused.
     pub fn crds(mut self, definitions: Crds) -> Self {

@@ -176,7 +176,7 @@ impl Manager {
     /// [`Context::events`](steersman_controller::Context::events).
     ///
     /// The events of all recorders of a manager are sent by one task, which starts with the first event
-    /// and stops last (`EVENT-8`). Events that are recorded later are dropped and counted.
+    /// and stops last (EVENT-8). Events that are recorded later are dropped and counted.
     pub fn events(&self, name: &str) -> EventRecorder {
         self.shared.events.recorder(name)
     }

@@ -21,7 +21,7 @@ use crate::order::Group;
 ///
 /// End soon after [`RunContext::cancelled`] fires; a runnable that has not ended within the manager's grace
 /// period is dropped at its next await. A runnable may end earlier without an error. An error or a panic ends
-/// the manager, which then stops everything else in order and with its grace (`MGR-5`).
+/// the manager, which then stops everything else in order and with its grace (MGR-5).
 ///
 /// # Errors of a runnable
 ///
@@ -240,7 +240,7 @@ impl RunContext {
     }
 
     /// Returns the token of [`cancelled`](Self::cancelled). Cancelling it stops this runnable and no other
-    /// (`MGR-5`).
+    /// (MGR-5).
     #[must_use]
     pub fn cancellation(&self) -> CancellationToken {
         self.cancel.clone()

@@ -35,7 +35,7 @@ use crate::routes::{AccessControl, text_response};
 /// | while the reviews fail | 500 |
 ///
 /// Answers are kept: users of tokens for 1 min, permissions for 5 min, and refusals of permissions for 30 s
-/// (`SERVE-6`). So a revoked permission is valid for up to 6 min. The operator needs the verb `create` for
+/// (SERVE-6). So a revoked permission is valid for up to 6 min. The operator needs the verb `create` for
 /// `tokenreviews.authentication.k8s.io` and `subjectaccessreviews.authorization.k8s.io`.
 ///
 /// Cheap to clone; clones share the answers.
@@ -46,7 +46,7 @@ pub struct ReviewedAccess {
 }
 
 struct AccessShared {
-    connection: ClientConfig,
+    client_config: ClientConfig,
     audiences: Option<Vec<String>>,
     client: OnceCell<Client>,
     /// The user of a token, or `None` for a refused token.
@@ -83,23 +83,23 @@ type Refused = Response<Bytes>;
 
 impl ReviewedAccess {
     /// Makes the control of access. The reviews go to the api-server of `connection`, with its credentials.
-    pub fn new(connection: ClientConfig) -> Self {
-        Self::of(connection, None)
+    pub fn new(client_config: ClientConfig) -> Self {
+        Self::of(client_config, None)
     }
 
     /// Like [`new`](Self::new), for tokens that were issued for one of these audiences. By default the audience is
     /// the api-server.
     pub fn with_audiences<A: Into<String>>(
-        connection: ClientConfig,
+        client_config: ClientConfig,
         audiences: impl IntoIterator<Item = A>,
     ) -> Self {
         let audiences = audiences.into_iter().map(Into::into).collect();
-        Self::of(connection, Some(audiences))
+        Self::of(client_config, Some(audiences))
     }
 
-    fn of(connection: ClientConfig, audiences: Option<Vec<String>>) -> Self {
+    fn of(client_config: ClientConfig, audiences: Option<Vec<String>>) -> Self {
         let shared = AccessShared {
-            connection,
+            client_config,
             audiences,
             client: OnceCell::new(),
             users: Mutex::new(ReviewCache::new(MOST_ANSWERS)),
@@ -215,7 +215,7 @@ impl AccessShared {
     async fn review<K: TypedObject>(&self, review: &K, deadline: Instant) -> Option<K> {
         let tries = async {
             let _turn = self.turns.acquire().await;
-            let client = self.client.get_or_try_init(|| self.connection.connect());
+            let client = self.client.get_or_try_init(|| self.client_config.connect());
             let api = Api::<K>::typed(client.await?.clone()).request_timeout(REVIEW_LIMIT);
             let mut pause = FIRST_RETRY;
             loop {
@@ -298,7 +298,7 @@ fn now() -> std::time::Instant {
 impl fmt::Debug for ReviewedAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReviewedAccess")
-            .field("connection", &self.shared.connection)
+            .field("connection", &self.shared.client_config)
             .field("audiences", &self.shared.audiences)
             .finish_non_exhaustive()
     }

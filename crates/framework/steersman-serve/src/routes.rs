@@ -26,7 +26,7 @@ pub trait Handler: Send + Sync + 'static {
 
 /// Decides whether a client may use a route.
 pub trait AccessControl: Send + Sync + 'static {
-    /// Decides by the head of a request, before the body is read (`SERVE-5`).
+    /// Decides by the head of a request, before the body is read (SERVE-5).
     ///
     /// # Errors
     ///

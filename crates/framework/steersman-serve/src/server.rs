@@ -141,7 +141,7 @@ impl Server {
 
     /// Serves the routes until `stop` is cancelled. Then it accepts no more connections, closes those without a
     /// request, and waits until the requests in progress have their responses, for at most
-    /// [`shutdown_timeout`](Limits::shutdown_timeout) (`SERVE-3`).
+    /// [`shutdown_timeout`](Limits::shutdown_timeout) (SERVE-3).
     ///
     /// # Cancel safety
     ///

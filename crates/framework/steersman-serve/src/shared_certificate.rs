@@ -12,7 +12,7 @@ use crate::error::Error;
 /// the clones share one certificate.
 ///
 /// A server of [`TlsOptions::shared`](crate::TlsOptions::shared) listens before there is a certificate, and until
-/// then its handshakes fail. Each handshake uses the certificate that was set last (`CERT-5`).
+/// then its handshakes fail. Each handshake uses the certificate that was set last (CERT-5).
 ///
 /// ```
 /// use steersman_serve::{ServerOptions, SharedCertificate, TlsOptions};

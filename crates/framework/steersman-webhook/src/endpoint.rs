@@ -90,7 +90,7 @@ impl WebhookEndpoint {
         }
     }
 
-    /// Answers a request. Each request that brings a review gets a review (`ADMIT-1`).
+    /// Answers a request. Each request that brings a review gets a review (ADMIT-1).
     pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
         let start = Instant::now();
         let _in_flight = self.metrics.begin();

@@ -87,7 +87,7 @@ struct WireResponse<'a> {
     audit_annotations: &'a BTreeMap<String, String>,
 }
 
-/// Reads a review (`ADMIT-1`).
+/// Reads a review (ADMIT-1).
 ///
 /// # Errors
 ///

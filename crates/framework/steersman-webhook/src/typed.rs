@@ -27,7 +27,7 @@ pub(crate) fn decoded<K: Object>(
     })
 }
 
-/// Checks that a request is about objects of the kind that a webhook was made for (`ADMIT-3`).
+/// Checks that a request is about objects of the kind that a webhook was made for (ADMIT-3).
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
 //! Machine: puts the changes of a typed object into the JSON that arrived, so that fields that the type does not have
-//! are kept (`ADMIT-2`).
+//! are kept (ADMIT-2).
 
 use serde_json::{Map, Value};
 

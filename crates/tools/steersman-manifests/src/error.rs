@@ -50,7 +50,7 @@ pub enum Error {
     },
     /// A definition of the description has no group, plural or kind.
     #[error(
-        "the definition {name:?} of the program has no {field}: pass a `CustomResourceDefinition` to `Program::definitions`"
+        "the definition {name:?} of the program has no {field}: pass a `CustomResourceDefinition` to `Program::crds`"
     )]
     Definition {
         /// The name of the definition.
@@ -63,7 +63,7 @@ pub enum Error {
     Unconverted(String),
     /// A webhook converts a kind that the program has no definition of.
     #[error(
-        "the program converts {kind}.{group}, but has no definition of it: add it with `Program::definitions`"
+        "the program converts {kind}.{group}, but has no definition of it: add it with `Program::crds`"
     )]
     Converted {
         /// The group of the kind.

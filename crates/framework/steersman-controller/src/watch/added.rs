@@ -162,7 +162,7 @@ impl AddedWatch {
     }
 
     /// Removes the watch, as dropping it does. Its handler is not called again, not even for events that wait
-    /// (`SRC-5`); a call in progress may still cause requests.
+    /// (SRC-5); a call in progress may still cause requests.
     pub fn remove(self) {}
 
     /// Leaves the watch in its set for good.

@@ -28,9 +28,9 @@ type WallClock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 ///   servers through [`certificate`](Self::certificate).
 ///
 /// A rotation of the authority overlaps: the next authority is trusted before it signs, and the former one is trusted
-/// until no replica presents a certificate of it (`CERT-1`). The progress is in the Secret, so that another leader
-/// goes on with it (`CERT-2`). A Secret that is deleted or damaged is repaired with as little change as possible
-/// (`CERT-4`).
+/// until no replica presents a certificate of it (CERT-1). The progress is in the Secret, so that another leader
+/// goes on with it (CERT-2). A Secret that is deleted or damaged is repaired with as little change as possible
+/// (CERT-4).
 ///
 /// Cheap to clone. Clones share the certificate of the servers: each replica makes its own.
 ///

@@ -32,7 +32,7 @@ const FIRST_INTERVAL: Duration = Duration::from_secs(1);
 impl BuiltInCertificates {
     /// Hands the certificate in the Secret to the servers of this replica until `stop` is cancelled.
     ///
-    /// The certificate stays in use while the Secret is absent, damaged or cannot be read (`CERT-5`). Each problem is
+    /// The certificate stays in use while the Secret is absent, damaged or cannot be read (CERT-5). Each problem is
     /// logged once, and the loop goes on.
     ///
     /// # Cancel safety

@@ -51,7 +51,7 @@ impl BuiltInCertificates {
     /// # Cancel safety
     ///
     /// Cancel safe: each request leaves the Secret and the configurations in a state from which the next leader goes
-    /// on (`CERT-2`).
+    /// on (CERT-2).
     pub async fn lead(&self, client_config: &ClientConfig, stop: CancellationToken) {
         let work = async {
             let Some(client) = self.connect(client_config, &stop).await else {

@@ -1,4 +1,4 @@
-//! Machine: the annotation with fields that another version cannot hold (`CONV-2`).
+//! Machine: the annotation with fields that another version cannot hold (CONV-2).
 
 use serde_json::{Map, Value};
 

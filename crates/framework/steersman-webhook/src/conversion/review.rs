@@ -11,7 +11,7 @@ const GROUP: &str = "apiextensions.k8s.io";
 const GROUP_V1: &str = "apiextensions.k8s.io/v1";
 const GROUP_V1_BETA_1: &str = "apiextensions.k8s.io/v1beta1";
 
-/// Returns the response to a review. One object that cannot be converted fails the whole review (`CONV-1`), as the
+/// Returns the response to a review. One object that cannot be converted fails the whole review (CONV-1), as the
 /// API server expects, and the message names that object. The second result is that message.
 pub(crate) fn answer(conversions: &Conversions, body: &[u8]) -> (Value, Option<String>) {
     let review: Value = match serde_json::from_slice(body) {

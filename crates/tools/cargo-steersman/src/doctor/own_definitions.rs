@@ -109,7 +109,7 @@ fn difference(
             let text = format!(
                 "{name} would accept less than now: the leader refuses to install it, unless the program accepts that"
             );
-            let advice = "keep these fields, or name them with `Definition::accept_narrowing` if no object has them";
+            let advice = "keep these fields, or name them with `Crd::accept_narrowing` if no object has them";
             with(text, fields, advice)
         }
         _ => None,
