@@ -34,7 +34,7 @@ pub trait CacheInternals {
     fn get_decoded<K: TypedObject>(&self, key: &ObjectKey) -> Option<Arc<K>>;
 
     /// Returns the running informer that holds the objects of a key, if there is one. Declares nothing.
-    fn mirror_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<UntypedInformer>;
+    fn untyped_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<UntypedInformer>;
 
     /// Returns the live reads of the running informer that covers a namespace, if there is one; of a cluster-scoped
     /// kind, `namespace` is ignored. Declares nothing and sends no request.
@@ -124,7 +124,7 @@ impl CacheInternals for Cache {
         self.shared.typed_decoded(key)
     }
 
-    fn mirror_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<UntypedInformer> {
+    fn untyped_of(&self, gvk: &Gvk, key: &ObjectKey) -> Option<UntypedInformer> {
         let coverage = self.shared.known(gvk)?;
         mirror_at(self, gvk, coverage.informer_for(key).ok()?)
     }
@@ -150,7 +150,7 @@ impl CacheInternals for Cache {
         labels: Option<&BTreeMap<String, String>>,
     ) -> Option<Membership> {
         let membership = self.shared.known(gvk)?.membership(key, labels)?;
-        self.mirror_of(gvk, key).map(|_| membership)
+        self.untyped_of(gvk, key).map(|_| membership)
     }
 
     fn note_written(&self, gvk: &Gvk, version: &ResourceVersion) {

@@ -390,7 +390,7 @@ impl<S> Client<S> {
         async move {
             let reads = self.reads::<K>();
             let kind = reads.kind();
-            let placed = self.shared.selection_in_namespace(kind, list_options)?;
+            let placed = self.shared.options_in_namespace(kind, list_options)?;
             match route(reads.is_cached()) {
                 ReadRoute::Cache => {
                     let read = || async { Ok(reads.list_for(&placed, caller).await?.items) };

@@ -177,7 +177,7 @@ impl SharedClient {
     }
 
     /// Returns the list options, in the client's namespace if the client has one and the list options name none.
-    pub(crate) fn selection_in_namespace<'a>(
+    pub(crate) fn options_in_namespace<'a>(
         &self,
         kind: &Kind,
         list_options: &'a ListOptions,
@@ -190,13 +190,13 @@ impl SharedClient {
         })
     }
 
-    /// Returns the list options as [`selection_in_namespace`](Self::selection_in_namespace) does, for a request to the
+    /// Returns the list options as [`options_in_namespace`](Self::options_in_namespace) does, for a request to the
     /// server.
     ///
     /// # Errors
     ///
     /// [`Error::IndexNeedsCache`] if the list options name an index.
-    pub(crate) fn live_selection<'a>(
+    pub(crate) fn live_options<'a>(
         &self,
         kind: &Kind,
         list_options: &'a ListOptions,
@@ -207,7 +207,7 @@ impl SharedClient {
                 index: index.clone(),
             });
         }
-        self.selection_in_namespace(kind, list_options)
+        self.options_in_namespace(kind, list_options)
     }
 
     /// Returns the verbs of one kind. The first request makes the transport, in the runtime of that request.

@@ -42,8 +42,8 @@ impl Action {
     /// Sets the priority of the requested run; controller-runtime's `Result.Priority`. By default the run keeps the
     /// priority that this one had, so the requests of an initial list stay of low priority.
     ///
-    /// An event that arrives before the requested time gives the run the higher one of both priorities. An action that
-    /// requests no run has no use for a priority.
+    /// An event that arrives before the requested time gives the run the higher one of both priorities. A priority has
+    /// no effect on an action that requests no run.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -114,7 +114,7 @@ impl Context {
 
     /// Returns the client of another cluster of the manager, which works like [`client`](Self::client):
     /// it reads from the cache of that cluster, writes to its server, and reads the writes of this request.
-    /// For [`ClusterName::local`] it is that client.
+    /// For [`ClusterName::local`] this is the client that [`client`](Self::client) returns.
     ///
     /// `None` means that the cluster was removed: a request for one of its objects has nothing to do.
     #[must_use]
@@ -144,9 +144,9 @@ impl Context {
         &self.shared.events
     }
 
-    /// Returns the recorder for objects of another cluster of the manager, which works like
-    /// [`events`](Self::events). For [`ClusterName::local`] it is that recorder. `None` means that the
-    /// cluster was removed.
+    /// Returns the recorder for objects of another cluster of the manager, which works like [`events`](Self::events).
+    /// For [`ClusterName::local`] this is the recorder that `events` returns. `None` means that the cluster was
+    /// removed.
     #[must_use]
     pub fn events_in(&self, cluster: &ClusterName) -> Option<EventRecorder> {
         if *cluster == ClusterName::local() {

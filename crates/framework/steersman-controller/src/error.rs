@@ -38,7 +38,7 @@ pub enum ControllerError {
          add `watches` or `requests`"
     )]
     NothingWatched {
-        /// The controller.
+        /// The name of the controller.
         controller: String,
     },
     /// The controller has no workers.
@@ -47,7 +47,7 @@ pub enum ControllerError {
          the smallest number is 1"
     )]
     NoWorkers {
-        /// The controller; `*` for the settings of every controller.
+        /// The name of the controller; `*` for the settings of every controller.
         controller: String,
     },
     /// The delays after a failure are zero, or the first is greater than the longest.
@@ -56,7 +56,7 @@ pub enum ControllerError {
          greater than zero, and not greater than the longest"
     )]
     Backoff {
-        /// The controller; `*` for the settings of every controller.
+        /// The name of the controller; `*` for the settings of every controller.
         controller: String,
         /// The first delay.
         first: Duration,
@@ -66,7 +66,7 @@ pub enum ControllerError {
     /// Servers would refuse the field manager that the controller was declared with.
     #[error("controller {controller:?} cannot sign its writes")]
     FieldManager {
-        /// The controller.
+        /// The name of the controller.
         controller: String,
         /// What is wrong with the name.
         source: steersman_client::InvalidFieldManager,
@@ -77,7 +77,7 @@ pub enum ControllerError {
          each controller of a registry needs a name of its own"
     )]
     Metrics {
-        /// The controller.
+        /// The name of the controller.
         controller: String,
         /// The error of the registry.
         source: Box<dyn StdError + Send + Sync>,
@@ -85,9 +85,9 @@ pub enum ControllerError {
     /// The cache refuses a kind that the controller watches.
     #[error("controller {controller:?} cannot watch {kind}")]
     Watch {
-        /// The controller.
+        /// The name of the controller.
         controller: String,
-        /// The kind.
+        /// The kind that the cache refuses.
         kind: Kind,
         /// The error of the cache.
         source: steersman_cache::Error,
@@ -95,7 +95,7 @@ pub enum ControllerError {
     /// The cache of another cluster refuses a kind that the controller watches in each cluster.
     #[error("controller {controller:?} cannot watch each cluster")]
     Cluster {
-        /// The controller.
+        /// The name of the controller.
         controller: String,
         /// The cluster, and what its cache refuses.
         source: Box<ClusterError>,
@@ -106,7 +106,7 @@ pub enum ControllerError {
         "controller {controller:?} did not start: {kind} did not sync within {timeout:?}: {reason}"
     )]
     Sync {
-        /// The controller.
+        /// The name of the controller.
         controller: String,
         /// The first kind that did not sync.
         kind: Kind,
@@ -121,9 +121,9 @@ pub enum ControllerError {
          stop controllers before the cache, and remove no kind from it that one watches"
     )]
     WatchEnded {
-        /// The controller.
+        /// The name of the controller.
         controller: String,
-        /// The kind.
+        /// The kind that the cache stopped watching.
         kind: Kind,
     },
     /// Reconciles ran on after the grace of a stop, and were dropped.
@@ -132,17 +132,17 @@ pub enum ControllerError {
         requests.join(", ")
     )]
     StillRunning {
-        /// The controller.
+        /// The name of the controller.
         controller: String,
         /// The dropped requests, in order.
         requests: Vec<String>,
-        /// The grace.
+        /// How long reconciles could go on after the controller was told to stop.
         grace: Duration,
     },
     /// A task of the controller, or a stream of requests, panicked.
     #[error("controller {controller:?} ended: its {task} panicked: {message}")]
     TaskPanicked {
-        /// The controller.
+        /// The name of the controller.
         controller: String,
         /// The kind of task: `watch`, `worker` or `stream of requests`.
         task: &'static str,
@@ -156,7 +156,7 @@ pub enum ControllerError {
 #[error("the clean-up for the finalizer {finalizer:?} failed")]
 #[non_exhaustive]
 pub struct CleanUpError {
-    /// The finalizer.
+    /// The name of the finalizer.
     pub finalizer: String,
     /// The error of the clean-up.
     pub source: Box<dyn StdError + Send + Sync>,
@@ -172,18 +172,18 @@ pub enum OwnedError {
          request their owner"
     )]
     NotDeclared {
-        /// The controller.
+        /// The name of the controller.
         controller: String,
-        /// The kind.
+        /// The kind that is not declared as owned.
         kind: Kind,
     },
-    /// The requests of the controller are no objects of a primary kind.
+    /// The requests of the controller do not stand for objects of a primary kind.
     #[error(
         "the requests of controller {controller:?} are no objects, which own others: list with \
          `ListOptions::controlled_by`, or build it with `Controller::builder`"
     )]
     NoObject {
-        /// The controller.
+        /// The name of the controller.
         controller: String,
     },
 }
@@ -200,15 +200,15 @@ pub enum ClusterError {
         "cluster {cluster} exists: remove it first, or choose another name (`local` is the manager's own)"
     )]
     DuplicateName {
-        /// The name.
+        /// The name that is taken.
         cluster: ClusterName,
     },
     /// The cache of the cluster refuses a kind that a controller watches in each cluster.
     #[error("the cache of cluster {cluster} cannot watch {kind}")]
     Watch {
-        /// The cluster.
+        /// The name of the cluster.
         cluster: ClusterName,
-        /// The kind.
+        /// The kind that the cache refuses.
         kind: Kind,
         /// The error of the cache.
         source: steersman_cache::Error,

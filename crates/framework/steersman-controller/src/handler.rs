@@ -49,7 +49,8 @@ pub trait EventHandler<K: Object, P: Subject>: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// An error refuses the controller. Handlers of optional watches, of sets and of clusters are not asked.
+    /// An error refuses the controller. The method is not called for the handlers of optional watches, of sets and of
+    /// clusters.
     fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
         let _ = cache;
         Ok(())

@@ -50,7 +50,7 @@ pub(crate) enum LifecycleEvent {
     Synced,
     /// The controller was told to stop.
     Cancelled,
-    /// One of its tasks ended.
+    /// A task of the controller ended.
     TaskEnded(TaskEnd),
     /// The [`deadline`](Lifecycle::deadline) has passed.
     DeadlinePassed,

@@ -29,7 +29,7 @@ pub struct StartContext {
 }
 
 impl StartContext {
-    /// Surroundings with a grace of 30 s for the stop, and without a metrics registry.
+    /// Makes surroundings with a grace of 30 s for the stop, and without a metrics registry.
     ///
     /// Cancelling `cancel` stops the controller; `clock` is the clock of
     /// [`Context::now`](crate::Context::now).

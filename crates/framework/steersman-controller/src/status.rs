@@ -250,18 +250,18 @@ impl ControllerStatus {
         state.paused.as_ref().map(BTreeSet::len)
     }
 
-    /// Notes that the controller has a rule of a pause.
+    /// Records that the controller has a rule of a pause.
     pub(crate) fn pauses(&self) {
         self.shared.state.lock().paused.get_or_insert_default();
     }
 
-    /// Notes that an object is paused; returns whether this is news.
+    /// Records that an object is paused; returns whether it was not paused before.
     pub(crate) fn paused(&self, key: &ObjectKey) -> bool {
         let mut state = self.shared.state.lock();
         state.paused.get_or_insert_default().insert(key.clone())
     }
 
-    /// Notes that an object is not paused; returns whether it was.
+    /// Records that an object is not paused; returns whether it was paused.
     pub(crate) fn resumed(&self, key: &ObjectKey) -> bool {
         let mut state = self.shared.state.lock();
         state.paused.get_or_insert_default().remove(key)

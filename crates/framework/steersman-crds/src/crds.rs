@@ -21,7 +21,7 @@ use crate::metrics::CrdMetrics;
 use crate::status::{CrdPhase, CrdStatus};
 use crate::status_board::{CrdReport, StatusBoard};
 
-/// The definitions that an operator installs, for `ManagerBuilder::definitions` of the manager.
+/// The definitions that an operator installs, for `ManagerBuilder::crds` of the manager.
 ///
 /// The leader applies each definition, waits until it is served, and stores its objects in the present version. Its
 /// controllers start afterwards, because an API server drops fields that its definition does not have. A definition

@@ -15,7 +15,7 @@ use crate::plan::{InstallPlan, has_all, plan};
 pub enum CrdDifference {
     /// The server has no definition.
     Missing,
-    /// There is none.
+    /// The definitions do not differ.
     Equal,
     /// An installation would change these fields.
     Outdated(Vec<String>),
@@ -33,11 +33,11 @@ impl CrdDifference {
     ///
     /// ```
     /// use serde_json::json;
-    /// use steersman_crds::DefinitionDifference;
+    /// use steersman_crds::CrdDifference;
     ///
     /// let wanted = json!({"spec": {"scope": "Namespaced", "versions": [{"name": "v1", "served": true}]}});
-    /// let difference = DefinitionDifference::between(Some(&wanted), &wanted);
-    /// assert_eq!(difference, DefinitionDifference::Equal);
+    /// let difference = CrdDifference::between(Some(&wanted), &wanted);
+    /// assert_eq!(difference, CrdDifference::Equal);
     /// ```
     #[must_use]
     pub fn between(present: Option<&Value>, wanted: &Value) -> Self {

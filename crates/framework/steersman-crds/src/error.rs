@@ -13,7 +13,7 @@ pub enum Error {
     Unusable {
         /// The name of the definition.
         definition: String,
-        /// The problem.
+        /// Why the definition cannot be installed.
         problem: String,
     },
     /// The versions of the definition differ, and no webhook converts its objects: an API server would drop the fields
@@ -67,9 +67,9 @@ pub enum Error {
         definition: String,
         /// The version in which objects are to be stored.
         version: String,
-        /// The number of these objects.
+        /// The number of objects that could not be stored.
         count: u64,
-        /// The first of them, with the answer of the server.
+        /// The first of these objects, with the answer of the server.
         examples: Vec<String>,
     },
     /// A request failed.

@@ -8,9 +8,9 @@
 //! use steersman_crds::{Crds, Error};
 //!
 //! // `website` is `Website::crd()` of a type with `#[derive(CustomResource)]`.
-//! async fn install(connection: &ClientConfig, website: CustomResourceDefinition) -> Result<(), Error> {
+//! async fn install(client_config: &ClientConfig, website: CustomResourceDefinition) -> Result<(), Error> {
 //!     let definitions = Crds::new().with(website);
-//!     definitions.install(connection, Duration::from_secs(30)).await
+//!     definitions.install(client_config, Duration::from_secs(30)).await
 //! }
 //! ```
 //!

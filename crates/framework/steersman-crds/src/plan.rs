@@ -11,9 +11,9 @@ use crate::schema_narrowing::Narrowing;
 /// What to do about a definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InstallPlan {
-    /// The server has none.
+    /// The server has no definition of this name.
     Create,
-    /// The definition on the server differs, and the new one accepts all that it accepts.
+    /// The definition on the server differs, and the wanted one accepts all that it accepts.
     Update,
     /// The definition on the server is the wanted one.
     Unchanged,
@@ -23,7 +23,7 @@ pub(crate) enum InstallPlan {
     /// Objects have to leave the versions that the wanted definition lacks, and then it is compared again. Each text is
     /// such a version.
     MigrateFirst(Vec<String>),
-    /// Neither accepts all that the other accepts. Each text is a field that would accept less.
+    /// Neither definition accepts all that the other accepts. Each text is a field that would accept less.
     Refuse(Vec<String>),
 }
 
@@ -82,9 +82,9 @@ fn is_installed(present: &Value, wanted: &Value) -> bool {
         && !has_former_injector(present, wanted)
 }
 
-/// Returns whether an earlier start of the operator let cert-manager inject the authority of the conversion webhook, and
-/// this one does not: cert-manager would go on to replace the authority. The next apply removes the annotation, because the
-/// field manager of the definitions owns it. An annotation of another manager stays. (CERT-7)
+/// Returns whether an earlier start of the operator let cert-manager inject the authority of the conversion webhook,
+/// and this one does not: cert-manager would go on to replace the authority. The next apply removes the annotation,
+/// because the field manager of the definitions owns it. An annotation of another manager stays (CERT-7).
 fn has_former_injector(present: &Value, wanted: &Value) -> bool {
     if !wanted["metadata"]["annotations"][INJECT_CA_FROM].is_null() {
         return false;

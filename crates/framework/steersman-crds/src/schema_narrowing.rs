@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(crate) struct Narrowing {
     /// The version and the field, as in `v1.spec.replicas`; `[]` is an item of a list, and `*` a value of a map.
     pub(crate) path: String,
-    /// The difference.
+    /// How the schemas differ in the field.
     pub(crate) problem: String,
     /// Whether a version is removed in which objects may be stored.
     pub(crate) is_stored_version: bool,

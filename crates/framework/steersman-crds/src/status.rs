@@ -4,7 +4,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CrdStatus {
-    /// The name, as in `websites.web.example.com`.
+    /// The name of the definition, as in `websites.web.example.com`.
     pub name: String,
     /// How far the definition is.
     pub phase: CrdPhase,
@@ -18,16 +18,17 @@ pub struct CrdStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CrdPhase {
-    /// The leader has not installed it yet.
+    /// The leader has not installed the definition yet.
     Pending,
-    /// The definition on the server accepts something that this one does not, and this one something that the other
-    /// does not: nothing is written, and the controllers of the leader wait.
+    /// The definition on the server accepts something that the operator's definition does not, and the operator's
+    /// definition something that the server's does not: nothing is written, and the controllers of the leader wait.
     Refused,
-    /// The definition on the server is the one of a later release, which accepts all that this one accepts.
+    /// The definition on the server is that of a later release, which accepts all that the operator's definition
+    /// accepts.
     Kept,
-    /// The server serves it.
+    /// The server serves the definition.
     Installed,
-    /// The server serves it, and its objects are being stored in the present version.
+    /// The server serves the definition, and its objects are being stored in the present version.
     Migrating,
 }
 

@@ -52,7 +52,7 @@ impl StatusBoard {
         self.confirmed.cancel();
     }
 
-    /// Waits for the note of the leader. Cancel safe.
+    /// Waits until the leader of this process has installed every definition. Cancel safe.
     pub(crate) async fn confirmed(&self) {
         self.confirmed.cancelled().await;
     }

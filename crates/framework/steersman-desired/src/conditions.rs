@@ -29,7 +29,7 @@ impl SetOutcome {
     /// | some are in progress, wait, or failed for a reason that may pass | `False` | `True` | absent |
     /// | one needs help: it has failed, or the server or another owner refuses it | `False` | absent | `True` |
     ///
-    /// The last row is also that of a child that is being pruned and needs help.
+    /// The last row also applies to a child that is being pruned and needs help.
     ///
     /// The messages name the first three children that are not ready, and why. `generation` is that of the owner, and
     /// `now` the time of a transition: a condition with an unchanged status keeps its time, so unchanged children give

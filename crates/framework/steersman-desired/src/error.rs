@@ -34,7 +34,7 @@ pub enum Error {
     /// The children that exist could not be listed.
     #[error("the {kind} children of {owner} cannot be listed")]
     Inventory {
-        /// The kind.
+        /// The kind of the children.
         kind: Kind,
         /// The key of the owner.
         owner: ObjectKey,

@@ -41,11 +41,11 @@ pub enum ChildState {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ChildOutcome {
-    /// The kind.
+    /// The kind of the child.
     pub kind: Kind,
-    /// The key.
+    /// The key of the child.
     pub key: ObjectKey,
-    /// The state.
+    /// The state of the child after the run.
     pub state: ChildState,
     /// Whether the child is as its spec says, or, if it should not exist, whether it is gone. `None` if that is
     /// unknown: the child waits, or it failed.

@@ -9,8 +9,8 @@ use steersman_object::{Kind, LabelSelector, ListOptions, Object, ObjectKey};
 /// The owner of a set, and the label of its children.
 #[derive(Clone, Debug)]
 pub(crate) struct SetOwner {
-    /// The metadata of the owner: name, namespace and uid. The type stands for the owner's, and only its metadata is
-    /// read.
+    /// The metadata of the owner: name, namespace and uid. A ConfigMap stands for every type of owner, because only its
+    /// metadata is read.
     meta: ConfigMap,
     kind: Kind,
     label: String,
@@ -49,8 +49,8 @@ impl SetOwner {
         }
     }
 
-    /// Returns the selection of the children of a kind: the objects with the label of the set in the owner's
-    /// namespace.
+    /// Returns the list options that select the children of a kind: the objects with the label of the set in the
+    /// owner's namespace.
     pub(crate) fn list_options(&self, kind: &Kind) -> ListOptions {
         let label = LabelSelector::label(&self.label, self.meta.uid_str());
         let list_options = ListOptions::new().labels(label);

@@ -23,9 +23,9 @@ use crate::shared::{PublisherState, SharedPublisher, now};
 
 /// Sends the events of all recorders of one program to one API server. Cheap to clone.
 ///
-/// A manager has one. A program without a manager, or with a second cluster, makes its own. Its task
-/// starts with the first event; it ends with [`stop`](Self::stop), or when the last clone and the last
-/// recorder are gone, after it has sent what waits.
+/// A manager has one publisher. A program without a manager, or with a second cluster, makes its own. Its task starts
+/// with the first event; it ends with [`stop`](Self::stop), or when the last clone and the last recorder are gone,
+/// after it has sent what waits.
 #[derive(Clone)]
 #[must_use]
 pub struct EventPublisher {
@@ -38,7 +38,7 @@ struct PublisherGuard {
 }
 
 impl EventPublisher {
-    /// Makes a publisher for the server of `connection`. It does no I/O.
+    /// Makes a publisher for the server of `client_config`. It does no I/O.
     pub fn new(client_config: ClientConfig) -> Self {
         Self::with(client_config, Timestamp::now, None)
     }
@@ -67,8 +67,8 @@ impl EventPublisher {
         }
     }
 
-    /// Makes a publisher for another server, with the clock, the metrics and the limits of this one. It stops with
-    /// this one at the latest.
+    /// Makes a publisher for another server, with the clock, the metrics and the limits of this publisher. The new
+    /// publisher stops with this one at the latest.
     pub fn for_client_config(&self, client_config: ClientConfig) -> Self {
         let own = &self.guard.shared;
         let seed = RandomState::new().hash_one(0);

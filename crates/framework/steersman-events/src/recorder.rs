@@ -90,7 +90,7 @@ impl EventRecorder {
         self.publisher.record(&subject, event);
     }
 
-    /// Returns a recorder of the same name for another server; see [`EventPublisher::for_connection`].
+    /// Returns a recorder of the same name for another server; see [`EventPublisher::for_client_config`].
     pub fn for_client_config(&self, client_config: ClientConfig) -> Self {
         Self {
             publisher: self.publisher.for_client_config(client_config),

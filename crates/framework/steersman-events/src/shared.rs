@@ -29,7 +29,7 @@ pub(crate) struct PublisherState {
     pub(crate) correlator: Correlator,
     pub(crate) drops: DropLog,
     pub(crate) task: Option<JoinHandle<()>>,
-    /// The publishers for other servers that stop with this one.
+    /// The publishers for other servers that stop with this publisher.
     pub(crate) others: Vec<Weak<SharedPublisher>>,
 }
 

@@ -108,9 +108,9 @@ pub(crate) fn meaning(error: &Error, verb: WriteVerb) -> WriteAnswer {
     WriteAnswer::Refused(DropReason::Refused)
 }
 
-/// Returns whether a 403 is that of the authorizers, which a rule would heal: its message is "… is forbidden: User
-/// "op" cannot create resource …" (apiserver, `forbiddenMessage`). Admission answers 403 as well, such as a plugin
-/// for a quota that is exceeded, or a webhook.
+/// Returns whether a 403 comes from the authorizers, so that a further RBAC rule corrects it: its message is "… is
+/// forbidden: User "op" cannot create resource …" (apiserver, `forbiddenMessage`). Admission answers 403 as well, such
+/// as a plugin for a quota that is exceeded, or a webhook.
 fn lacks_permission(error: &Error) -> bool {
     let status = error.status();
     status.is_some_and(|status| status.message.contains("\" cannot "))

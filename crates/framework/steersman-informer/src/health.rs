@@ -101,7 +101,7 @@ impl ServerHealth {
                 }
                 NextStep::Ask => {
                     let answer = match timeout(WITHIN, list_watch.ready()).await {
-                        Ok(answer) => decoder(answer),
+                        Ok(answer) => server_readiness(answer),
                         Err(_) => ServerReadiness::NoResponse,
                     };
                     asked = true;
@@ -143,7 +143,7 @@ impl fmt::Debug for ServerHealth {
 }
 
 /// Classifies the answer of the readiness check.
-fn decoder(answer: Option<Result<(), Error>>) -> ServerReadiness {
+fn server_readiness(answer: Option<Result<(), Error>>) -> ServerReadiness {
     match answer {
         None => ServerReadiness::Unsupported,
         Some(Ok(())) => ServerReadiness::Ready,

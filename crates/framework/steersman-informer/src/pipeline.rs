@@ -59,7 +59,7 @@ pub(crate) struct Core {
     /// Serialises the creation of views and indexes, which goes on without the writer's lock
     /// (VIEW-7). Locked before `writer`.
     view_creation: Mutex<()>,
-    /// One state per projection, at the index that [`extent_index`] returns.
+    /// One state per projection, at the index that [`projection_index`] returns.
     states: [watch::Sender<InformerState>; 3],
     progress: watch::Sender<SyncProgress>,
     /// Whether the store has been complete with each projection; checked by every read.
@@ -158,11 +158,11 @@ impl Core {
     }
 
     pub(crate) fn state(&self, needs: Projection) -> InformerState {
-        self.states[extent_index(needs)].borrow().clone()
+        self.states[projection_index(needs)].borrow().clone()
     }
 
     pub(crate) fn state_changes(&self, needs: Projection) -> watch::Receiver<InformerState> {
-        self.states[extent_index(needs)].subscribe()
+        self.states[projection_index(needs)].subscribe()
     }
 
     pub(crate) fn applied(&self) -> watch::Receiver<u64> {
@@ -203,7 +203,7 @@ impl Core {
     /// Returns whether the store was ever complete with this projection. Every read calls this, so it
     /// takes no lock (STORE-7).
     pub(crate) fn has_synced(&self, needs: Projection) -> bool {
-        self.synced[extent_index(needs)].load(Ordering::Acquire)
+        self.synced[projection_index(needs)].load(Ordering::Acquire)
     }
 
     /// Returns how much of each object the store holds; `None` before the first list.
@@ -265,7 +265,7 @@ fn whole(kind: &Kind) -> Projection {
 }
 
 /// Returns the index of a projection in arrays.
-fn extent_index(needs: Projection) -> usize {
+fn projection_index(needs: Projection) -> usize {
     match needs {
         Projection::Metadata => 0,
         Projection::Whole => 1,

@@ -217,7 +217,8 @@ impl ElectionDriver {
         }
     }
 
-    /// Makes the client, within the deadline of the request that needs it. A failure is that of the request.
+    /// Makes the client, within the deadline of the request that needs it. A failure counts as a failure of the
+    /// request.
     async fn connect(
         &mut self,
         deadline: Instant,

@@ -197,8 +197,8 @@ impl Leadership {
     }
 
     /// Waits until this replica has lost the Lease while it led, and returns the reason. If the thread of the elector
-    /// is blocked at the renew deadline and reports nothing, the wait ends a tenth of the time later in which work
-    /// must stop (LEASE-4), with [`LossReason::ElectorBlocked`].
+    /// is blocked at the renew deadline and reports nothing, the wait ends after a further tenth of the time in which
+    /// work must stop (LEASE-4), with [`LossReason::ElectorBlocked`].
     ///
     /// # Cancel safety
     ///
@@ -222,7 +222,7 @@ impl Leadership {
                 }
             };
             if changed.is_err() {
-                // The thread of a started elector ends with a standing that says so, unless it panicked.
+                // The thread of a started elector ends with a status that says so, unless it panicked.
                 let standing = published.borrow().standing.clone();
                 if matches!(
                     standing,

@@ -24,7 +24,7 @@ pub enum Error {
         renew_deadline: Duration,
         /// The retry period.
         retry_period: Duration,
-        /// The rule that they break.
+        /// The rule that the durations break.
         problem: &'static str,
     },
     /// The name of the Lease, its namespace or the identity cannot be used.
@@ -32,10 +32,10 @@ pub enum Error {
     Name {
         /// The name of the Lease.
         lease: String,
-        /// the problem and the remedy.
+        /// The problem and the remedy.
         problem: &'static str,
     },
-    /// Neither the options nor the connection name a namespace.
+    /// Neither the options nor the `ClientConfig` name a namespace.
     #[error(
         "the lease {lease:?} has no namespace: set it with `LeaderElection::namespace`, or in the current context of the kubeconfig, or run in a Pod with a ServiceAccount"
     )]

@@ -9,13 +9,13 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), steersman_lease::Error> {
 //! # let server = ApiServer::new();
-//! # let connection = ClientConfig::in_process(server.service(), "default");
+//! # let client_config = ClientConfig::in_process(server.service(), "default");
 //! let options = LeaderElection::new("website-operator").timing(
 //!     Duration::from_secs(3),
 //!     Duration::from_secs(2),
 //!     Duration::from_millis(500),
 //! );
-//! let mut elector = Elector::new(options, &connection)?;
+//! let mut elector = Elector::new(options, &client_config)?;
 //! elector.start()?;
 //! let leadership = elector.leadership();
 //! leadership.elected().await;

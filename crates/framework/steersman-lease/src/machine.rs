@@ -37,7 +37,7 @@ pub(crate) struct ElectionMachine {
     attempt: LeaseAttempt,
     /// Whether the Lease may name this candidate: a write that does so was sent.
     may_hold: bool,
-    /// Whether such a write failed, so that it may be executed later.
+    /// Whether a write that names this candidate failed, so that the server may execute it later.
     has_lost_write: bool,
     /// Whether a create was sent that may have replaced the Lease of an unknown leader, and no later read told its
     /// outcome.
@@ -63,7 +63,7 @@ struct Policy {
 struct LeaseAttempt {
     /// When the attempt that is under way began.
     began: Option<Instant>,
-    /// Whether its next request is a read, because the observed Lease may be outdated.
+    /// Whether the next request of the attempt is a read, because the observed Lease may be outdated.
     must_read: bool,
     /// Whether a renewal is past its first write.
     is_slow: bool,
@@ -151,7 +151,7 @@ pub(crate) enum Command {
     Abandon,
 }
 
-/// What a candidate is, for those that wait for it.
+/// The status of a candidate, for the tasks that wait for it to change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CandidateStatus {
     Standby,

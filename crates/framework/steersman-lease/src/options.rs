@@ -106,8 +106,8 @@ impl LeaderElection {
     /// - A leader stops its work when no renewal succeeded for the renew deadline.
     /// - A leader renews once per retry period; a standby looks at the Lease once in 1 to 2.2 retry periods.
     ///
-    /// The lease duration must exceed the renew deadline, and that 1.2 times the retry period. One request may take
-    /// half of the renew deadline, and at least a second.
+    /// The lease duration must exceed the renew deadline, and the renew deadline 1.2 times the retry period. One
+    /// request may take half of the renew deadline, and at least a second.
     pub fn timing(
         mut self,
         lease_duration: Duration,
@@ -122,8 +122,8 @@ impl LeaderElection {
         self
     }
 
-    /// Sets whether the Lease is released after an orderly stop, so that a standby takes over within 2.2 retry
-    /// periods; on by default. Without a release it takes over when the lease has expired.
+    /// Sets whether the Lease is released after an orderly stop, so that a standby takes over within 2.2 retry periods;
+    /// on by default. Without a release a standby takes over when the lease has expired.
     pub fn release_on_stop(mut self, releases: bool) -> Self {
         self.releases = releases;
         self
@@ -132,7 +132,7 @@ impl LeaderElection {
     /// Sets whether the process is aborted if work still runs after a loss, when half of the time between the renew
     /// deadline and the expiry has passed (LEASE-4); on by default.
     ///
-    /// Without it, work that blocks its thread may run beside that of the next leader.
+    /// Without the abort, work that blocks its thread may run beside that of the next leader.
     pub fn abort_on_overrun(mut self, aborts: bool) -> Self {
         self.aborts = aborts;
         self
@@ -171,7 +171,7 @@ impl LeaderElection {
         self
     }
 
-    /// Validates the options; `fallback` is the namespace that the connection names.
+    /// Validates the options; `fallback` is the namespace of the `ClientConfig`.
     pub(crate) fn validate(self, fallback: Option<&str>) -> Result<ElectionOptions, Error> {
         let lease = self.name.clone();
         let refused = |problem| {

@@ -47,14 +47,14 @@ pub enum LossReason {
         /// The error of the last attempt.
         last_error: Option<String>,
     },
-    /// Another identity is in the Lease, although this one was renewed in time: a third party wrote it.
+    /// The Lease names another identity, although this candidate renewed it in time: a third party wrote the Lease.
     Taken {
         /// The other identity; empty if the Lease names none.
         holder: String,
     },
     /// The thread of the elector has ended, by a panic.
     ElectorEnded,
-    /// The thread of the elector was blocked at the renew deadline, by a hook, a layer of the connection or a log.
+    /// The thread of the elector was blocked at the renew deadline, by a hook, a layer of the `ClientConfig` or a log.
     ElectorBlocked {
         /// The renew deadline.
         deadline: Duration,
@@ -101,7 +101,7 @@ pub enum ElectionChange {
     Lost {
         /// The identity of this candidate.
         identity: String,
-        /// The reason.
+        /// Why this candidate lost the Lease.
         reason: LossReason,
     },
     /// This candidate released the Lease.

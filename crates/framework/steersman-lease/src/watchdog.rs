@@ -11,7 +11,7 @@ use crate::options::ElectionOptions;
 
 /// Watches one elector from a thread of its own (LEASE-4).
 ///
-/// The elector aborts the process itself if work outlives its lease. A hook, a layer of the connection or a log may
+/// The elector aborts the process itself if work outlives its lease. A hook, a layer of the `ClientConfig` or a log may
 /// block its thread, and a log that blocks the elector blocks the work as well.
 pub(crate) struct Watchdog {
     published: watch::Receiver<Published>,

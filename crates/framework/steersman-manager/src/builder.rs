@@ -38,7 +38,7 @@ pub struct ManagerBuilder {
 }
 
 impl Manager {
-    /// Starts to declare a manager for the API server of `connection`.
+    /// Starts to declare a manager for the API server of `client_config`.
     pub fn builder(client_config: ClientConfig) -> ManagerBuilder {
         let options = ManagerOptions {
             grace: Some(DEFAULT_GRACE),
@@ -94,10 +94,10 @@ impl ManagerBuilder {
         self
     }
 
-    /// Sets the registry of all metrics of the manager, its connection, its cache, its client and its
-    /// controllers. The default is a new one.
+    /// Sets the registry of all metrics of the manager: its requests, its cache, its client and its controllers. The
+    /// default is a new one.
     ///
-    /// A connection, cache or client that has metrics keeps them: two clusters of one manager count together
+    /// A `ClientConfig`, cache or client that has metrics keeps them: two clusters of one manager count together
     /// if both are given clones of one [`ConnectionMetrics`](steersman_api::ConnectionMetrics),
     /// [`CacheMetrics`](steersman_cache::CacheMetrics) and [`ClientMetrics`](steersman_client::ClientMetrics).
     pub fn metrics_registry(mut self, registry: Registry) -> Self {
@@ -142,7 +142,7 @@ impl ManagerBuilder {
         self
     }
 
-    /// Sets the wall clock of reconcilers and of events. The default is that of the system.
+    /// Sets the wall clock of reconcilers and of events. The default is the clock of the system.
     pub fn clock(mut self, clock: impl Fn() -> Timestamp + Send + Sync + 'static) -> Self {
         self.options.clock = Arc::new(clock);
         self
@@ -213,7 +213,7 @@ impl ManagerBuilder {
         let registry = &self.options.registry;
         let measured = with_metrics(registry, self.client_config, self.cache, self.client);
         let (client_config, cache, client) = measured.map_err(Error::Metrics)?;
-        // CONN-6: made with the metrics of the connection, so that its requests are counted.
+        // CONN-6: made from the `ClientConfig` with metrics, so that the requests of the elector are counted.
         let elector = match self.leader_election.take() {
             Some(options) => {
                 let candidate = Elector::new(options, &client_config);

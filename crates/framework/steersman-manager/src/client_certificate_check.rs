@@ -16,7 +16,7 @@ use crate::monitor::ShownCluster;
 /// The pause between two looks, as long as that between two reads of credentials in files (CONN-4).
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Looks at the client certificate of one connection (HEALTH-5).
+/// Looks at the client certificate of one cluster (HEALTH-5).
 pub(crate) struct ClientCertificateCheck {
     client_config: ClientConfig,
     metrics: Option<ClientCertificateMetrics>,
@@ -24,7 +24,7 @@ pub(crate) struct ClientCertificateCheck {
     state: CertificateState,
 }
 
-/// When the client certificates of a registry's clusters expire. Absent for connections without one.
+/// When the client certificates of a registry's clusters expire. Absent for clusters without a client certificate.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientCertificateMetrics(IntGaugeVec);
 
@@ -67,7 +67,7 @@ impl ClientCertificateCheck {
                 Ok(Some(Ok(certificate))) => {
                     shown.note_client_certificate(self.look(&certificate, clock()));
                 }
-                // The connection reports what it cannot read (CONN-4).
+                // The `ClientConfig` reports credentials that it cannot read (CONN-4).
                 Ok(Some(Err(_))) | Err(_) => {}
             }
             sleep(PAUSE).await;

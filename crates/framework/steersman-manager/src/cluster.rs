@@ -1,4 +1,4 @@
-//! Handle: connection, cache and client of one API server.
+//! Handle: client config, cache and client of one API server.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -24,12 +24,12 @@ use crate::runnable::{RunContext, Runnable};
 /// before the first reminder in the log.
 const LONGEST_HOLD: Duration = Duration::from_secs(8);
 
-/// One API server of a manager: a connection, a cache over it, and a client that reads from the
-/// cache. Cheap to clone.
+/// One API server of a manager: a [`ClientConfig`], a cache over it, and a client that reads from the cache. Cheap to
+/// clone.
 ///
-/// A manager has one of its own, and adds further ones with
-/// [`Manager::add_cluster`](crate::Manager::add_cluster). [`Manager::add`](crate::Manager::add) runs a cluster
-/// that no controller watches.
+/// A manager has one cluster of its own, and adds further clusters with
+/// [`Manager::add_cluster`](crate::Manager::add_cluster). [`Manager::add`](crate::Manager::add) runs a cluster that no
+/// controller watches.
 #[derive(Debug)]
 #[must_use]
 pub struct Cluster {
@@ -117,8 +117,8 @@ impl Cluster {
         Ok(self)
     }
 
-    /// Counts the writes to this cluster as writes of a client of another one. LEASE-8: also those that are in flight
-    /// when the cluster is removed.
+    /// Counts the writes to this cluster as writes of `whole`, the client of another cluster. LEASE-8: also the writes
+    /// that are in flight when the cluster is removed.
     pub(crate) fn counting_within(mut self, whole: &Client) -> Self {
         self.client = self.client.counting_within(whole);
         self
@@ -135,7 +135,7 @@ impl Cluster {
         self.preflight
     }
 
-    /// Returns the recipe that makes connections to the api-server.
+    /// Returns the settings that clients of the api-server are made of.
     #[must_use]
     pub fn client_config(&self) -> &ClientConfig {
         &self.client_config

@@ -43,7 +43,7 @@ pub enum Error {
         "this manager has a controller named {name:?} already: give one of the two another name"
     )]
     DuplicateController {
-        /// The name.
+        /// The name of both controllers.
         name: String,
     },
     /// Settings name controllers that the manager does not have.
@@ -68,13 +68,13 @@ pub enum Error {
     /// A health endpoint has two checks of the same name.
     #[error("there is a check named {name:?} already: give one of the two another name")]
     DuplicateCheck {
-        /// The name.
+        /// The name of both checks.
         name: String,
     },
     /// The name of a check cannot be part of a path.
     #[error("{name:?} is no name of a check: use letters, digits, and the characters - _ . and /")]
     CheckName {
-        /// The name.
+        /// The refused name.
         name: String,
     },
     /// The leader election cannot work as declared, or its thread could not be started.
@@ -96,7 +96,7 @@ pub enum Error {
     /// A runnable or controller was added while the manager stopped, or after.
     #[error("{name} cannot be added: the manager is stopping")]
     Stopping {
-        /// The runnable or controller.
+        /// The name of the runnable or controller.
         name: String,
     },
     /// A runnable returned an error, which ended the manager.
@@ -104,9 +104,9 @@ pub enum Error {
     Failed {
         /// The name of the runnable.
         name: String,
-        /// Its group.
+        /// The group of the runnable.
         group: Group,
-        /// Its error.
+        /// The error of the runnable.
         #[source]
         source: BoxError,
     },
@@ -115,7 +115,7 @@ pub enum Error {
     Panicked {
         /// The name of the runnable.
         name: String,
-        /// Its group.
+        /// The group of the runnable.
         group: Group,
         /// The text of the panic.
         message: String,

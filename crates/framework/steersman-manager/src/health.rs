@@ -38,15 +38,15 @@ pub struct ControllerHealth {
     pub name: String,
     /// Whether the controller was started and waits for the first sync of a watched kind.
     pub is_waiting: bool,
-    /// The informers that it waits for, with the reason and the remedy.
+    /// The informers that the controller waits for, with the reason and the remedy.
     pub waiting_for: Vec<Unsynced>,
-    /// The number of events lost to panics of its predicates, handlers and filters.
+    /// The number of events lost to panics of the controller's predicates, handlers and filters.
     pub handler_panics: u64,
-    /// The last of those panics.
+    /// The last panic of a predicate, handler or filter.
     pub last_handler_panic: Option<HandlerPanic>,
-    /// The number of events lost to errors of its asynchronous handlers.
+    /// The number of events lost to errors of the controller's asynchronous handlers.
     pub handler_errors: u64,
-    /// The last of those errors.
+    /// The last error of an asynchronous handler.
     pub last_handler_error: Option<HandlerError>,
 }
 

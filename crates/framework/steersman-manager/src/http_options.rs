@@ -15,7 +15,7 @@ use steersman_serve::{
 
 /// The server of `/healthz`, `/livez` and `/readyz`; see [`ManagerBuilder::health`](crate::ManagerBuilder::health).
 ///
-/// Made of an address, such as `":8081"`; an empty one and `"0"` mean no server.
+/// Made of an address, such as `":8081"`; an empty address and `"0"` mean no server.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct HealthServer {
@@ -27,8 +27,8 @@ pub struct HealthServer {
 
 /// The server of `/metrics` and of diagnostics; see [`ManagerBuilder::metrics`](crate::ManagerBuilder::metrics).
 ///
-/// Made of an address, such as `":8080"`, for HTTP without authentication; [`secure`](Self::secure) makes one with
-/// both. An empty address and `"0"` mean no server.
+/// Made of an address, such as `":8080"`, for HTTP without authentication; [`secure`](Self::secure) makes a server with
+/// HTTPS and authentication. An empty address and `"0"` mean no server.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct MetricsServer {
@@ -143,7 +143,8 @@ impl MetricsServer {
         self
     }
 
-    /// Like [`reviewed_access`](Self::reviewed_access), for tokens that were issued for one of these audiences.
+    /// Lets in clients like [`reviewed_access`](Self::reviewed_access), by tokens that were issued for one of these
+    /// audiences.
     pub fn reviewed_access_for<A: Into<String>>(
         mut self,
         audiences: impl IntoIterator<Item = A>,

@@ -67,9 +67,9 @@
 //! - `probes` runs all checks; `probes::built_in_checks` has the manager's own. `process_metrics` reads the metrics of
 //!   the process on Linux.
 //! - `http_server` has the runnables of the servers.
-//! - `client_certificate_check` looks at the certificate of a connection.
-//! - [`cluster`] has [`Cluster`]: connection, cache and client of one API server. `clusters` runs the clusters that are
-//!   added to a manager, and collects their metrics.
+//! - `client_certificate_check` looks at the client certificate of a cluster.
+//! - [`cluster`] has [`Cluster`]: client config, cache and client of one API server. `clusters` runs the clusters that
+//!   are added to a manager, and collects their metrics.
 //! - [`manager`] has [`Manager`], the handle, and [`builder`] has [`ManagerBuilder`].
 
 pub mod order;

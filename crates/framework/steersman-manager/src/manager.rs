@@ -51,8 +51,11 @@ pub(crate) use life_of_definitions::{
 /// # use k8s_openapi::api::apps::v1::Deployment;
 /// # use steersman_controller::Controller;
 /// # use steersman_manager::{Error, Manager, shutdown_signal};
-/// # async fn f(connection: steersman_api::ClientConfig, scaler: impl steersman_controller::Reconciler) -> Result<(), Error> {
-/// let manager = Manager::builder(connection).build()?;
+/// # async fn f(
+/// #     client_config: steersman_api::ClientConfig,
+/// #     scaler: impl steersman_controller::Reconciler,
+/// # ) -> Result<(), Error> {
+/// let manager = Manager::builder(client_config).build()?;
 /// manager.add_controller(Controller::builder::<Deployment>().build(scaler)?)?;
 /// manager.start(shutdown_signal()).await
 /// # }
@@ -154,7 +157,7 @@ impl Manager {
         &self.shared.cluster
     }
 
-    /// Returns the connection to the API server.
+    /// Returns the settings that clients of the API server are made of.
     #[must_use]
     pub fn client_config(&self) -> &ClientConfig {
         self.shared.cluster.client_config()

@@ -44,9 +44,9 @@ pub(crate) enum RunStage {
 #[derive(Clone)]
 pub(crate) struct WatchedKinds {
     pub(crate) status: ControllerStatus,
-    /// Those of the manager's own cluster.
+    /// The kinds that the controller watches in the manager's own cluster.
     pub(crate) own: Vec<Kind>,
-    /// Those of each other cluster.
+    /// The kinds that the controller watches in each other cluster.
     pub(crate) in_clusters: Vec<Kind>,
 }
 

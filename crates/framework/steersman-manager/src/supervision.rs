@@ -88,7 +88,7 @@ pub(crate) enum SupervisionStep {
     Campaign,
     /// Every group is ready: starts the runnables that were added in the meantime.
     AllStarted,
-    /// Starts what was added and may run.
+    /// Starts the added runnables that may run.
     StartAdded,
     /// Refuses further runnables, and logs why the manager stops.
     BeginStop,
@@ -167,7 +167,7 @@ impl Supervision {
         self.stage == SupervisionStage::Electing
     }
 
-    /// Returns whether an added runnable of this group may start: that of the leader only on the leader.
+    /// Returns whether an added runnable of this group may start: a runnable of the leader only on the leader.
     pub(crate) fn may_start(&self, group: Group) -> bool {
         group != Group::LeaderElected || self.stage == SupervisionStage::Running
     }

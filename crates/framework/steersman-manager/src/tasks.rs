@@ -114,8 +114,8 @@ impl RunnableTasks {
         self.running.values().any(|running| running.group == group)
     }
 
-    /// Drops the runnables of the groups that were asked to stop, at their next await. The others are
-    /// not late: their turn has not come.
+    /// Drops the runnables of the groups that were asked to stop, at their next await. Runnables of the other groups
+    /// are not late: they were not asked to stop yet.
     pub(crate) fn drop_late(&mut self) {
         let (cancels, late) = (&self.cancels, &mut self.late);
         self.running.retain(|_, running| {

@@ -87,8 +87,8 @@ impl ReviewedAccess {
         Self::of(client_config, None)
     }
 
-    /// Like [`new`](Self::new), for tokens that were issued for one of these audiences. By default the audience is
-    /// the api-server.
+    /// Makes the control of access like [`new`](Self::new), for tokens that were issued for one of these audiences. By
+    /// default the audience is the api-server.
     pub fn with_audiences<A: Into<String>>(
         client_config: ClientConfig,
         audiences: impl IntoIterator<Item = A>,
@@ -268,7 +268,6 @@ fn is_for(wanted: Option<&[String]>, granted: Option<&[String]>) -> bool {
     wanted.iter().any(|audience| granted.contains(audience))
 }
 
-/// Returns the bearer token of a request.
 /// Returns the bearer token of a request.
 pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;

@@ -49,8 +49,8 @@ pub(crate) async fn serve_connection(
     connection: &Arc<TrackedConnection>,
     server: &Arc<ConnectionServer>,
 ) {
-    // Without it each small response waits for the acknowledgement of the previous one. If the socket refuses, it is
-    // only slower.
+    // Without `TCP_NODELAY` each small response waits for the acknowledgement of the previous one. If the socket
+    // refuses the option, responses are only slower.
     let _ = stream.set_nodelay(true);
     let Some(certificates) = &server.certificates else {
         return serve_http1(stream, connection, server).await;

@@ -16,7 +16,7 @@ pub enum Error {
         "{text:?} is no address to listen on: write host:port, :port for all addresses, or 0 for no server"
     )]
     Address {
-        /// The text.
+        /// The refused text.
         text: String,
     },
     /// The operating system refuses the address, for example because another program uses it.
@@ -41,7 +41,7 @@ pub enum Error {
     /// A certificate file cannot be read.
     #[error("the file {} cannot be read", path.display())]
     CertificateFile {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         #[source]
@@ -52,25 +52,25 @@ pub enum Error {
     Certificate {
         /// The files, or the way in which the certificate was made.
         place: String,
-        /// The problem.
+        /// Why the certificate and the key cannot be used.
         problem: String,
     },
     /// The routes of a server contradict each other.
     #[error("the routes of the server cannot work: {problem}")]
     Routes {
-        /// The problem.
+        /// The contradiction.
         problem: String,
     },
     /// A path does not begin with a slash.
     #[error("the path {path:?} does not begin with a slash")]
     Path {
-        /// The path.
+        /// The refused path.
         path: String,
     },
     /// Two routes have the same path.
     #[error("the path {path:?} has a handler already: choose another path for one of the two")]
     DuplicatePath {
-        /// The path.
+        /// The path of both routes.
         path: String,
     },
     /// The metrics of the certificate files are registered already.

@@ -280,8 +280,8 @@ impl Certificates {
         }
     }
 
-    /// Uses the changed certificate from now on. Without one the files are as they were before they could not be
-    /// used.
+    /// Uses the changed certificate from now on. `None` means that the files hold the present certificate again, after
+    /// they could not be used.
     fn take(&self, changed: Option<ChangedPair>) {
         let mut current = self.current.lock();
         current.problem = None;

@@ -58,7 +58,7 @@ use steersman_object::TypedObject;
 /// Two spokes are converted through the hub. A conversion copies the metadata; only labels and annotations may differ.
 /// Fields that one version cannot hold need no code: see [`Conversions`].
 pub trait Spoke: TypedObject {
-    /// The hub: the version that can hold what all others can, usually the newest.
+    /// The hub: the version that can hold what all other versions can, usually the newest.
     type Hub: TypedObject;
 
     /// Converts to the hub.

@@ -30,9 +30,9 @@ use crate::unknown_fields::with_changes;
 /// }
 /// ```
 ///
-/// Only what a defaulter changes is sent to the API server: a field that `K` does not have stays as the client wrote
-/// it (ADMIT-2). It must set the same values if it is called again with its own result, because the API server does
-/// that. Deletions and connections are allowed without a call.
+/// Only what a defaulter changes is sent to the API server: a field that `K` does not have stays as the client wrote it
+/// (ADMIT-2). A defaulter must set the same values if it is called again with its own result, because the API server
+/// does that. Deletions and `CONNECT` requests are allowed without a call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a defaulter of `{K}`",
     note = "implement `Defaulter<{K}>` with `async fn default(&self, object: &mut {K}, ctx: &AdmissionContext) -> \

@@ -30,7 +30,7 @@ pub struct AdmissionRequest {
     pub name: String,
     /// The namespace; `None` for objects of the cluster.
     pub namespace: Option<String>,
-    /// The operation.
+    /// What the request does with the object.
     pub operation: Operation,
     /// The user of the request.
     pub user: UserInfo,

@@ -62,9 +62,9 @@ pub struct WebhookServer {
 pub struct AdmittedKind {
     /// The path of the webhook.
     pub path: String,
-    /// The kind of its objects.
+    /// The kind of the webhook's objects.
     pub kind: Kind,
-    /// Whether it may change objects: `true` for a defaulter, `false` for a validator.
+    /// Whether the webhook may change objects: `true` for a defaulter, `false` for a validator.
     pub mutates: bool,
 }
 
@@ -76,7 +76,7 @@ const MAX_CONVERSION: usize = 256 << 20;
 const CONVERT: &str = "/convert";
 /// The directory in which kubebuilder's manifests mount the certificate.
 const DIRECTORY: &str = "/tmp/k8s-webhook-server/serving-certs";
-/// The number of connections. An api-server with HTTP/2 needs one.
+/// The largest number of open connections. An api-server that speaks HTTP/2 needs one connection.
 const CONNECTIONS: usize = 1024;
 
 impl WebhookServer {
@@ -256,8 +256,8 @@ impl WebhookServer {
         self.certificates.as_ref()
     }
 
-    /// Names the Service in front of a server with certificates from files: definitions name it as the webhook that converts
-    /// their objects. [`BuiltInCertificates`] name theirs.
+    /// Names the Service in front of a server with certificates from files: definitions name it as the webhook that
+    /// converts their objects. [`BuiltInCertificates`] name the Service themselves.
     pub fn service(mut self, service: ObjectKey) -> Self {
         self.service = Some(service);
         self

@@ -32,7 +32,7 @@ pub trait TokenReviewer: Send + Sync + 'static {
 pub enum TokenDecision {
     /// The token belongs to this user.
     Authenticated {
-        /// The user.
+        /// The user that the token belongs to.
         user: UserInfo,
         /// The requested audiences for which the token is valid.
         audiences: Vec<String>,

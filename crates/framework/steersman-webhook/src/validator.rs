@@ -40,8 +40,8 @@ use crate::typed::{check_kind, decoded};
 /// }
 /// ```
 ///
-/// The API server calls a validator after all defaulters. [`AdmissionContext::warn`] adds warnings. Connections are
-/// allowed without a call.
+/// The API server calls a validator after all defaulters. [`AdmissionContext::warn`] adds warnings. `CONNECT` requests
+/// are allowed without a call.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a validator of `{K}`",
     note = "implement `Validator<{K}>` with `validate_create` and `validate_update`; deletions are allowed by default"

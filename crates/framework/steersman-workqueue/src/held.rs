@@ -37,7 +37,7 @@ impl HeldKey {
         }
     }
 
-    /// Records an add during the hold. The rerun is as patient as the least patient of all adds.
+    /// Records an add during the hold. The rerun has the smallest `AddDelay` of all adds: `Now` if one of them has it.
     pub(crate) fn mark(&mut self, add: Rerun) {
         let again = self.again.get_or_insert(add);
         again.priority = again.priority.max(add.priority);

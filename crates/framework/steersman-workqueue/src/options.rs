@@ -25,7 +25,7 @@ pub struct AddOptions {
     pub(crate) causes: Causes,
 }
 
-/// What an immediate add does while its key waits for a retry. The longest delay is the last.
+/// What an immediate add does while its key waits for a retry, from the earliest run to the latest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AddDelay {
     /// The key runs now.

@@ -24,7 +24,7 @@ pub(crate) struct KeyTable<T> {
     pages: Vec<SlotPage<T>>,
     // The number of keys in the table.
     live: usize,
-    // Pages with free slots, and some that have filled up since. The last one takes the next key.
+    // Pages with free slots, and some that have filled up since. The last page takes the next key.
     roomy: Vec<usize>,
     // Pages without memory.
     gone: Vec<usize>,
@@ -40,7 +40,7 @@ struct SlotPage<T> {
     // All slots that were ever used. The capacity is a multiple of a page, or zero while the table
     // is empty.
     entries: Vec<Option<KeyEntry<T>>>,
-    // The free ones of these slots.
+    // The positions of the free slots.
     free: Vec<u16>,
     used: usize,
     is_roomy: bool,

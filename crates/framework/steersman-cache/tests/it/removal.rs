@@ -281,7 +281,7 @@ async fn reads_and_subscriptions_succeed_while_an_idle_informer_ends() {
     }
     // The informer ends once more, and the next read starts it again.
     let (kind, key) = (Kind::of::<Service>(), key("a", "s"));
-    while world.cache.mirror_of(kind.gvk(), &key).is_some() {
+    while world.cache.untyped_of(kind.gvk(), &key).is_some() {
         tokio::task::yield_now().await;
     }
     world.cache.get::<Service>(&key).await.unwrap();

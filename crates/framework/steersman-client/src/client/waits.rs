@@ -135,7 +135,7 @@ impl<S: Clone> Client<S> {
         S: KindSource<K>,
     {
         let kind = self.kinds.kind_of();
-        let list_options = self.shared.live_selection(&kind, list_options)?;
+        let list_options = self.shared.live_options(&kind, list_options)?;
         let client_config = self.shared.client_config();
         ObjectWatch::new(PrivateCache::new(client_config, &kind, &list_options)?)
     }

@@ -272,7 +272,7 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         let kind = &*self.kinds.kind_of();
-        let list_options = self.shared.live_selection(kind, list_options)?;
+        let list_options = self.shared.live_options(kind, list_options)?;
         let options = self.shared.options().delete(options);
         let api = self.shared.api::<K>(kind).await?;
         let request = api.delete_all_request(&list_options, &options)?;

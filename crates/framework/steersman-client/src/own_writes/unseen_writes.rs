@@ -55,7 +55,7 @@ pub(crate) enum NotedWrite {
     Absent { key: ObjectKey, at: ResourceVersion },
     /// The server stored the object at this version, and it is unknown whether the cache's selectors include it
     /// (RYOW-8).
-    Unjudged {
+    Unconfirmed {
         key: ObjectKey,
         version: ResourceVersion,
     },
@@ -148,7 +148,7 @@ impl UnseenWrites {
             // A version that cannot be compared could be awaited forever.
             NotedWrite::Stored { version, .. }
             | NotedWrite::Absent { at: version, .. }
-            | NotedWrite::Unjudged { version, .. }
+            | NotedWrite::Unconfirmed { version, .. }
                 if version.compare(&version).is_none() =>
             {
                 None
@@ -184,7 +184,7 @@ impl UnseenWrites {
                 Some(new)
             }
             NotedWrite::Absent { key, at } => note(&key, None).absent(known(&key), at),
-            NotedWrite::Unjudged { key, version } => {
+            NotedWrite::Unconfirmed { key, version } => {
                 return self.question(gvk, question(UncertainObject::Object(key), Some(version)));
             }
             NotedWrite::Unknown(subject) => return self.question(gvk, question(subject, None)),

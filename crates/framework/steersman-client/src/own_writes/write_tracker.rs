@@ -326,7 +326,7 @@ impl WriteTracker {
                 version,
                 answer: None,
             }),
-            _ => Some(NotedWrite::Unjudged { key, version }),
+            _ => Some(NotedWrite::Unconfirmed { key, version }),
         }
     }
 

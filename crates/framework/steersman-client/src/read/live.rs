@@ -129,7 +129,7 @@ pub(crate) async fn list<K: Object>(
     kind: &Kind,
     list_options: &ListOptions,
 ) -> Result<Vec<K>, Error> {
-    let list_options = shared.live_selection(kind, list_options)?;
+    let list_options = shared.live_options(kind, list_options)?;
     // A list with a limit needs no second page.
     let paging = match list_options.selected_limit() {
         Some(_) => Paging::new(),

@@ -58,7 +58,7 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     ///
     /// The closure gets the object as the cache has it, before each reconcile, and both objects of each update that
     /// [`with_predicates`](Self::with_predicates) refuses.
-    /// [`pause::annotation`](crate::pause::annotation) makes one for an annotation. If given twice, an
+    /// [`pause::annotation`](crate::pause::annotation) makes such a closure for an annotation. If given twice, an
     /// object is paused while either closure says so.
     ///
     /// An update that begins or ends the pause requests the object whatever

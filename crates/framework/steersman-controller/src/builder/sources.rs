@@ -129,9 +129,8 @@ impl<P: Subject> ControllerBuilder<P> {
     /// [`ControllerStatus::waiting_for`](crate::ControllerStatus::waiting_for) name it. When the kind ends,
     /// objects without a delete event are handled as deleted (SRC-4).
     ///
-    /// A read of a missing kind fails at once with an error that says so. A kind that is served and forbidden
-    /// is trouble like that of any other kind. Without this method a controller waits for a missing kind
-    /// (CTRL-7).
+    /// A read of a missing kind fails at once with an error that says so. A kind that is served but forbidden is a
+    /// failure, as for any other watch. Without this method a controller waits for a missing kind (CTRL-7).
     pub fn watches_optional<W: TypedObject>(self, handler: impl EventHandler<W, P::Key>) -> Self {
         self.watches_optional_with::<W>(handler, Everything)
     }

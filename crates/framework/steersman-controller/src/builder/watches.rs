@@ -160,11 +160,11 @@ impl<P: Subject> Watch<WatchedRequests<P>> {
     /// use k8s_openapi::api::apps::v1::Deployment;
     /// use steersman_client::Client;
     /// use steersman_controller::{Controller, Watch};
-    /// use steersman_object::{Object as _, ObjectKey, Selection};
+    /// use steersman_object::{ListOptions, Object as _, ObjectKey};
     ///
     /// let hour = Duration::from_secs(3600);
     /// let hourly = Watch::every(hour, |client: Client| async move {
-    ///     let all = client.list::<Deployment>(&Selection::new()).await?;
+    ///     let all = client.list::<Deployment>(&ListOptions::new()).await?;
     ///     let paused = all.iter().filter(|deployment| {
     ///         deployment.spec.as_ref().is_some_and(|spec| spec.paused == Some(true))
     ///     });

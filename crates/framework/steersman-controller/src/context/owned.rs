@@ -23,9 +23,9 @@ impl Context {
     /// # Errors
     ///
     /// [`OwnedError::NotDeclared`] if the controller does not declare the kind with
-    /// [`owns`](crate::ControllerBuilder::owns), so that no event of these objects would ever request their
-    /// owner. [`OwnedError::NoObject`] if the requests of the controller are no objects. Otherwise the
-    /// errors of [`Client::list`](steersman_client::Client::list).
+    /// [`owns`](crate::ControllerBuilder::owns), so that no event of these objects would ever request their owner.
+    /// [`OwnedError::NoObject`] if the requests of the controller do not stand for objects of a primary kind. Otherwise
+    /// the errors of [`Client::list`](steersman_client::Client::list).
     ///
     /// # Cancel safety
     ///
@@ -62,7 +62,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// As [`owned`](Self::owned).
+    /// The errors of [`owned`](Self::owned).
     ///
     /// # Cancel safety
     ///

@@ -60,7 +60,7 @@ pub fn indexed<K: TypedObject>(index: impl Into<String>) -> Indexed<K> {
 }
 
 impl<K: TypedObject> Indexed<K> {
-    /// Returns the selections of the objects that name the object of `key`.
+    /// Returns the list options that select the objects that name the object of `key`.
     fn selections(&self, key: &ObjectKey) -> Vec<ListOptions> {
         let naming = |value: String| {
             let list_options = ListOptions::new().index(&*self.index, value);

@@ -63,8 +63,8 @@ pub fn finalizers_changed() -> Changed {
 
 /// Passes the events of objects that `selector` selects.
 ///
-/// An update passes if the selector selects the object before it or after it, so that an object that
-/// leaves the selection is noticed. Deletes of other objects do not pass either.
+/// An update passes if the selector selects the object before it or after it, so that an object that is no longer
+/// selected is noticed. Deletes of other objects do not pass either.
 #[must_use]
 pub fn labelled(selector: LabelSelector) -> Labelled {
     Labelled(selector)

@@ -24,7 +24,7 @@ pub(crate) struct OverdueReconciles<R> {
 pub(crate) struct Overdue<R> {
     /// The number of reconciles that take too long.
     pub(crate) count: usize,
-    /// Those that no earlier look has found, each with its time so far.
+    /// The reconciles that no earlier look has found, each with its time so far.
     pub(crate) new: Vec<(R, Duration)>,
 }
 

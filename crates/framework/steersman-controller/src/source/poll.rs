@@ -144,9 +144,9 @@ impl<T> PollResults<T> {
     /// Sets the state of an object, as if the function had returned it; the object is not requested. Returns false,
     /// and keeps nothing, if the object has no state (SRC-7).
     ///
-    /// A reconciler that has changed what the poll asks for calls this with the new state. Otherwise its own change
-    /// requests the object once more, and a change back to the state of the last call would not be noticed. The state
-    /// of a call that began before is dropped.
+    /// A reconciler that has changed what the poll asks for calls this method with the new state. Otherwise its own
+    /// change requests the object once more, and a change back to the state of the last call would not be noticed. The
+    /// result of a call that began before `set` is dropped.
     pub fn set(&self, key: &ObjectKey, state: T) -> bool {
         let mut states = self.states.lock();
         let replaced = states

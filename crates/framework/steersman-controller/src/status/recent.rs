@@ -10,15 +10,15 @@ pub struct RecentReconcile {
     pub id: u64,
     /// The request: of an object, its key.
     pub request: String,
-    /// Why it ran, as [`RunReason`](crate::RunReason) prints it.
+    /// Why the reconcile ran, as [`RunReason`](crate::RunReason) prints it.
     pub reason: String,
-    /// The number of failures of the request before it.
+    /// The number of failures of the request before this reconcile.
     pub attempt: u32,
-    /// How it ended.
+    /// How the reconcile ended.
     pub result: ReconcileResult,
-    /// The time from its begin to its end.
+    /// How long the reconcile took.
     pub time: Duration,
-    /// When it ended.
+    /// When the reconcile ended.
     pub ended: Instant,
     /// The delay of the next run that follows without another event; `None` if none does.
     pub next_in: Option<Duration>,
@@ -28,12 +28,12 @@ pub struct RecentReconcile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReconcileResult {
-    /// It returned an action.
+    /// The reconcile returned an action.
     Success,
-    /// It returned this error, with its causes.
+    /// The reconcile returned this error, with its causes.
     Failed(String),
-    /// It panicked with this text.
+    /// The reconcile panicked with this text.
     Panicked(String),
-    /// It was dropped after its deadline and the grace.
+    /// The reconcile was dropped after its deadline and the grace.
     TimedOut,
 }

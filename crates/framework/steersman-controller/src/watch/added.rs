@@ -25,9 +25,10 @@ use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 /// A controller follows a set with [`Watch::set`]; it begins each watch that is in the set at its start or is added later,
 /// and ends each that is removed. Several controllers of one kind may follow one set.
 ///
-/// A watch of the set is always [optional](Watch::optional): it waits, without trouble, for a kind that the server does
-/// not serve, and the workers do not wait for it. Its informer is shared with all other readers of the kind. After the
-/// removal of its last watch, an informer that nothing else uses ends when it was idle for its linger time.
+/// A watch of the set is always [optional](Watch::optional): it waits, without a reported failure, for a kind that the
+/// server does not serve, and the workers do not wait for it. Its informer is shared with all other readers of the
+/// kind. After the removal of its last watch, an informer that nothing else uses ends when it was idle for its linger
+/// time.
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;

@@ -129,8 +129,8 @@ impl<W: Object, P: Subject, C> Watch<WatchedKind<W, P, C>> {
     /// [`ControllerStatus::waiting_for`](crate::ControllerStatus::waiting_for) name it. When the kind ends,
     /// objects without a delete event are handled as deleted (SRC-4).
     ///
-    /// A read of a missing kind fails at once with an error that says so. A kind that is served and forbidden
-    /// is trouble like that of any other kind. controller-runtime has no such watch.
+    /// A read of a missing kind fails at once with an error that says so. A kind that is served but forbidden is a
+    /// failure, as for any other watch. controller-runtime has no such watch.
     pub fn optional(mut self) -> Self {
         self.source.is_optional = true;
         self

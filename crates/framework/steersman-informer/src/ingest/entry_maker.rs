@@ -108,7 +108,7 @@ impl EntryMaker {
         };
         let entry = self.entry_of(object, projection, stored.as_ref());
         let gone = arrived_as.event_type == EventType::Deleted;
-        let report = decoders.judge_arrival(&entry, projection, gone);
+        let report = decoders.decode_arrival(&entry, projection, gone);
         Ok((entry, report))
     }
 

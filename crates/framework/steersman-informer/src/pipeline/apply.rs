@@ -8,7 +8,7 @@ use steersman_api::{Decoded, Malformed};
 use steersman_object::ResourceVersion;
 use tokio::time::Instant;
 
-use super::{Core, RunState, StoreWriter, extent_index};
+use super::{Core, RunState, StoreWriter, projection_index};
 use crate::chunked_vec::ChunkedVec;
 use crate::delta::{Arrived, Delta};
 use crate::entry::RawEntry;
@@ -198,7 +198,7 @@ impl Core {
             .into_iter()
             .filter(|needs| *needs <= projection)
         {
-            self.synced[extent_index(needs)].store(true, Ordering::Release);
+            self.synced[projection_index(needs)].store(true, Ordering::Release);
         }
         self.progress
             .send_modify(|progress| progress.reached = Some(projection));

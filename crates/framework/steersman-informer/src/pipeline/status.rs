@@ -4,7 +4,7 @@ use parking_lot::MutexGuard;
 use tokio::time::Instant;
 
 use super::problem_log::LogLine;
-use super::{Core, RunState, StoreWriter, extent_index};
+use super::{Core, RunState, StoreWriter, projection_index};
 use crate::reflector::step::RequestProblem;
 use crate::state::{InformerState, Reason};
 use steersman_api::Projection;
@@ -79,7 +79,7 @@ impl Core {
                 (RunState::Running, None, true) => InformerState::Synced,
                 (RunState::Running, None, false) => InformerState::Syncing,
             };
-            self.states[extent_index(needs)].send_if_modified(|now| {
+            self.states[projection_index(needs)].send_if_modified(|now| {
                 let modified = *now != state;
                 *now = state;
                 modified

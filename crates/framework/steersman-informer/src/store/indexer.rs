@@ -158,7 +158,7 @@ impl ViewSnapshot {
     ///
     /// Returns `None` if some view cannot decode the object now, because the view needs more than
     /// `projection` or is about to be removed. [`results`](Self::results) decodes the object later.
-    pub(crate) fn judge_arrival(
+    pub(crate) fn decode_arrival(
         &self,
         entry: &RawEntry,
         projection: Projection,
@@ -217,7 +217,7 @@ impl Indexer {
     /// Adds a view that contains the stored objects.
     pub(crate) fn add_view(&mut self, view: View) {
         self.views.push(view);
-        self.renew_judges();
+        self.renew_decoders();
         self.count();
     }
 
@@ -232,7 +232,7 @@ impl Indexer {
         if let Some(view) = self.views.iter_mut().find(|view| view.id() == id) {
             view.add_index(index, failures, view_effects);
         }
-        self.renew_judges();
+        self.renew_decoders();
         self.count();
     }
 
@@ -240,7 +240,7 @@ impl Indexer {
     pub(crate) fn drop_unused_views(&mut self) -> Vec<TypeId> {
         let left = self.views.extract_if(.., |view| !view.is_held());
         let types = left.map(|view| view.type_id()).collect();
-        self.renew_judges();
+        self.renew_decoders();
         self.count();
         types
     }
@@ -330,13 +330,13 @@ impl Indexer {
                 ready.push(view_effects);
             }
         }
-        self.renew_judges();
+        self.renew_decoders();
         self.count();
         ready
     }
 
     /// Rebuilds the decoders after a view was added, removed, made ready or given an index.
-    fn renew_judges(&mut self) {
+    fn renew_decoders(&mut self) {
         self.decoders = Arc::new(ViewSnapshot {
             version: self.decoders.version.next(),
             each: self.views.iter().map(View::decoder).collect(),

@@ -135,7 +135,7 @@ impl Manager {
         )
     }
 
-    /// Adds a loop over the connection of the manager, which runs until it is told to stop.
+    /// Adds a loop that is given the `ClientConfig` of the manager, and runs until it is told to stop.
     pub(super) fn add_loop<F, Fut>(&self, name: &str, group: Group, run: F) -> Result<(), Error>
     where
         F: FnOnce(ClientConfig, CancellationToken) -> Fut + Send + 'static,

@@ -59,7 +59,7 @@ impl Monitor {
     }
 
     /// Returns the checks of liveness (HEALTH-3): `tasks` passes if no task of the framework has ended, `workers` if
-    /// those with ready keys take or finish some, and `reflectors` if each is active in its time.
+    /// the workers with ready keys take or finish some, and `reflectors` if each reflector is active in its time.
     pub(crate) fn live_checks(&self, now: Instant) -> [Check; 3] {
         let ended = self.ended_tasks();
         let mut stalls = Vec::new();

@@ -20,7 +20,7 @@ pub(crate) struct StoredCertificates {
     pub(crate) bundle: Vec<ParsedCertificate>,
     /// The authority that signs serving certificates; it is in the bundle.
     pub(crate) signer: Option<KeyedCertificate>,
-    /// The authority that will sign them; it is in the bundle.
+    /// The authority that will sign serving certificates next; it is in the bundle.
     pub(crate) next: Option<KeyedCertificate>,
     /// Whether every configuration had a bundle with the next authority.
     pub(crate) is_injected: bool,
@@ -98,7 +98,7 @@ impl StoredCertificates {
         let next = usable(authority(data, NEXT_KEY, &bundle, wall));
         let signer = authority(data, SIGNER_KEY, &bundle, wall);
         let signer = usable(match signer {
-            // It is absent after the loss of the authority, until the next one signs.
+            // The key is absent after the loss of the authority, until the next authority signs.
             Ok(None) if next.is_none() => Err(format!("{SIGNER_KEY} is missing")),
             signer => signer,
         });

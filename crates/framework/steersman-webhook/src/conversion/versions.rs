@@ -34,7 +34,7 @@ pub enum ConversionError {
     /// No version of the kind is registered under this name.
     #[error("{gvk} is not registered for conversion: the versions of the kind are {known}")]
     UnknownVersion {
-        /// The kind in the version.
+        /// The kind in the version that is not registered.
         gvk: Gvk,
         /// The registered versions of the kind; `none` without any.
         known: String,
@@ -42,7 +42,7 @@ pub enum ConversionError {
     /// The object is not what the Rust type of its version can read.
     #[error("it cannot be read as {gvk}: {problem}")]
     Unreadable {
-        /// The kind in the version.
+        /// The kind in the version of the object.
         gvk: Gvk,
         /// The problem, with the path of the field.
         problem: String,

@@ -81,8 +81,8 @@ impl<T: Key> Machine<T> {
             metrics.added();
             self.table.stamp(slot, now);
         }
-        // WQ-4: the end of the ticket decides whether an add that is patient in a backoff runs at once.
-        // Until then the deadline stays, because the ticket may end in backoff.
+        // WQ-4: the end of the ticket decides whether an add that waits in a backoff (`Spaced`, `Backoff`) runs at
+        // once. Until then the deadline stays, because the ticket may end in backoff.
         let absorbs = again.is_none() || add.add_delay == AddDelay::Now;
         let due = absorbs.then(|| self.absorb(slot)).flatten();
         let add = add.with(due);

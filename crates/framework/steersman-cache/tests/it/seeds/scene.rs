@@ -392,7 +392,7 @@ impl<K: Subject> Scene<K> {
             } else {
                 ObjectKey::cluster("o1")
             };
-            let runs = self.cache.mirror_of(self.kind.gvk(), &key).is_some();
+            let runs = self.cache.untyped_of(self.kind.gvk(), &key).is_some();
             assert_eq!(runs, self.is_lasting(), "{}", self.kind);
         }
     }

@@ -157,7 +157,7 @@ impl<K: Object> Pages<K> {
             Some(api) => api,
             None => self.api.insert(self.shared.api::<K>(&self.kind).await?),
         };
-        let list_options = self.shared.live_selection(&self.kind, &self.list_options)?;
+        let list_options = self.shared.live_options(&self.kind, &self.list_options)?;
         let ask = || api.list(&list_options, &self.paging);
         let page = self.shared.sender().read(&self.kind, ask).await?;
         self.list_options = list_options.into_owned().reduce_limit(page.items.len());

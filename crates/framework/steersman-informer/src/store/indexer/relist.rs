@@ -144,7 +144,7 @@ impl Indexer {
             }
         }
         if has_waiting {
-            next.renew_judges();
+            next.renew_decoders();
         }
         next
     }

@@ -51,7 +51,7 @@ fn a_delete_without_any_version_becomes_a_question() {
 /// RYOW-8: the question stays until a later write is decoded; an earlier unknown write stays unknown.
 #[test]
 fn an_unjudged_write_is_a_question_until_a_later_write_is_noted() {
-    let unjudged = |version: &str| NotedWrite::Unjudged {
+    let unjudged = |version: &str| NotedWrite::Unconfirmed {
         key: key("a"),
         version: ResourceVersion::new(version),
     };
