@@ -104,7 +104,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     ///
     /// # Errors
     ///
-    /// As [`config`](Self::config).
+    /// The errors of [`config`](Self::config).
     pub fn config_with(
         &self,
         variable: impl Fn(&str) -> Option<OsString>,
@@ -117,7 +117,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     ///
     /// # Errors
     ///
-    /// As [`config`](Self::config), and [`ConfigError::Logging`] if the process has a subscriber already.
+    /// The errors of [`config`](Self::config), and [`ConfigError::Logging`] if the process has a subscriber already.
     pub fn init_logging(&self) -> Result<LogLevel, ConfigError> {
         let config = self.config()?;
         let level = LogLevel::init(config.log_level(), config.log_format())?;
@@ -137,8 +137,8 @@ impl<T: OperatorSettings> OperatorArgs<T> {
         }
     }
 
-    /// Returns the exit code of a program that ended so. An error is written to standard error with its causes: after
-    /// `error:`, or with `--log-format=json` as the last line of the log.
+    /// Returns the exit code of a program that ended with this result. An error is written to standard error with its
+    /// causes: after `error:`, or with `--log-format=json` as the last line of the log.
     ///
     /// ```
     /// use std::process::ExitCode;
@@ -182,7 +182,7 @@ impl<T: OperatorSettings> OperatorArgs<T> {
     ///
     /// # Errors
     ///
-    /// As [`config`](Self::config) and [`Config::connect`].
+    /// The errors of [`config`](Self::config) and [`Config::connect`].
     ///
     /// # Cancel safety
     ///

@@ -72,7 +72,8 @@ impl<T: OperatorSettings> Config<T> {
         };
         let from_file = layer(&content.given)?;
         let defaults = layer(&of_program(T::DEFAULTS)?)?.or(defaults()?);
-        // A connection reads KUBECONFIG itself, because it may name several files; it goes before the file's key.
+        // `ClientConfig` reads KUBECONFIG itself, because the variable may name several files; it goes before the
+        // file's key.
         let has_variable = variable("KUBECONFIG").is_some_and(|value| !value.is_empty());
         let in_file = from_file.kubeconfig.clone().filter(|_| !has_variable);
         let kubeconfig = flags.kubeconfig.clone().or(in_file);
@@ -277,7 +278,7 @@ impl<T> Config<T> {
     ///
     /// # Errors
     ///
-    /// As [`connect`](Self::connect).
+    /// The errors of [`connect`](Self::connect).
     ///
     /// # Cancel safety
     ///
@@ -286,8 +287,8 @@ impl<T> Config<T> {
         Ok(self.manager_over(self.connect().await?, name))
     }
 
-    /// Begins to declare a manager like [`manager`](Self::manager), over a connection of the caller's choice. A
-    /// connection that [names its program](ClientConfig::names_program) keeps its `User-Agent`.
+    /// Begins to declare a manager like [`manager`](Self::manager), over a [`ClientConfig`] of the caller's choice. A
+    /// `ClientConfig` that [names its program](ClientConfig::names_program) keeps its `User-Agent`.
     pub fn manager_over(&self, client_config: ClientConfig, name: &str) -> ManagerBuilder {
         let flags = &self.flags;
         let client_config = match client_config.names_program() {
@@ -340,7 +341,7 @@ impl<T> Config<T> {
         self.flags.webhook_cert_path.is_some()
     }
 
-    /// Returns the options of an election over the Lease of the configuration, or else over the one with the name of
+    /// Returns the options of an election over the Lease of the configuration, or else over the Lease with the name of
     /// the program.
     fn leader_election(&self, name: &str) -> LeaderElection {
         let flags = &self.flags;

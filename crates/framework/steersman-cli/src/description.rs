@@ -38,18 +38,18 @@ pub struct Description {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DescribedController {
-    /// The name.
+    /// The name of the controller.
     pub name: String,
-    /// The kind of the objects that its requests are about, if they are about objects of one kind.
+    /// The kind of the objects that the controller's requests are about, if they are about objects of one kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<DescribedKind>,
     /// The kinds of the objects that objects of the primary kind own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owned: Vec<DescribedKind>,
-    /// Every kind that it watches, the primary kind and the owned kinds included.
+    /// Every kind that the controller watches, the primary kind and the owned kinds included.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub watched: Vec<DescribedKind>,
-    /// The rules that its code declares.
+    /// The rules that the code of the controller declares.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needed_rules: Vec<DescribedRule>,
 }
@@ -58,7 +58,7 @@ pub struct DescribedController {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DescribedRule {
-    /// The rule.
+    /// The permission, as a rule of a role.
     pub rule: PolicyRule,
     /// Why the controller needs the rule.
     pub reason: String,
@@ -70,13 +70,13 @@ pub struct DescribedRule {
 pub struct DescribedKind {
     /// The group; empty for the core group.
     pub group: String,
-    /// The version.
+    /// The version within the group, such as `v1`.
     pub version: String,
     /// The kind, such as `Deployment`.
     pub kind: String,
     /// The plural name, such as `deployments`.
     pub plural: String,
-    /// Whether its objects are in namespaces.
+    /// Whether the objects of the kind are in namespaces.
     pub namespaced: bool,
 }
 
@@ -98,9 +98,9 @@ pub struct LimitedKind {
 pub struct DescribedWebhook {
     /// The path, such as `/mutate-apps-v1-deployment`.
     pub path: String,
-    /// Whether it may change objects.
+    /// Whether the webhook may change objects.
     pub mutates: bool,
-    /// The kind of its objects.
+    /// The kind of the webhook's objects.
     pub object: DescribedKind,
 }
 
@@ -108,11 +108,11 @@ pub struct DescribedWebhook {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ConvertedKind {
-    /// The group.
+    /// The group of the kind.
     pub group: String,
     /// The version to and from which every other version is converted.
     pub version: String,
-    /// The kind.
+    /// The kind, such as `Website`.
     pub kind: String,
 }
 

@@ -13,7 +13,7 @@ pub enum ConfigError {
     /// The file cannot be read.
     #[error("the configuration file {} cannot be read", path.display())]
     Read {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,
@@ -21,7 +21,7 @@ pub enum ConfigError {
     /// The file is no YAML, or not of the shape of a configuration.
     #[error("{}: {problem}", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The position and the problem.
         problem: String,
@@ -33,11 +33,11 @@ pub enum ConfigError {
         known.join(", ")
     )]
     UnknownKey {
-        /// The position.
+        /// The position of the key in the file.
         place: SettingSource,
-        /// The key.
+        /// The unknown key.
         key: String,
-        /// The known key that is most like it, if one is.
+        /// The known key that is most similar to the unknown key, if one is similar.
         similar: Option<String>,
         /// The known keys.
         known: Vec<String>,
@@ -49,7 +49,7 @@ pub enum ConfigError {
         place: SettingSource,
         /// The key of the setting.
         key: String,
-        /// The value.
+        /// The refused value.
         value: String,
         /// The allowed values.
         problem: String,
@@ -57,17 +57,17 @@ pub enum ConfigError {
     /// A setting needs another one, which is not set.
     #[error("{key} needs {lacking}: {reason}")]
     Lacks {
-        /// The setting.
+        /// The setting that needs another one.
         key: &'static str,
         /// The setting that is not set.
         lacking: &'static str,
-        /// Why it is needed.
+        /// Why the other setting is needed.
         reason: &'static str,
     },
     /// An environment variable is not valid UTF-8.
     #[error("the environment variable {variable} is not UTF-8: set it again")]
     NotUtf8 {
-        /// The variable.
+        /// The name of the variable.
         variable: String,
     },
     /// The process has a logger already.
@@ -119,7 +119,7 @@ pub enum SettingSource {
     Variable(String),
     /// A line of the configuration file.
     Line {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,

@@ -139,7 +139,7 @@ fn say_or_write(say: impl FnOnce(), target: &str, message: &str, fields: &[(&'st
         &[],
         &LineFields::of(message, fields),
     );
-    // There is no other place for it.
+    // There is no other place for the line.
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn of_environment(
 ) -> Result<Vec<Given>, ConfigError> {
     let mut given = Vec::new();
     for setting in SETTINGS {
-        // Connections read KUBECONFIG themselves, because it may name several files.
+        // `ClientConfig` reads KUBECONFIG itself, because the variable may name several files.
         if setting.key == "kubeconfig" {
             continue;
         }

@@ -111,7 +111,7 @@ pub(crate) fn write_last_error(error: &(dyn Error + 'static), format: LogFormat)
     match format {
         LogFormat::Json => log_last_error(&error.to_string()),
         LogFormat::Human => {
-            // There is no other place for it.
+            // There is no other place for the error.
             let _ = writeln!(std::io::stderr(), "error: {error}");
         }
     }

@@ -57,8 +57,8 @@ use crate::settings::OperatorSettings;
 ///
 /// The flags are those of [`OperatorArgs`], and:
 ///
-/// - `--install`: the leader installs the [`definitions`](Self::definitions). A definition with versions that differ needs
-///   the webhooks, which convert its objects: without them the program ends with [`ProgramError::Unconverted`].
+/// - `--install`: the leader installs the definitions of [`crds`](Self::crds). A definition with versions that differ
+///   needs the webhooks, which convert its objects: without them the program ends with [`ProgramError::Unconverted`].
 /// - `--install-newest-version-only`: the leader installs the newest version of each definition and no other, whether
 ///   `--install` is set or not.
 /// - `--webhook-bind-address`: the address of the [`webhooks`](Self::webhooks); by default `0`, which is none. Without
@@ -253,7 +253,7 @@ impl<T: OperatorSettings> Program<T> {
     ///
     /// # Cancel safety
     ///
-    /// As [`run`](Self::run).
+    /// Dropping the future ends the program without an orderly stop, as with [`run`](Self::run).
     pub async fn run_with(
         self,
         words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
@@ -270,7 +270,7 @@ impl<T: OperatorSettings> Program<T> {
     ) -> Result<(), ProgramError> {
         if args.command.is_some() {
             let description = self.description(args)?;
-            // Who closed the pipe reads no description.
+            // If the pipe is closed, no program reads the description.
             let _ = writeln!(std::io::stdout(), "{}", serde_json::json!(description));
             return Ok(());
         }
@@ -298,7 +298,7 @@ impl<T: OperatorSettings> Program<T> {
     /// Prints an error about the words of the command line, or the help. LOG-2: an error is a line of the log if lines
     /// are JSON.
     fn say_usage_error(&self, error: &clap::Error) {
-        // Those alone that lead to the form of the log: an unknown word would end the reading.
+        // Only the words that decide the form of the log: an unknown word would end the reading.
         let words = words_about_log(std::env::args_os());
         let matches = self.command().ignore_errors(true);
         let matches = matches.try_get_matches_from(words).ok();
@@ -352,7 +352,7 @@ impl<T: OperatorSettings> Program<T> {
             framework: env!("CARGO_PKG_VERSION").to_owned(),
             ..Description::default()
         };
-        // Nothing is sent to it.
+        // No request is sent to this address.
         let nowhere = http::Uri::from_static("https://127.0.0.1:1");
         let client_config = ClientConfig::from_config(kube_client::Config::new(nowhere));
         let (manager, webhooks) = self.declare(&args, &config, client_config)?;

@@ -106,7 +106,7 @@ const fn with(key: &'static str, default: &'static str, group: &'static str) -> 
 }
 
 impl Setting {
-    /// Returns the names of the environment variables that set it; the first that is set and not empty counts.
+    /// Returns the names of the environment variables of the setting; the first that is set and not empty counts.
     #[must_use]
     pub fn variables(&self) -> Vec<String> {
         let own = format!("{PREFIX}{}", self.key.to_uppercase().replace('-', "_"));

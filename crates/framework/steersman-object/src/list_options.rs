@@ -1,4 +1,4 @@
-//! Words: the selection of objects by a list.
+//! Words: the options of a list: which objects of a kind it selects.
 
 use std::any::{TypeId, type_name};
 use std::fmt;
@@ -15,9 +15,8 @@ pub const CONTROLLER_UID: &str = "metadata.controller.uid";
 
 /// The objects of one kind that a list selects: all of them by default. An object must meet every condition.
 ///
-/// The cache and the API server accept the same selection, with two exceptions: only a cache has
-/// [indexes](Self::index), and only a server can select by [fields](Self::fields). The other side
-/// returns an error.
+/// The cache and the API server accept the same options, with two exceptions: only a cache has [indexes](Self::index),
+/// and only a server can select by [fields](Self::fields). The other side returns an error.
 ///
 /// ```
 /// use steersman_object::{LabelSelector, ListOptions};

@@ -28,7 +28,7 @@ pub struct PolicyRule {
     /// Paths that are no objects, such as `/metrics`.
     #[serde(rename = "nonResourceURLs", skip_serializing_if = "Vec::is_empty")]
     pub non_resource_urls: Vec<String>,
-    /// The verbs.
+    /// The granted verbs, such as `get`.
     pub verbs: Vec<String>,
 }
 

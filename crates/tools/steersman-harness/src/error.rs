@@ -37,7 +37,7 @@ pub enum HarnessError {
     /// The file of [`observe_rbac`](crate::OperatorTest::observe_rbac) cannot be read or written.
     #[error("{}: the permissions of the operator cannot be added", path.display())]
     RbacFile {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -45,7 +45,7 @@ pub enum HarnessError {
     /// The file of [`observe_rbac`](crate::OperatorTest::observe_rbac) is no set of rules.
     #[error("{}: {problem}; correct the file, or delete it and run all tests", path.display())]
     RbacSyntax {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The problem, with its line.
         problem: RbacSyntaxError,
@@ -56,9 +56,9 @@ pub enum HarnessError {
     /// A file has no [`sample`](crate::sample()) of a kind.
     #[error("{}: the sample cannot be read", path.display())]
     Sample {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The reason.
+        /// Why the file has no sample.
         source: BoxError,
     },
     /// The operator did not do what the test expects; the text has a report.

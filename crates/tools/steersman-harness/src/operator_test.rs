@@ -246,7 +246,7 @@ impl fmt::Debug for OperatorTest {
     }
 }
 
-/// Returns the connection of the operator.
+/// Returns the `ClientConfig` of the operator.
 fn connect(env: &TestEnv) -> ClientConfig {
     match (env.config(), env.server()) {
         (Some(config), _) => ClientConfig::from_config(config.clone()),

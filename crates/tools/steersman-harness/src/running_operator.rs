@@ -220,9 +220,9 @@ impl RunningOperator {
     /// again in each round: the operator does not settle. Requests that ask a question, such as reviews of
     /// permissions, are no writes. The operator continues to run.
     ///
-    /// Call it when the operator is [steady](Self::tick_until_steady). The embedded server counts the requests of
-    /// every client other than that of the test (HARNESS-2); for other servers the metrics of the operator's
-    /// connection count them.
+    /// Call it when the operator is [steady](Self::tick_until_steady). The embedded server counts the requests of every
+    /// client other than that of the test (HARNESS-2); for other servers the metrics of the operator's `ClientConfig`
+    /// count them.
     ///
     /// # Errors
     ///

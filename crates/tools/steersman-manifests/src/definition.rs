@@ -15,9 +15,9 @@ pub(crate) struct OwnKind {
     pub(crate) kind: String,
     pub(crate) plural: String,
     pub(crate) is_namespaced: bool,
-    /// Whether it has more than one version, so that stored objects may be of another one.
+    /// Whether the kind has more than one version, so that stored objects may be of another version.
     pub(crate) has_versions: bool,
-    /// Whether a webhook of the program converts its objects.
+    /// Whether a webhook of the program converts the objects of the kind.
     pub(crate) is_converted: bool,
     /// The `CustomResourceDefinition`, as the manifests have it.
     pub(crate) definition: Value,

@@ -7,17 +7,17 @@ pub enum Error {
     /// A file of rules is no YAML, or not of the shape of rules.
     #[error("{file}: {problem}; {remedy}")]
     RuleFile {
-        /// The file.
+        /// The name of the file.
         file: String,
         /// The position and the problem.
         problem: String,
-        /// What to do.
+        /// What to do about the problem.
         remedy: &'static str,
     },
     /// A rule of a file is incomplete or contradicts itself.
     #[error("{file}, line {line}: rule {number} {problem}")]
     Rule {
-        /// The file.
+        /// The name of the file.
         file: String,
         /// The line of the rule, beginning with 1.
         line: u64,
@@ -33,7 +33,7 @@ pub enum Error {
     Name {
         /// What has the name.
         place: &'static str,
-        /// The name.
+        /// The refused name.
         name: String,
         /// The largest number of characters.
         most: usize,
@@ -43,7 +43,7 @@ pub enum Error {
     Option {
         /// The name of the option.
         option: &'static str,
-        /// The value.
+        /// The refused value.
         value: String,
         /// The allowed values.
         problem: &'static str,
@@ -68,7 +68,7 @@ pub enum Error {
     Converted {
         /// The group of the kind.
         group: String,
-        /// The kind.
+        /// The kind without a definition.
         kind: String,
     },
 }

@@ -21,7 +21,7 @@ const DEFINITIONS: &str = "apiextensions.k8s.io";
 const WEBHOOKS: &str = "admissionregistration.k8s.io";
 pub(crate) const EVENTS: &str = "events.k8s.io";
 
-/// Returns the rules of the caches and controllers. (MANIFEST-3)
+/// Returns the rules of the caches and controllers (MANIFEST-3).
 pub(crate) fn work(operator: &Operator) -> RuleSet {
     let mut rules = RuleSet::default();
     for controller in &operator.controllers {

@@ -25,7 +25,7 @@ pub struct ControllerDeclaration {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NeededRule {
-    /// The rule.
+    /// The permission, as a rule of a role.
     pub rule: PolicyRule,
     /// Why the controller needs the rule, as in "scales Deployments at night".
     pub reason: String,
