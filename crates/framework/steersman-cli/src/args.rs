@@ -125,8 +125,8 @@ impl<T: OperatorSettings> OperatorArgs<T> {
         Ok(self.log.get_or_init(|| level).clone())
     }
 
-    /// Sets up the log of the process like [`init_logging`](Self::init_logging), but keeps the log that the process has:
-    /// a process has one log, and may run several programs after each other.
+    /// Sets up the log of the process like [`init_logging`](Self::init_logging), but keeps the log that the process
+    /// has: a process has one log, and may run several programs after each other.
     pub(crate) fn init_or_keep_logging(&self) -> Result<(), ConfigError> {
         match self.init_logging() {
             Err(ConfigError::Logging(error)) if error.is::<TryInitError>() => {

@@ -317,9 +317,10 @@ impl<T> Config<T> {
         }
     }
 
-    /// Makes a server of webhooks on this address, such as `"[::]:9443"`, with the certificate of `--webhook-cert-path`,
-    /// or else with that of [`WebhookServer::new`]. With `--webhook-inject-ca-from` cert-manager injects its authority into the
-    /// definitions that name the Service of the server. It serves HTTP/2 with `--enable-http2`.
+    /// Makes a server of webhooks on this address, such as `"[::]:9443"`, with the certificate of
+    /// `--webhook-cert-path`, or else with that of [`WebhookServer::new`]. With `--webhook-inject-ca-from` cert-manager
+    /// injects its authority into the definitions that name the Service of the server. It serves HTTP/2 with
+    /// `--enable-http2`.
     pub fn webhook_server(&self, address: impl Into<ListenAddress>) -> WebhookServer {
         let flags = &self.flags;
         let (chain, key) = (&flags.webhook_cert_name, &flags.webhook_cert_key);

@@ -1,10 +1,11 @@
 //! Driver: ends a program with the session of `cargo steersman dev` that started it.
 
-/// The variable with which `cargo steersman dev` starts a program. The command holds the other end of the standard input.
+/// The variable with which `cargo steersman dev` starts a program. The command holds the other end of the standard
+/// input.
 const STOP_WITH_INPUT: &str = "CARGO_STEERSMAN_STOP_WITH_INPUT";
 
-/// Stops this process as SIGTERM does when its standard input ends, if `cargo steersman dev` started it. A command that is
-/// killed cannot stop its program, and the system closes the standard input for it.
+/// Stops this process as SIGTERM does when its standard input ends, if `cargo steersman dev` started it. A command that
+/// is killed cannot stop its program, and the system closes the standard input for it.
 pub(crate) fn stop_with_session() {
     if std::env::var_os(STOP_WITH_INPUT).is_none() {
         return;

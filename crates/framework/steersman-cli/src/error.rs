@@ -97,7 +97,8 @@ pub enum ProgramError {
         "no cluster is configured: set KUBECONFIG or --kubeconfig, or run `cargo steersman dev`, which starts an API server"
     )]
     NoCluster(#[source] ConfigError),
-    /// A definition has versions that differ, and the program was started without the webhook that converts its objects.
+    /// A definition has versions that differ, and the program was started without the webhook that converts its
+    /// objects.
     #[error(
         "the program cannot start without its conversion webhook: serve the webhook with --webhook-bind-address=:9443, or \
          install the newest version alone with --install-newest-version-only"

@@ -111,9 +111,9 @@ impl Visit for LineFields {
 
 /// Returns the line of an event, with a line feed. `spans` begin with the innermost one.
 ///
-/// The value of a key is that of the innermost span with the key, or else that of the event: a line of a reconcile keeps
-/// the name of its object, whatever the event names. A different value of an outer span or of the event is kept as
-/// `SPAN.KEY` or `event.KEY`.
+/// The value of a key is that of the innermost span with the key, or else that of the event: a line of a reconcile
+/// keeps the name of its object, whatever the event names. A different value of an outer span or of the event is kept
+/// as `SPAN.KEY` or `event.KEY`.
 pub(crate) fn line(head: &LineHead<'_>, spans: &[LineSpan<'_>], event: &LineFields) -> String {
     let mut entries = JsonEntries::default();
     for span in spans {

@@ -125,8 +125,8 @@ pub(crate) fn log_last_error(error: &str) {
     say_or_write(say, PROGRAM, message, &[("error", error)]);
 }
 
-/// LOG-2: logs an event, which has the fields of its spans. If no line was written (before the log is set up, or because
-/// a filter refuses the event), writes the line to standard error itself.
+/// LOG-2: logs an event, which has the fields of its spans. If no line was written (before the log is set up, or
+/// because a filter refuses the event), writes the line to standard error itself.
 fn say_or_write(say: impl FnOnce(), target: &str, message: &str, fields: &[(&'static str, &str)]) {
     let written = || WRITTEN.try_with(Cell::get).ok();
     let before = written();

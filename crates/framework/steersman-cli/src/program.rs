@@ -63,10 +63,10 @@ use crate::settings::OperatorSettings;
 ///   `--install` is set or not.
 /// - `--webhook-bind-address`: the address of the [`webhooks`](Self::webhooks); by default `0`, which is none. Without
 ///   `--webhook-cert-path` their certificates are of a built-in authority, in the Secret `NAME-certificates` of the
-///   program's namespace, for the Service `NAME` there. The authority is injected into the webhook configurations with the
-///   name `NAME`, and into the definitions of the converted kinds. With `--webhook-cert-path` the certificate is that of
-///   other programs: with `--webhook-inject-ca-from` the definitions have the annotation with which cert-manager injects its
-///   authority.
+///   program's namespace, for the Service `NAME` there. The authority is injected into the webhook configurations with
+///   the name `NAME`, and into the definitions of the converted kinds. With `--webhook-cert-path` the certificate is
+///   that of other programs: with `--webhook-inject-ca-from` the definitions have the annotation with which
+///   cert-manager injects its authority.
 ///
 /// `PROGRAM describe` prints a [`Description`] for `cargo steersman generate`. It needs no cluster.
 ///
@@ -128,8 +128,8 @@ enum HiddenCommand {
 }
 
 impl Program {
-    /// Makes a program without settings of its own. `name` is its name in requests, in Leases and in the field manager of
-    /// its writes; `version` is the version in requests.
+    /// Makes a program without settings of its own. `name` is its name in requests, in Leases and in the field manager
+    /// of its writes; `version` is the version in requests.
     pub fn new(name: &'static str, version: &'static str) -> Self {
         Self::with_settings(name, version)
     }

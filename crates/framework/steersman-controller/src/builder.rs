@@ -170,8 +170,8 @@ impl<P: Subject> ControllerBuilder<P> {
         self
     }
 
-    /// Watches kind `W`; `handler` names the requests that an event causes. The short form of [`watch`](Self::watch) with
-    /// [`Watch::of`]. In controller-runtime: `Watches`.
+    /// Watches kind `W`; `handler` names the requests that an event causes. The short form of [`watch`](Self::watch)
+    /// with [`Watch::of`]. In controller-runtime: `Watches`.
     pub fn watches<W: TypedObject>(self, handler: impl EventHandler<W, P>) -> Self {
         self.watch(Watch::of::<W>(handler))
     }
@@ -179,8 +179,8 @@ impl<P: Subject> ControllerBuilder<P> {
     /// Adds a source of requests. In controller-runtime: `Watches` and `WatchesRawSource`.
     ///
     /// The position of a watch appears in the log and in the [`ControllerStatus`] when its handler fails. The positions
-    /// begin with the primary kind (0); the watches that the workers wait for are next, then those in clusters, then all
-    /// others, each group in the order of the calls.
+    /// begin with the primary kind (0); the watches that the workers wait for are next, then those in clusters, then
+    /// all others, each group in the order of the calls.
     pub fn watch<S: WatchSource<P>>(mut self, watch: Watch<S>) -> Self {
         watch.source.declare(&mut self.sources);
         self
@@ -264,12 +264,12 @@ impl<P: Subject> ControllerBuilder<P> {
     }
 
     /// Declares a rule of RBAC that the reconciler needs, with the reason. It sends no request and grants nothing:
-    /// `cargo steersman generate` adds the rule to the role of the program, and `cargo steersman doctor` checks that the
-    /// cluster grants it.
+    /// `cargo steersman generate` adds the rule to the role of the program, and `cargo steersman doctor` checks that
+    /// the cluster grants it.
     ///
     /// The rules that follow from the declaration need no call: to read the watched kinds, to create, patch and delete
-    /// objects of the owned kinds, to write the status and the finalizers of a primary kind that the program defines, and
-    /// to record Events. `needs_rule` is for what the code does besides: other writes, subresources such as
+    /// objects of the owned kinds, to write the status and the finalizers of a primary kind that the program defines,
+    /// and to record Events. `needs_rule` is for what the code does besides: other writes, subresources such as
     /// `pods/eviction`, and verbs that are in no request, such as `bind`, `escalate` and `impersonate`.
     ///
     /// ```

@@ -45,8 +45,8 @@ const CONVERT: &str = "/convert";
 impl Crd {
     /// Makes the default: the definition is installed as it is, and stored objects are migrated.
     ///
-    /// Only formats of unsigned numbers, which schemars writes and API servers warn about, are replaced: `uint8` and `uint16`
-    /// by `int32`, `uint32` and `uint64` by `int64`. The minimum stays.
+    /// Only formats of unsigned numbers, which schemars writes and API servers warn about, are replaced: `uint8` and
+    /// `uint16` by `int32`, `uint32` and `uint64` by `int64`. The minimum stays.
     pub fn new(definition: &CustomResourceDefinition) -> Self {
         let mut content = to_json(definition);
         // The server owns the status, and a version would make the write conditional.
@@ -101,8 +101,8 @@ impl Crd {
     }
 
     /// Accepts that this field and the fields below it accept less than the definition on the server, as in
-    /// `v1.spec.replicas` or `v1.spec.pages[].title`: the words of the refusal. Stored objects that the new schema refuses
-    /// stay readable, and a later write of such a field is refused.
+    /// `v1.spec.replicas` or `v1.spec.pages[].title`: the words of the refusal. Stored objects that the new schema
+    /// refuses stay readable, and a later write of such a field is refused.
     pub fn accept_narrowing(mut self, path: impl Into<String>) -> Self {
         self.accepted.push(path.into());
         self
@@ -130,8 +130,8 @@ impl Crd {
 
     /// Leaves out all versions but the newest one, which is served and stored. Nothing has to be converted then.
     ///
-    /// The newest version is the one that Kubernetes ranks first: v2 before v1, and v1 before v1beta1. Where objects may
-    /// be stored in another version, the definition is refused: see [`Error::Narrowed`].
+    /// The newest version is the one that Kubernetes ranks first: v2 before v1, and v1 before v1beta1. Where objects
+    /// may be stored in another version, the definition is refused: see [`Error::Narrowed`].
     pub fn newest_version_only(mut self) -> Self {
         let versions = self.content["spec"]["versions"].as_array_mut();
         if let Some(versions) = versions {

@@ -133,9 +133,10 @@ impl Crds {
         self
     }
 
-    /// Lets the operator's own webhooks convert the objects of these kinds, behind a Service, with a certificate that another
-    /// program keeps: cert-manager, if its `Certificate` is given, injects the authority into the definitions. Otherwise the
-    /// `caBundle` on the server stays. A definition that names its conversion stays as it is. A manager calls this.
+    /// Lets the operator's own webhooks convert the objects of these kinds, behind a Service, with a certificate that
+    /// another program keeps: cert-manager, if its `Certificate` is given, injects the authority into the definitions.
+    /// Otherwise the `caBundle` on the server stays. A definition that names its conversion stays as it is. A manager
+    /// calls this.
     pub fn converted_behind(
         mut self,
         kinds: &[Gvk],
@@ -232,8 +233,8 @@ impl Crds {
         self.board.usable().await;
     }
 
-    /// Waits until the [leader](Self::lead) of this process has installed each definition, or found it installed: at once,
-    /// if there is none. What a standby has read may be out of date when it leads.
+    /// Waits until the [leader](Self::lead) of this process has installed each definition, or found it installed: at
+    /// once, if there is none. What a standby has read may be out of date when it leads.
     ///
     /// # Cancel safety
     ///
@@ -267,8 +268,8 @@ impl Crds {
         Ok(())
     }
 
-    /// Installs the definitions and migrates their objects, until everything is done or `stop` is cancelled. At most one
-    /// replica should run it: the leader. Each problem is logged once, and the loop goes on.
+    /// Installs the definitions and migrates their objects, until everything is done or `stop` is cancelled. At most
+    /// one replica should run it: the leader. Each problem is logged once, and the loop goes on.
     ///
     /// # Cancel safety
     ///

@@ -12,8 +12,9 @@ pub(crate) fn correct(definition: &mut Value) {
     }
 }
 
-/// Replaces the formats of unsigned numbers, which API servers warn about, in a schema and the schemas in it: `uint8` and
-/// `uint16` become `int32`, and `uint32`, `uint64` and `uint` become `int64`. The minimum stays, and is 0 if none is set.
+/// Replaces the formats of unsigned numbers, which API servers warn about, in a schema and the schemas in it: `uint8`
+/// and `uint16` become `int32`, and `uint32`, `uint64` and `uint` become `int64`. The minimum stays, and is 0 if none
+/// is set.
 fn correct_formats(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else {
         return;

@@ -17,8 +17,8 @@ pub(crate) enum InstallPlan {
     Update,
     /// The definition on the server is the wanted one.
     Unchanged,
-    /// The definition on the server is that of a later release: it accepts all that the wanted one accepts, and more, or
-    /// it was installed after the wanted one. Each text is a field with a difference.
+    /// The definition on the server is that of a later release: it accepts all that the wanted one accepts, and more,
+    /// or it was installed after the wanted one. Each text is a field with a difference.
     Keep(Vec<String>),
     /// Objects have to leave the versions that the wanted definition lacks, and then it is compared again. Each text is
     /// such a version.

@@ -336,8 +336,8 @@ impl SchemaComparison<'_> {
     }
 }
 
-/// Returns whether each added branch of `oneOf` requires a field that the old schema does not have, as the variants of a
-/// Rust enum do: no object of the old schema matches such a branch.
+/// Returns whether each added branch of `oneOf` requires a field that the old schema does not have, as the variants of
+/// a Rust enum do: no object of the old schema matches such a branch.
 fn adds_new_fields(old: &Value, new: &Value) -> bool {
     let (before, now) = (old["oneOf"].as_array(), new["oneOf"].as_array());
     let known = members(&old["properties"]);

@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::schema_narrowing::{Narrowing, compare};
 
-/// Checks that a definition without a conversion webhook has the same fields, which accept the same values, in each of its
-/// versions (DEF-7). The argument is a `CustomResourceDefinition` as JSON.
+/// Checks that a definition without a conversion webhook has the same fields, which accept the same values, in each of
+/// its versions (DEF-7). The argument is a `CustomResourceDefinition` as JSON.
 ///
 /// With the strategy `None` an API server only replaces the `apiVersion` of an object. It then drops each field that
 /// the other version does not have: in its answer, and in the stored object as soon as that answer is written back.

@@ -159,7 +159,8 @@ use proc_macro::TokenStream;
 /// - `stored = v1beta1`: the version in which the API server stores objects. Default: the hub.
 /// - `tests`: generates tests that check the definition with its rules, and convert 1000 random objects between all
 ///   pairs of versions; `tests = 10_000` sets the number. The crate `steersman-harness` is then a dev-dependency.
-/// - `crates(steersman = …, harness = …)`: the paths of these crates. Defaults: `::steersman` and `::steersman_harness`.
+/// - `crates(steersman = …, harness = …)`: the paths of these crates. Defaults: `::steersman` and
+///   `::steersman_harness`.
 ///
 /// # History of a field
 ///

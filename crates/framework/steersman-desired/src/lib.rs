@@ -1,7 +1,7 @@
 //! Desired sets: the children that a Kubernetes object shall have.
 //!
-//! A reconciler makes a [`DesiredSet`] of the object that it reconciles, adds the children that it shall have in ordinary
-//! Rust, and applies the set:
+//! A reconciler makes a [`DesiredSet`] of the object that it reconciles, adds the children that it shall have in
+//! ordinary Rust, and applies the set:
 //!
 //! ```no_run
 //! use k8s_openapi::api::apps::v1::Deployment;

@@ -118,8 +118,8 @@ impl SetOutcome {
         })
     }
 
-    /// Returns the error of the first child that failed, for a reconciler that leaves the next attempt to the backoff of
-    /// its controller.
+    /// Returns the error of the first child that failed, for a reconciler that leaves the next attempt to the backoff
+    /// of its controller.
     ///
     /// # Errors
     ///

@@ -65,8 +65,8 @@ impl SetOwner {
         is_controlled_by(object, &self.meta)
     }
 
-    /// SET-1: returns whether an object is a child that was applied as one of the set: the owner controls it, and it has
-    /// the label.
+    /// SET-1: returns whether an object is a child that was applied as one of the set: the owner controls it, and it
+    /// has the label.
     pub(crate) fn is_in_set(&self, object: &impl Object) -> bool {
         let labels = object.meta().labels.as_ref();
         let label = labels.and_then(|labels| labels.get(&self.label));

@@ -62,12 +62,12 @@ impl DesiredSet {
         Self { plan }
     }
 
-    /// Declares a kind of children. Every kind of a child in the set must be declared, and a kind stays declared as long
-    /// as children of it may exist: a child that is no longer in the code is found by its kind.
+    /// Declares a kind of children. Every kind of a child in the set must be declared, and a kind stays declared as
+    /// long as children of it may exist: a child that is no longer in the code is found by its kind.
     ///
     /// The controller declares the same kinds with its own `owns`: then a change of a child runs the reconciler, which
-    /// corrects drift and continues with the children that come after it. One function over [`OwnedKinds`] declares them
-    /// for both.
+    /// corrects drift and continues with the children that come after it. One function over [`OwnedKinds`] declares
+    /// them for both.
     pub fn owns<K: TypedObject>(self) -> Self {
         self.owns_kind::<K>(&Kind::of::<K>())
     }
@@ -104,8 +104,8 @@ impl DesiredSet {
         self.push(ChildMember::present(kind, key, document, ready_when), after)
     }
 
-    /// Adds a child that shall not exist. An object of its key that the owner does not control is left alone, and counts
-    /// as absent.
+    /// Adds a child that shall not exist. An object of its key that the owner does not control is left alone, and
+    /// counts as absent.
     pub fn add_absent<K: Object>(&mut self, child: AbsentChild<K>) -> ChildId<K> {
         let AbsentChild {
             kind,
@@ -122,8 +122,9 @@ impl DesiredSet {
     /// First the existing children of the declared kinds are listed, from the cache. Then each child is applied with
     /// server-side apply under the field manager of the client, several at once, and each after the children that it
     /// comes after are ready; nothing is sent for a child that is as it was applied before
-    /// ([`if_changed`](steersman_client::ApplyRequest::if_changed)). A child that must wait is left for a later run. At the end, existing children that
-    /// are not in the set are deleted, if every child of the set was applied: not while one failed or waits.
+    /// ([`if_changed`](steersman_client::ApplyRequest::if_changed)). A child that must wait is left for a later run. At
+    /// the end, existing children that are not in the set are deleted, if every child of the set was applied: not while
+    /// one failed or waits.
     ///
     /// A set without children deletes all children, as the clean-up of a finalizer needs it:
     /// [`SetOutcome::is_gone`] returns whether the end has come.

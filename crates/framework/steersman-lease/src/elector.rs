@@ -91,8 +91,8 @@ impl Elector {
     }
 
     /// Starts the candidate, on a thread and a runtime of its own, or on the current runtime after
-    /// [`LeaderElection::on_callers_runtime`]. A second thread aborts the process if the first one is blocked while work
-    /// outlives the lease (LEASE-4), unless [`LeaderElection::abort_on_overrun`] is off.
+    /// [`LeaderElection::on_callers_runtime`]. A second thread aborts the process if the first one is blocked while
+    /// work outlives the lease (LEASE-4), unless [`LeaderElection::abort_on_overrun`] is off.
     ///
     /// # Errors
     ///

@@ -168,8 +168,8 @@ impl ManagerBuilder {
 
     /// Serves the webhooks of the operator: see [`WebhookServer`]. They start before the caches, because listing a kind
     /// may need its conversion webhook, and stop after them. Each replica serves them, also a standby. `/readyz` has a
-    /// check `webhook`, which passes once the server answers a TLS handshake (ADMIT-5): the Service of the webhooks then
-    /// sends requests to this replica.
+    /// check `webhook`, which passes once the server answers a TLS handshake (ADMIT-5): the Service of the webhooks
+    /// then sends requests to this replica.
     pub fn webhooks(mut self, server: WebhookServer) -> Self {
         self.servers.webhooks = Some(server);
         self
@@ -190,8 +190,9 @@ impl ManagerBuilder {
     /// # Errors
     ///
     /// [`Error::CacheOptions`]; [`Error::Controller`] if the settings of controllers cannot work;
-    /// [`Error::Definition`]; [`Error::FieldManager`]; [`Error::LeaderElection`] if its options cannot work; [`Error::Metrics`] if the registry
-    /// belongs to another manager; [`Error::Server`] if an address or a limit of a server cannot work.
+    /// [`Error::Definition`]; [`Error::FieldManager`]; [`Error::LeaderElection`] if its options cannot work;
+    /// [`Error::Metrics`] if the registry belongs to another manager; [`Error::Server`] if an address or a limit of a
+    /// server cannot work.
     pub fn build(mut self) -> Result<Manager, Error> {
         // CACHE-13: checked before metrics are registered, so that the registry can serve a corrected try.
         self.options.controllers.check()?;

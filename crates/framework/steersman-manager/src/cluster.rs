@@ -166,8 +166,8 @@ fn log_unsettled(cache: &Cache) {
     );
 }
 
-/// Asks the server what the cache may read, and logs the rules that are missing. A kind that is not served yet, because the
-/// leader installs its definition meanwhile, is not missing.
+/// Asks the server what the cache may read, and logs the rules that are missing. A kind that is not served yet, because
+/// the leader installs its definition meanwhile, is not missing.
 async fn preflight(cache: &Cache, client_config: &ClientConfig, installed: &[Gvk]) {
     let mut found = cache.preflight(client_config).await;
     if let Ok(found) = &mut found {

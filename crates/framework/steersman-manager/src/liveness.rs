@@ -46,8 +46,8 @@ impl Liveness {
         progress: Option<WorkProgress>,
         now: Instant,
     ) -> Option<Stall> {
-        // Without ready keys, or while other controllers have all permits, a stall cannot begin: the time of a later one
-        // counts from the first look after that.
+        // Without ready keys, or while other controllers have all permits, a stall cannot begin: the time of a later
+        // one counts from the first look after that.
         let can_stall = |progress: &WorkProgress| progress.ready > 0 && !progress.waits_for_permit;
         let Some(progress) = progress.filter(can_stall) else {
             self.controllers.remove(controller);

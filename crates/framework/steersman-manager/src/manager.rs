@@ -337,8 +337,8 @@ impl Manager {
     /// [`Error::Failed`] or [`Error::Panicked`] with the name of the runnable that ended the manager;
     /// [`Error::StopTimeout`] or [`Error::Aborted`] if a runnable had to be dropped;
     /// [`Error::LeadershipLost`] if this replica lost its lease while it led, and [`Error::LeaderElection`] if the
-    /// elector could not be started; [`Error::AlreadyStarted`]; [`Error::UnknownControllers`] if [settings](crate::ManagerBuilder::controllers)
-    /// name a controller that was not added before the start.
+    /// elector could not be started; [`Error::AlreadyStarted`]; [`Error::UnknownControllers`] if
+    /// [settings](crate::ManagerBuilder::controllers) name a controller that was not added before the start.
     ///
     /// # Cancel safety
     ///

@@ -7,8 +7,8 @@ use serde_json::Value;
 ///
 /// # Errors
 ///
-/// The problem, for people, with the path of the field: `spec.replicas: invalid type …`. If `quotes` is off, the text of
-/// [`json_error_position`]: an error may quote a value, which must not happen for Secrets.
+/// The problem, for people, with the path of the field: `spec.replicas: invalid type …`. If `quotes` is off, the text
+/// of [`json_error_position`]: an error may quote a value, which must not happen for Secrets.
 pub fn decode_json<K: DeserializeOwned>(json: &[u8], quotes: bool) -> Result<K, String> {
     // Checked as UTF-8 at once, strings need no check of their own. Invalid UTF-8 goes to the parser, which ignores
     // it in fields that `K` does not have.

@@ -2,8 +2,8 @@
 
 use crate::object::TypedObject;
 
-/// A declaration that takes the kinds of the children of an owner: the builder of a controller, which watches them, and a
-/// desired set, which finds children that are no longer wanted among them.
+/// A declaration that takes the kinds of the children of an owner: the builder of a controller, which watches them, and
+/// a desired set, which finds children that are no longer wanted among them.
 ///
 /// A function over this trait declares the kinds once for both, so that none is missing in either.
 ///

@@ -17,8 +17,8 @@ pub struct CertificateMetrics {
 
 impl CertificateMetrics {
     /// Registers `certwatcher_read_certificate_total` and `certwatcher_read_certificate_errors_total`, and
-    /// `steersman_certificate_not_before_timestamp_seconds` and `steersman_certificate_not_after_timestamp_seconds` with the
-    /// label `server`.
+    /// `steersman_certificate_not_before_timestamp_seconds` and `steersman_certificate_not_after_timestamp_seconds`
+    /// with the label `server`.
     ///
     /// # Errors
     ///

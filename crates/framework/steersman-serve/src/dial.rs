@@ -12,7 +12,8 @@ use tokio_rustls::TlsConnector;
 use crate::certificate_times::CertificateTimes;
 
 /// Connects to the server that listens on an address, and ends a TLS handshake with it. The certificate need not be
-/// trusted, but must be valid at the time `wall`. For an address that stands for all addresses of the machine, the loopback address is used.
+/// trusted, but must be valid at the time `wall`. For an address that stands for all addresses of the machine, the
+/// loopback address is used.
 ///
 /// # Errors
 ///

@@ -6,8 +6,8 @@ use crate::error::Error;
 
 /// The limits of a server. They bound the memory and the time that a client can cost (SERVE-1).
 ///
-/// The times of requests are those of controller-runtime's servers; the head of a request is smaller. [`Duration::MAX`] disables a time limit;
-/// zero is refused when the server is made.
+/// The times of requests are those of controller-runtime's servers; the head of a request is smaller. [`Duration::MAX`]
+/// disables a time limit; zero is refused when the server is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Limits {

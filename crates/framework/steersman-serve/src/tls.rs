@@ -20,8 +20,9 @@ use crate::shared_certificate::{self, SharedCertificate};
 /// The TLS settings of a server: where its certificate comes from.
 ///
 /// Files are compared with what the server uses before each handshake, so that a handshake uses the files as
-/// they are (SERVE-4), and so is a [shared certificate](Self::shared). Files that cannot be used keep the former certificate in use and cost one warning; the
-/// metrics count each failed read, so that an alert lasts as long as the problem.
+/// they are (SERVE-4), and so is a [shared certificate](Self::shared). Files that cannot be used keep the former
+/// certificate in use and cost one warning; the metrics count each failed read, so that an alert lasts as long as the
+/// problem.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct TlsOptions {

@@ -340,7 +340,8 @@ impl WebhookServer {
     /// # Errors
     ///
     /// [`ServeError::Address`], [`ServeError::ZeroLimit`], [`ServeError::DuplicatePath`], [`ServeError::Path`];
-    /// [`ServeError::Certificate`] if the options of the built-in authority cannot work; [`ServeError::Routes`] if the versions of a kind cannot be converted.
+    /// [`ServeError::Certificate`] if the options of the built-in authority cannot work; [`ServeError::Routes`] if the
+    /// versions of a kind cannot be converted.
     pub fn check(&self) -> Result<(), ServeError> {
         self.address.check()?;
         ServerOptions::new().limits(self.limits).check()?;

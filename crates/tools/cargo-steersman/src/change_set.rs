@@ -39,8 +39,8 @@ impl ChangeSet {
         }
     }
 
-    /// Adds new files that belong together. If all of them exist, the command ran before, and they may have been changed
-    /// since: they stay. Returns whether they are new.
+    /// Adds new files that belong together. If all of them exist, the command ran before, and they may have been
+    /// changed since: they stay. Returns whether they are new.
     pub(crate) fn add(&mut self, files: Files) -> Result<bool, Error> {
         let mut present = files.keys().filter(|path| self.folder.join(path).exists());
         let Some(path) = present.next().cloned() else {
@@ -98,8 +98,8 @@ impl ChangeSet {
         Ok(())
     }
 
-    /// Formats the files, prints what is new and changed, and writes it; `nothing` is printed if there is nothing. A dry
-    /// run prints the differences of the changed files instead of writing.
+    /// Formats the files, prints what is new and changed, and writes it; `nothing` is printed if there is nothing. A
+    /// dry run prints the differences of the changed files instead of writing.
     pub(crate) fn finish(mut self, is_dry_run: bool, nothing: &str) -> Result<(), Error> {
         let is_formatted = self.format();
         for path in self.new.keys() {
@@ -125,7 +125,8 @@ impl ChangeSet {
         self.write()
     }
 
-    /// Formats the new sources, and of the others those that were formatted before. Returns whether there is a formatter.
+    /// Formats the new sources, and of the others those that were formatted before. Returns whether there is a
+    /// formatter.
     fn format(&mut self) -> bool {
         let (folder, edition) = (&self.folder, &self.edition);
         let is_rust = |path: &Path| path.extension().is_some_and(|end| end == "rs");

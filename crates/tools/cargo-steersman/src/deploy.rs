@@ -17,9 +17,9 @@ use kept_definitions::kept_definitions;
 /// What is done with the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ManifestAction {
-    /// They are created or changed.
+    /// The objects are created or changed.
     Apply,
-    /// They are deleted; what does not exist is no error.
+    /// The objects are deleted; an object that does not exist is no error.
     Delete,
 }
 
@@ -167,7 +167,7 @@ fn builder(needs_context: bool) -> Result<&'static str, Error> {
 fn build_words(project: &Project, image: &str) -> Vec<String> {
     let mut words = ["build", "--tag", image].map(str::to_owned).to_vec();
     if let Some(sources) = &project.sources {
-        // The Dockerfile of a new operator copies them to their place.
+        // The Dockerfile of a new operator copies the sources to their place.
         let context = format!("steersman={}", sources.display());
         words.extend(["--build-context".to_owned(), context]);
     }

@@ -71,7 +71,7 @@ async fn on_this_machine(
     };
     let ended = run(args, place, heading, &lines).await;
     if !args.once {
-        // It names a closed port from now on.
+        // The kubeconfig names a closed port from now on.
         let _ = std::fs::remove_file(&kubeconfig);
         let _ = std::fs::remove_file(kubeconfig.with_file_name(ACCOUNT));
     }

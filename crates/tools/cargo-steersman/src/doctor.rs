@@ -67,8 +67,8 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Error> {
     }
 }
 
-/// Returns the manifests for the namespace of the operator's Deployment, if it is not where the manifests have it and one other
-/// namespace has it.
+/// Returns the manifests for the namespace of the operator's Deployment, if the Deployment is not in the namespace of
+/// the manifests and one other namespace has it.
 async fn where_deployed(cluster: &TargetCluster, name: &str, manifests: Manifests) -> Manifests {
     let kind = Kind::of::<Deployment>();
     let key = ObjectKey::namespaced(manifests.namespace(), name);

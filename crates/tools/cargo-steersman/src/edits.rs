@@ -48,8 +48,8 @@ pub(crate) fn with_link(source: &str, name: &str, link: &str) -> Edited {
     Ok(inserted(source, end(value.span()), link))
 }
 
-/// Replaces the argument of a call in the value of a function, such as `a::A::crd()` of `.with(a::A::crd())`, or adds the
-/// call if there is none. A source that has the call stays as it is.
+/// Replaces the argument of a call in the value of a function, such as `a::A::crd()` of `.with(a::A::crd())`, or adds
+/// the call if there is none. A source that has the call stays as it is.
 pub(crate) fn with_argument_instead(
     source: &str,
     name: &str,

@@ -13,7 +13,7 @@ pub(crate) enum Error {
     /// A name cannot be used.
     #[error("{what} {text:?} cannot be used: {rule}")]
     Name {
-        /// The name of the name, such as `kind`.
+        /// What the name is for, such as `kind`.
         what: &'static str,
         /// The name as it was given.
         text: String,
@@ -39,9 +39,9 @@ pub(crate) enum Error {
     /// A source of the operator cannot be changed.
     #[error("{} cannot be changed: {problem}; change it by hand, or bring it into the form of a new operator", path.display())]
     Source {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The problem.
+        /// Why the source cannot be changed.
         problem: String,
     },
     /// A folder does not hold the sources of this framework.
@@ -50,7 +50,7 @@ pub(crate) enum Error {
         path.display()
     )]
     NoSources {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
     },
     /// The present folder is no crate of an operator.
@@ -64,7 +64,7 @@ pub(crate) enum Error {
     /// A program cannot be started.
     #[error("{program} cannot be started")]
     Start {
-        /// The program.
+        /// The name of the program.
         program: String,
         /// The error of the operating system.
         source: std::io::Error,
@@ -74,7 +74,7 @@ pub(crate) enum Error {
     Failed {
         /// The program with its arguments.
         program: String,
-        /// Its exit status.
+        /// The exit status of the program.
         status: String,
         /// What to do, after a colon; may be empty.
         advice: String,
@@ -88,9 +88,9 @@ pub(crate) enum Error {
          `steersman::cli::Program`, of the same release: see `cargo steersman upgrade`"
     )]
     Description {
-        /// The program.
+        /// The name of the program.
         program: String,
-        /// The problem.
+        /// Why the description cannot be read.
         problem: String,
     },
     /// A manifest cannot be read.
@@ -110,15 +110,15 @@ pub(crate) enum Error {
     /// The operator ended while it should run.
     #[error("{program} ended ({status}): its log says why")]
     Ended {
-        /// The program.
+        /// The name of the program.
         program: String,
-        /// Its exit status.
+        /// The exit status of the program.
         status: String,
     },
     /// The operator did not become ready.
     #[error("after {seconds} s {problem}")]
     NotReady {
-        /// The time that it had.
+        /// The time that the operator had, in seconds.
         seconds: u64,
         /// What is missing.
         problem: String,
@@ -139,7 +139,7 @@ pub(crate) enum Error {
         if paths.len() == 1 { "does" } else { "do" }
     )]
     NotGenerated {
-        /// The files.
+        /// The paths of the files.
         paths: Vec<String>,
     },
     /// Objects were refused; the others were applied.
@@ -153,7 +153,7 @@ pub(crate) enum Error {
     Metadata {
         /// The key with a colon; may be empty.
         key: String,
-        /// The problem.
+        /// Why the options cannot be read.
         problem: String,
     },
     /// The manifests cannot be made.
@@ -179,7 +179,7 @@ pub(crate) enum Error {
          deploy declares only {own}, because a namespace of another name may hold other things"
     )]
     NoNamespace {
-        /// The namespace.
+        /// The missing namespace.
         namespace: String,
         /// The namespace that is declared.
         own: String,
@@ -191,7 +191,7 @@ pub(crate) enum Error {
         folder.display()
     )]
     NotCommitted {
-        /// The folder.
+        /// The path of the folder.
         folder: PathBuf,
     },
     /// The record of what was made cannot be read.
@@ -200,7 +200,7 @@ pub(crate) enum Error {
          changed by you"
     )]
     Record {
-        /// The problem.
+        /// Why the record cannot be read.
         problem: String,
     },
     /// The operator was made by a later version of the command.
@@ -209,15 +209,15 @@ pub(crate) enum Error {
         env!("CARGO_PKG_VERSION")
     )]
     LaterVersion {
-        /// The version.
+        /// The version of the command that made the operator.
         version: String,
     },
     /// Sources cannot be watched.
     #[error("changes of {} cannot be seen", path.display())]
     Watch {
-        /// The folder.
+        /// The path of the folder.
         path: PathBuf,
-        /// The reason.
+        /// Why the folder cannot be watched.
         source: notify::Error,
     },
     /// There is no cluster to connect to.
@@ -226,7 +226,7 @@ pub(crate) enum Error {
     /// The operator lacks something in the cluster.
     #[error("{program} has {problems} problem{}: what to do about each is above", if *problems == 1 { "" } else { "s" })]
     Unhealthy {
-        /// The program.
+        /// The name of the program.
         program: String,
         /// The number of problems.
         problems: usize,
@@ -244,19 +244,19 @@ pub(crate) enum Error {
         "{} is no object: apply what it makes with `kubectl apply --kustomize`, or name a folder", path.display()
     )]
     Kustomization {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
     /// Generated YAML cannot be read.
     #[error("document {document} of {path} cannot be read, line {line} of the file: {problem}")]
     Document {
-        /// The file.
+        /// The path of the file.
         path: String,
         /// The number of the document in the file, from 1.
         document: usize,
         /// The line of the problem in the file, from 1.
         line: usize,
-        /// The problem.
+        /// Why the document cannot be read.
         problem: String,
     },
     /// A request to the cluster of the kubeconfig failed.
@@ -272,7 +272,7 @@ pub(crate) enum Error {
         "the cluster does not serve {kind}, the kind of {object}: install its definition first"
     )]
     NotServed {
-        /// The kind.
+        /// The kind that is not served.
         kind: String,
         /// The object, with its file.
         object: String,
@@ -316,7 +316,7 @@ pub(crate) enum Error {
         "{} is another controller: choose another name with --name", path.display()
     )]
     OtherController {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
     /// No kind is named.
@@ -344,7 +344,7 @@ pub(crate) enum Error {
     Definition {
         /// The file or folder.
         path: PathBuf,
-        /// The problem.
+        /// Why the definition cannot be used.
         problem: String,
     },
 }

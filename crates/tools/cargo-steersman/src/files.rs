@@ -46,8 +46,8 @@ pub(crate) fn write(folder: &Path, files: &Files) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns a source as rustfmt writes it, with the options of the folder; the modules that it declares in other files are
-/// not read. `None` if there is no rustfmt, or if the source cannot be parsed.
+/// Returns a source as rustfmt writes it, with the options of the folder; the modules that it declares in other files
+/// are not read. `None` if there is no rustfmt, or if the source cannot be parsed.
 pub(crate) fn formatted(folder: &Path, edition: &str, source: &str) -> Option<String> {
     let program = std::env::var_os("RUSTFMT").unwrap_or_else(|| OsString::from("rustfmt"));
     let mut command = Command::new(program);

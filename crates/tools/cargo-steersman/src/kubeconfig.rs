@@ -5,7 +5,7 @@ use steersman_api::{ClientConfig, ConfigChoice, Error};
 /// The name under which this program asks API servers, and the field manager of what it applies.
 pub(crate) const AGENT: &str = "cargo-steersman";
 
-/// Returns the connection of a context, or else that of the present one. No request is sent.
+/// Returns the `ClientConfig` of a context, or else that of the present context. No request is sent.
 pub(crate) async fn find(context: Option<&str>) -> Result<ClientConfig, Error> {
     let choice = ConfigChoice::new();
     let choice = match context {

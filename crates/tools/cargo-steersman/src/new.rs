@@ -69,7 +69,7 @@ pub(crate) fn new(args: &NewArgs) -> Result<(), Error> {
 
 /// Removes from the lock file what the operator does not need.
 ///
-/// A failure is none of the new operator: the first build removes the same, and says why it cannot.
+/// A failure does not concern the new operator: the first build removes the same entries, or says why it cannot.
 fn prune_lock(folder: &Path) {
     let mut command = Command::new(cargo());
     let words = ["update", "--workspace", "--offline", "--quiet"];

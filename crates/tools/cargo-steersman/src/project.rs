@@ -81,8 +81,8 @@ impl Project {
         })
     }
 
-    /// Returns the command that builds the program. It prints the messages of the compiler to standard error, and JSON to
-    /// standard output.
+    /// Returns the command that builds the program. It prints the messages of the compiler to standard error, and JSON
+    /// to standard output.
     pub(crate) fn build_command(&self, options: BuildOptions) -> Command {
         let mut command = Command::new(cargo());
         command.current_dir(&self.folder).args([
@@ -125,7 +125,7 @@ fn sources(package: &Value) -> Option<PathBuf> {
     let own = dependencies
         .iter()
         .find(|dependency| dependency["name"] == "steersman")?;
-    // It is FOLDER/crates/framework/steersman.
+    // The path is FOLDER/crates/framework/steersman.
     let sources = Path::new(own["path"].as_str()?).ancestors().nth(3)?;
     Some(sources.to_owned())
 }

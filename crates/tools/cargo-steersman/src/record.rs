@@ -10,10 +10,11 @@ pub(crate) const RECORD: &str = ".steersman.toml";
 /// The first line of the file.
 const HEAD: &str = "# What `cargo steersman new` made, so that `upgrade` knows what was changed since. Commit this file.\n";
 
-/// What `new` or the last `upgrade` made: the version of the command, and the texts of the files that an upgrade changes.
+/// What `new` or the last `upgrade` made: the version of the command, and the texts of the files that an upgrade
+/// changes.
 ///
-/// It has the texts and not their hashes, because a file that the user has changed is merged with the text that it was made
-/// with. It is a file of its own, because `[package.metadata.steersman]` has what users write.
+/// It has the texts and not their hashes, because a file that the user has changed is merged with the text that it was
+/// made with. It is a file of its own, because `[package.metadata.steersman]` has what users write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     /// The version of the command.

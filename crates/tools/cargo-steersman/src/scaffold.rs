@@ -29,9 +29,9 @@ pub(crate) enum CrateSource {
 /// Which webhooks a kind gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WebhookParts {
-    /// Whether it gets a defaulter.
+    /// Whether the kind gets a defaulter.
     pub(crate) defaulting: bool,
-    /// Whether it gets a validator.
+    /// Whether the kind gets a validator.
     pub(crate) validating: bool,
 }
 

@@ -13,13 +13,13 @@ pub(crate) struct Screen {
 
 /// Prints a line to standard output.
 pub(crate) fn say(line: impl Display) {
-    // Who closed the pipe reads no more lines.
+    // If the pipe is closed, no program reads the line.
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
 /// Prints a line to standard error.
 pub(crate) fn complain(line: impl Display) {
-    // There is no other place for it.
+    // There is no other place for the line.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 

@@ -37,7 +37,7 @@ struct Upgrade {
     files: Files,
 }
 
-/// Brings the operator in the present folder to what this version of the command makes. (SCAFFOLD-1)
+/// Brings the operator in the present folder to what this version of the command makes (SCAFFOLD-1).
 pub(crate) fn upgrade(args: &UpgradeArgs) -> Result<(), Error> {
     let project = Project::find(Path::new("."))?;
     let upgrade = plan(&project)?;
@@ -170,8 +170,8 @@ fn has_changes(folder: &Path) -> bool {
     output.is_ok_and(|output| output.status.success() && !output.stdout.is_empty())
 }
 
-/// Merges the changes from `base` to `new` into the present text, with git. There is no result if the changes of both sides
-/// contradict each other, or without git.
+/// Merges the changes from `base` to `new` into the present text, with git. There is no result if the changes of both
+/// sides contradict each other, or without git.
 fn merged(present: &str, base: &str, new: &str) -> Option<String> {
     let folder = tempfile::tempdir().ok()?;
     let texts = [("present", present), ("base", base), ("new", new)];

@@ -264,7 +264,8 @@ struct NewestNames<'a> {
 }
 
 impl NewestNames<'_> {
-    /// Looks at an import below the module `parent`. Other modules have names of versions, too, such as those of Kubernetes.
+    /// Looks at an import below the module `parent`. Other modules have names of versions, too, such as those of
+    /// Kubernetes.
     fn import(&mut self, tree: &UseTree, parent: Option<&Ident>) {
         let is_own = parent.is_none_or(|parent| parent == self.module || parent == "self");
         match tree {

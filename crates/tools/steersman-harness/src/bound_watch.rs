@@ -1,4 +1,5 @@
-//! Driver: notices that more reconciles have ended than a test permits, even while the operator is busy without a pause.
+//! Driver: notices that more reconciles have ended than a test permits, even while the operator is busy without a
+//! pause.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

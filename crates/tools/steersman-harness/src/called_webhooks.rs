@@ -55,8 +55,8 @@ pub(crate) fn call(server: &ApiServer, webhooks: &WebhookServer) -> Result<(), H
     Ok(())
 }
 
-/// DEF-7: warns of each definition with versions that differ and no webhook. Definitions of other programs may be so; those of
-/// the operator itself need the conversions among its webhooks.
+/// DEF-7: warns of each definition with versions that differ and no webhook. Definitions of other programs may be so;
+/// those of the operator itself need the conversions among its webhooks.
 pub(crate) fn warn_of_unconverted(server: &ApiServer) {
     for definition in server.list(DEFINITIONS, "") {
         if let Err(Error::Unconverted {

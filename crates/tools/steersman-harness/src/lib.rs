@@ -62,8 +62,8 @@
 //! [`observe_rbac`](OperatorTest::observe_rbac) collects the permissions that the operator needs in a file, and
 //! [`rbac_needed`](RunningOperator::rbac_needed) returns them as a role.
 //!
-//! [`webhooks`](OperatorTest::webhooks) lets the embedded API server call the webhooks of the operator, and [`sample`] reads
-//! an object from a manifest.
+//! [`webhooks`](OperatorTest::webhooks) lets the embedded API server call the webhooks of the operator, and [`sample`]
+//! reads an object from a manifest.
 //!
 //! Two checks need no operator: [`check_definition`] checks a definition with its CEL rules as an API server does, and
 //! [`RoundTrips`] converts random objects between the versions of a kind.

@@ -142,8 +142,8 @@ impl OperatorTest {
     /// Comments in the file are not kept. A test that ends without `stop`, because it failed, adds nothing, and neither
     /// does a test on a server other than the embedded one, which has no log of requests (HARNESS-4).
     ///
-    /// The permissions are those of [`rbac_needed`](RunningOperator::rbac_needed). Tests and test programs may add to one file at the same
-    /// time.
+    /// The permissions are those of [`rbac_needed`](RunningOperator::rbac_needed). Tests and test programs may add to
+    /// one file at the same time.
     pub fn observe_rbac(mut self, path: impl Into<PathBuf>) -> Self {
         self.rbac_file = Some(path.into());
         self

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// Generated files: the content of each by its path, which is relative to the folder of the operator's crate and has `/`
-/// between its parts.
+/// Generated files: the content of each by its path, which is relative to the folder of the operator's crate and has
+/// `/` between its parts.
 pub type Files = BTreeMap<String, String>;
 
 /// The file of the rules that the tests of an operator saw it need. The tests write it.

@@ -64,7 +64,8 @@ fn of_controller(operator: &Operator, controller: &DescribedController) -> RuleS
                 rules.add_for(&status, Some(&reason("writes their status")));
             }
         } else if !controller.owned.is_empty() {
-            // A cluster may check references with blockOwnerDeletion (OwnerReferencesPermissionEnforcement), as OpenShift does.
+            // A cluster may check references with blockOwnerDeletion (OwnerReferencesPermissionEnforcement), as
+            // OpenShift does.
             let finalizers = part(group, plural, "finalizers", &["update"]);
             let blocks = reason("writes owner references that may block their deletion");
             rules.add_for(&finalizers, Some(&blocks));

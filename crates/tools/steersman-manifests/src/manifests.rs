@@ -13,8 +13,8 @@ use crate::{crds, helm, install, rbac, role_grant, webhooks, workload};
 
 /// The manifests of one operator, as files.
 ///
-/// All names begin with the name of the program. The name of its Service and of its webhook configurations is the name of
-/// the program itself, because the program looks for them by this name.
+/// All names begin with the name of the program. The name of its Service and of its webhook configurations is the name
+/// of the program itself, because the program looks for them by this name.
 #[derive(Clone, Debug)]
 pub struct Manifests {
     operator: Operator,
@@ -22,8 +22,8 @@ pub struct Manifests {
 }
 
 impl Manifests {
-    /// Prepares the manifests of the program with this description. The rules are those that the declarations of the program
-    /// do not imply, from `rbac.observed.yaml` and `rbac.extra.yaml`.
+    /// Prepares the manifests of the program with this description. The rules are those that the declarations of the
+    /// program do not imply, from `rbac.observed.yaml` and `rbac.extra.yaml`.
     ///
     /// # Errors
     ///
@@ -39,9 +39,9 @@ impl Manifests {
         })
     }
 
-    /// Returns the namespace that must exist before the manifests are applied. There is none with the namespace
-    /// `<name>-system`, which the manifests declare: one of another name may hold other things, which the label of the
-    /// declared namespace (`pod-security.kubernetes.io/enforce`) would stop.
+    /// Returns the namespace that must exist before the manifests are applied; `None` for `<name>-system`, which the
+    /// manifests declare. A namespace of another name is not declared, because it may hold other things, which the
+    /// label of the declared namespace (`pod-security.kubernetes.io/enforce`) would stop.
     #[must_use]
     pub fn required_namespace(&self) -> Option<&str> {
         let operator = &self.operator;
@@ -69,14 +69,16 @@ impl Manifests {
         &self.operator.namespace
     }
 
-    /// Returns the definitions, as the leader of the operator installs them, without the authority of a conversion webhook.
+    /// Returns the definitions, as the leader of the operator installs them, without the authority of a conversion
+    /// webhook.
     #[must_use]
     pub fn definitions(&self) -> Vec<Value> {
         let own = self.operator.own.iter();
         own.map(|own| own.definition.clone()).collect()
     }
 
-    /// Returns the roles that [`rbac`](Self::rbac) binds to the operator's own account. A role without a rule is left out.
+    /// Returns the roles that [`rbac`](Self::rbac) binds to the operator's own account. A role without a rule is left
+    /// out.
     #[must_use]
     pub fn grants(&self) -> Vec<RoleGrant> {
         grants(&self.operator, self.rules.set())
@@ -103,8 +105,8 @@ impl Manifests {
 
     /// Returns the service account, its roles and their bindings, and roles for users, in `config/rbac`.
     ///
-    /// The operator's own role grants what the declarations of the program imply, the rules that its controllers declare with
-    /// `needs_rule`, and the rules of the files. Comments state the reasons of each rule.
+    /// The operator's own role grants what the declarations of the program imply, the rules that its controllers
+    /// declare with `needs_rule`, and the rules of the files. Comments state the reasons of each rule.
     #[must_use]
     pub fn rbac(&self) -> Files {
         rbac::files(&self.operator, self.rules.set())

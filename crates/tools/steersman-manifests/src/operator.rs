@@ -13,8 +13,8 @@ use crate::definition::OwnKind;
 use crate::error::Error;
 use crate::options::Options;
 
-/// The largest number of characters of a program's name: the longest suffix of a name made of it has 13, and the name of
-/// a Service at most 63.
+/// The largest number of characters of a program's name: the longest suffix of a name made of it has 13, and the name
+/// of a Service at most 63.
 const MOST: usize = 50;
 
 /// The facts about one operator that all generators share.
@@ -134,7 +134,7 @@ impl Operator {
         own.find(|own| own.group == group && own.plural == plural)
     }
 
-    /// Returns the namespaces outside of which the cache holds no object of a kind; none if it holds the objects of all.
+    /// Returns the only namespaces whose objects of a kind the cache holds; empty if it holds the objects of all.
     pub(crate) fn namespaces_of(&self, group: &str, plural: &str) -> &[String] {
         let mut limited = self.limited.iter();
         let limited = limited.find(|kind| (&*kind.group, &*kind.plural) == (group, plural));
@@ -165,7 +165,7 @@ impl Operator {
         self.options.cert_manager && self.has_webhook_server()
     }
 
-    /// Returns whether a defaulter (`mutates`) or a validator is there.
+    /// Returns whether the program has a defaulter (`mutates`) or a validator.
     pub(crate) fn has_webhooks(&self, mutates: bool) -> bool {
         self.webhooks.iter().any(|one| one.mutates == mutates)
     }

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Options {
-    /// The namespace of the operator. Default: `<name>-system`, which the manifests declare. One of another name must
-    /// exist, and stays as it is.
+    /// The namespace of the operator. Default: `<name>-system`, which the manifests declare. A namespace of another
+    /// name must exist, and stays as it is.
     pub namespace: Option<String>,
     /// The image of the operator. Default: `<name>:<version>`.
     pub image: Option<String>,
@@ -34,8 +34,8 @@ pub struct Options {
     pub prometheus: bool,
     /// Whether `config/default` and the installer include `config/network-policy`. Default: no.
     pub network_policy: bool,
-    /// Whether cert-manager keeps the certificate of the webhooks, and injects its authority. Default: no, the program has
-    /// an authority of its own. The cluster needs cert-manager.
+    /// Whether cert-manager keeps the certificate of the webhooks, and injects its authority. Default: no, the program
+    /// has an authority of its own. The cluster needs cert-manager.
     pub cert_manager: bool,
 }
 

@@ -64,17 +64,18 @@ const CLUSTER_SCOPED: &[(&str, &str)] = &[
 /// The namespace of the Events about objects without a namespace.
 const DEFAULT: &str = "default";
 
-/// The permissions of an operator's own account. (MANIFEST-2)
+/// The permissions of an operator's own account (MANIFEST-2).
 #[derive(Debug)]
 pub(crate) struct Permissions {
-    /// Those in all namespaces, and on objects without one.
+    /// The permissions in all namespaces, and on objects without a namespace.
     pub(crate) everywhere: RuleSet,
-    /// Those in each namespace with a role, by its name. Empty if the operator watches every kind in all namespaces.
+    /// The permissions in each namespace with a role, by its name. Empty if the operator watches every kind in all
+    /// namespaces.
     pub(crate) by_namespace: Vec<(String, RuleSet)>,
 }
 
 impl Permissions {
-    /// Unites the rules that the declarations imply, those that the code declares, and those of files. (MANIFEST-1)
+    /// Unites the rules that the declarations imply, those that the code declares, and those of files (MANIFEST-1).
     pub(crate) fn of(operator: &Operator, files: &RuleSet) -> Self {
         let (implied, limited) = limited(operator, implied::work(operator));
         let mut work = implied;
@@ -115,8 +116,8 @@ impl Permissions {
     }
 }
 
-/// MANIFEST-4: divides rules into those for all namespaces, and those for the namespaces outside of which the cache holds no object of
-/// their kind.
+/// MANIFEST-4: divides rules into those for all namespaces, and those for the only namespaces whose objects of the kind
+/// the cache holds.
 fn limited(operator: &Operator, rules: RuleSet) -> (RuleSet, Vec<(String, RuleSet)>) {
     let mut by_namespace = Vec::new();
     let mut rest = rules;
@@ -167,7 +168,7 @@ fn declared(operator: &Operator) -> RuleSet {
     rules
 }
 
-/// Returns whether the objects of a resource are in namespaces. A resource of an unknown kind is taken as one of them.
+/// Returns whether the objects of a resource are in namespaces. A resource of an unknown kind counts as namespaced.
 fn is_namespaced(operator: &Operator, group: &str, resource: &str) -> bool {
     let plural = plural_of(resource);
     let mut kinds = operator.kinds.iter();
@@ -209,8 +210,8 @@ pub(crate) const USER_ROLES: &[UserRole] = &[
     },
 ];
 
-/// Returns the rules of a role for users of a kind: `kubectl scale` and autoscalers write the subresource `scale` of kinds
-/// that have it.
+/// Returns the rules of a role for users of a kind: `kubectl scale` and autoscalers write the subresource `scale` of
+/// kinds that have it.
 pub(crate) fn of_users(own: &OwnKind, role: &UserRole) -> RuleSet {
     let part = |name: &str| format!("{}/{name}", own.plural);
     let mut rules = vec![PolicyRule::new(&own.group, &[&own.plural], role.verbs)];

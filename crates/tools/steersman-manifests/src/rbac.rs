@@ -13,7 +13,7 @@ use crate::yaml;
 
 const API: &str = "rbac.authorization.k8s.io";
 
-/// Returns the files of `config/rbac`. Those of the operator's own roles have the rules of files in them.
+/// Returns the files of `config/rbac`. The operator's own roles include `rules`, the rules of files.
 pub(crate) fn files(operator: &Operator, rules: &RuleSet) -> Files {
     let mut folder = Folder {
         operator,

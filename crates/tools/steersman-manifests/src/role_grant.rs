@@ -27,7 +27,7 @@ pub struct RoleGrant {
 pub struct Permission {
     /// The resource, object or path.
     pub target: RuleTarget,
-    /// The verb.
+    /// The granted verb, such as `get`.
     pub verb: String,
     /// Why the operator needs the verb, at least one reason.
     pub reasons: Vec<RuleReason>,

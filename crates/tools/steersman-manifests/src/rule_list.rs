@@ -28,7 +28,7 @@ pub struct RuleList {
     set: RuleSet,
 }
 
-/// The file.
+/// The content of a file of rules.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleFile {
@@ -37,8 +37,8 @@ struct RuleFile {
 }
 
 impl RuleList {
-    /// Reads the text of a file; errors have its name. A file without rules is empty. The rules of `rbac.extra.yaml` count as
-    /// written by hand, and all others as observed.
+    /// Reads the text of a file; errors have its name. A file without rules is empty. The rules of `rbac.extra.yaml`
+    /// count as written by hand, and all others as observed.
     ///
     /// # Errors
     ///

@@ -29,7 +29,7 @@ pub enum RuleTarget {
     Url(String),
 }
 
-/// Permissions with their reasons, each once: merging is a union. (MANIFEST-1)
+/// Permissions with their reasons, each once: merging is a union (MANIFEST-1).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RuleSet {
     granted: BTreeMap<RuleTarget, Verbs>,
@@ -102,7 +102,7 @@ impl RuleSet {
         }
     }
 
-    /// Removes the permissions for which only tests speak, and which another set grants.
+    /// Removes the permissions that only tests have asked for and that another set grants.
     pub(crate) fn remove_observed(&mut self, other: &Self) {
         let is_observed = |reasons: &BTreeSet<RuleReason>| {
             let mut reasons = reasons.iter();

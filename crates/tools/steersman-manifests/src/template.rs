@@ -9,9 +9,10 @@ mod tests;
 /// The place of the only fact that is a number.
 const REPLICAS: &str = "${replicas}";
 
-/// Replaces `${name}`, `${namespace}`, `${version}`, `${image}`, `${replicas}` and `${watched}`. A fact that is the whole
-/// value or item of its line is in quotes where YAML needs them, because a name such as `123` or `true` is a text. A line
-/// that begins with `?` and a condition (`watched`, `definitions`, `webhooks`, `certmanager`) is kept only if the condition holds.
+/// Replaces `${name}`, `${namespace}`, `${version}`, `${image}`, `${replicas}` and `${watched}`. A fact that is the
+/// whole value or item of its line is in quotes where YAML needs them, because a name such as `123` or `true` is a
+/// text. A line that begins with `?` and a condition (`watched`, `definitions`, `webhooks`, `certmanager`) is kept only
+/// if the condition holds.
 pub(crate) fn fill(template: &str, operator: &Operator) -> String {
     let facts = [
         ("${name}", operator.name.clone()),

@@ -124,10 +124,10 @@ impl<P: Subject> ControllerBuilder<P> {
     /// `Certificate`. The controller asks the server every 30 s whether it serves the kind (discovery, which
     /// every client may read), begins the watch when it does, and ends the watch when it does no more. Each
     /// change is one line of the log at level `INFO`. After [`Cache::remove`](steersman_cache::Cache::remove) of
-    /// the kind the watch has ended until the controller starts again. The workers do not wait for the kind, neither before it
-    /// is served nor for its first sync, and while it is missing, neither readiness nor
-    /// [`ControllerStatus::waiting_for`](crate::ControllerStatus::waiting_for) name it. When the kind ends,
-    /// objects without a delete event are handled as deleted (SRC-4).
+    /// the kind the watch has ended until the controller starts again. The workers do not wait for the kind, neither
+    /// before it is served nor for its first sync, and while it is missing, neither readiness nor
+    /// [`ControllerStatus::waiting_for`](crate::ControllerStatus::waiting_for) name it. When the kind ends, objects
+    /// without a delete event are handled as deleted (SRC-4).
     ///
     /// A read of a missing kind fails at once with an error that says so. A kind that is served but forbidden is a
     /// failure, as for any other watch. Without this method a controller waits for a missing kind (CTRL-7).

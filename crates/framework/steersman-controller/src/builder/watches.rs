@@ -51,9 +51,8 @@ mod sealed {
 impl<P: Subject> Watch<WatchedRequests<P>> {
     /// Watches kind `W`; `handler` names the requests that an event causes. In controller-runtime: `Watches`.
     ///
-    /// Two watches of a kind, of one controller or of several, share an informer. The workers wait for the first sync of
-    /// the kind (CTRL-1), without a limit unless
-    /// [`require_sync`](crate::ControllerBuilder::require_sync) sets one.
+    /// Two watches of a kind, of one controller or of several, share an informer. The workers wait for the first sync
+    /// of the kind (CTRL-1), without a limit unless [`require_sync`](crate::ControllerBuilder::require_sync) sets one.
     pub fn of<W: TypedObject>(handler: impl EventHandler<W, P>) -> Watch<WatchedKind<W, P>> {
         Self::kind(Kind::of::<W>(), handler)
     }
@@ -205,8 +204,8 @@ impl<K: TypedObject> Watch<WatchedRequests<Primary<K>>> {
     /// requests its controlling owner. In controller-runtime: `Owns`.
     ///
     /// [`Watch::of`] with [`handler::owner`](crate::handler::owner()) requests every owner of the primary kind,
-    /// controlling or not. The roles of `cargo steersman generate` let the program create, patch and delete objects of an
-    /// owned kind, and only read those of another watch.
+    /// controlling or not. The roles of `cargo steersman generate` let the program create, patch and delete objects of
+    /// an owned kind, and only read those of another watch.
     ///
     /// With a `PartialObjectMeta<C>` the watch needs metadata alone.
     pub fn owned<C: TypedObject>() -> Watch<WatchedKind<C, Primary<K>>> {

@@ -19,8 +19,8 @@ pub struct Indexed<K> {
     of: PhantomData<fn(&K)>,
 }
 
-/// Requests the objects of kind `K`, the primary kind of the controller, that name the event's object in an index of the
-/// cache.
+/// Requests the objects of kind `K`, the primary kind of the controller, that name the event's object in an index of
+/// the cache.
 ///
 /// The index is registered first, with [`Cache::index_field`] or [`Cache::index_values`]. Its values are names as `K`
 /// holds them:

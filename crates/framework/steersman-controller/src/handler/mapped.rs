@@ -19,8 +19,8 @@ pub struct Mapped<K, F> {
 /// and for the new object.
 ///
 /// The returned items are converted to requests, which by default are object keys. The function
-/// runs while events are handled, so it must not wait. A store of the cache that it reads is empty before the first sync
-/// of its kind: [`indexed`](super::indexed()) and [`mapped_async`](super::mapped_async()) wait for it.
+/// runs while events are handled, so it must not wait. A store of the cache that it reads is empty before the first
+/// sync of its kind: [`indexed`](super::indexed()) and [`mapped_async`](super::mapped_async()) wait for it.
 pub fn mapped<K, F, I>(function: F) -> Mapped<K, F>
 where
     K: Object,

@@ -51,10 +51,10 @@ pub fn channel_with_bound<T>(objects: usize) -> (ChannelSender<T>, Channel<T>) {
 
 /// The receiving end of a channel: a source for one controller.
 ///
-/// [`Watch::channel`](crate::Watch::channel) takes a channel of Kubernetes objects. Each object counts as a creation (controller-runtime: `GenericEvent`): the filters,
-/// the predicate and the handler of the channel decide about it, and a panic of these costs that object
-/// alone (CTRL-6). A channel of other values is a stream of `Arc`s, to be mapped to requests for
-/// [`Watch::requests`](crate::Watch::requests).
+/// [`Watch::channel`](crate::Watch::channel) takes a channel of Kubernetes objects. Each object counts as a creation
+/// (controller-runtime: `GenericEvent`): the filters, the predicate and the handler of the channel decide about it, and
+/// a panic of these costs that object alone (CTRL-6). A channel of other values is a stream of `Arc`s, to be mapped to
+/// requests for [`Watch::requests`](crate::Watch::requests).
 ///
 /// The controller takes objects from its start to its end. Before the start objects wait in the channel up to its
 /// bound, also on a replica that does not lead. At the end the waiting objects are dropped, and later sends fail.

@@ -22,8 +22,8 @@ use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 /// Watches that are added and removed while controllers run: for kinds that objects of the primary kind name,
 /// for example. Cheap to clone; all clones are one set.
 ///
-/// A controller follows a set with [`Watch::set`]; it begins each watch that is in the set at its start or is added later,
-/// and ends each that is removed. Several controllers of one kind may follow one set.
+/// A controller follows a set with [`Watch::set`]; it begins each watch that is in the set at its start or is added
+/// later, and ends each that is removed. Several controllers of one kind may follow one set.
 ///
 /// A watch of the set is always [optional](Watch::optional): it waits, without a reported failure, for a kind that the
 /// server does not serve, and the workers do not wait for it. Its informer is shared with all other readers of the
@@ -106,8 +106,8 @@ impl<P: Subject> WatchSet<P> {
         }
     }
 
-    /// Adds a watch of a kind, until the returned value is dropped. Existing objects are creations, with requests of low
-    /// priority.
+    /// Adds a watch of a kind, until the returned value is dropped. Existing objects are creations, with requests of
+    /// low priority.
     ///
     /// Nothing is declared: the roles of `cargo steersman generate` do not name the kind, even if the watch is
     /// [`Watch::owned`], and the index of [`handler::indexed`](crate::handler::indexed()) is not checked.

@@ -82,7 +82,8 @@ pub struct WatchedKind<W: Object, P: Subject, C = P> {
     of: PhantomData<fn(C)>,
 }
 
-/// The source of a [`Watch`] of a channel or an informer with objects of type `W`; `P` is the subject of the controller.
+/// The source of a [`Watch`] of a channel or an informer with objects of type `W`; `P` is the subject of the
+/// controller.
 pub struct WatchedObjects<W: Object, P: Subject> {
     route: EventRoute<W, P>,
     begin: BeginSource<W, P>,
@@ -100,8 +101,8 @@ type BeginSource<W, P> =
 // === impl Watch ===
 
 impl<W: Object, P: Subject, C> Watch<WatchedKind<W, P, C>> {
-    /// Lets pass only events that `predicate` lets pass; every further predicate must let them pass, too. By default all
-    /// events pass. In controller-runtime: `builder.WithPredicates`.
+    /// Lets pass only events that `predicate` lets pass; every further predicate must let them pass, too. By default
+    /// all events pass. In controller-runtime: `builder.WithPredicates`.
     ///
     /// ```
     /// # use k8s_openapi::api::apps::v1::Deployment;
@@ -143,8 +144,8 @@ impl<W: Object> Watch<WatchedKind<W, Keyed<Request>>> {
     /// [`Controller::keyed`](crate::Controller::keyed) with [`ClusterRequest`]s.
     ///
     /// The workers do not wait for the first syncs of these clusters (CTRL-12): the reads of
-    /// [`Context::client_in`](crate::Context::client_in) do. In controller-runtime, each `cluster.Cluster` needs a source
-    /// of its own.
+    /// [`Context::client_in`](crate::Context::client_in) do. In controller-runtime, each `cluster.Cluster` needs a
+    /// source of its own.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -168,8 +169,8 @@ impl<W: Object> Watch<WatchedKind<W, Keyed<Request>>> {
 }
 
 impl<W: Object, P: Subject> Watch<WatchedObjects<W, P>> {
-    /// Lets pass only events that `predicate` lets pass, like the method of a watch of a kind. An object of a channel is a
-    /// creation.
+    /// Lets pass only events that `predicate` lets pass, like the method of a watch of a kind. An object of a channel
+    /// is a creation.
     pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
         self.source.route.filter(predicate);
         self

@@ -188,8 +188,8 @@ impl BuiltInCertificates {
         self.shared.clone()
     }
 
-    /// Returns the authorities that API servers have to trust, as PEM: `None` until the [leader](Self::lead) of this process
-    /// has read or created them.
+    /// Returns the authorities that API servers have to trust, as PEM: `None` until the [leader](Self::lead) of this
+    /// process has read or created them.
     #[must_use]
     pub fn authorities(&self) -> AuthoritiesReceiver {
         self.authorities.receiver()

@@ -132,8 +132,8 @@ impl CertificateFollower<'_> {
         }
     }
 
-    /// CERT-4: creates the Secret if no leader does. A rollout waits until a replica of the next release is ready, and the
-    /// leader of a former release may have no webhooks.
+    /// CERT-4: creates the Secret if no leader does. A rollout waits until a replica of the next release is ready, and
+    /// the leader of a former release may have no webhooks.
     async fn wait_for_secret(&mut self, secrets: &Api<Secret>) {
         self.note_absence();
         let now = Instant::now();

@@ -13,9 +13,9 @@ use crate::unknown_fields::with_changes;
 /// The versions of the kinds that a conversion webhook converts, with a hub for each kind. Cheap to clone.
 ///
 /// **No field is lost** (CONV-2). If an object cannot be converted back to what it was, because the other version
-/// cannot hold a field, its content is kept in the annotation `<group>/fields-of-<version>` of the converted object. The
-/// conversion back uses the kept content, with the changes that were made in the other version meanwhile. A list that
-/// was changed meanwhile, and that has another length in the other version, is taken from that version as it is.
+/// cannot hold a field, its content is kept in the annotation `<group>/fields-of-<version>` of the converted object.
+/// The conversion back uses the kept content, with the changes that were made in the other version meanwhile. A list
+/// that was changed meanwhile, and that has another length in the other version, is taken from that version as it is.
 /// [`without_kept_fields`](Self::without_kept_fields) turns that off.
 #[derive(Clone, Default)]
 #[must_use]

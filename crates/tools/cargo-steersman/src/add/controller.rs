@@ -142,7 +142,8 @@ fn own(kind: ApiKind) -> ControllerTarget {
     }
 }
 
-/// Adds the types of an external kind, and its definition. Also returns why an API server refuses the example of an object.
+/// Adds the types of an external kind, and its definition. Also returns why an API server refuses the example of an
+/// object.
 fn external(
     changes: &mut ChangeSet,
     kind: &ExternalKind,
@@ -156,7 +157,7 @@ fn external(
     if let Some(present) = changes.read(&path)?
         && !present.starts_with(&kind.header())
     {
-        // Of another version, or of another group.
+        // The file has the types of another version, or of another group.
         return Err(Error::Exists { path });
     }
     changes.add(Files::from([(path, external::source(kind, &file))]))?;

@@ -54,7 +54,7 @@ pub(crate) fn version(args: &AddVersionArgs) -> Result<(), Error> {
     changes.finish(args.dry_run, &nothing)
 }
 
-/// Refuses what is no version, or no newer one than the others.
+/// Refuses a text that is no version, and a version that is not newer than the others.
 fn check(kind: &ApiKind, version: &str) -> Result<(), Error> {
     let refused = |rule: String| Error::Name {
         what: "the version",

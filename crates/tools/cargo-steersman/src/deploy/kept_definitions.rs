@@ -9,10 +9,10 @@ use steersman_crds::{CrdDifference, Error as DefinitionError};
 use super::Objects;
 use crate::error::Error;
 
-/// Compares definitions with those of the cluster that `kubectl` talks to, and returns the names of those that must not be
-/// written. The rules are those of an operator's leader (DEF-1, DEF-2): a definition of a later release stays, and one by
-/// which objects could lose fields is not written. `deploy` leaves the latter to the leader, which migrates objects
-/// first where that helps.
+/// Compares definitions with those of the cluster that `kubectl` talks to, and returns the names of those that must not
+/// be written. The rules are those of an operator's leader (DEF-1, DEF-2): a definition of a later release stays, and
+/// one by which objects could lose fields is not written. `deploy` leaves the latter to the leader, which migrates
+/// objects first where that helps.
 ///
 /// # Errors
 ///

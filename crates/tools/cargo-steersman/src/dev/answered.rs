@@ -31,8 +31,8 @@ impl AnsweredRequests {
         }
     }
 
-    /// Returns the requests that were answered since the last call, in their order; and those that will not be, without a
-    /// status. A watch is answered when it is open.
+    /// Returns the requests that were answered since the last call, in their order; and those that will not be, without
+    /// a status. A watch is answered when it is open.
     pub(crate) fn next(&mut self) -> Vec<RequestRecord> {
         let open = &mut self.open;
         let mut records = self.log.matching(|record| open.is_wanted(record.sequence));

@@ -69,8 +69,8 @@ impl SourceChanges {
         })
     }
 
-    /// Waits for a change and for the end of the changes, and returns the first changed file. Cancel safe: a change that was
-    /// seen is returned by a later call, at the same moment.
+    /// Waits for a change and for the end of the changes, and returns the first changed file. Cancel safe: a change
+    /// that was seen is returned by a later call, at the same moment.
     pub(crate) async fn next(&mut self) -> PathBuf {
         loop {
             let end = self.pending.as_ref().map(|(_, end)| *end);

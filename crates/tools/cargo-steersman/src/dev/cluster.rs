@@ -64,8 +64,8 @@ impl DevCluster {
         self.server.revision()
     }
 
-    /// Creates or replaces the definitions of a program. On this server a definition may accept less than the one before: the
-    /// objects are lost at the end.
+    /// Creates or replaces the definitions of a program. On this server a definition may accept less than the one
+    /// before: the objects are lost at the end.
     pub(crate) fn install(&self, description: &Description) -> Result<(), Error> {
         for definition in &description.definitions {
             let mut definition = definition.clone();
@@ -114,8 +114,8 @@ impl DevCluster {
             .route_service("default", &description.name, 443, &url);
     }
 
-    /// Grants the account of the program what `generate` grants it, writes the kubeconfig of the account, and configures the
-    /// webhooks of the program.
+    /// Grants the account of the program what `generate` grants it, writes the kubeconfig of the account, and
+    /// configures the webhooks of the program.
     pub(crate) fn admit(
         &self,
         project: &Project,

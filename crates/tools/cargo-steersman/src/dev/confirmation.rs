@@ -5,8 +5,8 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use crate::error::Error;
 use crate::screen::say;
 
-/// Says which cluster will be changed, and asks on a terminal whether it may be. `is_given` is the answer of the command
-/// line.
+/// Says which cluster will be changed, and asks on a terminal whether it may be. `is_given` is the answer of the
+/// command line.
 pub(crate) fn confirm(cluster: &str, is_given: bool) -> Result<(), Error> {
     say(format_args!(
         "the operator will run with {cluster}: it installs its definitions there, and writes with your permissions"

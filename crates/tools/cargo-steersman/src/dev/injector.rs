@@ -88,7 +88,8 @@ impl Injector {
     }
 }
 
-/// Returns whether a request of the program writes an object. Events count as little as their loss does.
+/// Returns whether a request of the program writes an object. Writes of Events do not count, because their loss does no
+/// harm.
 fn is_write_of(record: &RequestRecord, program: &str) -> bool {
     let is_write = matches!(
         record.verb,

@@ -14,8 +14,8 @@ pub(crate) fn free_port() -> Result<u16, Error> {
     Ok(address.port())
 }
 
-/// Sends a request without a library: the servers of an operator answer on this machine, as a whole. `headers` end with a
-/// line break.
+/// Sends a request without a library: the servers of an operator answer on this machine, as a whole. `headers` end with
+/// a line break.
 pub(crate) async fn get(address: SocketAddr, path: &str, headers: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address).await?;
     let request =

@@ -147,7 +147,7 @@ impl RunningOperator {
         #[cfg(not(unix))]
         let _ = self.child.start_kill();
         if timeout(GRACE, self.child.wait()).await.is_err() {
-            // It has ended, or there is nothing to be done about it.
+            // An error means that the process has ended, or that it cannot be killed.
             let _ = self.child.kill().await;
         }
     }

@@ -66,7 +66,8 @@ impl SessionOutput {
         self.tell(ViewMessage::Operator(name.to_owned(), endpoint));
     }
 
-    /// Returns where a program of the session writes: where this program does, or into a pipe for [`follow`](Self::follow).
+    /// Returns where a program of the session writes: where this program does, or into a pipe for
+    /// [`follow`](Self::follow).
     pub(crate) fn stdio(&self) -> Stdio {
         match self {
             Self::Lines(_) => Stdio::inherit(),

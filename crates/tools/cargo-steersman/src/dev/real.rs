@@ -105,7 +105,7 @@ impl RealCluster {
             let page = api.list(&ListOptions::new(), &paging).await;
             let page = match page {
                 Ok(page) => page,
-                // The operator has not installed it yet.
+                // The operator has not installed the definition yet.
                 Err(error) if error.code() == Some(404) => continue,
                 Err(error) => {
                     let kind = kind.qualified_plural();
@@ -133,7 +133,8 @@ impl Follower {
     }
 }
 
-/// Runs until nothing receives the news. Lists the objects when the operator has reconciled, so that a cluster with many objects is not asked all the time.
+/// Runs until nothing receives the news. Lists the objects when the operator has reconciled, so that a cluster with
+/// many objects is not asked all the time.
 async fn follow(
     cluster: RealCluster,
     kinds: Vec<Kind>,
@@ -170,7 +171,7 @@ async fn follow(
                         return;
                     }
                 }
-                // Once, until it changes.
+                // A problem is reported once, until it changes.
                 Err(found) if found == problem => {}
                 Err(found) => {
                     problem.clone_from(&found);

@@ -49,8 +49,8 @@ impl Samples {
         Ok(samples)
     }
 
-    /// Applies the objects with requests, so that the webhooks see them, and returns how many there are. One that is refused
-    /// does not stop the others.
+    /// Applies the objects with requests, so that the webhooks see them, and returns how many there are. A refused
+    /// object does not stop the others.
     pub(crate) async fn apply(
         &self,
         client_config: &ClientConfig,
@@ -58,7 +58,7 @@ impl Samples {
         options: &WriteOptions,
     ) -> Result<usize, Error> {
         let samples = self.read()?;
-        // It keeps what it has read, so kinds that were installed in the meantime need another one.
+        // A mapper keeps what it has read, so kinds that were installed in the meantime need another mapper.
         let mapper = Mapper::new(client_config.clone());
         let mut problems = Vec::new();
         for sample in &samples {

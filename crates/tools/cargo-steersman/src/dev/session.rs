@@ -43,9 +43,9 @@ pub(crate) struct SessionPlace {
 /// The API server of a session.
 #[derive(Debug)]
 pub(crate) enum SessionCluster {
-    /// The one on this machine.
+    /// The API server on this machine.
     Embedded(Box<DevCluster>),
-    /// That of a kubeconfig.
+    /// The API server of a kubeconfig.
     Real(Box<RealCluster>),
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Session<'a> {
 struct RunningProgram {
     operator: RunningOperator,
     built: Built,
-    /// What it does in a real cluster.
+    /// Follows what the operator does in a real cluster.
     follower: Option<Follower>,
 }
 
@@ -79,7 +79,7 @@ enum Turn {
     Ended(Error),
     /// The operator shall be started again.
     Restart,
-    /// ctrl-c.
+    /// The session was interrupted, as by ctrl-c.
     Interrupted,
 }
 
@@ -134,7 +134,7 @@ impl<'a> Session<'a> {
             restart,
         };
         let ended = session.turns().await;
-        // It may not be there.
+        // The file may not exist.
         let _ = std::fs::remove_file(session.token_file());
         if let SessionCluster::Embedded(cluster) = session.place.cluster {
             cluster.stop().await;
@@ -205,8 +205,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Builds the program, starts it in place of the running one unless that is the same, and applies the samples. If the
-    /// build fails, the former one keeps running. Returns `false` if the session was interrupted.
+    /// Builds the program, starts it in place of the running one unless both are the same, and applies the samples. If
+    /// the build fails, the running program stays. Returns `false` if the session was interrupted.
     async fn renew(&mut self, running: &mut Option<RunningProgram>) -> Result<bool, Error> {
         let build = Built::build(&self.place.project, self.args, &self.output);
         let built = tokio::select! {
@@ -228,7 +228,7 @@ impl<'a> Session<'a> {
         tokio::select! {
             applied = apply_samples(&self.place.cluster, samples, &self.output) => applied.map(|()| true),
             () = self.interruption.next() => Ok(false),
-            // Its webhooks would be tried in vain. The session reports its end.
+            // The webhooks of an operator that has ended would be tried in vain. The session reports the end.
             _ = started.operator.ended() => Ok(true),
         }
     }
@@ -262,7 +262,7 @@ impl<'a> Session<'a> {
                 start.token_file = start.token_file.filter(|_| has_view);
             }
             SessionCluster::Real(cluster) => {
-                // Not the current one, which may change in the meantime.
+                // Not the current context, which may change in the meantime.
                 start.context = cluster.context();
                 start.installs = description.converted.is_empty();
                 for line in left_out(description) {

@@ -89,8 +89,8 @@ impl TerminalView {
             terminal: ratatui::try_init().map_err(failed())?,
             keys_end: Arc::default(),
         };
-        // Not every terminal begins the other screen with an empty one. `Terminal::clear` would ask for the position of the
-        // cursor, which not every terminal answers.
+        // Not every terminal begins the other screen with an empty one. `Terminal::clear` would ask for the position of
+        // the cursor, which not every terminal answers.
         execute!(stdout(), Clear(ClearType::All)).map_err(failed())?;
         let keys = read_keys(Arc::clone(&terminal.keys_end));
         let (messages, received) = unbounded_channel();
@@ -257,7 +257,7 @@ fn read_keys(end: Arc<AtomicBool>) -> UnboundedReceiver<Event> {
     receiver
 }
 
-/// Asks an operator for its diagnostics again and again. One that starts or stops does not answer.
+/// Asks an operator for its diagnostics again and again. An operator that starts or stops does not answer.
 async fn poll(endpoint: OperatorEndpoint, sender: UnboundedSender<ViewEvent>) {
     loop {
         if let Some(snapshot) = endpoint.snapshot().await {
@@ -273,7 +273,7 @@ async fn poll(endpoint: OperatorEndpoint, sender: UnboundedSender<ViewEvent>) {
 impl Drop for OwnedTerminal {
     fn drop(&mut self) {
         self.keys_end.store(true, Ordering::Relaxed);
-        // There is no other way to restore it.
+        // There is no other way to restore the terminal.
         let _ = ratatui::try_restore();
     }
 }

@@ -17,7 +17,7 @@ pub(crate) enum FindingLevel {
     Good,
     /// The operator lacks something.
     Problem,
-    /// It cannot be said.
+    /// The state could not be checked.
     Unknown,
 }
 

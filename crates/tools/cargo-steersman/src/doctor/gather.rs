@@ -162,8 +162,8 @@ impl Examination<'_> {
         (findings, true)
     }
 
-    /// Returns the roles that the operator's account should have. That of the leader election is in the namespace of the
-    /// Lease.
+    /// Returns the roles that the operator's account should have. That of the leader election is in the namespace of
+    /// the Lease.
     fn grants(&self, deployment: &SeenFact<Option<Value>>) -> Vec<RoleGrant> {
         let mut grants = self.manifests.grants();
         let of_election = self.manifests.election_role();
@@ -197,7 +197,7 @@ impl Examination<'_> {
         if let Some(first) = questions.first() {
             answers.push(self.cluster.may(account, first).await);
         }
-        // The same refusal for each of them would say nothing new.
+        // The same refusal for each question would say nothing new.
         if matches!(&*answers, [Ok(_)]) {
             let rest = stream::iter(&questions[1..]);
             let rest = rest
@@ -350,7 +350,7 @@ impl Examination<'_> {
                 .flatten();
             versions.any(|one| one["name"] == version && one["served"] == true)
         };
-        // "definitions" has said so.
+        // The section "definitions" has said so.
         if matches!(present, Ok(None))
             || matches!(present, Ok(Some(definition)) if !is_served(definition))
         {

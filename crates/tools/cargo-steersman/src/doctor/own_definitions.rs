@@ -62,7 +62,7 @@ fn difference(
     is_conversion_missing: bool,
 ) -> Option<DoctorFinding> {
     let with = |text: String, mut fields: Vec<String>, advice: &str| {
-        // It has a finding of its own.
+        // A missing conversion has a finding of its own.
         fields.retain(|field| !(is_conversion_missing && field.starts_with("spec.conversion:")));
         if fields.is_empty() {
             return None;

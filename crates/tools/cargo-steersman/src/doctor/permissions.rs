@@ -9,7 +9,7 @@ use crate::doctor::finding::{DoctorFinding, SeenFact, UnseenCause};
 /// A question of one access review: one verb on one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AccessQuestion {
-    /// The role that grants it, as its position among the grants.
+    /// The role that grants the verb, as its position among the grants.
     pub(crate) grant: usize,
     /// The namespace; `None` for all of them.
     pub(crate) namespace: Option<String>,

@@ -104,7 +104,7 @@ impl TargetCluster {
         Ok(object.map(to_json))
     }
 
-    /// Reads the objects that a selection selects, page by page.
+    /// Reads the objects that the list options select, page by page.
     pub(crate) async fn list(
         &self,
         kind: Kind,

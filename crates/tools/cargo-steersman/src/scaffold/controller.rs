@@ -10,7 +10,7 @@ use crate::names::{ControllerNames, ProgramName};
 /// The kind that a controller reconciles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ControllerTarget {
-    /// The kind.
+    /// The kind, such as `Greeting`.
     pub(crate) kind: String,
     /// The name of its type in Rust, which is mostly the kind.
     pub(crate) type_name: String,
@@ -25,14 +25,14 @@ pub(crate) struct ControllerTarget {
 /// Where a kind comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KindOrigin {
-    /// The operator defines it, and has samples of it.
+    /// The operator defines the kind, and has samples of it.
     Own,
-    /// Kubernetes has it.
+    /// Kubernetes has the kind.
     BuiltIn {
         /// A valid object as YAML, for the test.
         object: String,
     },
-    /// Another program installs its definition.
+    /// Another program installs the definition of the kind.
     External {
         /// The path of the file of the definition, below the folder of the operator.
         definition: String,

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::Files;
 
-/// Keeps the texts between `{{#name}}` and `{{/name}}` of the sections that are on, and removes the others. A line that is
-/// only a mark goes with it.
+/// Keeps the texts between `{{#name}}` and `{{/name}}` of the sections that are on, and removes the others. A line that
+/// is only a mark goes with it.
 pub(super) fn with_sections(text: &str, sections: &[(&str, bool)]) -> String {
     let mut text = text.to_owned();
     for (name, is_on) in sections {

@@ -3,21 +3,21 @@
 /// What happens to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MergeStep {
-    /// It stays: nothing has changed in what is generated, or the user has removed the file.
+    /// The file stays: nothing has changed in what is generated, or the user has removed the file.
     Keep,
-    /// It is made: it is new among the generated files.
+    /// The file is made: it is new among the generated files.
     Make,
-    /// It is written: the user has not changed it.
+    /// The file is written: the user has not changed it.
     Replace,
-    /// It is written with the changes of both sides.
+    /// The file is written with the changes of both sides.
     Merge(String),
-    /// It stays, because changes of both sides contradict each other: the generated text is written beside it.
+    /// The file stays, because changes of both sides contradict each other: the generated text is written beside it.
     Propose,
 }
 
 /// Decides about one file: `base` is what was generated before (none for an operator without a record), `present` is in
-/// the folder, and `new` is generated now. `merge` merges the changes from `base` to `new` into the present text, if the
-/// changes of both sides do not contradict each other.
+/// the folder, and `new` is generated now. `merge` merges the changes from `base` to `new` into the present text, if
+/// the changes of both sides do not contradict each other.
 pub(crate) fn step(
     base: Option<&str>,
     present: Option<&str>,
@@ -26,7 +26,7 @@ pub(crate) fn step(
 ) -> MergeStep {
     match (base, present) {
         (None, None) => MergeStep::Make,
-        // The user has removed it.
+        // The user has removed the file.
         (Some(_), None) => MergeStep::Keep,
         (_, Some(present)) if present == new => MergeStep::Keep,
         (Some(base), Some(_)) if base == new => MergeStep::Keep,

@@ -11,7 +11,7 @@ const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependenci
 /// A manifest with moved dependencies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MovedManifest {
-    /// The text.
+    /// The text of the manifest.
     pub(crate) text: String,
     /// What the user has to do, a sentence each.
     pub(crate) notes: Vec<String>,

@@ -68,8 +68,8 @@ impl ExternalKind {
     }
 }
 
-/// Finds a kind in a file or folder of definitions. `wanted` has the group with the version, and the kind; without it the
-/// only kind there is meant, in its newest version.
+/// Finds a kind in a file or folder of definitions. `wanted` has the group with the version, and the kind; without
+/// `wanted` the only kind in the definitions is meant, in its newest version.
 pub(crate) fn find(path: &Path, wanted: Option<(&str, &str)>) -> Result<ExternalKind, Error> {
     let wrong = |problem: String| Error::Definition {
         path: path.to_owned(),

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::names::{capitalized, is_keyword, snake};
 
-/// Returns the name of the field of a property, which is none of those taken, and whether serde must be told the name of the
-/// property: it makes camel case of fields by itself.
+/// Returns the name of the field of a property, which is none of those taken, and whether serde must be told the name
+/// of the property: it makes camel case of fields by itself.
 pub(super) fn field_name(property: &str, taken: &BTreeSet<String>) -> (String, bool) {
     let mut name = snake(&identifier(property)).trim_matches('_').to_owned();
     if name.is_empty() {

@@ -1,7 +1,8 @@
 //! Machine: the Rust types of a kind, from the schema of its definition.
 //!
-//! The types read every object that an API server with this definition stores, and most that one with a later version of it
-//! does: texts with listed values stay texts, numbers are as wide as JSON, and what the schema leaves open is a [`Value`].
+//! The types read every object that an API server with this definition stores, and most that one with a later version
+//! of it does: texts with listed values stay texts, numbers are as wide as JSON, and what the schema leaves open is a
+//! [`Value`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -39,7 +40,7 @@ const VALUE: (&str, &str) = ("steersman::serde_json", "Value");
 const WHOLE_OBJECT: (&str, &str) = ("steersman::object", "WholeObject");
 /// The module of the types of metadata.
 const META: &str = "k8s_openapi::apimachinery::pkg::apis::meta::v1";
-/// All of them: no struct gets such a name.
+/// All imports: no struct gets the name of an import.
 const IMPORTED: [(&str, &str); 11] = [
     BTREE_MAP,
     CONDITION,

@@ -33,16 +33,16 @@ pub(crate) struct FaultWatch {
 #[derive(Debug)]
 struct InjectedFault {
     fault: ViewFault,
-    /// When it began, and from its end on when it ended.
+    /// When the fault began; after its end, when it ended.
     since: Instant,
     is_over: bool,
     /// The watches that have ended and are not open again.
     missing: BTreeSet<String>,
-    /// The problems that there were before.
+    /// The problems that there were before the fault.
     before: BTreeSet<String>,
     /// The last instant at which something was not as before.
     last_trouble: Instant,
-    /// Whether it was said that it takes long.
+    /// Whether a line has said that the fault lasts.
     is_late: bool,
 }
 
@@ -50,7 +50,7 @@ struct InjectedFault {
 pub(crate) const CONFLICTS: u32 = 3;
 /// The delay of each request over a slow link, in milliseconds.
 pub(crate) const SLOW_MILLIS: u64 = 800;
-/// The time without trouble after which all is as before.
+/// The time in which all has to be as before until a fault counts as over.
 const SETTLED: Duration = Duration::from_millis(1500);
 /// The time after which a fault is said to last.
 const LATE: Duration = Duration::from_secs(60);
@@ -65,7 +65,7 @@ impl ViewFault {
         Self::Expiry,
     ];
 
-    /// Returns its key.
+    /// Returns the key that injects the fault.
     pub(crate) fn key(self) -> char {
         match self {
             Self::CutWatches => 'w',
@@ -76,7 +76,7 @@ impl ViewFault {
         }
     }
 
-    /// Returns its name in the footer, which has little room.
+    /// Returns the name of the fault in the footer, which has little room.
     pub(crate) fn short(self) -> &'static str {
         match self {
             Self::CutWatches => "cut",
@@ -87,7 +87,7 @@ impl ViewFault {
         }
     }
 
-    /// Returns its name.
+    /// Returns the name of the fault.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::CutWatches => "cut watches",
@@ -98,7 +98,7 @@ impl ViewFault {
         }
     }
 
-    /// Returns what it does.
+    /// Returns what the fault does.
     pub(crate) fn effect(self) -> String {
         match self {
             Self::CutWatches => "every open watch ends".to_owned(),
@@ -109,7 +109,7 @@ impl ViewFault {
         }
     }
 
-    /// Returns whether it lasts until it is lifted.
+    /// Returns whether the fault lasts until it is lifted.
     fn lasts(self) -> bool {
         matches!(self, Self::Conflicts | Self::Outage | Self::SlowLink)
     }

@@ -30,13 +30,13 @@ pub(crate) struct ViewModel {
     failures: BTreeMap<(String, String), String>,
 }
 
-/// What stays as it is.
+/// The part of the view that stays as it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Heading {
     pub(crate) name: String,
     /// The API server.
     pub(crate) server: String,
-    /// The way to it for other programs.
+    /// How other programs reach the API server.
     pub(crate) access: String,
     /// Whether the server is the embedded one, which has faults and a log of requests.
     pub(crate) is_embedded: bool,
@@ -45,21 +45,21 @@ pub(crate) struct Heading {
 /// The last build.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BuildState {
-    /// It succeeded, or there was none.
+    /// The build succeeded, or there was no build.
     Good,
-    /// It runs; with the last line that cargo printed.
+    /// The build runs; with the last line that cargo printed.
     Running(Instant, String),
-    /// It failed; with the lines of the compiler from the first error on.
+    /// The build failed; with the lines of the compiler from the first error on.
     Failed(Vec<String>),
 }
 
 /// The operator's process.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum OperatorState {
-    /// None runs.
+    /// No process runs.
     Absent,
     Running(Instant),
-    /// It ended by itself.
+    /// The process ended by itself.
     Ended(String),
 }
 

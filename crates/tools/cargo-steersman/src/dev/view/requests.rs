@@ -11,7 +11,7 @@ pub(crate) struct ViewRequest {
     pub(crate) verb: &'static str,
     /// The resource, and the object or namespace.
     pub(crate) target: String,
-    /// The collection that it watches.
+    /// The collection that the request watches.
     pub(crate) watched: Option<String>,
     /// The status of the answer; `None` if there was none.
     pub(crate) status: Option<u16>,
@@ -62,7 +62,8 @@ impl ViewRequest {
         self.status.is_some_and(|status| status < 400)
     }
 
-    /// Returns whether it failed: a read of an object that is not there is no failure, and an expired read begins anew.
+    /// Returns whether the request failed: a read of an object that is not there is no failure, and an expired read
+    /// begins anew.
     pub(crate) fn is_refused(&self) -> bool {
         let is_read = matches!(self.verb, "get" | "list" | "watch");
         match self.status {

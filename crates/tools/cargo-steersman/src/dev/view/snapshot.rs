@@ -19,7 +19,7 @@ pub(crate) struct OperatorSnapshot {
 pub(crate) struct KindRow {
     /// The plural with the group, and the namespace if the informer has one.
     pub(crate) name: String,
-    /// Such as `synced`, or `fails: forbidden`.
+    /// The state of the informer, such as `synced`, or `fails: forbidden`.
     pub(crate) state: String,
     pub(crate) is_good: bool,
     /// The number of objects in all informers of the kind.
@@ -34,7 +34,7 @@ pub(crate) struct ControllerRow {
     pub(crate) running: u64,
     pub(crate) finished: u64,
     pub(crate) retries: u64,
-    /// The kinds that it waits for, with the reason.
+    /// The kinds that the controller waits for, with the reason.
     pub(crate) waiting_for: Vec<String>,
 }
 
@@ -148,7 +148,7 @@ impl ReconcileRow {
         }
     }
 
-    /// Returns whether it succeeded.
+    /// Returns whether the reconcile succeeded.
     pub(crate) fn is_good(&self) -> bool {
         self.result == "success"
     }
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(first.ended, begin - Duration::from_secs(1));
         let problems = ["configmaps in a fails: forbidden", "greeting default/a"];
         assert_eq!(snapshot.problems(), problems.map(str::to_owned).into());
-        // Nothing of it is there.
+        // Diagnostics without content, and a metric that cannot be read.
         let empty = OperatorSnapshot::read(&Value::Null, "steersman_informer_objects{ 1", begin);
         assert_eq!(empty, OperatorSnapshot::default());
     }
