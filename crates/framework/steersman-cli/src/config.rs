@@ -358,7 +358,7 @@ impl<T> Config<T> {
         );
         match durations {
             (Some(lease), Some(renew), Some(retry)) => election.timing(lease, renew, retry),
-            // Each of them has a default.
+            // Each of the durations has a default.
             _ => election,
         }
     }

@@ -158,7 +158,7 @@ impl<T: OperatorSettings> Program<T> {
 
     /// Adds flags of the program's own to the command line; [`Config::args`] returns their values.
     ///
-    /// None of them may be required, because a description is made without a command line.
+    /// None of these flags may be required, because a description is made without a command line.
     ///
     /// ```
     /// use clap::Args;

@@ -122,12 +122,11 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
 
     /// Declares that no other program writes the status of the primary kind.
     ///
-    /// An update of nothing but the status is then taken for the controller's own: it still requests
-    /// the object, but does not cut a backoff short (CTRL-4), so that a reconcile that writes its
-    /// status and then fails is not retried before its backoff ends. By default an update of nothing but the
-    /// status runs the object before that: at once, and with growing pauses the more of these runs fail
-    /// (WQ-12). Do not call this if a kubelet, a cloud provider or a user
-    /// writes that status as well.
+    /// An update of nothing but the status then counts as the controller's own: it still requests the object, but does
+    /// not cut a backoff short (CTRL-4), so that a reconcile that writes its status and then fails is not retried
+    /// before its backoff ends. By default such an update runs the object before the backoff ends: at once, and after
+    /// pauses that double with each of these runs that fails (WQ-12). Do not call this if a kubelet, a cloud provider
+    /// or a user writes that status as well.
     pub fn sole_status_writer(mut self) -> Self {
         self.subject.sole_status_writer = true;
         self

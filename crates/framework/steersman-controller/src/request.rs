@@ -9,7 +9,7 @@ use steersman_workqueue::Key;
 
 /// The default request: reconcile one object of the primary kind.
 ///
-/// It contains only the key and nothing of the event that caused it. So several events become one
+/// A request contains only the key and nothing of the event that caused it. So several events become one
 /// request, and a reconciler reads the current state.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]

@@ -168,7 +168,7 @@ impl<R: RequestKey, C: Reconciler<R>> Worker<R, C> {
     }
 
     async fn reconcile(&self, request: R) -> Ended {
-        // Both the call and its future may panic, so both are inside. CTRL-2: after a panic, the
+        // Both the call and its future may panic, so both are in the block. CTRL-2: after a panic, the
         // author of the reconciler is responsible for its state, as after an early return.
         let run = async { self.reconciler.reconcile(&self.context, request).await };
         let run = AssertUnwindSafe(run).catch_unwind();

@@ -91,7 +91,7 @@ impl<'a> Installer<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`Crd::check`], [`Error::Narrowed`], [`Error::NotServed`] after the limit, [`Error::Request`].
+    /// The errors of [`Crd::check`], [`Error::Narrowed`], [`Error::NotServed`] after the limit, [`Error::Request`].
     pub(crate) async fn install(&self, limit: Duration) -> Result<(), Error> {
         self.check()?;
         let mut attempt = 1;

@@ -346,7 +346,7 @@ impl ElectionMachine {
         }
     }
 
-    // ----- the state for others -----
+    // ----- the state that the driver publishes -----
 
     pub(crate) fn standing(&self, now: Instant) -> CandidateStatus {
         match &self.stage {

@@ -84,7 +84,7 @@ pub enum Error {
     /// again.
     #[error("this replica no longer leads, so the manager has stopped: {reason}")]
     LeadershipLost {
-        /// The reason.
+        /// Why this replica lost its lease.
         reason: LossReason,
     },
     /// The process cannot listen to the signals that stop the manager.

@@ -39,7 +39,7 @@ pub struct MetricsServer {
     pub(crate) routes: Vec<Route>,
 }
 
-/// Who may use the routes of the metrics server.
+/// The clients that may use the routes of the metrics server.
 #[derive(Clone)]
 pub(crate) enum MetricsAccess {
     /// Every client; without diagnostics.

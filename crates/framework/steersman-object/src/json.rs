@@ -28,7 +28,7 @@ pub fn decode_json<K: DeserializeOwned>(json: &[u8], quotes: bool) -> Result<K, 
 ///
 /// # Errors
 ///
-/// Those of [`decode_json`]; the value is written as text for them alone.
+/// The errors of [`decode_json`]; the value is written as text only for them.
 pub fn decode_value<K: DeserializeOwned>(value: &Value, quotes: bool) -> Result<K, String> {
     K::deserialize(value).or_else(|_| decode_json(value.to_string().as_bytes(), quotes))
 }

@@ -143,7 +143,7 @@ pub fn set_controller<O: Object, K: Object>(
 ///
 /// # Errors
 ///
-/// Those of [`set_controller`], except that other owners do not matter.
+/// The errors of [`set_controller`], except that other owners do not matter.
 pub fn add_owner<O: Object, K: Object>(
     owner: &impl AsObject<O>,
     owner_kind: &Kind,

@@ -1,4 +1,4 @@
-//! Driver: access to routes by reviews of the api-server: who sends a token, and what that user may do.
+//! Driver: access to routes by reviews of the api-server: the user of a token, and what that user may do.
 
 use std::fmt;
 use std::sync::Arc;

@@ -162,7 +162,7 @@ pub(crate) fn write(version: ReviewVersion, uid: &str, response: &AdmissionRespo
 }
 
 fn encoded(value: &impl Serialize) -> Vec<u8> {
-    // JSON cannot be written only of maps with keys that are no strings; there are none.
+    // Only maps with keys that are no strings cannot be written as JSON, and there are none.
     serde_json::to_vec(value).unwrap_or_default()
 }
 

@@ -113,7 +113,7 @@ impl AddOptions {
     ///
     /// A key in backoff stays delayed, and a held key is not run at once if its run ends in
     /// backoff: the retry sees the cause of this add. For every other key this is an ordinary add.
-    /// It is meant for events that the failing run has caused itself.
+    /// Meant for events that the failing run has caused itself.
     pub fn keep_backoff(mut self) -> Self {
         self.add_delay = AddDelay::Backoff;
         self

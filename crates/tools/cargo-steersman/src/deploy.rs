@@ -26,7 +26,7 @@ pub(crate) enum ManifestAction {
 /// Which objects are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Objects {
-    /// The definitions.
+    /// The definitions of the operator's kinds.
     Definitions,
     /// The definitions and the operator with all it needs.
     All,

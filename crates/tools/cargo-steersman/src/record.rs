@@ -13,8 +13,8 @@ const HEAD: &str = "# What `cargo steersman new` made, so that `upgrade` knows w
 /// What `new` or the last `upgrade` made: the version of the command, and the texts of the files that an upgrade
 /// changes.
 ///
-/// It has the texts and not their hashes, because a file that the user has changed is merged with the text that it was
-/// made with. It is a file of its own, because `[package.metadata.steersman]` has what users write.
+/// The record has the texts and not their hashes, because a file that the user has changed is merged with the text that
+/// it was made with. It is a file of its own, because `[package.metadata.steersman]` has what users write.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     /// The version of the command.

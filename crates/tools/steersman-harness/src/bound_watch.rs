@@ -39,7 +39,7 @@ impl BoundWatch {
                     exceeded.notify_one();
                     return;
                 }
-                // It may return early, which costs one more look.
+                // The wait may return early, which costs one more look.
                 std::thread::park_timeout(INTERVAL);
             }
         });

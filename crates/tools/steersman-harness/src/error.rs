@@ -14,7 +14,7 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum HarnessError {
-    /// The server or the definitions are not there.
+    /// The environment of the test failed: its server, or its definitions.
     #[error("the environment of the test cannot be started or stopped")]
     Env(#[from] steersman_testenv::Error),
     /// The server refused a request of the harness.

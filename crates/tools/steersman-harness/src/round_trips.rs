@@ -84,7 +84,7 @@ pub struct RoundTripError {
     pub way: Way,
     /// The object before the conversions.
     pub object: Value,
-    /// The problem.
+    /// Why the check refuses the object.
     #[source]
     pub problem: Box<RoundTripProblem>,
 }

@@ -134,9 +134,10 @@ impl RunningOperator {
     /// Returns the least ClusterRole that permits the requests of the operator so far, as YAML, for a comparison with a
     /// file.
     ///
-    /// It differs from [`TestEnv::rbac_needed`] in two points: requests before the start of the operator do not count,
-    /// and neither do requests that impersonate a user, because they need the permissions of that user. Requests of
-    /// other clients that the test makes count, except those of [`client`](Self::client) and of [`TestEnv::client`].
+    /// The role differs from that of [`TestEnv::rbac_needed`] in two points: requests before the start of the operator
+    /// do not count, and neither do requests that impersonate a user, because they need the permissions of that user.
+    /// Requests of other clients that the test makes count, except those of [`client`](Self::client) and of
+    /// [`TestEnv::client`].
     ///
     /// # Errors
     ///

@@ -79,12 +79,12 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// Writes the failure of a reconcile into the status of its object: `write` changes the status of a copy, and
     /// the difference is sent, if there is one.
     ///
-    /// It is called after each reconcile that failed, panicked or was dropped past its deadline, before the request is
-    /// retried (CTRL-23); for a panic and a dropped reconcile the error is made of a text. The context is that of the
-    /// reconcile: [`is_last_attempt`](Context::is_last_attempt) and [`attempt`](Context::attempt) tell how it goes on.
-    /// An object that is gone is left alone. If the write fails, a warning is logged, and the request is retried as if
-    /// no write had been sent. The hook is dropped if it takes longer than [`deadline_grace`](Self::deadline_grace).
-    /// After a conflict `write` runs again on the new object.
+    /// `write` is called after each reconcile that failed, panicked or was dropped past its deadline, before the
+    /// request is retried (CTRL-23); for a panic and a dropped reconcile the error is made of a text. The context is
+    /// that of the reconcile: [`is_last_attempt`](Context::is_last_attempt) and [`attempt`](Context::attempt) tell how
+    /// it goes on. An object that is gone is left alone. If the write fails, a warning is logged, and the request is
+    /// retried as if no write had been sent. The hook is dropped if it takes longer than
+    /// [`deadline_grace`](Self::deadline_grace). After a conflict `write` runs again on the new object.
     ///
     /// Write nothing that differs with each attempt, such as a time or a number of attempts: each difference is a
     /// request and an event.

@@ -152,7 +152,7 @@ impl LoopDetector {
         }
         before.retain(|write| changes.iter().any(|changed| write.caused(changed)));
         if before.is_empty() {
-            // A run without a write of the run before it begins anew.
+            // No write of the previous run caused this run, so the detector forgets the earlier runs.
             self.requests.remove(request);
             return;
         }

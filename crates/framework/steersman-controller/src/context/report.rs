@@ -38,7 +38,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// Those of [`status().modify`](steersman_client::StatusClient::modify).
+    /// The errors of [`status().modify`](steersman_client::StatusClient::modify).
     ///
     /// ```
     /// # use steersman_controller::{Context, Error};
@@ -85,7 +85,7 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// Those of [`status().modify`](steersman_client::StatusClient::modify). A reconcile that reports its
+    /// The errors of [`status().modify`](steersman_client::StatusClient::modify). A reconcile that reports its
     /// error ignores them, and returns its own error.
     ///
     /// ```

@@ -14,9 +14,9 @@ pub struct Itself {
 
 /// Requests the object of the event: the handler of the primary kind.
 ///
-/// A resync, which brings no change, does not cut the object's backoff short. An update of nothing but the status
-/// does, and more slowly the more runs have failed since: a reconcile that writes its status and then fails is not
-/// retried without a pause.
+/// A resync, which brings no change, does not cut the object's backoff short. An update of nothing but the status does,
+/// after a pause that doubles with each run that has failed since (WQ-12): a reconcile that writes its status and then
+/// fails is not retried without a pause.
 #[must_use]
 pub fn itself() -> Itself {
     Itself::default()

@@ -20,7 +20,7 @@ use crate::request::Request;
 pub struct ReconcileCall<R = Request> {
     /// The surroundings of the reconcile.
     pub ctx: Context,
-    /// The request.
+    /// The request to reconcile.
     pub request: R,
 }
 

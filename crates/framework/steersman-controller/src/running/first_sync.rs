@@ -11,7 +11,7 @@ use steersman_object::Kind;
 use crate::error::ControllerError;
 use crate::status::ControllerStatus;
 
-/// One receiver per subscription, in the order of the watches. Each resolves when the initial set is in
+/// One receiver per subscription, in the order of the watches. Each receiver resolves when the initial set is in
 /// the queue.
 pub(crate) type InitialSets = VecDeque<oneshot::Receiver<()>>;
 

@@ -214,7 +214,7 @@ fn informer(cluster: Option<&str>, report: &InformerReport, now: Instant) -> Val
     json!({
         "cluster": cluster,
         "kind": report.kind.qualified_plural(),
-        // As in the metrics.
+        // The kind as the metrics name it.
         "name": report.kind.to_string(),
         "namespace": report.namespace,
         "state": report.state.as_str(),

@@ -15,8 +15,8 @@ pub struct AtMost<T> {
 /// Makes a limiter with which each key is retried at most `retries` times in any span of `per`, and without a
 /// delay until then. Zero retries count as 1.
 ///
-/// It limits retries alone: [`QueueOptions::at_most`](crate::QueueOptions::at_most) limits all runs of a key. It
-/// counts no failures; combine it with [`Exponential`](super::Exponential) by [`MaxOf`](super::MaxOf).
+/// The limiter limits retries alone: [`QueueOptions::at_most`](crate::QueueOptions::at_most) limits all runs of a key.
+/// It counts no failures; combine it with [`Exponential`](super::Exponential) by [`MaxOf`](super::MaxOf).
 ///
 /// ```
 /// use std::time::Duration;

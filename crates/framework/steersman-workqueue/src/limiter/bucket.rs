@@ -6,7 +6,7 @@ use crate::limiter::RateLimiter;
 
 /// A token bucket that all keys share: `burst` keys at once, then one per `interval`.
 ///
-/// It counts no failures of single keys; combine it with [`Exponential`](super::Exponential) by
+/// A bucket counts no failures of single keys; combine it with [`Exponential`](super::Exponential) by
 /// [`MaxOf`](super::MaxOf). It never refuses a key: each key reserves the next free token and waits for
 /// it.
 #[derive(Debug)]

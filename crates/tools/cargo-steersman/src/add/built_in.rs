@@ -139,7 +139,7 @@ mod tests {
         let found = find("apps/v1", "Deployment").unwrap();
         assert_eq!(found.path, "k8s_openapi::api::apps::v1");
         assert_eq!(find("apps/v2", "Deployment"), None);
-        // It cannot be watched.
+        // A Binding cannot be watched.
         assert_eq!(find("v1", "Binding"), None);
     }
 }
