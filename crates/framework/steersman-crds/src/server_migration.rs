@@ -38,7 +38,7 @@ const LONGEST: usize = 220;
 ///
 /// # Errors
 ///
-/// An error of the connection. A refusal means [`ServerMigration::Unavailable`].
+/// The error of a failed request. If the server refuses the migration, the result is [`ServerMigration::Unavailable`].
 ///
 /// # Cancel safety
 ///
