@@ -297,7 +297,7 @@ impl InformerEntry {
     pub(crate) fn failure(&self) -> Option<InformerFailure> {
         let unsynced = self.unsynced();
         let has_synced = self.has_synced();
-        let is_trouble = match unsynced.reason {
+        let is_failure = match unsynced.reason {
             UnsyncedReason::Failing(_) | UnsyncedReason::Stopped => true,
             // An informer that a read started may restart at any time, so its first sync is no
             // failure.
@@ -305,7 +305,7 @@ impl InformerEntry {
                 !has_synced && self.is_permanent()
             }
         };
-        is_trouble.then(|| InformerFailure::new(unsynced, has_synced))
+        is_failure.then(|| InformerFailure::new(unsynced, has_synced))
     }
 
     /// Waits until the informer has synced, fails, or has stopped. Returns whether it has synced.

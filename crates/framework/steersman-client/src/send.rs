@@ -206,7 +206,8 @@ impl RequestSender {
             // The mapper then asks the server again for the kinds of this group.
             self.mapper.forget(kind.gvk().group());
         }
-        let Some(wait) = repeats.wait(&error, method.is_none(), self.options.patience) else {
+        let Some(wait) = repeats.wait(&error, method.is_none(), self.options.unknown_timeout)
+        else {
             return Err(error);
         };
         if let (Some(metrics), Some(code)) = (&self.options.metrics, error.code()) {

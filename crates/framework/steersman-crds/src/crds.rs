@@ -256,7 +256,11 @@ impl Crds {
     /// # Cancel safety
     ///
     /// A definition may be written although the future was dropped. Another call goes on.
-    pub async fn install(&self, client_config: &ClientConfig, limit: Duration) -> Result<(), Error> {
+    pub async fn install(
+        &self,
+        client_config: &ClientConfig,
+        limit: Duration,
+    ) -> Result<(), Error> {
         self.check()?;
         let client_config = client_config.clone().user_agent_suffix(AGENT);
         let client = client_config.client()?;

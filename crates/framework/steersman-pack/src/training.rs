@@ -9,7 +9,7 @@ const WINDOW: usize = 1024;
 /// After a training without benefit the next one waits for this many times the objects.
 const LATER: usize = 4;
 /// The largest number of bad windows in a row that a new training waits for.
-const PATIENCE: u32 = 64;
+const MOST_BAD_WINDOWS: u32 = 64;
 /// After this many good windows in a row the next bad one starts a training at once.
 const SETTLED: u32 = 8;
 
@@ -26,7 +26,7 @@ pub(crate) struct TrainingPlan {
     before: Option<PackRatio>,
     /// The number of bad windows in a row, and the number that starts a training.
     worse: u32,
-    patience: u32,
+    bad_windows_allowed: u32,
     /// The number of good windows in a row.
     well: u32,
 }
@@ -71,7 +71,7 @@ impl TrainingPlan {
             is_early: false,
             before: None,
             worse: 0,
-            patience: 1,
+            bad_windows_allowed: 1,
             well: 0,
         }
     }
@@ -110,13 +110,13 @@ impl TrainingPlan {
                     self.worse = 0;
                     self.well += 1;
                     if self.well >= SETTLED {
-                        self.patience = 1;
+                        self.bad_windows_allowed = 1;
                     }
                     return false;
                 }
                 self.worse += 1;
                 self.well = 0;
-                if self.worse >= self.patience {
+                if self.worse >= self.bad_windows_allowed {
                     self.worse = 0;
                     self.stage = TrainingStage::Doubting(Samples::default());
                 }
@@ -211,7 +211,7 @@ impl TrainingPlan {
     pub(crate) fn handle_dictionary_dropped(&mut self, until: usize) {
         self.stage = TrainingStage::Waiting(Some(until.max(FEW)));
         self.window = Window::default();
-        (self.worse, self.well, self.patience) = (0, 0, 1);
+        (self.worse, self.well, self.bad_windows_allowed) = (0, 0, 1);
     }
 
     /// Ends a training. Returns the dictionary if it is used from now on.
@@ -234,7 +234,7 @@ impl TrainingPlan {
         };
         // The samples may have been unlike the stored objects.
         if has_dictionary {
-            self.patience = PATIENCE.min(2 * self.patience);
+            self.bad_windows_allowed = MOST_BAD_WINDOWS.min(2 * self.bad_windows_allowed);
         }
         trained
     }
@@ -321,8 +321,8 @@ mod tests {
         assert!(note(&mut training_plan, 0..ENOUGH / 2, 2 * usual));
         assert!(training_plan.next_training().is_some() && training_plan.may_want());
         assert!(training_plan.handle_trained(None, 50_000, true).is_none());
-        assert_eq!(training_plan.patience, 4);
-        // After enough good windows the patience is as at first.
+        assert_eq!(training_plan.bad_windows_allowed, 4);
+        // After enough good windows the bad_windows_allowed is as at first.
         let settled = usize::try_from(SETTLED).unwrap();
         assert!(!note(&mut training_plan, 0..settled * WINDOW, usual));
         assert!(!note(&mut training_plan, 0..WINDOW, 2 * usual));

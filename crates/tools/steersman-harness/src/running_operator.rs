@@ -186,7 +186,7 @@ impl RunningOperator {
                 revision: server.map(ApiServer::revision),
             };
             ready(match steadiness.observe(begun.elapsed(), sample) {
-                SteadinessVerdict::Wait(state) => Err(format!("{state}{}", process.troubles())),
+                SteadinessVerdict::Wait(state) => Err(format!("{state}{}", process.failures())),
                 verdict => Ok(Some(verdict)),
             })
         };
@@ -383,7 +383,7 @@ impl OperatorProcess {
     }
 
     /// Returns the findings of the manager's health, for the state of an operator that is not steady.
-    fn troubles(&self) -> String {
+    fn failures(&self) -> String {
         let health = self.manager.health();
         let findings = health.checks().into_iter().flat_map(|check| check.findings);
         findings.map(|finding| format!("; {finding}")).collect()

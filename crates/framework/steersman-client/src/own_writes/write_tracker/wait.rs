@@ -104,10 +104,10 @@ impl WriteTracker {
         loop {
             let now = Instant::now().into_std();
             self.lock().await_all(gvk, notes, now);
-            let patience = |note: &Note| note.patience(most, now);
-            let left = notes.iter().map(patience).min().unwrap_or_default();
+            let unknown_timeout = |note: &Note| note.unknown_timeout(most, now);
+            let left = notes.iter().map(unknown_timeout).min().unwrap_or_default();
             if left.is_zero() {
-                notes.retain(|note| patience(note).is_zero());
+                notes.retain(|note| unknown_timeout(note).is_zero());
                 return false;
             }
             let all = async {

@@ -41,7 +41,7 @@ struct InjectedFault {
     /// The problems that there were before the fault.
     before: BTreeSet<String>,
     /// The last instant at which something was not as before.
-    last_trouble: Instant,
+    last_problem: Instant,
     /// Whether a line has said that the fault lasts.
     is_late: bool,
 }
@@ -146,7 +146,7 @@ impl FaultWatch {
             is_over: !fault.lasts(),
             missing,
             before: self.problems.clone(),
-            last_trouble: now,
+            last_problem: now,
             is_late: false,
         });
     }
@@ -155,7 +155,7 @@ impl FaultWatch {
     pub(crate) fn lift(&mut self, fault: ViewFault, now: Instant) {
         for known in &mut self.injected {
             if known.fault == fault && !known.is_over {
-                (known.is_over, known.since, known.last_trouble) = (true, now, now);
+                (known.is_over, known.since, known.last_problem) = (true, now, now);
             }
         }
     }
@@ -165,14 +165,14 @@ impl FaultWatch {
         if let Some(watched) = request.watched.as_ref().filter(|_| request.is_good()) {
             for known in &mut self.injected {
                 if known.missing.remove(watched) {
-                    known.last_trouble = now;
+                    known.last_problem = now;
                 }
             }
             self.watched.insert(watched.clone());
         }
         if request.is_refused() {
             for known in &mut self.injected {
-                known.last_trouble = now;
+                known.last_problem = now;
             }
         }
     }
@@ -181,7 +181,7 @@ impl FaultWatch {
     pub(crate) fn note_problems(&mut self, problems: BTreeSet<String>, now: Instant) {
         for known in &mut self.injected {
             if !problems.is_subset(&known.before) {
-                known.last_trouble = now;
+                known.last_problem = now;
             }
         }
         self.problems = problems;
@@ -202,7 +202,7 @@ impl FaultWatch {
         let problems = &self.problems;
         self.injected.retain_mut(|known| {
             let is_as_before = known.missing.is_empty() && problems.is_subset(&known.before);
-            let quiet = now.saturating_duration_since(known.last_trouble);
+            let quiet = now.saturating_duration_since(known.last_problem);
             if known.is_over && is_as_before && quiet >= SETTLED {
                 lines.push(known.settled());
                 return false;
@@ -221,7 +221,7 @@ impl FaultWatch {
 impl InjectedFault {
     fn settled(&self) -> String {
         let name = self.fault.name();
-        let took = self.last_trouble.saturating_duration_since(self.since);
+        let took = self.last_problem.saturating_duration_since(self.since);
         let took = took.as_secs_f64();
         match self.fault {
             ViewFault::CutWatches | ViewFault::Expiry => {
