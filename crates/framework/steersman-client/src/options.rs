@@ -26,7 +26,7 @@ pub struct ClientOptions {
     pub(crate) lock: Lock,
     pub(crate) strategic: bool,
     pub(crate) attempts: u32,
-    pub(crate) unknown_timeout: Duration,
+    pub(crate) retry_after_limit: Duration,
     pub(crate) observers: Vec<Arc<dyn WriteObserver>>,
     pub(crate) consistency: ReadConsistency,
     pub(crate) own_write_wait: Duration,
@@ -67,7 +67,7 @@ impl ClientOptions {
             lock: Lock::default(),
             strategic: false,
             attempts: 5,
-            unknown_timeout: Duration::from_secs(10),
+            retry_after_limit: Duration::from_secs(10),
             observers: Vec::new(),
             consistency: ReadConsistency::default(),
             own_write_wait: Duration::from_secs(10),
@@ -152,8 +152,8 @@ impl ClientOptions {
     ///
     /// 10 s by default. The error is returned once this time or ten repetitions are used up, or if the server names
     /// no time. With zero, no request is sent again; with `Duration::MAX`, only the number of repetitions is bounded.
-    pub fn unknown_timeout(mut self, unknown_timeout: Duration) -> Self {
-        self.unknown_timeout = unknown_timeout;
+    pub fn retry_after_limit(mut self, retry_after_limit: Duration) -> Self {
+        self.retry_after_limit = retry_after_limit;
         self
     }
 
@@ -240,7 +240,7 @@ impl fmt::Debug for ClientOptions {
             .field("lock", &self.lock)
             .field("strategic", &self.strategic)
             .field("attempts", &self.attempts)
-            .field("unknown_timeout", &self.unknown_timeout)
+            .field("retry_after_limit", &self.retry_after_limit)
             .field("observers", &self.observers.len())
             .field("consistency", &self.consistency)
             .field("own_write_wait", &self.own_write_wait)

@@ -206,7 +206,7 @@ impl RequestSender {
             // The mapper then asks the server again for the kinds of this group.
             self.mapper.forget(kind.gvk().group());
         }
-        let Some(wait) = repeats.wait(&error, method.is_none(), self.options.unknown_timeout)
+        let Some(wait) = repeats.wait(&error, method.is_none(), self.options.retry_after_limit)
         else {
             return Err(error);
         };

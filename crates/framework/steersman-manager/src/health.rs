@@ -25,7 +25,7 @@ pub struct InformerHealth {
     /// The api-server.
     pub cluster: String,
     /// The kind, the reason and the remedy.
-    pub trouble: InformerFailure,
+    pub failure: InformerFailure,
     /// The names of the manager's controllers that watch the kind, in order.
     pub controllers: Vec<String>,
 }
@@ -137,7 +137,7 @@ impl fmt::Display for InformerHealth {
             several => write!(f, ", for controllers {}", several.join(", "))?,
         }
         // Placed last, because it may end with an RBAC rule to copy.
-        write!(f, ": {}", self.trouble)
+        write!(f, ": {}", self.failure)
     }
 }
 

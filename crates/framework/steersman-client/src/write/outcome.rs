@@ -64,7 +64,7 @@ impl Repeats {
         &mut self,
         error: &Error,
         is_read: bool,
-        unknown_timeout: Duration,
+        retry_after_limit: Duration,
     ) -> Option<Duration> {
         let code = error.code()?;
         let repeated = code == 429 || (is_read && (500..600).contains(&code));
@@ -73,7 +73,7 @@ impl Repeats {
         }
         let wait = error.retry_after()?.max(SHORTEST_WAIT);
         let waited = self.waited.checked_add(wait)?;
-        if waited > unknown_timeout {
+        if waited > retry_after_limit {
             return None;
         }
         self.count += 1;
@@ -183,7 +183,7 @@ mod tests {
             assert_eq!(repeats.wait(&throttled, false, Duration::MAX), four);
         }
         assert_eq!(repeats.wait(&throttled, false, Duration::MAX), None);
-        // Without unknown_timeout, no request is repeated.
+        // Without retry_after_limit, no request is repeated.
         assert_eq!(
             Repeats::default().wait(&throttled, true, Duration::ZERO),
             None

@@ -396,7 +396,7 @@ async fn the_request_timeout_is_set_per_client_or_per_call() {
 async fn repetitions_end_with_the_patience() {
     let world = World::with(
         CacheOptions::new(),
-        ClientOptions::new().unknown_timeout(Duration::from_secs(5)),
+        ClientOptions::new().retry_after_limit(Duration::from_secs(5)),
     );
     let busy = Answer::code(429).retry_after(2);
     world

@@ -346,7 +346,7 @@ async fn an_unavailable_kind_delays_no_group_and_no_other_cluster() {
     for _ in 0..2 {
         let health = soon(health.recv()).await.unwrap();
         assert_eq!(health.informers.len(), 1, "{health}");
-        assert!(health.informers[0].trouble.reason.as_str() == "not_served");
+        assert!(health.informers[0].failure.reason.as_str() == "not_served");
         assert!(health.informers[0].controllers.is_empty());
         assert!(check(&health, "controllers").0, "{health}");
     }

@@ -50,7 +50,7 @@ pub(crate) struct Note {
 impl Note {
     /// Returns the time that reads may still wait for the note: `most`, less the time since the first read began to
     /// wait.
-    pub(crate) fn unknown_timeout(&self, most: Duration, now: Instant) -> Duration {
+    pub(crate) fn remaining(&self, most: Duration, now: Instant) -> Duration {
         let waited = |since| now.saturating_duration_since(since);
         most.saturating_sub(self.awaited.map_or(Duration::ZERO, waited))
     }

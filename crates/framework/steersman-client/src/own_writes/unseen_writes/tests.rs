@@ -431,22 +431,18 @@ fn the_wait_for_a_note_includes_the_waits_of_earlier_reads() {
     let start = now();
     let at = |seconds| start + Duration::from_secs(seconds);
     let most = Duration::from_secs(10);
-    let left =
-        |writes: &UnseenWrites, seconds| owed(writes, "a")[0].unknown_timeout(most, at(seconds));
+    let left = |writes: &UnseenWrites, seconds| owed(writes, "a")[0].remaining(most, at(seconds));
     assert_eq!(left(&writes, 5), most, "no read waits yet");
     let mut notes = owed(&writes, "a");
     writes.await_all(&gvk(), &mut notes, at(5));
     writes.await_all(&gvk(), &mut notes, at(8));
     assert_eq!(left(&writes, 8), Duration::from_secs(7));
-    assert_eq!(
-        notes[0].unknown_timeout(most, at(8)),
-        Duration::from_secs(7)
-    );
+    assert_eq!(notes[0].remaining(most, at(8)), Duration::from_secs(7));
     assert_eq!(left(&writes, 16), Duration::ZERO);
     writes.handle_write(ME, &gvk(), stored("a", "u1", "11"), at(16));
     writes.await_all(&gvk(), &mut notes, at(16));
     assert_eq!(left(&writes, 17), most, "a newer one is another wait");
-    assert_eq!(notes[0].unknown_timeout(most, at(17)), Duration::ZERO);
+    assert_eq!(notes[0].remaining(most, at(17)), Duration::ZERO);
 }
 
 /// RYOW-12: the answer to a write is returned only if the write is all that is known.

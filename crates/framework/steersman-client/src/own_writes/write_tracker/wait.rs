@@ -104,10 +104,10 @@ impl WriteTracker {
         loop {
             let now = Instant::now().into_std();
             self.lock().await_all(gvk, notes, now);
-            let unknown_timeout = |note: &Note| note.unknown_timeout(most, now);
-            let left = notes.iter().map(unknown_timeout).min().unwrap_or_default();
+            let remaining = |note: &Note| note.remaining(most, now);
+            let left = notes.iter().map(remaining).min().unwrap_or_default();
             if left.is_zero() {
-                notes.retain(|note| unknown_timeout(note).is_zero());
+                notes.retain(|note| remaining(note).is_zero());
                 return false;
             }
             let all = async {
