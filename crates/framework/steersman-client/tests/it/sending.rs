@@ -393,7 +393,7 @@ async fn the_request_timeout_is_set_per_client_or_per_call() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn repetitions_end_with_the_patience() {
+async fn repetitions_end_with_the_limit() {
     let world = World::with(
         CacheOptions::new(),
         ClientOptions::new().retry_after_limit(Duration::from_secs(5)),
