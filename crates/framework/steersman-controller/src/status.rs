@@ -323,7 +323,7 @@ impl ControllerStatus {
 impl PrimaryObjects {
     /// Returns whether a running informer holds the object of a key.
     fn holds(&self, key: &ObjectKey) -> bool {
-        let informer = self.cache.mirror_of(self.kind.gvk(), key);
+        let informer = self.cache.untyped_of(self.kind.gvk(), key);
         informer.is_some_and(|informer| informer.key_state(key).stored.is_some())
     }
 }

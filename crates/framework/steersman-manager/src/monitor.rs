@@ -161,7 +161,7 @@ impl Monitor {
         let clusters = self.clusters.lock().clone();
         let mut health = Health::default();
         for (position, (cluster, cache)) in clusters.iter().enumerate() {
-            for trouble in cache.informer_failures() {
+            for failure in cache.informer_failures() {
                 let is_own = position == 0;
                 let watches = |watched: &&WatchedKinds| {
                     let kinds = if is_own {
@@ -169,14 +169,14 @@ impl Monitor {
                     } else {
                         &watched.in_clusters
                     };
-                    kinds.contains(&trouble.kind)
+                    kinds.contains(&failure.kind)
                 };
                 let watching = controllers.iter().filter(watches);
                 let watching = watching.map(|watched| watched.status.controller().to_owned());
                 health.informers.push(InformerHealth {
                     cluster: cluster.clone(),
                     controllers: watching.collect(),
-                    trouble,
+                    failure,
                 });
             }
         }

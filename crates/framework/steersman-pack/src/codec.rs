@@ -202,6 +202,10 @@ impl Codec {
     }
 
     /// Calls `look` with the JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`Broken`] if the bytes do not unpack: memory could not be allocated, or another dictionary packed them.
     pub fn unpack<R>(&self, packed: &Packed, look: impl FnOnce(&[u8]) -> R) -> Result<R, Broken> {
         let (bytes, length, dictionary) = match packed {
             Packed::Fresh(json) => return Ok(look(json)),

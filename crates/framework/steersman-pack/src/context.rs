@@ -102,6 +102,10 @@ impl PackContext {
     }
 
     /// Calls `look` with the JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`Broken`] if the bytes do not unpack: memory could not be allocated, or another dictionary packed them.
     pub fn unpack<R>(&self, packed: &Packed, look: impl FnOnce(&[u8]) -> R) -> Result<R, Broken> {
         self.budget.codec().unpack(packed, look)
     }

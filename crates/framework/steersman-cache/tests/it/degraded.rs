@@ -353,8 +353,8 @@ async fn readers_do_not_wait_for_a_server_that_is_known_to_be_unreachable() {
     let again = world.cache.get::<ConfigMap>(&name).await.unwrap_err();
     assert!(again.is_unavailable(), "{again}");
     assert_eq!(before.elapsed(), Duration::from_secs(1));
-    let trouble = world.cache.informer_failures();
-    assert!(trouble[0].to_string().contains("no client"), "{trouble:?}");
+    let failure = world.cache.informer_failures();
+    assert!(failure[0].to_string().contains("no client"), "{failure:?}");
 
     drop(hangs);
     world.cache.note_server_problem(None);

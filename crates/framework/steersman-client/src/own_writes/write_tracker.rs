@@ -284,7 +284,7 @@ impl WriteTracker {
 
     fn deleted(&self, write: &Write, written: &WrittenObject) -> Option<NotedWrite> {
         let key = written.key.clone();
-        let _covering = self.cache.mirror_of(write.kind.gvk(), &key)?;
+        let _covering = self.cache.untyped_of(write.kind.gvk(), &key)?;
         let StateBeforeDelete { stored, version } = &write.before;
         let answered = Some(&written.version).filter(|version| version.is_exact());
         Some(NotedWrite::Deleted {
@@ -332,7 +332,7 @@ impl WriteTracker {
 
     /// Returns the state of an object in the cache, if a running informer covers the object.
     fn key_state(&self, gvk: &Gvk, key: &ObjectKey) -> Option<KeyState> {
-        Some(self.cache.mirror_of(gvk, key)?.key_state(key))
+        Some(self.cache.untyped_of(gvk, key)?.key_state(key))
     }
 }
 

@@ -62,7 +62,7 @@ impl SharedClient {
     /// state of the object: no running informer holds the whole objects of the key's namespace.
     pub(crate) fn last_apply(&self, kind: &Kind, apply: &Apply) -> Option<LastApply> {
         let intent = apply.intent?;
-        let untyped = self.cache().mirror_of(kind.gvk(), &apply.key)?;
+        let untyped = self.cache().untyped_of(kind.gvk(), &apply.key)?;
         if untyped.is_metadata_only() {
             return None;
         }
@@ -73,7 +73,7 @@ impl SharedClient {
     /// CLIENT-12: returns whether the server would change nothing for an apply to this version of the object: the field
     /// manager owns exactly the fields of the document, and they have its values.
     pub(crate) fn is_applied(&self, kind: &Kind, apply: &Apply, version: &ResourceVersion) -> bool {
-        let untyped = self.cache().mirror_of(kind.gvk(), &apply.key);
+        let untyped = self.cache().untyped_of(kind.gvk(), &apply.key);
         let known = untyped.zip(apply.intent);
         known.is_some_and(|(untyped, intent)| {
             untyped.is_applied(&apply.key, version, &intent.digest)
@@ -214,7 +214,7 @@ fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
             .is_none_or(|after| applied.is_at_least(after))
     };
     match known {
-        Remembered::Applied(key, left) => cache.mirror_of(gvk, key).is_none_or(|untyped| {
+        Remembered::Applied(key, left) => cache.untyped_of(gvk, key).is_none_or(|untyped| {
             let state = untyped.key_state(key);
             match (&state.stored, left) {
                 (stored, None) => stored.is_none(),
@@ -224,13 +224,13 @@ fn is_outdated(cache: &Cache, gvk: &Gvk, known: Remembered<'_>) -> bool {
                 (None, Some(left)) => state.applied.is_at_least(&left.version),
             }
         }),
-        Remembered::Deleted(key, after) => cache.mirror_of(gvk, key).is_none_or(|untyped| {
+        Remembered::Deleted(key, after) => cache.untyped_of(gvk, key).is_none_or(|untyped| {
             let state = untyped.key_state(key);
             state.stored.is_none() && has_seen(&state.applied, after)
         }),
         Remembered::DeletedIn(namespace, after) => {
             let anywhere = ObjectKey::namespaced(namespace.unwrap_or_default(), "");
-            cache.mirror_of(gvk, &anywhere).is_none_or(|untyped| {
+            cache.untyped_of(gvk, &anywhere).is_none_or(|untyped| {
                 // In this order: what the informer applies in between is newer than `after`, too.
                 has_seen(&untyped.key_state(&anywhere).applied, after)
                     && untyped.is_empty_in(namespace)

@@ -341,7 +341,7 @@ async fn health_and_metrics_name_the_cluster_until_it_is_removed() {
         .answer(None, "configmaps", Answer::code(503))
         .keep();
     west.faults().cut_watches();
-    until("trouble", || manager.health().informers.len() == 1).await;
+    until("failure", || manager.health().informers.len() == 1).await;
     soon(manager.remove_cluster("west")).await;
     assert!(manager.health().is_ok());
     let shown = metrics(&manager);

@@ -330,6 +330,11 @@ fn a_deleted_namespace_deletes_its_content() {
         )
         .unwrap();
     assert!(!exists(&server, "namespaces", "m"));
+}
+
+#[test]
+fn system_objects_cannot_be_deleted() {
+    let mut server = Server::new();
     assert_eq!(
         refused(server.delete("namespaces", "default")),
         (

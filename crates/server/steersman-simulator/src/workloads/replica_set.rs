@@ -1,6 +1,7 @@
 //! Machine: the ReplicaSet controller.
 
 use serde_json::{Value, json};
+use steersman_store::Stored;
 
 use crate::actions::turn_context::{Component, TurnContext};
 use crate::state::facts::{SimulatedKey, SimulatedKind, number};
@@ -55,19 +56,7 @@ impl TurnContext<'_> {
         } else {
             tally.ready
         };
-        let old = &set.lean()["status"];
-        let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
-        // The message of the first refusal stays, as upstream: the message of the next one names
-        // another Pod, and writing it would be a change that asks for another turn at once.
-        let is_reported = conditions.iter().any(|one| one["type"] == "ReplicaFailure");
-        match refused {
-            Some(message) if !is_reported => conditions.push(json!({
-                "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
-                "message": message, "lastTransitionTime": self.wall(),
-            })),
-            Some(_) => {}
-            None => conditions.retain(|one| one["type"] != "ReplicaFailure"),
-        }
+        let conditions = self.replica_failures(&set, refused);
         // The Pods of this turn count, so that the next turn, which finds them in the facts, has
         // nothing to write. Upstream writes a status without these Pods first.
         let active = tally.active + created;
@@ -94,5 +83,23 @@ impl TurnContext<'_> {
             &set,
             status,
         );
+    }
+
+    /// Returns the conditions of a ReplicaSet: `ReplicaFailure` if a Pod was refused in this turn.
+    fn replica_failures(&self, set: &Stored, refused: Option<String>) -> Vec<Value> {
+        let old = &set.lean()["status"];
+        let mut conditions = old["conditions"].as_array().cloned().unwrap_or_default();
+        // The message of the first refusal stays, as upstream: the message of the next one names
+        // another Pod, and writing it would be a change that asks for another turn at once.
+        let is_reported = conditions.iter().any(|one| one["type"] == "ReplicaFailure");
+        match refused {
+            Some(message) if !is_reported => conditions.push(json!({
+                "type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
+                "message": message, "lastTransitionTime": self.wall(),
+            })),
+            Some(_) => {}
+            None => conditions.retain(|one| one["type"] != "ReplicaFailure"),
+        }
+        conditions
     }
 }

@@ -143,7 +143,7 @@ impl WriteTracker {
 
     async fn until_over(&self, gvk: &Gvk, note: &Note) {
         // Looked up each time, because a kind may be removed from the cache and started again.
-        while let Some(untyped) = self.cache.mirror_of(gvk, &note.key) {
+        while let Some(untyped) = self.cache.untyped_of(gvk, &note.key) {
             // Subscribed before the check, so that a change between the check and the wait ends the wait.
             let mut applied = untyped.applied();
             if !self.is_pending(gvk, note) || applied.changed().await.is_err() {
@@ -158,7 +158,7 @@ impl WriteTracker {
 
     /// Returns the progress of the informer that covers a note; drops a note that was seen.
     pub(super) fn progress(&self, gvk: &Gvk, note: &Note) -> InformerProgress {
-        let Some(untyped) = self.cache.mirror_of(gvk, &note.key) else {
+        let Some(untyped) = self.cache.untyped_of(gvk, &note.key) else {
             self.lock().handle_seen(gvk, note);
             return InformerProgress::Over;
         };

@@ -103,7 +103,7 @@ async fn an_informer_that_starts_again_begins_at_the_writes_since() {
         world
             .client
             .cache()
-            .mirror_of(gvk.gvk(), &key("a"))
+            .untyped_of(gvk.gvk(), &key("a"))
             .is_some()
     };
     assert!(!runs(), "it has lingered out");
