@@ -26,13 +26,13 @@ pub struct Attributes {
     pub group: String,
     /// The plural name of a resource; empty if `path` is set.
     pub resource: String,
-    /// For instance `status`; empty for the object itself.
+    /// The name of the subresource, for instance `status`; empty for the object itself.
     pub subresource: String,
-    /// Empty for cluster-scoped objects and for all namespaces.
+    /// The namespace; empty for cluster-scoped objects and for requests across all namespaces.
     pub namespace: String,
-    /// Empty for a collection.
+    /// The name of the object; empty for a collection.
     pub name: String,
-    /// A path that is no resource.
+    /// The path of a request that is not about a resource, for instance `/healthz`; `None` for a resource.
     pub path: Option<String>,
 }
 

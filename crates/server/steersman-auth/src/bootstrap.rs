@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::rbac::GROUP;
 
-/// One object after another; the head of the file explains the format and names the source.
+/// The text of the bootstrap policy; the head of the file explains the format and names the source.
 const TABLE: &str = include_str!("bootstrap.txt");
 
 /// The names of the ClusterRoles of controllers start with this.
@@ -17,7 +17,7 @@ pub struct BootstrapObject {
     pub plural: &'static str,
     /// The namespace; empty for a ClusterRole or ClusterRoleBinding.
     pub namespace: &'static str,
-    /// The name.
+    /// The name of the role or binding.
     pub name: String,
     /// The object without kind, version and the fields that the server sets on creation.
     pub value: Value,

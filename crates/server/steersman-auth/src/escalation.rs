@@ -13,7 +13,7 @@ use super::user::{MASTERS, User};
 pub struct Escalation<'a> {
     /// The author of the write.
     pub user: &'a User,
-    /// For instance `roles`.
+    /// The plural name of the kind, for instance `roles`.
     pub plural: &'a str,
     /// The namespace of the object; empty for cluster-scoped objects.
     pub namespace: &'a str,

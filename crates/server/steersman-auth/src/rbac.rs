@@ -17,7 +17,7 @@ pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
 pub struct Decision {
     /// Whether the user may carry out the request.
     pub allowed: bool,
-    /// The binding that allows it, or the problems of bindings that might; often empty.
+    /// The binding that allows the request, or the problems of bindings that might allow it; often empty.
     pub reason: String,
 }
 

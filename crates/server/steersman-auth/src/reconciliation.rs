@@ -1,4 +1,4 @@
-//! Machine: what a stored role or binding lacks of that of the bootstrap policy.
+//! Machine: compares a stored role or binding with the one of the bootstrap policy, and adds what is missing.
 //!
 //! Kubernetes source: `component-helpers/auth/rbac/reconciliation`, as `pkg/registry/rbac/rest` calls
 //! it: permissions and subjects that a user added stay.
@@ -14,15 +14,15 @@ const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 /// What to do about a stored role or binding.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reconciliation {
-    /// It holds what the policy demands, or its annotation protects it.
+    /// Leave the object: it has everything that the policy demands, or its annotation protects it.
     Keep,
     /// Store this object instead.
     Update(Value),
-    /// Delete the binding and create that of the policy: a binding cannot change its role.
+    /// Delete the binding and create the one of the policy, because a binding cannot change its role.
     Replace,
 }
 
-/// Compares a stored role or binding with that of the bootstrap policy (AUTH-11).
+/// Compares a stored role or binding with the one of the bootstrap policy (AUTH-11).
 pub fn reconcile(stored: &Value, policy: &Value) -> Reconciliation {
     if stored["metadata"]["annotations"][AUTO_UPDATE] == "false" {
         return Reconciliation::Keep;

@@ -14,15 +14,15 @@ const MOST_PARTS: usize = 10_000;
 /// A rule of a role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rule<'a> {
-    /// `verbs`.
+    /// The verbs that the rule allows (`verbs`); `*` stands for all.
     pub verbs: Vec<&'a str>,
-    /// `apiGroups`.
+    /// The API groups of the resources (`apiGroups`); `*` stands for all.
     pub groups: Vec<&'a str>,
-    /// `resources`.
+    /// The resources, with a subresource after a slash (`resources`); `*` stands for all.
     pub resources: Vec<&'a str>,
-    /// `resourceNames`; empty for all names.
+    /// The names of the objects (`resourceNames`); empty for all names.
     pub names: Vec<&'a str>,
-    /// `nonResourceURLs`.
+    /// The paths that are not resources (`nonResourceURLs`); a path may end in a star.
     pub urls: Vec<&'a str>,
 }
 
@@ -162,7 +162,7 @@ impl<'a> Rule<'a> {
             .collect()
     }
 
-    /// Formats the rule as refusals write it.
+    /// Formats the rule as the messages of refusals show it.
     fn describe(&self) -> String {
         let lists = [
             ("APIGroups", &self.groups),

@@ -49,7 +49,7 @@ impl SigningKey {
     /// Returns the Ed25519 key of a seed.
     ///
     /// # Errors
-    /// Fails if the seed is none; every seed of 32 bytes is.
+    /// Fails if the bytes are not a valid Ed25519 seed; any 32 bytes are valid.
     pub(super) fn of_seed(seed: &[u8; 32]) -> Result<Self, String> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|why| why.to_string())?;
         let public = VerifyingKey::new(SignatureAlgorithm::EdDsa, pair.public_key().as_ref());

@@ -106,9 +106,9 @@ impl TokenSecret {
 /// The reason why a token was not signed by this issuer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForeignToken {
-    /// It is no JWT of one of the issuers.
+    /// The token is not a JWT of one of the issuers.
     Unknown,
-    /// It names one of the issuers, but its signature is invalid; with kube-apiserver's message.
+    /// The token names one of the issuers, but its signature is invalid. Holds the message of kube-apiserver.
     Signature(&'static str),
 }
 

@@ -189,7 +189,7 @@ pub(crate) fn group_versions(resources: &[Arc<Resource>]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// Formats `v1` or `group/version`.
+/// Formats a group version as `v1` for the core group, or as `group/version`.
 pub(crate) fn group_version(group: &str, version: &str) -> String {
     if group.is_empty() {
         version.to_owned()

@@ -1,5 +1,5 @@
 //! Machine: OpenAPI v2 with the schemas of all kinds: as JSON, and as protobuf for client-go, which reads
-//! only this form. Both hold the same.
+//! only the protobuf form. Both forms have the same content.
 
 mod conversion;
 mod gnostic;
@@ -69,8 +69,8 @@ impl Parts {
         parts
     }
 
-    /// Adds a document. With `keep` the definitions that are already there stay. Otherwise one gives way to that of the
-    /// document with the kind itself: documents that only refer to the kind do not say which kind it is.
+    /// Adds a document. With `keep`, existing definitions stay. Otherwise the definition of a kind in the kind's own
+    /// document replaces an existing one: documents that only refer to the kind omit its group, version and kind.
     fn add(&mut self, mut document: Value, keep: bool, encoding: &Encoding) {
         conversion::references(&mut document);
         if let Value::Object(schemas) = document["components"]["schemas"].take() {

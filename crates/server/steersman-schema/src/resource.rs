@@ -275,16 +275,16 @@ pub struct ScalePaths {
 /// One of a custom resource's `additionalPrinterColumns`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrinterColumn {
-    /// Heading.
+    /// The heading of the column.
     pub name: String,
-    /// `string`, `integer`, `number`, `boolean` or `date`.
+    /// The type of the cells: `string`, `integer`, `number`, `boolean` or `date`.
     pub kind: String,
-    /// For instance `int32`; may be empty.
+    /// The format of the cells, for instance `int32`; may be empty.
     pub format: String,
-    /// May be empty.
+    /// The description of the column; may be empty.
     pub description: String,
-    /// Zero is always shown, higher only with `-o wide`.
+    /// The priority of the column: 0 is always shown, a higher number only with `-o wide`.
     pub priority: i64,
-    /// JSONPath without braces, for instance `.spec.replicas`.
+    /// The JSONPath of the cells without braces, for instance `.spec.replicas`.
     pub json_path: String,
 }

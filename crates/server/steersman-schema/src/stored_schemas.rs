@@ -19,12 +19,12 @@ pub struct StoredSchemas {
 /// Which stored objects may lack what the schema of their version requires of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SchemaReads {
-    /// None: every write stores an object as its schema requires.
+    /// No object: every write stores an object as its schema requires.
     #[default]
     Never,
     /// Objects without a status, because a create drops the status with its default.
     WithoutStatus,
-    /// All of them, because the schema changed after they were written, or because a write in
+    /// All objects, because the schema changed after they were written, or because a write in
     /// another version does not apply the defaults of the storage version.
     Always,
 }

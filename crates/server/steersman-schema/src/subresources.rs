@@ -2,7 +2,7 @@
 
 use super::resource::Resource;
 
-/// What a request to a subresource does. Each act has its own verbs.
+/// The operation of a request to a subresource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Act {
     /// Gives a Pod its node.
@@ -34,7 +34,7 @@ pub struct Further {
     pub kind: &'static str,
     /// The verbs, in the order of discovery.
     pub verbs: &'static [&'static str],
-    /// What a request does.
+    /// The operation of a request.
     pub act: Act,
 }
 

@@ -52,7 +52,7 @@ pub enum ValueShape {
     Struct,
     /// Free keys with values of one type, see [`TypeRef::field`].
     Map,
-    /// See [`TypeRef::items`] and [`TypeRef::list`].
+    /// A list of values of one type, see [`TypeRef::items`] and [`TypeRef::list`].
     List,
     /// No type is known: maps merge or not by [`TypeRef::map_kind`], lists are atomic.
     Any,

@@ -11,7 +11,7 @@ use super::object::Stored;
 #[derive(Debug, Default)]
 #[must_use = "call `finish` after releasing the lock"]
 pub struct AfterWrites {
-    /// In the order of their revisions.
+    /// The unserialised objects, in the order of their revisions.
     written: Vec<Arc<Stored>>,
     replaced: Vec<Arc<Stored>>,
 }

@@ -3,11 +3,11 @@
 /// The type of the watch event of a revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChangeType {
-    /// The object did not exist before.
+    /// The revision created the object.
     Added,
-    /// The object existed before.
+    /// The revision changed an existing object.
     Modified,
-    /// The object was deleted.
+    /// The revision deleted the object.
     Deleted,
 }
 

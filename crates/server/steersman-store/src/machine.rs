@@ -17,7 +17,7 @@ mod folding;
 /// A past revision: one change of one object.
 #[derive(Debug, Clone)]
 pub struct Change {
-    /// The revision.
+    /// The revision that the change made.
     pub revision: u64,
     /// The object before the change, if it existed.
     pub old: Option<Arc<Stored>>,
@@ -31,12 +31,12 @@ pub struct Change {
 /// The reason why a past revision cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {
-    /// It was compacted.
+    /// The revision was compacted.
     Compacted {
         /// The oldest readable revision.
         oldest: u64,
     },
-    /// It does not exist yet.
+    /// The revision does not exist yet.
     Future {
         /// The newest revision.
         current: u64,
@@ -292,7 +292,7 @@ impl Store {
     /// Takes the work that the writes since the last call left for after the lock.
     pub fn take_after_writes(&mut self) -> AfterWrites {
         self.count_later_reads();
-        // The work that was taken before is done, as a rule.
+        // The work of the previous call is usually done by now, so its revisions can be counted.
         self.count_serialised();
         std::mem::take(&mut self.after_writes)
     }

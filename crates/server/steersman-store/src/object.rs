@@ -26,7 +26,7 @@ use super::revision_text::{ManagedFields, RevisionText};
 pub struct Stored {
     /// Namespace; empty for cluster-scoped objects.
     pub namespace: Arc<str>,
-    /// Name.
+    /// Name of the object, unique in its namespace.
     pub name: Arc<str>,
     /// The revision that wrote it, which is its `metadata.resourceVersion`; zero for an object that
     /// was not stored (a dry-run create).

@@ -58,7 +58,7 @@ enum Form {
     Known(Option<String>),
     /// The managedFields of another revision.
     Of(Arc<RevisionText>),
-    /// The function computes their JSON from the stored object.
+    /// The function that computes their JSON from the stored object.
     Later(Compute),
 }
 
@@ -190,7 +190,7 @@ impl ManagedFields {
         match &self.0 {
             Form::Known(managed) => managed.as_deref(),
             Form::Of(revision) => revision.managed(),
-            // Replaced above.
+            // Unreachable: a `Form::Later` was replaced by a `Form::Known` above.
             Form::Later(_) => None,
         }
     }

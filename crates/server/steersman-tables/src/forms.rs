@@ -23,11 +23,11 @@ impl MetaVersion {
 /// The part of each object that a Table carries: `includeObject`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IncludeObject {
-    /// Its metadata.
+    /// The metadata of the object.
     #[default]
     Metadata,
     /// The whole object.
     Object,
-    /// Nothing.
+    /// No part of the object: rows have cells only.
     None,
 }

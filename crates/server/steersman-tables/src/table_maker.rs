@@ -29,11 +29,11 @@ enum ColumnSource {
 /// The metadata of a Table's list.
 #[derive(Debug, Default)]
 pub struct TableMeta {
-    /// `metadata.resourceVersion`; absent if empty.
+    /// The resource version of the list (`metadata.resourceVersion`); absent if empty.
     pub resource_version: String,
-    /// `metadata.continue`.
+    /// The token of the next page (`metadata.continue`); `None` on the last page.
     pub continue_token: Option<String>,
-    /// `metadata.remainingItemCount`.
+    /// The number of objects after this page (`metadata.remainingItemCount`).
     pub remaining: Option<u64>,
 }
 

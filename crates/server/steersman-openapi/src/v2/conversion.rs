@@ -31,7 +31,7 @@ fn parameters(parameters: &mut Value) {
     }
 }
 
-/// Moves the parameters, body and answers of an operation to where v2 has them.
+/// Moves the parameters, body and answers of an operation to their positions in v2.
 fn operation(mut operation: Value) -> Value {
     let Some(members) = operation.as_object_mut() else {
         return operation;
@@ -76,8 +76,8 @@ fn one_schema(holder: &mut Value) -> (Vec<String>, Value) {
     (media, schema.unwrap_or_default())
 }
 
-/// Rewrites references: to where v2 keeps its schemas, and beside the description of the reference, which v3 has
-/// around an `allOf`. The recursion is bounded because the nesting of schemas is.
+/// Rewrites references to point to the definitions of v2. A reference in the `allOf` of a described schema moves
+/// beside the description. The recursion is bounded because the nesting of schemas is.
 pub(super) fn references(value: &mut Value) {
     match value {
         Value::Object(members) => {

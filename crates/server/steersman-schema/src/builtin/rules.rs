@@ -18,7 +18,7 @@ pub struct DefaultRule {
     pub group: &'static str,
     /// The version of the group.
     pub version: &'static str,
-    /// The kind.
+    /// The kind, for instance `Deployment`.
     pub kind: &'static str,
     /// The cells of the row.
     pub cells: [&'static str; CELLS],

@@ -6,7 +6,7 @@ use super::super::decoded_window::{DecodedObject, UNFOLDED};
 use super::Store;
 
 impl Store {
-    /// Serialises what waits for that, and drops the decoded forms of all objects. Call it after writes
+    /// Serialises the unserialised objects, and drops the decoded forms of all objects. Call it after writes
     /// of objects that are rarely read.
     pub fn fold_all(&mut self) {
         self.take_after_writes().finish();
