@@ -423,7 +423,7 @@ fn count(rest: &str) -> Result<Option<(usize, u32)>, String> {
     Ok(Some((end + 1, times)))
 }
 
-/// What follows an opening parenthesis.
+/// The meaning of an opening parenthesis and the characters after it.
 enum Opening {
     /// The flags of the rest of the group around it.
     Flags(String),

@@ -79,7 +79,7 @@ pub struct Details {
 /// One reason for a failure, usually one field.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
-    /// For instance `FieldValueInvalid`.
+    /// The machine-readable reason, for instance `FieldValueInvalid`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The text after the field's path.
@@ -97,7 +97,7 @@ pub struct FieldError {
     pub reason: &'static str,
     /// Path of the field; `<nil>` for a rule about no field.
     pub field: String,
-    /// For instance `Required value: name or generateName is required`.
+    /// The text after the path, for instance `Required value: name or generateName is required`.
     pub message: String,
 }
 

@@ -15,9 +15,9 @@ const KINDS: [&str; 3] = ["yaml", "yml", "json"];
 /// An object, and its position in a file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
-    /// The object.
+    /// The object that the document describes.
     pub object: Value,
-    /// The file.
+    /// The path of the file.
     pub file: PathBuf,
     /// The line, from one, at which its document begins; for an item of a List, the List's line.
     pub line: u64,
@@ -35,10 +35,10 @@ pub enum ManifestError {
         /// The operating system's error.
         source: io::Error,
     },
-    /// It is no valid YAML.
+    /// The file is not valid YAML.
     #[error("{}: {problem}", path.display())]
     Parse {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// A description of the problem.
         problem: String,

@@ -21,25 +21,25 @@ pub use properties::Properties;
     reason = "each is one keyword of the schema language"
 )]
 pub struct Structural {
-    /// `type`; empty if the schema has none.
+    /// The JSON type of the values (`type`); empty if the schema has none.
     pub kind: Box<str>,
-    /// `format`.
+    /// The format of strings or numbers (`format`); empty if the schema has none.
     pub format: Box<str>,
-    /// `properties`.
+    /// The declared fields (`properties`).
     pub properties: Properties,
-    /// `additionalProperties`.
+    /// The treatment of undeclared fields (`additionalProperties`).
     pub additional: Additional,
-    /// `items`.
+    /// The schema of the items of a list (`items`).
     pub items: Option<SchemaNode>,
-    /// `default`.
+    /// The value for an absent field (`default`).
     pub default: Option<Value>,
-    /// `nullable`.
+    /// Whether the value may be null (`nullable`).
     pub nullable: bool,
-    /// `x-kubernetes-preserve-unknown-fields`.
+    /// Whether undeclared fields are kept (`x-kubernetes-preserve-unknown-fields`).
     pub preserve_unknown: bool,
-    /// `x-kubernetes-int-or-string`.
+    /// Whether the value is an integer or a string (`x-kubernetes-int-or-string`).
     pub int_or_string: bool,
-    /// `x-kubernetes-embedded-resource`.
+    /// Whether the value is an object with a kind and metadata (`x-kubernetes-embedded-resource`).
     pub embedded: bool,
     /// The keywords that restrict values.
     pub rules: Restrictions,
@@ -238,7 +238,7 @@ impl Structural {
         }
     }
 
-    /// Returns the schema of a member: that of its property, or that of the additional ones.
+    /// Returns the schema of a member: the one in `properties`, else the one of `additionalProperties`.
     fn member(&self, name: &str) -> Option<&Self> {
         let named = self.properties.get(name);
         named.or_else(|| self.additional.schema())

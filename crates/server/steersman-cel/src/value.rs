@@ -25,22 +25,22 @@ use addresses::{Cidr, Url};
 use named_formats::NamedFormat;
 use semver::Semver;
 
-/// A value.
+/// A value of an expression: a part of an object, or a result that the expression created.
 #[derive(Debug, Clone)]
 pub enum Value<'a> {
-    /// `null`.
+    /// The value `null`.
     Null,
-    /// A `bool`.
+    /// A boolean (`bool`).
     Bool(bool),
-    /// An `int`.
+    /// A signed 64-bit integer (`int`).
     Int(i64),
-    /// A `uint`.
+    /// An unsigned 64-bit integer (`uint`).
     Uint(u64),
-    /// A `double`.
+    /// A 64-bit floating-point number (`double`).
     Double(f64),
-    /// A `string`.
+    /// A text (`string`).
     Text(Text<'a>),
-    /// A `bytes`.
+    /// A sequence of bytes (`bytes`).
     Bytes(Arc<[u8]>),
     /// A duration, in nanoseconds.
     Duration(i64),
@@ -64,7 +64,7 @@ pub enum Value<'a> {
     Url(Arc<Url>),
     /// An IP address.
     Ip(IpAddr),
-    /// A network.
+    /// A network in CIDR notation, such as `10.0.0.0/8`.
     Cidr(Cidr),
     /// A semantic version.
     Semver(Arc<Semver>),
@@ -99,13 +99,13 @@ pub enum Text<'a> {
 /// The key of an entry in a map.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MapKey {
-    /// A `bool`.
+    /// A boolean key (`bool`).
     Bool(bool),
-    /// An `int`.
+    /// A signed integer key (`int`).
     Int(i64),
     /// An unsigned number that does not fit into `Int`.
     Uint(u64),
-    /// A `string`.
+    /// A text key (`string`).
     Text(Arc<str>),
 }
 

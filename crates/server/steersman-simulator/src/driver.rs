@@ -32,7 +32,7 @@ const UNFINISHED_MAX: usize = 512;
 /// After this many turns in a row that panicked, the next turn waits for a change.
 const MAX_PANICS: u32 = 16;
 
-/// What the simulator needs of the server in which it plays.
+/// The server in which the simulator runs, as far as the simulator uses the server.
 pub trait PlayedServer: Send + Sync + 'static {
     /// Returns the wall time.
     fn now(&self) -> Timestamp;
@@ -45,7 +45,7 @@ pub trait PlayedServer: Send + Sync + 'static {
     fn locked<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R;
 }
 
-/// Spawns a task on the current runtime that drives the simulator, unless nothing is played or another
+/// Spawns a task on the current runtime that drives the simulator, unless no part is simulated or another
 /// task drives the simulator already. Does nothing outside a runtime; the next call inside a runtime
 /// starts the task.
 pub fn start<S: PlayedServer>(simulator: &Simulator, server: &Arc<S>, stop: &CancellationToken) {
@@ -109,7 +109,7 @@ async fn run<S: PlayedServer>(driver: DriverGuard, server: Weak<S>, stop: Cancel
             () = now.caught_up() => {}
         }
         // The object that was looked at when a turn panicked (the panic message names it) is
-        // ignored until it changes; all others continue to be played (PLAY-6).
+        // ignored until it changes; the simulator continues with all other objects (PLAY-6).
         let played = catch_unwind(AssertUnwindSafe(|| turn(shared, &*now, driver.tick())));
         drop(now);
         panics = if played.is_ok() { 0 } else { panics + 1 };

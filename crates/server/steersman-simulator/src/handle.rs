@@ -22,14 +22,14 @@ pub struct Simulator {
 
 /// The state that the handle and the driving task share.
 pub(super) struct SharedSimulator {
-    /// The simulator itself. It stands still while no task drives it.
+    /// The state machine of the simulator, whose clock stops while no task drives it.
     pub(super) machine: Mutex<Machine>,
     pub(super) settings: Mutex<PlayerSettings>,
     /// Wakes the task without a change in the store.
     pub(super) wake_up: Notify,
     /// Whether a task drives the machine.
     pub(super) is_driven: AtomicBool,
-    /// Whether any played part needs a task.
+    /// Whether any simulated part of the cluster needs a task.
     pub(super) needs_task: bool,
     /// Whether every Pod must be looked at again.
     pub(super) reconsider: AtomicBool,

@@ -27,9 +27,9 @@ pub enum Error {
     /// An environment variable has an invalid value.
     #[error("{name}={value:?} is not {wanted}")]
     Variable {
-        /// The name.
+        /// The name of the variable.
         name: &'static str,
-        /// The value.
+        /// The invalid value of the variable.
         value: String,
         /// The expected form.
         wanted: &'static str,
@@ -47,7 +47,7 @@ pub enum Error {
     /// A binary could not be started.
     #[error("{} could not be started", path.display())]
     Spawn {
-        /// The binary.
+        /// The path of the binary.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -55,7 +55,7 @@ pub enum Error {
     /// A binary ended before it was ready.
     #[error("{name} ended before it was ready ({status}); {log}")]
     Exited {
-        /// The name.
+        /// The name of the binary.
         name: String,
         /// The exit status.
         status: String,
@@ -65,7 +65,7 @@ pub enum Error {
     /// A binary was not ready in time, and was stopped.
     #[error("{name} was not ready after {after:?} (last answer: {seen}); {log}")]
     NotReady {
-        /// The name.
+        /// The name of the binary.
         name: String,
         /// The time limit.
         after: Duration,
@@ -80,7 +80,7 @@ pub enum Error {
     /// A file could not be read or written.
     #[error("{} cannot be used", path.display())]
     File {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -97,7 +97,7 @@ pub enum Error {
     /// A definition was installed and is not served.
     #[error("the definition {name} is not served after {after:?}: {seen}")]
     NotServed {
-        /// The name.
+        /// The name of the definition.
         name: String,
         /// The time limit.
         after: Duration,
@@ -122,9 +122,9 @@ pub enum Error {
     /// The server refused a request of the environment, or is unreachable.
     #[error("{doing} failed")]
     Request {
-        /// The operation.
+        /// The operation that failed.
         doing: String,
-        /// The cause.
+        /// The error of the client.
         source: Box<kube_client::Error>,
     },
 }

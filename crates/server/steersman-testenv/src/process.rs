@@ -146,7 +146,7 @@ impl Drop for Process {
 /// Kills the program if this process ends without running destructors: by ctrl-c, which does not
 /// reach the program's own process group, by a signal, or by an abort.
 ///
-/// It is a shell that waits for the end of a pipe. Only this process holds the other end of the
+/// The guard is a shell that waits for the end of a pipe. Only this process holds the other end of the
 /// pipe.
 #[derive(Debug)]
 struct Guard(Option<Child>);

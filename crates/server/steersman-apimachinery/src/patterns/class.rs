@@ -34,7 +34,7 @@ const NO_SCRIPTS: &[&str] = &["unknown", "katakanaorhiragana"];
 /// A class without characters.
 const EMPTY: &str = r"[^\x{0}-\x{10FFFF}]";
 
-/// What an escape stands for.
+/// The meaning of an escape: a character or a class.
 pub(super) enum Escape {
     Character(char),
     /// A class in the syntax of the crate `regex`.

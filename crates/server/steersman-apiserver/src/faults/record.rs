@@ -73,11 +73,11 @@ pub struct RequestRecord {
     pub version: String,
     /// Plural name of the resource; empty for documents.
     pub resource: String,
-    /// For instance `status`.
+    /// The subresource, for instance `status`; `None` for the object itself.
     pub subresource: Option<String>,
     /// Namespace in the path.
     pub namespace: Option<String>,
-    /// Name in the path. That of a created object is known once it is created: faults do not see it.
+    /// Name in the path. The name of a created object is set after the create, so faults do not see the name.
     pub name: Option<String>,
     /// The `User-Agent` header; empty if absent.
     pub user_agent: String,

@@ -84,13 +84,13 @@ pub enum Effect {
         /// Seconds of a `Retry-After` header.
         #[serde(default)]
         retry_after_seconds: u32,
-        /// Whether the request is carried out all the same.
+        /// Whether the server carries out the request although the answer is an error.
         #[serde(default)]
         commit: bool,
     },
     /// The connection ends before the answer.
     Cut {
-        /// Whether the request is carried out all the same.
+        /// Whether the server carries out the request although the client gets no answer.
         #[serde(default)]
         commit: bool,
     },
@@ -120,7 +120,7 @@ pub enum Effect {
     DuplicateBookmarks,
     /// A watch sends its bookmarks late.
     LateBookmarks {
-        /// The delay.
+        /// The delay, in milliseconds.
         millis: u64,
     },
     /// A list with `resourceVersion=0`, or with a minimum version that the past state meets, is

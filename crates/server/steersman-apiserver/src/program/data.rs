@@ -52,7 +52,7 @@ pub(crate) struct DataDir<F: Folder = DiskFolder> {
     save_bytes: AtomicU64,
     /// The size of the log's last file, in bytes.
     log_bytes: AtomicU64,
-    /// Whether the last save failed. It has begun a file of the log all the same.
+    /// Whether the last save failed. A failed save has begun a file of the log too.
     has_failed: AtomicBool,
     // Held for the lifetime of this value; the operating system releases it when the process ends.
     _lock: Option<File>,

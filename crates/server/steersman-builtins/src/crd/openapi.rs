@@ -215,7 +215,7 @@ fn unsupported(node: &Value, path: &str, above: AncestorFacts<'_>, errors: &mut 
     }
 }
 
-/// Checks that every default fits its schema, and that pruning removes nothing of the default.
+/// Checks that every default fits its schema, and that pruning removes no part of the default.
 fn defaults(node: &Value, path: &str, root: bool, errors: &mut Vec<FieldError>) {
     if let Some(default) = node.get("default") {
         let field = format!("{path}.default");

@@ -13,15 +13,15 @@ use super::SchemaNode;
 /// The validating keywords of one node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Keywords {
-    /// `required`.
+    /// The names of the fields that must be present (`required`).
     pub required: Vec<String>,
-    /// `enum`.
+    /// The values that are allowed (`enum`).
     pub allowed: Vec<Value>,
     /// `minimum` and whether it is exclusive.
     pub minimum: Option<(Bound, bool)>,
     /// `maximum` and whether it is exclusive.
     pub maximum: Option<(Bound, bool)>,
-    /// `multipleOf`.
+    /// The number that divides every valid value (`multipleOf`).
     pub multiple_of: Option<Bound>,
     /// `minLength` and `maxLength`.
     pub length: (Option<u64>, Option<u64>),
@@ -29,21 +29,21 @@ pub struct Keywords {
     pub items: (Option<u64>, Option<u64>),
     /// `minProperties` and `maxProperties`.
     pub properties: (Option<u64>, Option<u64>),
-    /// `pattern`.
+    /// The pattern that a string must match (`pattern`).
     pub pattern: Option<Pattern>,
     /// `x-kubernetes-list-type`: `set` or `map`.
     pub list_type: String,
-    /// `x-kubernetes-list-map-keys`.
+    /// The fields that identify an item of a list of type `map` (`x-kubernetes-list-map-keys`).
     pub list_map_keys: Vec<String>,
     /// `x-kubernetes-map-type`: `granular` or `atomic`; empty if the schema has none.
     pub map_type: String,
-    /// `allOf`, `anyOf`, `oneOf`.
+    /// The schemas all of which a value must match (`allOf`).
     pub all_of: Vec<SchemaNode>,
-    /// See [`Keywords::all_of`].
+    /// The schemas at least one of which a value must match (`anyOf`).
     pub any_of: Vec<SchemaNode>,
-    /// See [`Keywords::all_of`].
+    /// The schemas exactly one of which a value must match (`oneOf`).
     pub one_of: Vec<SchemaNode>,
-    /// `not`.
+    /// The schema that a value must not match (`not`).
     pub not: Option<SchemaNode>,
     /// `x-kubernetes-validations`, not compiled.
     pub validations: Vec<Value>,

@@ -9,17 +9,17 @@ use crate::types::Type;
 /// A clause of a pattern, such as `%d`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Clause {
-    /// `%s`.
+    /// Any value as text (`%s`).
     Text,
-    /// `%d`.
+    /// A decimal number (`%d`).
     Decimal,
     /// `%f` with the number of decimals.
     Fixed(usize),
     /// `%e` with the number of decimals.
     Scientific(usize),
-    /// `%b`.
+    /// A binary number (`%b`).
     Binary,
-    /// `%o`.
+    /// An octal number (`%o`).
     Octal,
     /// `%x`, or `%X` for upper case.
     Hex { upper: bool },

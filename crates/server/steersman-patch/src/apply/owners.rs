@@ -166,7 +166,7 @@ pub(super) fn apply_fields(
         return Err(conflicts);
     }
     take(reach, entries, &written, &changes.removed);
-    // The order of a list's elements belongs to no manager, and all the same is a change.
+    // A new order of a list's elements is a change, although no manager owns the order.
     let is_unchanged = changes.is_empty() && is_same(reach.ty, live, &pruned);
     // APPLY-1: an apply without changes keeps the time of the last change.
     let time = if is_unchanged {

@@ -18,11 +18,11 @@ use crate::verbs::deletion::may_go;
 /// The state of the owner that a reference names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OwnerState {
-    /// It exists and keeps the object.
+    /// The owner exists and keeps the object.
     Solid,
-    /// It does not exist, or has another uid.
+    /// The owner does not exist, or has another uid.
     Dangling,
-    /// It is being deleted in the foreground and waits for the object.
+    /// The owner is being deleted in the foreground and waits for the object.
     Waiting,
     /// The state is unknown, so the object stays.
     Unknown,

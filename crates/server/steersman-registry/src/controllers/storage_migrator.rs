@@ -73,14 +73,14 @@ pub struct MigrationStep {
     candidate: MigrationCandidate,
 }
 
-/// What the driver of the migrator has to do next.
+/// The next task of the driver of the migrator.
 #[derive(Debug)]
 pub enum MigratorWork {
-    /// To store an object anew.
+    /// Store an object anew.
     Store(MigrationStep),
-    /// To wait until the driver's clock has this time, or for a change.
+    /// Wait until the driver's clock reaches this time, or for a change.
     WaitUntil(Duration),
-    /// To wait for a change.
+    /// Wait for a change.
     Wait,
 }
 

@@ -217,7 +217,7 @@ impl Registry {
     fn to_named(&self, from: &Resource, version: &str, value: Value) -> Result<Value, Status> {
         let all = self.catalogue.all().iter();
         let mut same = all.filter(|other| other.storage == from.storage);
-        // A stored version need not be served; its schema is known all the same.
+        // A stored version need not be served; its schema is known even then.
         let named = same.find(|other| other.version == version);
         let mut to = named.map_or_else(|| from.clone(), |named| (**named).clone());
         if to.version != version {

@@ -42,16 +42,16 @@ pub struct Snapshot {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// It is no JSON of the right shape, for instance a truncated file.
+    /// The text is not JSON of the right shape, for instance a truncated file.
     #[error("the text is no snapshot, or only a part of one")]
     Text(#[from] serde_json::Error),
-    /// It has another format.
+    /// The text has another format.
     #[error("the snapshot has the format {found:?}, but this server reads {FORMAT:?}")]
     Format {
-        /// The format it names.
+        /// The format that the text names.
         found: String,
     },
-    /// A part of it is not in the form that a server writes.
+    /// A part of the text is not in the form that a server writes.
     #[error("invalid snapshot: {place}: {problem}")]
     Part {
         /// The path in the JSON, for instance `counters.random`.
@@ -63,7 +63,7 @@ pub enum SnapshotError {
     /// above the snapshot's own.
     #[error("invalid snapshot: object {number} (from 0) of {storage}: {problem}")]
     Object {
-        /// The kind.
+        /// The storage of the object: plural and group, separated by a dot.
         storage: String,
         /// The position of the object, from 0.
         number: usize,

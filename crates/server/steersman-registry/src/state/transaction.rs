@@ -75,10 +75,10 @@ struct ChangeText {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransactionError {
-    /// It is no JSON of the right shape.
+    /// The text is not JSON of the right shape.
     #[error("the text is no transaction")]
     Text(#[from] serde_json::Error),
-    /// Transactions before it are missing.
+    /// Transactions before this transaction are missing.
     #[error("transaction {found} follows, but the next one is {expected}")]
     Gap {
         /// The number of the transaction.
@@ -86,7 +86,7 @@ pub enum TransactionError {
         /// The number of the next transaction.
         expected: u64,
     },
-    /// Its changes do not continue the revisions before it.
+    /// The changes of the transaction do not continue the revisions before the transaction.
     #[error(
         "transaction {number} ends at revision {found} after {changes} changes, but the revision before it \
          is {before}"
@@ -94,14 +94,14 @@ pub enum TransactionError {
     Revision {
         /// The number of the transaction.
         number: u64,
-        /// The revision at its end.
+        /// The revision at the end of the transaction.
         found: u64,
-        /// The number of its changes.
+        /// The number of changes of the transaction.
         changes: usize,
-        /// The revision before it.
+        /// The revision before the transaction.
         before: u64,
     },
-    /// A part of it cannot be stored.
+    /// A part of the transaction cannot be stored.
     #[error("transaction {number}: {place}: {problem}")]
     Part {
         /// The number of the transaction.
@@ -171,7 +171,7 @@ impl Transaction {
 // === impl LoggedTransaction ===
 
 impl LoggedTransaction {
-    /// Parses the output of [`Transaction::write`] completely: nothing of it is skipped.
+    /// Parses the output of [`Transaction::write`] completely, without skipping a part.
     pub(super) fn read(text: &[u8]) -> Result<Self, TransactionError> {
         let text: TransactionText = serde_json::from_slice(text)?;
         let (number, revision) = (text.number, text.revision);

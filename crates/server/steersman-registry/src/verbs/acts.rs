@@ -17,7 +17,7 @@ use crate::state::registry::Registry;
 /// An act and its target.
 #[derive(Debug, Clone, Copy)]
 pub struct ActRequest<'a> {
-    /// The act.
+    /// The operation of the subresource.
     pub act: Act,
     /// The namespace of the object.
     pub namespace: &'a str,

@@ -28,11 +28,11 @@ pub enum WebhookAddress {
     Url(String),
     /// A Service of the cluster.
     Service {
-        /// Its namespace.
+        /// The namespace of the Service.
         namespace: String,
-        /// Its name.
+        /// The name of the Service.
         name: String,
-        /// Its port.
+        /// The port of the Service.
         port: u16,
         /// The path, as configured.
         path: String,
@@ -47,7 +47,7 @@ pub struct WebhookCall {
     pub key: String,
     /// The uid of the review.
     pub uid: String,
-    /// The address.
+    /// The address of the webhook.
     pub endpoint: WebhookAddress,
     /// The URL, which error messages name.
     pub url: String,
@@ -55,14 +55,14 @@ pub struct WebhookCall {
     pub ca: Bytes,
     /// The timeout of the call.
     pub timeout: Duration,
-    /// The review.
+    /// The AdmissionReview or ConversionReview to send.
     pub body: Bytes,
 }
 
 /// The calls that a verb needs the answers of before it can go on. Their order does not matter.
 #[derive(Debug)]
 pub struct PendingCalls {
-    /// The calls.
+    /// The calls without an answer, in any order.
     pub calls: Vec<WebhookCall>,
 }
 

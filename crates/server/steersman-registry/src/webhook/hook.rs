@@ -41,11 +41,11 @@ pub struct RegisteredWebhook {
     pub again: bool,
     /// The first review version that both sides support; `None` if there is none.
     pub review: Option<&'static str>,
-    /// `namespaceSelector`.
+    /// The selector of the namespace's labels (`namespaceSelector`).
     pub namespaces: Value,
-    /// `objectSelector`.
+    /// The selector of the object's labels (`objectSelector`).
     pub objects: Value,
-    /// Its `matchConditions`.
+    /// The conditions under which the webhook is called (`matchConditions`).
     pub conditions: Vec<Expression>,
     rules: Vec<Value>,
 }

@@ -55,20 +55,20 @@ pub struct ReviewRequest<'a> {
 /// A kind, as a review names it.
 #[derive(Debug, Serialize)]
 pub struct KindName<'a> {
-    /// The group.
+    /// The API group; empty for core.
     pub group: &'a str,
-    /// The version.
+    /// The version of the group, for instance `v1`.
     pub version: &'a str,
-    /// The kind.
+    /// The kind, for instance `Pod`.
     pub kind: &'a str,
 }
 
 /// A resource, as a review names it.
 #[derive(Debug, Serialize)]
 pub struct ResourceName<'a> {
-    /// The group.
+    /// The API group; empty for core.
     pub group: &'a str,
-    /// The version.
+    /// The version of the group, for instance `v1`.
     pub version: &'a str,
     /// The plural name.
     pub resource: &'a str,
@@ -116,7 +116,7 @@ impl ReviewRequest<'_> {
 
     /// Returns the request as a value for expressions.
     pub fn to_value(&self) -> Value {
-        // As above.
+        // Fails only for keys that are no strings, and for types that return errors; no field is of that kind.
         serde_json::to_value(self).unwrap_or_default()
     }
 }

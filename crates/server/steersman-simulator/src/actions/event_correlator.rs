@@ -1,4 +1,4 @@
-//! Machine: correlates the Events of the played components, so that repeated ones are counted
+//! Machine: correlates the Events of the simulated components, so that repeated ones are counted
 //! (client-go's `EventCorrelator`).
 
 use std::collections::{HashMap, HashSet, VecDeque};

@@ -1,4 +1,4 @@
-//! Machine: the simulator's actions: calls of the registry's verbs, as the users of the played
+//! Machine: the simulator's actions: calls of the registry's verbs, as the users of the simulated
 //! components.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -58,7 +58,7 @@ pub(crate) struct PlayerSettings {
 #[derive(Debug, Clone)]
 pub(crate) struct PodFailureRequest {
     pub(crate) id: u64,
-    /// Empty for all namespaces.
+    /// The namespace of the Pods; empty for all namespaces.
     pub(crate) namespace: String,
     pub(crate) selector: LabelSelector,
     pub(crate) failure: PodFailure,

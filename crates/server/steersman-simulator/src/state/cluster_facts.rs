@@ -1,5 +1,5 @@
-//! Machine: the facts about the cluster that the simulator keeps, updated from the changes of the store, and the rules that decide
-//! which objects a change concerns.
+//! Machine: the facts about the cluster that the simulator keeps, updated from the changes of the store, and the
+//! rules that decide which objects a change concerns.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl ClusterFacts {
                     if let Some(new) = newest.filter(|new| new.revision == change.revision) {
                         self.observe(kind, new, tick, work_queue);
                     } else if kind == SimulatedKind::ReplicaSet {
-                        // A controller that it no longer has may adopt it again.
+                        // A controller that the object no longer has may adopt the object again.
                         let controller = controller_of(&change.new.look());
                         queue_controller(controller, namespace, work_queue);
                     }
@@ -253,7 +253,7 @@ impl ClusterFacts {
             SimulatedKind::ReplicaSet => {
                 let known = self.set_controllers.remove(&name);
                 queue_controller(known, &gone.namespace, work_queue);
-                // It differs if the change to it was not observed.
+                // The controller differs from the known one if its change was not observed.
                 queue_controller(controller_of(&gone.look()), &gone.namespace, work_queue);
             }
             SimulatedKind::Job => {

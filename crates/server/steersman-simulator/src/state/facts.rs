@@ -44,7 +44,7 @@ pub(crate) struct SimulatedKey {
 /// The controller that an owner reference names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Controller {
-    /// Its kind, if it is one of the played ones.
+    /// The kind of the controller; `None` for a kind that the simulator does not handle.
     pub(crate) kind: Option<SimulatedKind>,
     pub(crate) name: Arc<str>,
     pub(crate) uid: Arc<str>,
@@ -53,15 +53,15 @@ pub(crate) struct Controller {
 /// The stage in the life of a Pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PodStage {
-    /// Not bound to a node.
+    /// The Pod is not bound to a node.
     Unscheduled,
-    /// Bound to a node, and not running.
+    /// The Pod is bound to a node, and does not run.
     Scheduled,
-    /// Running, ready or not.
+    /// The Pod runs, ready or not.
     Running,
-    /// Succeeded or failed.
+    /// The Pod succeeded or failed.
     Finished,
-    /// Has a deletion timestamp.
+    /// The Pod has a deletion timestamp.
     Terminating,
 }
 
@@ -78,18 +78,18 @@ pub(crate) struct PodFacts {
     pub(crate) node: Arc<str>,
     /// Whether the Pod belongs to a Job that has not counted it yet.
     pub(crate) tracked: bool,
-    /// The value of its annotation `pod-deletion-cost`.
+    /// The value of the Pod's annotation `pod-deletion-cost`.
     pub(crate) cost: i32,
 }
 
-/// The numbers of Pods of one controller.
+/// The number of Pods of one controller in each state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct PodTally {
-    /// Neither finished nor terminating.
+    /// The number of Pods that are neither finished nor terminating.
     pub(crate) active: i64,
-    /// Active and ready.
+    /// The number of active Pods that are ready.
     pub(crate) ready: i64,
-    /// Terminating, and not finished.
+    /// The number of Pods that terminate and are not finished.
     pub(crate) terminating: i64,
 }
 

@@ -1,4 +1,4 @@
-//! Words: the resources that are played, and the user that acts for each.
+//! Words: the resources that the simulator handles, and the user that acts for each.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use steersman_schema::resource::Resource;
 
 use super::facts::SimulatedKind;
 
-/// The resources that are played, looked up once because built-in resources never change.
+/// The resources that the simulator handles, looked up once because built-in resources never change.
 #[derive(Debug)]
 pub(crate) struct Kinds {
     known: Vec<Arc<Resource>>,
@@ -57,7 +57,7 @@ impl Kinds {
 
     /// Returns the user that acts for this kind.
     pub(crate) fn user(&self, kind: SimulatedKind) -> &Arc<User> {
-        // As in `of` below: the list follows `SimulatedKind::ALL`.
+        // The list was built from `SimulatedKind::ALL`, which has the order of the enum.
         &self.users[kind as usize]
     }
 

@@ -17,9 +17,9 @@ pub(crate) struct RolloutTerms {
 /// The numbers of one ReplicaSet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SetSize {
-    /// The replicas of its spec.
+    /// The number of replicas in the spec of the ReplicaSet.
     pub(crate) wanted: i64,
-    /// Its available Pods.
+    /// The number of available Pods of the ReplicaSet.
     pub(crate) available: i64,
 }
 

@@ -14,7 +14,7 @@ const MOST_CACHED: usize = 16 << 20;
 /// A serialised document.
 #[derive(Debug, Clone)]
 pub(crate) struct Document {
-    /// The content.
+    /// The bytes of the document.
     pub(crate) bytes: Bytes,
     /// The `ETag` of the content, in quotes.
     pub(crate) tag: String,

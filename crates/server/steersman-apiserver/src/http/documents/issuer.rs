@@ -17,9 +17,9 @@ const CACHE_CONTROL: &str = "public, max-age=3600";
 /// A document about the issuer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IssuerDocument {
-    /// `/.well-known/openid-configuration`.
+    /// The metadata of the issuer (`/.well-known/openid-configuration`).
     Metadata,
-    /// `/openid/v1/jwks`.
+    /// The keys of the issuer (`/openid/v1/jwks`).
     Keys,
 }
 

@@ -23,13 +23,13 @@ const MINOR: &str = "36";
 /// The parts of a request that a document depends on.
 #[derive(Debug)]
 pub(crate) struct DocumentRequest<'a> {
-    /// HTTP method.
+    /// The HTTP method.
     pub(crate) method: &'a str,
-    /// `Accept`.
+    /// The value of the header `Accept`.
     pub(crate) accept: Option<&'a str>,
     /// The query.
     pub(crate) query: &'a Query,
-    /// `If-None-Match`.
+    /// The value of the header `If-None-Match`.
     pub(crate) if_none_match: Option<&'a str>,
     /// Whether the documents about the issuer of tokens exist.
     pub(crate) has_issuer: bool,

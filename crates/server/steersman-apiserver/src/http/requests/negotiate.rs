@@ -7,11 +7,11 @@ use steersman_tables::MetaVersion;
 /// The format of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// `application/json`.
+    /// JSON (`application/json`).
     Json,
-    /// `application/yaml`.
+    /// YAML (`application/yaml`).
     Yaml,
-    /// `application/vnd.kubernetes.protobuf`.
+    /// Protobuf in the envelope of Kubernetes (`application/vnd.kubernetes.protobuf`).
     Protobuf,
 }
 

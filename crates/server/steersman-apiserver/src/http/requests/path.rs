@@ -14,28 +14,28 @@ pub(crate) enum PathRoute {
     },
     /// `/`: the list of served paths.
     Root,
-    /// `/version`.
+    /// The version of the server (`/version`).
     Version,
-    /// `/metrics`.
+    /// The metrics of the server (`/metrics`).
     Metrics,
     /// `/api`: the versions of the core group.
     CoreVersions,
     /// `/apis`: the groups.
     Groups,
-    /// `/apis/<group>`.
+    /// `/apis/<group>`: the versions of a group.
     Group(String),
     /// `/api/v1` or `/apis/<group>/<version>`: the resources of a version.
     Resources {
-        /// Empty for core.
+        /// The API group; empty for core.
         group: String,
-        /// For instance `v1`.
+        /// The version, for instance `v1`.
         version: String,
     },
-    /// `/openapi/v2`.
+    /// `/openapi/v2`: the OpenAPI v2 document of all kinds.
     OpenApiV2,
-    /// `/openapi/v3`.
+    /// `/openapi/v3`: the paths of the OpenAPI v3 documents.
     OpenApiIndex,
-    /// `/openapi/v3/<path of a version>`.
+    /// `/openapi/v3/<path of a version>`: the OpenAPI v3 document of a version.
     OpenApi {
         /// `api/v1` or `apis/<group>/<version>`, or any other path.
         path: String,
@@ -48,7 +48,7 @@ pub(crate) enum PathRoute {
     Objects(ObjectPath),
     /// An unserved path where the paths of a group would be.
     NoSuchPath {
-        /// Empty for core.
+        /// The API group; empty for core.
         group: String,
     },
     /// Any other unserved path.
@@ -58,9 +58,9 @@ pub(crate) enum PathRoute {
 /// A path below a group version: a collection, an object or a subresource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ObjectPath {
-    /// Empty for core.
+    /// The API group; empty for core.
     pub(crate) group: String,
-    /// For instance `v1`.
+    /// The version, for instance `v1`.
     pub(crate) version: String,
     /// The namespace; `None` for cluster-scoped objects and for all namespaces.
     pub(crate) namespace: Option<String>,

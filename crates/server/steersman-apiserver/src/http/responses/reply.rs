@@ -32,7 +32,7 @@ pub(crate) struct Reply {
     pub(crate) retry_after: u32,
     /// `ETag`, with its quotes.
     pub(crate) etag: Option<String>,
-    /// `Cache-Control`.
+    /// The value of the header `Cache-Control`.
     pub(crate) cache_control: &'static str,
     /// The name of the created object, for the log of requests.
     pub(crate) created: Option<String>,
@@ -58,9 +58,9 @@ pub(crate) enum ReplyBody {
 /// An opened watch and the encoder of its events.
 #[derive(Debug)]
 pub(crate) struct WatchBody {
-    /// Its position.
+    /// The position of the watch.
     pub(crate) cursor: WatchCursor,
-    /// Writes its events.
+    /// The encoder of the events of the watch.
     pub(crate) encoder: crate::http::responses::events::EventEncoder,
     /// `timeoutSeconds`, if given.
     pub(crate) timeout_seconds: Option<u64>,

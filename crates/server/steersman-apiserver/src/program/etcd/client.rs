@@ -43,7 +43,7 @@ pub(crate) enum AttachOutcome {
         /// A description of the answer.
         why: String,
     },
-    /// Nothing listens, or it does not answer.
+    /// The etcd does not listen, or does not answer.
     Unreachable(io::Error),
 }
 

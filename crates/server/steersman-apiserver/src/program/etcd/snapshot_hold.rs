@@ -26,9 +26,9 @@ pub(super) struct HeldGroup {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LogPlace {
     Next,
-    /// They are held already: the answer to an earlier attempt was lost, or a snapshot includes them.
+    /// The transactions are held already: an earlier answer was lost, or a snapshot includes the transactions.
     Held,
-    /// Transactions before them are missing.
+    /// Transactions before the appended ones are missing.
     Gap {
         /// The number of the last transaction that is held.
         held: u64,
