@@ -1,4 +1,5 @@
-//! Machine: reads texts as Go's `time.ParseDuration` and `strconv.ParseBool` do, and writes them as `%q` does. Percent escapes are those of `net/url`.
+//! Machine: reads texts as Go's `time.ParseDuration` and `strconv.ParseBool` do, and writes texts as `%q` does. Percent
+//! escapes are those of `net/url`.
 
 use std::fmt::Write as _;
 
@@ -177,7 +178,7 @@ pub fn printed(value: &Value) -> String {
 }
 
 /// Escapes in a JSON document the characters that Go's encoder escapes and JSON does not demand.
-/// They occur only inside texts, where the escape means the same character.
+/// These characters occur only inside texts, where the escape means the same character.
 pub fn escape_html(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for c in json.chars() {

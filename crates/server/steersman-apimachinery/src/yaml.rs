@@ -20,7 +20,7 @@ use crate::json::duplicates;
 /// A document of a file.
 #[derive(Debug)]
 pub struct Document {
-    /// What the document says.
+    /// The content of the document, as JSON.
     pub value: Value,
     /// The line, from one, at which the document begins.
     pub line: usize,

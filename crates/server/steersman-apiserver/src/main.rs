@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 fn act(called: CalledAs, arguments: Vec<OsString>) -> Result<ExitCode, ProgramProblem> {
     match called {
         CalledAs::Kubectl => return program::run_kubectl(arguments.into_iter()),
-        // It waits most of the time: one thread is enough.
+        // The etcd waits most of the time: one thread is enough.
         CalledAs::Etcd => wait(
             Builder::new_current_thread(),
             program::run_etcd(arguments.into_iter()),
@@ -58,7 +58,7 @@ fn wait(
     let runtime = builder.enable_all().build();
     let runtime: Runtime = runtime.map_err(|source| ProgramProblem::Runtime { source })?;
     let outcome = runtime.block_on(program);
-    // What must be kept is kept: no thread that still saves, and no task, holds up the end.
+    // The program has saved its state: the end waits neither for a thread that still saves nor for a task.
     runtime.shutdown_background();
     outcome
 }

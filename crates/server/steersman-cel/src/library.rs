@@ -56,7 +56,7 @@ const CHARACTERS: Cost = Cost::Sizes(|size| size(0).scaled(PER_CHARACTER));
 /// The cost of reading the first argument twice.
 const CHARACTERS_TWICE: Cost = Cost::Sizes(|size| size(0).scaled(2.0 * PER_CHARACTER));
 
-/// How a call is evaluated.
+/// The way in which a call is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// All arguments are evaluated first.

@@ -1,4 +1,4 @@
-//! What a verb means for a resource, over a store with many versions.
+//! The verbs of the embedded API server: reads, writes and watches of a resource, over a multi-version store.
 //!
 //! ```
 //! use jiff::Timestamp;

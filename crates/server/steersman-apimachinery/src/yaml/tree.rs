@@ -76,7 +76,7 @@ impl Tree {
 pub(super) struct Documents<'a> {
     text: &'a str,
     parser: Parser<'a, StrInput<'a>>,
-    /// What the parser refused and Go's reader takes.
+    /// The repair of a text that the parser refused although Go's reader accepts it.
     pub(super) repair: Option<Repair>,
 }
 

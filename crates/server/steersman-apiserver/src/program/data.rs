@@ -157,7 +157,7 @@ impl<F: Folder> DataDir<F> {
         transactions: u64,
         content: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), ProgramProblem> {
-        // Held to the end: saves follow each other.
+        // Locked until this function returns, so that saves follow each other.
         let mut saved = self.saved.lock();
         let path = |name: &str| self.path.join(name);
         let written = self.write(NEXT, content);

@@ -245,8 +245,9 @@ impl ApiServerBuilder {
     }
 
     /// Sets whether the garbage collector, the storage version migrator, and the controllers of namespaces,
-    /// aggregated ClusterRoles and ResourceQuotas are played; nothing else is. Default on. Without them, the dependents of a deleted
-    /// owner and the content of a deleted namespace stay, as on a kube-apiserver that runs alone.
+    /// aggregated ClusterRoles and ResourceQuotas are simulated, and no other part of a cluster. Default on. Without
+    /// these controllers, the dependents of a deleted owner and the content of a deleted namespace stay, as on a
+    /// kube-apiserver that runs alone.
     pub fn play_controllers(mut self, on: bool) -> Self {
         #[cfg(feature = "simulator")]
         {

@@ -212,7 +212,7 @@ impl Serving {
     /// A client has five seconds to read its last answers, and one if it reads nothing.
     ///
     /// # Cancel safety
-    /// Safe: the listener stops all the same.
+    /// Safe: the listener stops even if the future is dropped.
     pub async fn stop(self) {
         self.end();
         self.tasks.close();

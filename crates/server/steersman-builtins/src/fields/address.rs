@@ -126,7 +126,7 @@ impl Network {
 pub(crate) enum AddressForm {
     /// The canonical form.
     Usual,
-    /// With leading zeros, or an IPv4 address mapped into IPv6; holds the canonical form.
+    /// An address with leading zeros, or an IPv4 address mapped into IPv6; holds the canonical form.
     Unusual(String),
     /// An IPv6 address that is not shortened as far as possible; holds the shortest form.
     Long(String),

@@ -20,7 +20,7 @@ pub(super) struct ChangedFields {
     pub removed: FieldSet,
 }
 
-/// How a value itself changed, leaving aside the fields below it.
+/// The change of a value itself, regardless of the fields below the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueChange {
     Same,

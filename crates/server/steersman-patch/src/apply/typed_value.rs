@@ -10,7 +10,7 @@ use steersman_schema::types::{ListKind, MapKind, Scalar, TypeRef, ValueShape};
 use super::field_set::{FieldNode, FieldSet};
 use super::path_element::{Atom, PathElement};
 
-/// How managers share a value.
+/// The way in which managers share a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SharedForm {
     /// An atomic value: one manager owns it as a whole.

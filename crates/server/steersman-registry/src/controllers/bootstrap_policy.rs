@@ -15,7 +15,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Registry {
     /// Stores the absent initial objects: those of every namespace, and with RBAC the default roles and
-    /// bindings. Existing ones get back what they lack, unless their annotation
+    /// bindings. Existing roles and bindings get back their missing rules and subjects, unless their annotation
     /// `rbac.authorization.kubernetes.io/autoupdate` is `false`.
     pub fn bootstrap(&mut self, now: Timestamp) {
         self.note_lacks();

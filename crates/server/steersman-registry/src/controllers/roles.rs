@@ -20,7 +20,7 @@ const ROUNDS: usize = 16;
 const GROUP: &str = "rbac.authorization.k8s.io";
 
 impl Registry {
-    /// Refuses a role or a binding by which its author would grant permissions it lacks (AUTH-3).
+    /// Refuses a role or a binding by which its author would grant permissions that the author lacks (AUTH-3).
     pub(crate) fn refuse_escalation(
         &self,
         target: ObjectTarget<'_>,
@@ -43,7 +43,7 @@ impl Registry {
     }
 
     /// Updates the rules of every ClusterRole with an aggregation rule. Does nothing if this
-    /// controller is not played.
+    /// controller is switched off.
     pub(crate) fn aggregate_roles(&mut self) {
         if !self.options.gather_roles {
             return;

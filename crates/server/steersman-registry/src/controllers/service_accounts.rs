@@ -51,7 +51,7 @@ impl Registry {
         }
     }
 
-    /// Records that every namespace may lack them: the server starts, or its authority changed.
+    /// Records that every namespace may lack these objects: the server starts, or its authority changed.
     pub(crate) fn note_lacks(&mut self) {
         let namespaces = StorageKey::new("", "namespaces");
         let all: Vec<Arc<Stored>> = self.store.list(&namespaces, None).cloned().collect();

@@ -18,7 +18,7 @@ use steersman_store::Stored;
 
 use crate::state::registry::Registry;
 
-/// How long after its creation a migration waits for its resource to be served.
+/// The time from the creation of a migration during which the migration waits for its resource to be served.
 const DISCOVERY: SignedDuration = SignedDuration::from_secs(60);
 /// The delay after the first of several failures in a row, which doubles with each, and its
 /// maximum: those of upstream's rate limiter.

@@ -24,8 +24,8 @@ const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Registry {
     /// Returns the object in the resource's version. A custom resource is read through the schema of
-    /// the version in which it is stored (SRV-CRD-2), and then converted. An object that this leaves
-    /// as it is stored is shared.
+    /// the version in which it is stored (SRV-CRD-2), and then converted. An object that neither step
+    /// changes is shared with the store.
     pub(crate) fn present(
         &self,
         resource: &Resource,

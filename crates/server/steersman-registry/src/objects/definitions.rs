@@ -55,8 +55,8 @@ impl Registry {
         self.serve_definition(&stored, stored.revision, false);
     }
 
-    /// Decides about a definition's names and writes the conditions, that of its approval included. Free names are accepted even
-    /// if others of the same definition are taken.
+    /// Decides about a definition's names and writes the conditions, including the condition of its approval. Free
+    /// names are accepted even if other names of the same definition are taken.
     pub(crate) fn judge_names(&self, crd: &mut Value, now: Timestamp) {
         let now = metadata::time(now);
         let group = crd["spec"]["group"].as_str().unwrap_or_default().to_owned();

@@ -164,7 +164,7 @@ impl Registry {
             Ownership::Track(options) => options,
         };
         let tracked = TrackedCreate {
-            // What plugins add from here on has no owner.
+            // Fields that plugins add from here on have no owner.
             object: object.clone(),
             asked,
             manager: manager::name_of(options),

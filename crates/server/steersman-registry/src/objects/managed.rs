@@ -14,9 +14,9 @@ use crate::requests::subresource_fields;
 /// How the owners of fields are determined after a write.
 #[derive(Debug, Clone)]
 pub(crate) enum Ownership<'a> {
-    /// The request's manager owns what the write changes.
+    /// The manager of the request owns the fields that the write changes.
     Track(&'a WriteOptions),
-    /// The managedFields were computed before.
+    /// The managedFields were computed before the write, as JSON.
     Given(Option<String>),
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn sent(object: &Value) -> Option<&Value> {
 }
 
 /// Returns metadata fields that were sent to a subresource which keeps the stored ones, and which
-/// the writer owns all the same. Null stands for a field that the writer left out.
+/// the writer owns nevertheless. Null stands for a field that the writer left out.
 pub(crate) fn named_beside(
     resource: &Resource,
     subresource: Subresource,

@@ -18,10 +18,10 @@ const MUTATING: [&str; 2] = [
 ];
 const QUOTAS: [&str; 1] = ["resourcequotas."];
 
-/// Whether webhooks, policies and quotas exist. Every request needs these facts and most servers
-/// have none of the objects, so they are known without reading the store.
+/// Whether webhooks, policies and quotas exist. Every request needs these facts, and most servers
+/// have no such object, so the facts are kept apart from the store.
 ///
-/// They are recomputed at every write of these kinds (ADM-3).
+/// The facts are recomputed at every write of these kinds (ADM-3).
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
 pub(crate) struct Presence {

@@ -29,7 +29,7 @@ struct Validation {
 #[derive(Debug)]
 pub(crate) struct Objection {
     pub(crate) message: String,
-    /// Empty if the policy names none.
+    /// The reason of the refusal; empty if the policy names no reason.
     pub(crate) reason: String,
 }
 

@@ -14,7 +14,7 @@ use super::registry::Registry;
 
 /// All changes that one turn of the registry's lock made, with the counters after it.
 ///
-/// Its number is that of the previous transaction plus one, and its changes have the revisions after
+/// The number is the number of the previous transaction plus one, and the changes have the revisions after
 /// those of the previous transaction, without a gap (WAL-2).
 #[derive(Debug)]
 pub struct Transaction {
@@ -23,7 +23,7 @@ pub struct Transaction {
     counters: Counters,
     /// The revision before which no watch may start, if this transaction compacted the log.
     forgotten: Option<u64>,
-    /// All registered tokens that are kept, if they changed.
+    /// All registered tokens that are part of snapshots, if a token changed.
     tokens: Option<Tokens>,
     changes: Vec<(StorageKey, Change)>,
 }

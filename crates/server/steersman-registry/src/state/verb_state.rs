@@ -23,7 +23,7 @@ pub(crate) struct VerbState {
     pub(crate) conversions: usize,
     /// The calls to make.
     pub(crate) pending: Vec<WebhookCall>,
-    /// What the next run of the verb continues; only the verb knows its type.
+    /// The state from which the next run of the verb continues; only the verb knows its type.
     pub(crate) waiting: Option<Box<dyn Any + Send + Sync>>,
     /// The revision at which a list that had to wait continues.
     pub(crate) pinned: Option<u64>,

@@ -16,7 +16,7 @@ use crate::state::facts::{SimulatedKey, SimulatedKind, annotation, text};
 const PROVISIONER: &str = "play.steersman";
 const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 
-/// What the simulator needs of a StorageClass.
+/// The settings of a StorageClass that the simulator uses.
 struct ClassSettings {
     provisioner: String,
     reclaim: String,

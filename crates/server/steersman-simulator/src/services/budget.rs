@@ -21,7 +21,7 @@ use crate::state::facts::{
 /// Seconds after which an evicted Pod that still exists counts as available again.
 const EVICTION_TIMEOUT_SECONDS: i64 = 120;
 
-/// How many Pods a budget expects, and how many of them must be healthy.
+/// The number of Pods that a budget expects, and the number of Pods that must be healthy.
 #[derive(Debug, Clone, Copy)]
 struct BudgetTarget {
     expected: i64,

@@ -155,7 +155,7 @@ impl TurnContext<'_> {
         if let Some(at) = missed {
             self.start_job(key, cron, &terms, at, (status, active));
         }
-        // Without the deadline, so the next time counts from the last one.
+        // The deadline is ignored here, so the next time counts from the last one.
         let next = terms.due(cron, now, None).ok();
         let from = next.map_or(now, |due| due.missed.unwrap_or(due.since));
         if let Some(next) = terms.schedule.next(from.max(now), &terms.zone) {

@@ -26,7 +26,7 @@ struct ReplicaCounts {
     updated: i64,
 }
 
-/// What a turn did about the ReplicaSet of the current template.
+/// The result of a turn for the ReplicaSet of the current template.
 #[derive(Debug, Default)]
 struct Rollout {
     /// The revision of the Deployment; empty if this turn did not determine it.

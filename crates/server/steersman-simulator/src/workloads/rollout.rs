@@ -8,9 +8,9 @@ use crate::state::facts::{number, scaled_value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RolloutTerms {
     pub(crate) replicas: i64,
-    /// How many Pods may exist beyond the replicas (`maxSurge`).
+    /// The maximum number of Pods beyond the replicas (`maxSurge`).
     pub(crate) surge: i64,
-    /// How many of the replicas may be unavailable (`maxUnavailable`).
+    /// The maximum number of unavailable replicas (`maxUnavailable`).
     pub(crate) unavailable: i64,
 }
 

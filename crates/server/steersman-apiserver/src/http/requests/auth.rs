@@ -13,11 +13,11 @@ use steersman_registry::Registry;
 /// The client of a connection, as it is known before its requests.
 #[derive(Debug, Clone)]
 pub(crate) enum Caller {
-    /// Without a client certificate. Requests without a credential are those of this user.
+    /// A client without a client certificate. Its requests without a credential are requests of this user.
     Usual(Arc<User>),
     /// The user of an accepted client certificate.
     Certificate(Arc<User>),
-    /// With a client certificate that is not accepted.
+    /// A client with a client certificate that is not accepted.
     BadCertificate,
 }
 

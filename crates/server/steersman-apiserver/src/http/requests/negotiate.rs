@@ -79,7 +79,7 @@ pub(crate) enum AcceptReader {
     /// A go-restful route of a built-in kind, on a path that also supports watches, and the
     /// handler behind it.
     Watchable,
-    /// Only the handler: for custom resources and for the aggregator's documents.
+    /// A handler without a go-restful route: custom resources and the documents of the aggregator.
     Handler,
 }
 

@@ -41,7 +41,7 @@ pub(super) struct SimulatedDisk {
     files: BTreeMap<usize, Vec<u8>>,
 }
 
-/// What a power cut leaves of bytes that were not synced.
+/// The fate of unsynced bytes at a power cut.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum UnsyncedBytes {
     Lost,

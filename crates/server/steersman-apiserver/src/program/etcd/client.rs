@@ -154,7 +154,7 @@ impl Attachment {
         self.ended.is_cancelled()
     }
 
-    /// Returns what the etcd does with a write before it is answered.
+    /// Returns the durability that the etcd gives a write before the write is answered.
     pub(crate) fn durability(&self) -> Durability {
         self.durability
     }

@@ -15,7 +15,7 @@ const CLIENT_URL: &str = "http://localhost:2379";
 pub(super) struct EtcdOptions {
     /// The folder of the snapshot; `None` keeps the snapshot in memory.
     pub(super) data_dir: Option<PathBuf>,
-    /// What an answered write survives.
+    /// The failures that an answered write survives.
     pub(super) durability: Durability,
     /// Whether a save waits for the disk.
     pub(super) is_synced: bool,

@@ -78,7 +78,7 @@ impl EtcdLink {
     /// older than the objects here.
     ///
     /// # Errors
-    /// Nothing listens, or another kube-apiserver is attached.
+    /// Fails if no etcd listens, or if another kube-apiserver is attached.
     pub(super) async fn attach_again(&self) -> Result<bool, ProgramProblem> {
         if !self.attachment().has_ended() {
             return Ok(false);

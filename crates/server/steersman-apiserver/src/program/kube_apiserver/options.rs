@@ -12,7 +12,7 @@ use crate::program::flags::PlayedPart;
 
 /// The port without the flag.
 const PORT: &str = "6443";
-/// The environment variable that names what is played.
+/// The environment variable that names the simulated parts of a cluster.
 const PLAY: &str = "STEERSMAN_PLAY";
 /// The environment variable that names a file of faults.
 pub(super) const FAULTS: &str = "STEERSMAN_FAULTS";

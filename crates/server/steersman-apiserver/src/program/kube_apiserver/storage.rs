@@ -63,7 +63,7 @@ impl Storage {
         };
         let address = match address_of("etcd-servers", url) {
             Ok(address) => address,
-            // Such as `https` or `unixs`: that of another program.
+            // A scheme such as `https` or `unixs`: the URL of another program.
             Err(problem) if has_foreign_scheme(url) => {
                 say_memory(&problem.to_string());
                 return Ok((Self { etcd: None }, None));
@@ -226,7 +226,7 @@ impl EtcdAppender {
             self.connection = None;
         }
         if self.needs_snapshot {
-            // It includes the group.
+            // The snapshot includes the group.
             link.save(server).await?;
             self.needs_snapshot = false;
             return Ok(());

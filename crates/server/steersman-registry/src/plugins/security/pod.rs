@@ -90,7 +90,7 @@ pub(super) fn uses(count: usize) -> &'static str {
     if count == 1 { "uses" } else { "use" }
 }
 
-/// Formats who uses which values, as in `container "a" uses probe host "b"`.
+/// Formats the values that containers use, as in `container "a" uses probe host "b"`.
 pub(super) fn used(
     (holder, names): (&str, &[&str]),
     (value, values): (&str, &BTreeSet<&str>),
