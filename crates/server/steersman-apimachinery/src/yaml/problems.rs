@@ -5,7 +5,8 @@ use granit_parser::{ErrorKind, ScanError};
 /// Maximum nesting of values, the same as in JSON.
 pub(super) const DEEPEST: usize = 127;
 
-/// A place that Go's reader takes and the parser does not, and what mends it without another meaning.
+/// A position in a text that Go's reader accepts and the parser refuses, and the change that repairs the text and
+/// keeps its meaning.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Repair {
     /// A line, from one, of a quoted text: more indentation.
@@ -14,7 +15,7 @@ pub(super) enum Repair {
     Separate(usize),
 }
 
-/// How Go counts the line of a problem. Its scanner counts lines from one and its parser from zero,
+/// The way in which Go counts the line of a problem. Go's scanner counts lines from one, Go's parser from zero,
 /// and neither names the first line.
 #[derive(Debug, Clone, Copy)]
 enum Counts {

@@ -85,7 +85,7 @@ impl Answer {
         self
     }
 
-    /// Replaces only the answer: the request is carried out all the same, as if its answer got
+    /// Replaces only the answer: the server carries out the request, as if its answer got
     /// lost.
     #[must_use]
     pub fn after_commit(mut self) -> Self {

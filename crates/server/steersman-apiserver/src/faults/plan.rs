@@ -94,15 +94,15 @@ pub(crate) struct Chop {
     reason = "independent faults, which can be combined"
 )]
 pub(crate) struct WatchFaults {
-    /// Whether it stays silent.
+    /// Whether the watch stays silent.
     pub(crate) silent: bool,
-    /// Whether it expires at once.
+    /// Whether the watch expires at once.
     pub(crate) expired: bool,
-    /// Whether it sends each event twice.
+    /// Whether the watch sends each event twice.
     pub(crate) events_twice: bool,
-    /// Whether it sends each bookmark twice.
+    /// Whether the watch sends each bookmark twice.
     pub(crate) bookmarks_twice: bool,
-    /// The delay of its bookmarks.
+    /// The delay of the bookmarks of the watch.
     pub(crate) bookmarks_late: Duration,
 }
 

@@ -89,7 +89,7 @@ pub struct RequestRecord {
     pub groups: Vec<String>,
     /// Name of the user that impersonates; `None` without impersonation.
     pub impersonated_by: Option<String>,
-    /// Whether it is a watch that asks for the initial objects (`sendInitialEvents=true`).
+    /// Whether the request is a watch that asks for the initial objects (`sendInitialEvents=true`).
     pub watch_list: bool,
     /// HTTP status of the answer; `None` before the answer, and for good if the client disconnected
     /// first.

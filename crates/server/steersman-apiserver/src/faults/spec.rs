@@ -103,7 +103,7 @@ pub enum Effect {
     Chunks {
         /// Size of a piece in bytes, at least 1.
         bytes: u64,
-        /// Delay of each piece.
+        /// Delay of each piece, in milliseconds.
         #[serde(default)]
         millis: u64,
     },
@@ -224,7 +224,7 @@ impl FaultSpec {
         self
     }
 
-    /// Returns what is wrong with the fault, if it is invalid.
+    /// Returns the problem of an invalid fault; `None` for a valid one.
     pub(crate) fn problem(&self) -> Option<String> {
         if let Some(share) = self.probability
             && !(0.0..=1.0).contains(&share)

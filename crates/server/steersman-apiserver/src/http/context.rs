@@ -70,7 +70,7 @@ pub(crate) struct Context {
     wal: Option<WriteAheadLog>,
 }
 
-/// What is left to do after some work with the registry, once it is unlocked.
+/// The work that is left after a turn of the lock, for the time after the registry is unlocked.
 struct AfterLock<R> {
     result: std::thread::Result<R>,
     /// Whether a storage changed.
@@ -129,7 +129,7 @@ impl Context {
     ///
     /// SRV-1: `work` cannot wait, so a dropped request has done all of its work or none.
     ///
-    /// SRV-4: if `work` panics, the watches of what it stored are woken all the same, and the
+    /// SRV-4: if `work` panics, the watches of the storages that it changed are woken too, and the
     /// registry stays in use. That is safe because a verb decides before it stores; consequences of
     /// deletions that the panic prevented are drawn by the next verb that does so.
     pub(crate) fn with_registry<R>(&self, work: impl FnOnce(&mut Registry) -> R) -> R {

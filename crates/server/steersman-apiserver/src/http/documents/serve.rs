@@ -27,7 +27,7 @@ pub(crate) struct DocumentRequest<'a> {
     pub(crate) method: &'a str,
     /// The value of the header `Accept`.
     pub(crate) accept: Option<&'a str>,
-    /// The query.
+    /// The parameters of the query.
     pub(crate) query: &'a Query,
     /// The value of the header `If-None-Match`.
     pub(crate) if_none_match: Option<&'a str>,

@@ -34,7 +34,7 @@ pub(crate) async fn run(
     loop {
         // SRV-2: after the subscription, so that no change is missed.
         let again = context.asking(&mut verb).await;
-        // The clock is asked, too: changes that never pause would outrun the time limit of a wait for the next one.
+        // The clock is checked too: with changes that never pause, the wait for the next change would never time out.
         let is_over = Instant::now() >= limit;
         if !is_ahead(&again) || is_over || timeout_at(limit, changes.changed()).await.is_err() {
             return again;

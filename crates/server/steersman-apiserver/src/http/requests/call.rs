@@ -17,7 +17,7 @@ pub(crate) struct ResourceCall<'a> {
     pub(crate) path: &'a ObjectPath,
     /// The verb; `None` for a method that no path supports.
     pub(crate) verb: Option<Verb>,
-    /// The query.
+    /// The parameters of the query.
     pub(crate) query: &'a Query,
     /// The `Accept` header.
     pub(crate) accept: Option<&'a str>,

@@ -31,9 +31,9 @@ pub(crate) enum ResponseShape {
 /// The result of negotiating an Accept header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Media {
-    /// The format.
+    /// The format of the answer.
     pub(crate) format: Format,
-    /// The shape.
+    /// The shape of the objects in the answer.
     pub(crate) shape: ResponseShape,
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn discovery(
     Err(Status::not_acceptable(&KNOWN))
 }
 
-/// Returns the format of an answer without views, such as a refusal: JSON if no other type fits.
+/// Returns the format of an answer that has only one shape, such as a refusal: JSON if no other type fits.
 pub(crate) fn format(accept: Option<&str>) -> Format {
     let mut plain = servable(accept).filter(|(_, clause)| clause.convert.is_none());
     plain.next().map_or(Format::Json, |(format, _)| format)

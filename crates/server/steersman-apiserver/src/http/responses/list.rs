@@ -12,7 +12,7 @@ const PIECE: usize = 64 * 1024;
 pub(crate) struct ListBody {
     /// Everything before the first item.
     pub(crate) head: Bytes,
-    /// The items.
+    /// The encoded items of the list.
     pub(crate) items: ListItems,
     /// Everything after the last item.
     pub(crate) tail: Bytes,

@@ -90,7 +90,7 @@ pub(crate) fn error(why: &Status) -> Bytes {
 pub(crate) enum ListPart {
     /// The whole objects.
     Whole,
-    /// The metadata.
+    /// The metadata of the objects.
     Metadata(MetaVersion),
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct UnencodedList {
     pub(crate) kind: String,
     /// The list's metadata.
     pub(crate) metadata: Value,
-    /// The objects.
+    /// The objects of the list.
     pub(crate) items: Vec<VersionedObject>,
     /// The part of the objects.
     pub(crate) part: ListPart,

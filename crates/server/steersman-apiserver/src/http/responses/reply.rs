@@ -36,7 +36,7 @@ pub(crate) struct Reply {
     pub(crate) cache_control: &'static str,
     /// The name of the created object, for the log of requests.
     pub(crate) created: Option<String>,
-    /// The body.
+    /// The body of the answer.
     pub(crate) body: ReplyBody,
 }
 
