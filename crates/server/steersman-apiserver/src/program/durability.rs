@@ -1,8 +1,8 @@
-//! Words: which ends of the program an answered write survives.
+//! Words: the failures that an answered write survives.
 
 use clap::ValueEnum;
 
-/// Which ends of the program an answered write survives.
+/// The failures that an answered write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Durability {
     /// Writes are in the log, and the log in the kernel, before they are answered: they survive

@@ -11,7 +11,7 @@ const MOST_LEVELS: usize = 100;
 ///
 /// # Errors
 ///
-/// 400 if it is nested too deep.
+/// 400 if the object is nested too deep.
 pub(crate) fn check_nesting(object: &Value) -> Result<(), Status> {
     match is_within(object, MOST_LEVELS) {
         true => Ok(()),

@@ -14,7 +14,7 @@ use super::policy::{BUDGET, ExpressionVariables, Policy, Rules};
 #[derive(Debug)]
 pub(crate) struct Mutating {
     pub(crate) mutations: Vec<Mutation>,
-    /// Whether it is evaluated again after a later change of the object (`reinvocationPolicy:
+    /// Whether the policy is evaluated again after a later change of the object (`reinvocationPolicy:
     /// IfNeeded`).
     pub(crate) again: bool,
 }

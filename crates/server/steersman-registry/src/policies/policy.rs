@@ -33,7 +33,7 @@ pub(crate) struct Policy {
     pub(crate) constraints: Constraints,
     /// Whether a request passes if the policy cannot be evaluated (`failurePolicy: Ignore`).
     pub(crate) ignores_failure: bool,
-    /// Version and kind of its parameters.
+    /// The version and the kind of the parameters of the policy.
     pub(crate) param: Option<(String, String)>,
     pub(crate) bindings: Vec<Binding>,
     conditions: Vec<Expression>,
@@ -61,7 +61,7 @@ pub(crate) trait Rules {
 pub(crate) struct Binding {
     pub(crate) name: String,
     pub(crate) constraints: Option<Constraints>,
-    /// `paramRef`, or null.
+    /// The reference to the parameters (`paramRef`), or null.
     pub(crate) param: Json,
     pub(crate) denies: bool,
     pub(crate) warns: bool,

@@ -1,4 +1,4 @@
-//! Machine: knows whether any webhooks, policies or quotas exist.
+//! Machine: tracks whether any webhooks, policies or quotas exist.
 
 use steersman_schema::resource::StorageKey;
 use steersman_store::Store;

@@ -36,7 +36,7 @@ pub struct RegisteredWebhook {
     pub equivalent: bool,
     /// Whether a dry run may call it.
     pub dry_run: bool,
-    /// Whether it is called again after a later webhook changed the object (`reinvocationPolicy:
+    /// Whether the webhook is called again after a later webhook changed the object (`reinvocationPolicy:
     /// IfNeeded`).
     pub again: bool,
     /// The first review version that both sides support; `None` if there is none.

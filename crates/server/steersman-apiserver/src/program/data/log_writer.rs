@@ -62,7 +62,7 @@ impl<F: Folder> LogWriter<F> {
         Ok(writer)
     }
 
-    /// Appends a payload, which begins with the transaction of this number. After an error nothing of it is kept,
+    /// Appends a payload, which begins with the transaction of this number. After an error no part of it is kept,
     /// and the same payload may be appended again (WAL-4).
     pub(crate) fn append(
         &mut self,

@@ -34,7 +34,7 @@ pub(crate) struct SavedState {
 /// Transactions that were appended together.
 #[derive(Debug)]
 pub(crate) struct SavedGroup {
-    /// The number of the last one.
+    /// The number of the last transaction.
     pub(crate) last: u64,
     pub(crate) payload: Vec<u8>,
 }

@@ -149,14 +149,14 @@ impl EtcdService {
     }
 
     async fn save(&self, number: Option<u64>, transactions: u64, text: Bytes) -> EtcdAnswer {
-        // Held to the end: the file and the text that is held are the same.
+        // Locked until the end, so that the file and the held text are the same.
         let _saving = self.saving.lock().await;
         {
             let hold = self.hold.lock();
             if !number.is_some_and(|number| hold.is_current(number)) {
                 return stale();
             }
-            // Taken before the one that is held, and overtaken by it.
+            // This snapshot was taken before the held snapshot, and is outdated.
             if hold.is_newer_than(transactions) {
                 return plain(StatusCode::NO_CONTENT, "");
             }

@@ -17,7 +17,7 @@ pub(super) struct SnapshotHold {
 /// Transactions that were appended together.
 #[derive(Debug)]
 pub(super) struct HeldGroup {
-    /// The number of the last one.
+    /// The number of the last transaction.
     pub(super) last: u64,
     pub(super) payload: Bytes,
 }

@@ -59,7 +59,7 @@ const NO_EFFECT: &str = "AlwaysAdmit";
 /// The admission plugins of one start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct AdmissionPlugins {
-    /// Whether Pods need and mount ServiceAccounts, if the controller of accounts is played.
+    /// Whether Pods need and mount ServiceAccounts, if the controller of accounts is simulated.
     pub(super) service_account: bool,
     /// The plugins that a flag asks for or switches off without effect.
     pub(super) warnings: Vec<String>,
