@@ -30,7 +30,7 @@ pub(super) use defaults::template as complete_template;
 pub(super) use scheduling::check_tolerations;
 pub(super) use spec::check_overhead;
 
-/// `core/v1` `Pod`.
+/// The strategy of `Pod` in `core/v1`.
 pub(super) const POD: Strategy = Strategy {
     defaults: defaults::pod,
     prepare,
@@ -55,7 +55,7 @@ pub(super) const POD: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// `core/v1` `PodTemplate`.
+/// The strategy of `PodTemplate` in `core/v1`.
 pub(super) const POD_TEMPLATE: Strategy = Strategy {
     defaults: defaults::template,
     validate: |object, _| {

@@ -18,7 +18,7 @@ use crate::pod;
 
 const MISMATCH: &str = "`selector` does not match template `labels`";
 
-/// `apps/v1` `Deployment`.
+/// The strategy of `Deployment` in `apps/v1`.
 pub(super) const DEPLOYMENT: Strategy = Strategy {
     defaults: defaults::deployment,
     validate: deployment,
@@ -34,7 +34,7 @@ pub(super) const DEPLOYMENT: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// `apps/v1` `ReplicaSet`.
+/// The strategy of `ReplicaSet` in `apps/v1`.
 pub(super) const REPLICA_SET: Strategy = Strategy {
     defaults: defaults::replica_set,
     validate: replica_set,
@@ -62,7 +62,7 @@ pub(super) const CONTROLLER_REVISION: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// `core/v1` `ReplicationController`.
+/// The strategy of `ReplicationController` in `core/v1`.
 pub(super) const REPLICATION_CONTROLLER: Strategy = Strategy {
     defaults: defaults::controller,
     validate: controller,
@@ -71,7 +71,7 @@ pub(super) const REPLICATION_CONTROLLER: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// `apps/v1` `StatefulSet`.
+/// The strategy of `StatefulSet` in `apps/v1`.
 pub(super) const STATEFUL_SET: Strategy = Strategy {
     defaults: defaults::stateful_set,
     validate: stateful::check,
@@ -91,7 +91,7 @@ pub(super) const STATEFUL_SET: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// `apps/v1` `DaemonSet`.
+/// The strategy of `DaemonSet` in `apps/v1`.
 pub(super) const DAEMON_SET: Strategy = Strategy {
     defaults: defaults::daemon_set,
     prepare: defaults::count_templates,

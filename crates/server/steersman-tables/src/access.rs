@@ -6,7 +6,7 @@ use super::age::human;
 use super::cells::{NONE, at, is_set, list, text, text_or_none};
 use super::columns::{AGE, Columns, age, shown, wide};
 
-/// RoleBindings and ClusterRoleBindings.
+/// The columns of RoleBindings and ClusterRoleBindings.
 pub(super) const BINDINGS: Columns = Columns {
     headings: &[
         shown("Role", "Role that is granted."),
@@ -44,7 +44,7 @@ fn subjects(binding: &Value, kind: &str) -> String {
     names.join(", ")
 }
 
-/// CertificateSigningRequests.
+/// The columns of CertificateSigningRequests.
 pub(super) const SIGNING_REQUESTS: Columns = Columns {
     headings: &[
         AGE,
@@ -94,7 +94,7 @@ fn condition(request: &Value) -> String {
     all
 }
 
-/// Leases.
+/// The columns of Leases.
 pub(super) const LEASES: Columns = Columns {
     headings: &[shown("Holder", "Current holder of the lease."), AGE],
     row: |lease, now| {

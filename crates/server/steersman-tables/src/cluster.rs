@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::cells::{NONE, at, boolean, entries, list, number, text};
 use super::columns::{AGE, Columns, age, shown, wide};
 
-/// ConfigMaps.
+/// The columns of ConfigMaps.
 pub(super) const CONFIG_MAPS: Columns = Columns {
     headings: &[shown("Data", "Number of entries."), AGE],
     row: |map, now| {
@@ -17,7 +17,7 @@ pub(super) const CONFIG_MAPS: Columns = Columns {
     },
 };
 
-/// Secrets.
+/// The columns of Secrets.
 pub(super) const SECRETS: Columns = Columns {
     headings: &[
         shown("Type", "Type of the secret."),
@@ -33,7 +33,7 @@ pub(super) const SECRETS: Columns = Columns {
     },
 };
 
-/// Namespaces.
+/// The columns of Namespaces.
 pub(super) const NAMESPACES: Columns = Columns {
     headings: &[
         shown("Status", "Whether the namespace is active or terminating."),
@@ -47,7 +47,7 @@ pub(super) const NAMESPACES: Columns = Columns {
     },
 };
 
-/// Nodes.
+/// The columns of Nodes.
 pub(super) const NODES: Columns = Columns {
     headings: &[
         shown("Status", "Whether the node is ready."),
@@ -119,13 +119,13 @@ fn roles(node: &Value) -> String {
     }
 }
 
-/// ServiceAccounts.
+/// The columns of ServiceAccounts.
 pub(super) const SERVICE_ACCOUNTS: Columns = Columns {
     headings: &[shown("Secrets", "Number of secrets of the account."), AGE],
     row: |account, now| vec![list(account, &["secrets"]).len().into(), age(account, now)],
 };
 
-/// ComponentStatuses.
+/// The columns of ComponentStatuses.
 pub(super) const COMPONENTS: Columns = Columns {
     headings: &[
         shown("Status", "Whether the component is healthy."),
@@ -146,7 +146,7 @@ pub(super) const COMPONENTS: Columns = Columns {
     },
 };
 
-/// PriorityClasses.
+/// The columns of PriorityClasses.
 pub(super) const PRIORITY_CLASSES: Columns = Columns {
     headings: &[
         shown("Value", "Priority of the pods.").integer(),
@@ -171,7 +171,7 @@ pub(super) const PRIORITY_CLASSES: Columns = Columns {
     },
 };
 
-/// RuntimeClasses.
+/// The columns of RuntimeClasses.
 pub(super) const RUNTIME_CLASSES: Columns = Columns {
     headings: &[shown("Handler", "Handler of the container runtime."), AGE],
     row: |class, now| vec![text(class, &["handler"]).into(), age(class, now)],

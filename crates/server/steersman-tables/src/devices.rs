@@ -7,7 +7,7 @@ use super::columns::{AGE, Columns, age, shown};
 
 const UNKNOWN: &str = "<unknown>";
 
-/// ResourceClaims.
+/// The columns of ResourceClaims.
 pub(super) const RESOURCE_CLAIMS: Columns = Columns {
     headings: &[
         shown("State", "Whether devices are allocated and reserved."),
@@ -31,7 +31,7 @@ pub(super) const RESOURCE_CLAIMS: Columns = Columns {
     },
 };
 
-/// ResourceSlices.
+/// The columns of ResourceSlices.
 pub(super) const RESOURCE_SLICES: Columns = Columns {
     headings: &[
         shown("Node", "Node that has the devices."),
@@ -49,7 +49,7 @@ pub(super) const RESOURCE_SLICES: Columns = Columns {
     },
 };
 
-/// HorizontalPodAutoscalers.
+/// The columns of HorizontalPodAutoscalers.
 pub(super) const AUTOSCALERS: Columns = Columns {
     headings: &[
         shown("Reference", "Object that is scaled."),

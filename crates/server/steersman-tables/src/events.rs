@@ -7,7 +7,7 @@ use super::age::since;
 use super::cells::{number, text};
 use super::columns::{Columns, Heading, shown, wide};
 
-/// Events. The name is the last column.
+/// The columns of Events. The name is the last column.
 pub(super) const EVENTS: Columns = Columns {
     headings: &[
         shown("Last Seen", "Time since the event was last observed."),

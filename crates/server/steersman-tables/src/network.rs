@@ -7,7 +7,7 @@ use super::cells::{
 };
 use super::columns::{AGE, Columns, age, shown, wide};
 
-/// Services.
+/// The columns of Services.
 pub(super) const SERVICES: Columns = Columns {
     headings: &[
         shown("Type", "How the service is exposed."),
@@ -87,7 +87,7 @@ fn balancer(object: &Value) -> Vec<&str> {
     all
 }
 
-/// Ingresses.
+/// The columns of Ingresses.
 pub(super) const INGRESSES: Columns = Columns {
     headings: &[
         shown("Class", "Class of the controller that serves it."),
@@ -126,7 +126,7 @@ fn hosts(rules: &[Value]) -> String {
     }
 }
 
-/// IngressClasses.
+/// The columns of IngressClasses.
 pub(super) const INGRESS_CLASSES: Columns = Columns {
     headings: &[
         shown("Controller", "Controller that serves the class."),
@@ -153,7 +153,7 @@ pub(super) const INGRESS_CLASSES: Columns = Columns {
     },
 };
 
-/// NetworkPolicies.
+/// The columns of NetworkPolicies.
 pub(super) const NETWORK_POLICIES: Columns = Columns {
     headings: &[shown("Pod-Selector", "Label selector of the pods."), AGE],
     row: |policy, now| {
@@ -164,7 +164,7 @@ pub(super) const NETWORK_POLICIES: Columns = Columns {
     },
 };
 
-/// Endpoints.
+/// The columns of Endpoints.
 pub(super) const ENDPOINTS: Columns = Columns {
     headings: &[shown("Endpoints", "Addresses and ports."), AGE],
     row: |endpoints, now| {
@@ -198,7 +198,7 @@ fn addresses(subset: &Value) -> Vec<String> {
         .collect()
 }
 
-/// EndpointSlices.
+/// The columns of EndpointSlices.
 pub(super) const ENDPOINT_SLICES: Columns = Columns {
     headings: &[
         shown("AddressType", "Type of the addresses: IPv4, IPv6 or FQDN."),
@@ -228,7 +228,7 @@ pub(super) const ENDPOINT_SLICES: Columns = Columns {
     },
 };
 
-/// ServiceCIDRs.
+/// The columns of ServiceCIDRs.
 pub(super) const SERVICE_CIDRS: Columns = Columns {
     headings: &[shown("CIDRs", "Ranges of addresses."), AGE],
     row: |range, now| {
@@ -239,7 +239,7 @@ pub(super) const SERVICE_CIDRS: Columns = Columns {
     },
 };
 
-/// IPAddresses. Their rows have a cell for the age, but no heading for it.
+/// The columns of IPAddresses. Their rows have a cell for the age, but no heading for it.
 pub(super) const IP_ADDRESSES: Columns = Columns {
     headings: &[shown(
         "ParentRef",

@@ -7,7 +7,7 @@ use super::age::since;
 use super::cells::{NONE, at, holds, is_set, labels, list, number, text, text_or_none};
 use super::columns::{AGE, Columns, age, shown, wide};
 
-/// Pods.
+/// The columns of Pods.
 pub(super) const PODS: Columns = Columns {
     headings: &[
         shown(
@@ -49,7 +49,7 @@ pub(super) const PODS: Columns = Columns {
     },
 };
 
-/// PodTemplates.
+/// The columns of PodTemplates.
 pub(super) const POD_TEMPLATES: Columns = Columns {
     headings: &[
         shown("Containers", "Names of the containers of the template."),

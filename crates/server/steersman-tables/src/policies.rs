@@ -7,13 +7,13 @@ use super::columns::{AGE, Columns, Heading, age, shown};
 
 const PARAM_KIND: Heading = shown("ParamKind", "Kind of the policy's parameters.");
 
-/// MutatingWebhookConfigurations and ValidatingWebhookConfigurations.
+/// The columns of MutatingWebhookConfigurations and ValidatingWebhookConfigurations.
 pub(super) const WEBHOOKS: Columns = Columns {
     headings: &[shown("Webhooks", "Number of webhooks.").integer(), AGE],
     row: |hooks, now| vec![list(hooks, &["webhooks"]).len().into(), age(hooks, now)],
 };
 
-/// ValidatingAdmissionPolicies.
+/// The columns of ValidatingAdmissionPolicies.
 pub(super) const VALIDATING: Columns = Columns {
     headings: &[
         shown("Validations", "Number of validations.").integer(),
@@ -29,7 +29,7 @@ pub(super) const VALIDATING: Columns = Columns {
     },
 };
 
-/// MutatingAdmissionPolicies.
+/// The columns of MutatingAdmissionPolicies.
 pub(super) const MUTATING: Columns = Columns {
     headings: &[
         shown("Mutations", "Number of mutations.").integer(),
@@ -53,7 +53,7 @@ fn param_kind(policy: &Value) -> String {
     )
 }
 
-/// The bindings of admission policies.
+/// The columns of the bindings of admission policies.
 pub(super) const POLICY_BINDINGS: Columns = Columns {
     headings: &[
         shown("PolicyName", "Name of the bound policy."),
@@ -76,7 +76,7 @@ pub(super) const POLICY_BINDINGS: Columns = Columns {
     },
 };
 
-/// FlowSchemas.
+/// The columns of FlowSchemas.
 pub(super) const FLOW_SCHEMAS: Columns = Columns {
     headings: &[
         shown("PriorityLevel", "Level that the requests go to."),
@@ -101,7 +101,7 @@ pub(super) const FLOW_SCHEMAS: Columns = Columns {
     },
 };
 
-/// PriorityLevelConfigurations.
+/// The columns of PriorityLevelConfigurations.
 pub(super) const PRIORITY_LEVELS: Columns = Columns {
     headings: &[
         shown("Type", "Whether the level is limited."),
@@ -126,7 +126,7 @@ pub(super) const PRIORITY_LEVELS: Columns = Columns {
     },
 };
 
-/// PodDisruptionBudgets.
+/// The columns of PodDisruptionBudgets.
 pub(super) const BUDGETS: Columns = Columns {
     headings: &[
         shown("Min Available", "Minimum number of available pods."),
@@ -152,7 +152,7 @@ pub(super) const BUDGETS: Columns = Columns {
     },
 };
 
-/// ResourceQuotas.
+/// The columns of ResourceQuotas.
 pub(super) const QUOTAS: Columns = Columns {
     headings: &[
         shown("Request", "Usage and bounds, without limits."),
@@ -181,7 +181,7 @@ pub(super) const QUOTAS: Columns = Columns {
     },
 };
 
-/// APIServices.
+/// The columns of APIServices.
 pub(super) const API_SERVICES: Columns = Columns {
     headings: &[
         shown("Service", "Service that serves the group version."),

@@ -8,7 +8,7 @@ use super::columns::{AGE, Columns, Heading, age, shown, wide};
 const VOLUME_MODE: Heading = wide("VolumeMode", "Whether the volume has a file system.");
 const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
-/// PersistentVolumes.
+/// The columns of PersistentVolumes.
 pub(super) const VOLUMES: Columns = Columns {
     headings: &[
         shown("Capacity", "Size of the volume."),
@@ -45,7 +45,7 @@ pub(super) const VOLUMES: Columns = Columns {
     },
 };
 
-/// PersistentVolumeClaims.
+/// The columns of PersistentVolumeClaims.
 pub(super) const CLAIMS: Columns = Columns {
     headings: &[
         shown("Status", "Whether the claim is bound."),
@@ -119,7 +119,7 @@ fn name(object: &Value, annotations: &[&str]) -> String {
     }
 }
 
-/// StorageClasses.
+/// The columns of StorageClasses.
 pub(super) const STORAGE_CLASSES: Columns = Columns {
     headings: &[
         Heading::NAME,
@@ -151,7 +151,7 @@ pub(super) const STORAGE_CLASSES: Columns = Columns {
     },
 };
 
-/// VolumeAttributesClasses.
+/// The columns of VolumeAttributesClasses.
 pub(super) const ATTRIBUTES_CLASSES: Columns = Columns {
     headings: &[
         Heading::NAME,
@@ -168,7 +168,7 @@ pub(super) const ATTRIBUTES_CLASSES: Columns = Columns {
     },
 };
 
-/// VolumeAttachments.
+/// The columns of VolumeAttachments.
 pub(super) const ATTACHMENTS: Columns = Columns {
     headings: &[
         Heading {
@@ -191,7 +191,7 @@ pub(super) const ATTACHMENTS: Columns = Columns {
     },
 };
 
-/// CSINodes.
+/// The columns of CSINodes.
 pub(super) const CSI_NODES: Columns = Columns {
     headings: &[
         shown("Drivers", "Number of drivers on the node.").integer(),
@@ -205,7 +205,7 @@ pub(super) const CSI_NODES: Columns = Columns {
     },
 };
 
-/// CSIDrivers.
+/// The columns of CSIDrivers.
 pub(super) const CSI_DRIVERS: Columns = Columns {
     headings: &[
         shown("AttachRequired", "Whether volumes are attached first.").boolean(),
@@ -255,7 +255,7 @@ pub(super) const CSI_DRIVERS: Columns = Columns {
     },
 };
 
-/// CSIStorageCapacities.
+/// The columns of CSIStorageCapacities.
 pub(super) const CSI_CAPACITIES: Columns = Columns {
     headings: &[
         shown("StorageClassName", "Class that the capacity is of."),
@@ -269,7 +269,7 @@ pub(super) const CSI_CAPACITIES: Columns = Columns {
     },
 };
 
-/// StorageVersionMigrations. The column of the name has no format, as upstream.
+/// The columns of StorageVersionMigrations. The column of the name has no format, as upstream.
 pub(super) const MIGRATIONS: Columns = Columns {
     headings: &[
         Heading {

@@ -11,7 +11,7 @@ use super::columns::{AGE, CONTAINERS, Columns, Heading, IMAGES, SELECTOR, age, s
 
 const TEMPLATE: [&str; 4] = ["spec", "template", "spec", "containers"];
 
-/// Deployments.
+/// The columns of Deployments.
 pub(super) const DEPLOYMENTS: Columns = Columns {
     headings: &[
         shown("Ready", "Number of ready pods, and of desired pods."),
@@ -36,7 +36,7 @@ pub(super) const DEPLOYMENTS: Columns = Columns {
     },
 };
 
-/// ReplicaSets and ReplicationControllers.
+/// The columns of ReplicaSets and ReplicationControllers.
 pub(super) const REPLICA_SETS: Columns = Columns {
     headings: &[
         shown("Desired", "Number of desired pods.").integer(),
@@ -66,7 +66,7 @@ pub(super) const REPLICA_SETS: Columns = Columns {
     },
 };
 
-/// StatefulSets.
+/// The columns of StatefulSets.
 pub(super) const STATEFUL_SETS: Columns = Columns {
     headings: &[
         shown("Ready", "Number of ready pods, and of desired pods."),
@@ -85,7 +85,7 @@ pub(super) const STATEFUL_SETS: Columns = Columns {
     },
 };
 
-/// DaemonSets.
+/// The columns of DaemonSets.
 pub(super) const DAEMON_SETS: Columns = Columns {
     headings: &[
         shown("Desired", "Nodes that should run a pod.").integer(),
@@ -115,7 +115,7 @@ pub(super) const DAEMON_SETS: Columns = Columns {
     },
 };
 
-/// Jobs.
+/// The columns of Jobs.
 pub(super) const JOBS: Columns = Columns {
     headings: &[
         shown("Status", "Whether the job runs, is complete or failed."),
@@ -176,7 +176,7 @@ fn duration(job: &Value, now: Timestamp) -> String {
     })
 }
 
-/// CronJobs.
+/// The columns of CronJobs.
 pub(super) const CRON_JOBS: Columns = Columns {
     headings: &[
         shown("Schedule", "Times at which jobs start, in cron's notation."),
@@ -211,7 +211,7 @@ pub(super) const CRON_JOBS: Columns = Columns {
     },
 };
 
-/// ControllerRevisions.
+/// The columns of ControllerRevisions.
 pub(super) const CONTROLLER_REVISIONS: Columns = Columns {
     headings: &[
         shown("Controller", "Owner of the revision."),
@@ -241,7 +241,7 @@ pub(super) const CONTROLLER_REVISIONS: Columns = Columns {
     },
 };
 
-/// The scales of all other kinds. Their name column has no format.
+/// The columns of the scales of all other kinds. Their name column has no format.
 pub(super) const SCALES: Columns = Columns {
     headings: &[
         Heading {

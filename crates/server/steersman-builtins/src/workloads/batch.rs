@@ -16,7 +16,7 @@ use crate::fields::reference;
 use crate::fields::selector;
 use crate::pod;
 
-/// `batch/v1` `Job`.
+/// The strategy of `Job` in `batch/v1`.
 pub(crate) const JOB: Strategy = Strategy {
     defaults: job_defaults,
     prepare: prepare_job,
@@ -26,7 +26,7 @@ pub(crate) const JOB: Strategy = Strategy {
     ..Strategy::PLAIN
 };
 
-/// `batch/v1` `CronJob`.
+/// The strategy of `CronJob` in `batch/v1`.
 pub(crate) const CRON_JOB: Strategy = Strategy {
     defaults: cron_job_defaults,
     validate: cron_job,
