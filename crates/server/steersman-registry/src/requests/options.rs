@@ -79,13 +79,13 @@ impl<'a> ObjectTarget<'a> {
 /// The type of a patch document, by its content type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatchKind {
-    /// `application/json-patch+json`
+    /// A JSON patch (`application/json-patch+json`).
     Json,
-    /// `application/merge-patch+json`
+    /// A JSON merge patch (`application/merge-patch+json`).
     Merge,
-    /// `application/strategic-merge-patch+json`
+    /// A strategic merge patch (`application/strategic-merge-patch+json`).
     Strategic,
-    /// `application/apply-patch+yaml`
+    /// A server-side apply (`application/apply-patch+yaml`).
     Apply,
 }
 
@@ -126,9 +126,9 @@ pub struct GetOptions {
 /// Texts are as received, decoded from the URL; the registry parses and refuses them.
 #[derive(Debug, Clone, Default)]
 pub struct ListQuery {
-    /// `labelSelector`.
+    /// `labelSelector`: the labels of the objects to list.
     pub label_selector: Option<String>,
-    /// `fieldSelector`.
+    /// `fieldSelector`: the fields of the objects to list.
     pub field_selector: Option<String>,
     /// `shardSelector`: see [`ShardSelector`](steersman_cel::ShardSelector).
     pub shard_selector: Option<String>,
@@ -147,9 +147,9 @@ pub struct ListQuery {
 /// The query of a watch.
 #[derive(Debug, Clone, Default)]
 pub struct WatchOptions {
-    /// `labelSelector`.
+    /// `labelSelector`: the labels of the objects to watch.
     pub label_selector: Option<String>,
-    /// `fieldSelector`.
+    /// `fieldSelector`: the fields of the objects to watch.
     pub field_selector: Option<String>,
     /// `shardSelector`: see [`ShardSelector`](steersman_cel::ShardSelector).
     pub shard_selector: Option<String>,
@@ -157,9 +157,9 @@ pub struct WatchOptions {
     pub resource_version: Option<String>,
     /// `resourceVersionMatch`: only `NotOlderThan`, with `sendInitialEvents`.
     pub resource_version_match: Option<String>,
-    /// `allowWatchBookmarks`.
+    /// `allowWatchBookmarks`: whether the client accepts bookmarks.
     pub allow_bookmarks: bool,
-    /// `sendInitialEvents`.
+    /// `sendInitialEvents`: whether the watch starts with an `ADDED` per existing object.
     pub send_initial_events: Option<bool>,
     /// `limit` and `continue`, which a watch ignores or refuses.
     pub continue_token: Option<String>,
