@@ -58,7 +58,7 @@ fn wait(
     let runtime = builder.enable_all().build();
     let runtime: Runtime = runtime.map_err(|source| ProgramProblem::Runtime { source })?;
     let outcome = runtime.block_on(program);
-    // The program has saved its state: the end waits neither for a thread that still saves nor for a task.
+    // All state that must be kept is saved by now: the end waits neither for a saving thread nor for a task.
     runtime.shutdown_background();
     outcome
 }

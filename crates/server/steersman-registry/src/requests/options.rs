@@ -126,9 +126,9 @@ pub struct GetOptions {
 /// Texts are as received, decoded from the URL; the registry parses and refuses them.
 #[derive(Debug, Clone, Default)]
 pub struct ListQuery {
-    /// `labelSelector`: the labels of the objects to list.
+    /// `labelSelector`: selects objects by their labels.
     pub label_selector: Option<String>,
-    /// `fieldSelector`: the fields of the objects to list.
+    /// `fieldSelector`: selects objects by their fields.
     pub field_selector: Option<String>,
     /// `shardSelector`: see [`ShardSelector`](steersman_cel::ShardSelector).
     pub shard_selector: Option<String>,
@@ -147,9 +147,9 @@ pub struct ListQuery {
 /// The query of a watch.
 #[derive(Debug, Clone, Default)]
 pub struct WatchOptions {
-    /// `labelSelector`: the labels of the objects to watch.
+    /// `labelSelector`: selects objects by their labels.
     pub label_selector: Option<String>,
-    /// `fieldSelector`: the fields of the objects to watch.
+    /// `fieldSelector`: selects objects by their fields.
     pub field_selector: Option<String>,
     /// `shardSelector`: see [`ShardSelector`](steersman_cel::ShardSelector).
     pub shard_selector: Option<String>,
@@ -159,7 +159,7 @@ pub struct WatchOptions {
     pub resource_version_match: Option<String>,
     /// `allowWatchBookmarks`: whether the client accepts bookmarks.
     pub allow_bookmarks: bool,
-    /// `sendInitialEvents`: whether the watch starts with an `ADDED` per existing object.
+    /// `sendInitialEvents`: whether the client asks for an `ADDED` per existing object first.
     pub send_initial_events: Option<bool>,
     /// `limit` and `continue`, which a watch ignores or refuses.
     pub continue_token: Option<String>,
