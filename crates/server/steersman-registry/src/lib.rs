@@ -11,7 +11,7 @@
 //! let maps = registry.resource("", "v1", "configmaps").expect("the kind is built in");
 //!
 //! let body = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
-//! let target = Target::object(&maps, Some("default"), "a");
+//! let target = ObjectTarget::object(&maps, Some("default"), "a");
 //! let written = registry.create(target, body, &WriteOptions::default(), now)?;
 //! assert!(written.created);
 //! registry.get(target, &GetOptions::default())?;
