@@ -27,7 +27,7 @@ impl<K: Hash + Eq + Clone, V: Clone> ReviewCache<K, V> {
 
     /// Keeps an answer for a time. If there is no room, the answer with the earliest end is dropped.
     pub(crate) fn put(&mut self, question: K, answer: V, time: Duration, now: Instant) {
-        // Answers are not kept for ever: an answer whose end is beyond the clock's range is not kept.
+        // Answers are not kept for ever: an answer with an end beyond the clock's range is not kept.
         let Some(until) = now.checked_add(time).filter(|until| *until > now) else {
             return;
         };

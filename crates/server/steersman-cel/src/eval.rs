@@ -2,6 +2,7 @@
 //!
 //! Costs are counted as in cel-go's `interpreter/runtimecost.go`.
 
+mod literal;
 pub(crate) mod mutation;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,8 @@ use std::sync::Arc;
 use crate::library::{Form, Function, equality, operators};
 use crate::run::{EvalFailure, EvalOutcome, Patterns, Run, has, maybe, select};
 use crate::syntax::ast::{ExprNode, Fold, Literal, MapEntry, MessageField, NodeKind, TARGET};
-use crate::value::{MapKey, Text, Value};
+use crate::value::{MapKey, Value};
+use literal::constant;
 
 /// The parts of an expression that do not depend on its variables.
 #[derive(Debug, Default)]
@@ -492,17 +494,5 @@ fn unwrapped(value: Value<'_>, optional: bool) -> Option<Value<'_>> {
     match value {
         Value::Optional(held) if optional => held.map(|held| (*held).clone()),
         value => Some(value),
-    }
-}
-
-fn constant<'a>(literal: &Literal) -> Value<'a> {
-    match literal {
-        Literal::Null => Value::Null,
-        Literal::Bool(flag) => Value::Bool(*flag),
-        Literal::Int(number) => Value::Int(*number),
-        Literal::Uint(number) => Value::Uint(*number),
-        Literal::Double(number) => Value::Double(*number),
-        Literal::Text(text) => Value::Text(Text::Made(Arc::clone(text))),
-        Literal::Bytes(bytes) => Value::Bytes(Arc::clone(bytes)),
     }
 }

@@ -22,7 +22,7 @@ pub struct Simulator {
 
 /// The state that the handle and the driving task share.
 pub(super) struct SharedSimulator {
-    /// The state machine of the simulator, whose clock stops while no task drives it.
+    /// The state machine of the simulator. Its clock stops while no task drives it.
     pub(super) machine: Mutex<Machine>,
     pub(super) settings: Mutex<PlayerSettings>,
     /// Wakes the task without a change in the store.

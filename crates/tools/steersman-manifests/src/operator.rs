@@ -134,7 +134,7 @@ impl Operator {
         own.find(|own| own.group == group && own.plural == plural)
     }
 
-    /// Returns the only namespaces whose objects of a kind the cache holds; empty if it holds the objects of all.
+    /// Returns the only namespaces of which the cache holds objects of a kind; empty if it holds the objects of all.
     pub(crate) fn namespaces_of(&self, group: &str, plural: &str) -> &[String] {
         let mut limited = self.limited.iter();
         let limited = limited.find(|kind| (&*kind.group, &*kind.plural) == (group, plural));

@@ -116,8 +116,8 @@ impl Permissions {
     }
 }
 
-/// MANIFEST-4: divides rules into those for all namespaces, and those for the only namespaces whose objects of the kind
-/// the cache holds.
+/// MANIFEST-4: divides rules into those for all namespaces, and those for the only namespaces of which the cache
+/// holds objects of the kind.
 fn limited(operator: &Operator, rules: RuleSet) -> (RuleSet, Vec<(String, RuleSet)>) {
     let mut by_namespace = Vec::new();
     let mut rest = rules;

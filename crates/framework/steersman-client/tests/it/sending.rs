@@ -483,21 +483,14 @@ async fn a_client_that_counts_apart_waits_for_its_own_writes_only() {
         tokio::spawn(async move { client.create(&object).await })
     };
     let outside = create(&world.client, "outside");
-    world
-        .server
-        .requests()
-        .wait_for(1, |r| r.does(Verb::Create))
-        .await;
+    let requests = world.server.requests();
+    requests.wait_for(1, |r| r.does(Verb::Create)).await;
     let start = Instant::now();
     part.writes_finished().await;
     assert_eq!(start.elapsed(), Duration::ZERO);
     tokio::time::sleep(Duration::from_secs(5)).await;
     let within = create(&inner.field_manager("other"), "within");
-    world
-        .server
-        .requests()
-        .wait_for(2, |r| r.does(Verb::Create))
-        .await;
+    requests.wait_for(2, |r| r.does(Verb::Create)).await;
     part.writes_finished().await;
     assert_eq!(start.elapsed(), slow + Duration::from_secs(5));
     world.client.writes_finished().await;

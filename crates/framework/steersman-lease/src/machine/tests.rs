@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::coordination::v1::Lease;
 
-use super::*;
+use super::{CandidateStatus as Status, ElectionStep as Step, *};
 
 mod outages;
 mod unseen_holders;
@@ -43,7 +43,7 @@ impl World {
         }
     }
 
-    fn step(&mut self, now: Instant) -> ElectionStep {
+    fn step(&mut self, now: Instant) -> Step {
         self.machine.next_step(now, self.wall)
     }
 
@@ -54,8 +54,8 @@ impl World {
 
     fn exchange_late(&mut self, now: Instant, replied: Instant, reply: Reply) -> LeaseRequest {
         match self.step(now) {
-            ElectionStep::Send(request, _) => {
-                assert_eq!(self.step(now), ElectionStep::AwaitReply);
+            Step::Send(request, _) => {
+                assert_eq!(self.step(now), Step::AwaitReply);
                 self.machine.on_reply(reply, replied);
                 request
             }
@@ -66,7 +66,7 @@ impl World {
     /// Expects a write, which the server executes.
     fn write(&mut self, now: Instant) -> LeaseRecord {
         match self.step(now) {
-            ElectionStep::Send(LeaseRequest::Create(lease) | LeaseRequest::Replace(lease), _) => {
+            Step::Send(LeaseRequest::Create(lease) | LeaseRequest::Replace(lease), _) => {
                 let record = LeaseRecord::of(&lease, 15);
                 self.machine.on_reply(Reply::Lease(lease), now);
                 record
@@ -81,23 +81,20 @@ impl World {
         world.exchange(now, found("", 1, 4));
         let taken = world.write(now);
         assert_eq!((taken.holder.as_str(), taken.transitions), ("me", 5));
-        assert!(matches!(
-            world.machine.standing(now),
-            CandidateStatus::Leader(_)
-        ));
+        assert!(matches!(world.machine.standing(now), Status::Leader(_)));
         world
     }
 
     fn waits_until(&mut self, now: Instant) -> Instant {
         match self.step(now) {
-            ElectionStep::Wait(Some(until)) => until,
+            Step::Wait(Some(until)) => until,
             other => panic!("{other:?} instead of a wait"),
         }
     }
 
     fn loss(&self, now: Instant) -> Option<LossReason> {
         match self.machine.standing(now) {
-            CandidateStatus::Lost(reason) => reason,
+            Status::Lost(reason) => reason,
             _ => None,
         }
     }
@@ -135,14 +132,11 @@ fn the_creator_of_a_lease_waits_before_it_works() {
     assert_eq!(world.exchange(now, Reply::Absent), LeaseRequest::Read);
     let created = world.write(now);
     assert_eq!((created.holder.as_str(), created.seconds), ("me", 15));
-    assert_eq!(world.machine.standing(now), CandidateStatus::Standby);
+    assert_eq!(world.machine.standing(now), Status::Standby);
     assert_eq!(world.machine.works_from(now), Some(now + RETRY * 2));
     world.write(now + RETRY);
     let works = now + RETRY * 2;
-    assert!(matches!(
-        world.machine.standing(works),
-        CandidateStatus::Leader(_)
-    ));
+    assert!(matches!(world.machine.standing(works), Status::Leader(_)));
 }
 
 /// LEASE-3: no work has begun, so the candidate stays a standby.
@@ -154,10 +148,7 @@ fn a_creator_that_finds_another_holder_goes_on_as_a_standby() {
     world.write(now);
     world.exchange(now + RETRY, outdated());
     world.exchange(now + RETRY, found("other", 15, 0));
-    assert_eq!(
-        world.machine.standing(now + RETRY),
-        CandidateStatus::Standby
-    );
+    assert_eq!(world.machine.standing(now + RETRY), Status::Standby);
     world.waits_until(now + RETRY);
 }
 
@@ -178,10 +169,7 @@ fn a_standby_takes_the_lease_when_it_saw_no_change_for_the_duration() {
     assert_eq!(at, now + LEASE);
     world.exchange(at, found("other", 15, 3));
     assert_eq!(world.write(at).transitions, 4);
-    assert!(matches!(
-        world.machine.standing(at),
-        CandidateStatus::Leader(_)
-    ));
+    assert!(matches!(world.machine.standing(at), Status::Leader(_)));
 }
 
 /// LEASE-2
@@ -222,10 +210,7 @@ fn a_lease_that_was_deleted_or_overwritten_is_not_free_before_its_holder_stopped
         world.waits_until(noticed);
         assert_eq!(world.exchange(free, displaced()), LeaseRequest::Read);
         world.write(free);
-        assert!(matches!(
-            world.machine.standing(free),
-            CandidateStatus::Leader(_)
-        ));
+        assert!(matches!(world.machine.standing(free), Status::Leader(_)));
     }
 }
 
@@ -237,10 +222,7 @@ fn a_released_lease_is_free_at_once() {
     let noticed = world.waits_until(now);
     world.exchange(noticed, found("", 1, 3));
     world.write(noticed);
-    assert!(matches!(
-        world.machine.standing(noticed),
-        CandidateStatus::Leader(_)
-    ));
+    assert!(matches!(world.machine.standing(noticed), Status::Leader(_)));
 }
 
 /// LEASE-1
@@ -258,14 +240,11 @@ fn a_leader_loses_at_the_renew_deadline_after_it_sent_its_last_renewal() {
         Reply::Lease(Box::new(renewal)),
     );
     let lost = renewed + DEADLINE;
-    assert_eq!(
-        world.machine.standing(renewed),
-        CandidateStatus::Leader(lost)
-    );
+    assert_eq!(world.machine.standing(renewed), Status::Leader(lost));
     // A request that is in flight at the deadline ends with it.
     let at = lost - seconds(1.0);
     match world.step(at) {
-        ElectionStep::Send(_, deadline) => assert_eq!(deadline, lost),
+        Step::Send(_, deadline) => assert_eq!(deadline, lost),
         other => panic!("{other:?}"),
     }
     world.machine.on_reply(failed(), lost);
@@ -289,10 +268,7 @@ fn a_failed_fast_renewal_is_followed_by_a_read_at_once() {
         assert_eq!(world.exchange(at, found("me", 15, 5)), LeaseRequest::Read);
         world.write(at);
         assert_eq!(world.machine.slow_paths(), 1);
-        assert_eq!(
-            world.machine.standing(at),
-            CandidateStatus::Leader(at + DEADLINE)
-        );
+        assert_eq!(world.machine.standing(at), Status::Leader(at + DEADLINE));
     }
 }
 
@@ -321,10 +297,7 @@ fn a_leader_recreates_a_deleted_lease() {
     world.exchange(at, outdated());
     world.exchange(at, Reply::Absent);
     assert_eq!(world.write(at).holder, "me");
-    assert_eq!(
-        world.machine.standing(at),
-        CandidateStatus::Leader(at + DEADLINE)
-    );
+    assert_eq!(world.machine.standing(at), Status::Leader(at + DEADLINE));
 }
 
 /// LEASE-4
@@ -341,14 +314,14 @@ fn a_leader_loses_a_taken_lease_at_once_and_aborts_half_way_to_the_expiry() {
         assert_eq!(world.loss(at), Some(LossReason::Taken { holder }));
         let abort_at = at + seconds(2.5);
         if aborts {
-            assert_eq!(world.step(at), ElectionStep::Wait(Some(abort_at)));
-            assert_eq!(world.step(abort_at), ElectionStep::Abort);
+            assert_eq!(world.step(at), Step::Wait(Some(abort_at)));
+            assert_eq!(world.step(abort_at), Step::Abort);
         }
         // Once, in case that the hook of a test returns.
-        assert_eq!(world.step(abort_at), ElectionStep::Wait(None));
+        assert_eq!(world.step(abort_at), Step::Wait(None));
         // Work has ended; the Lease is not ours to release.
         world.machine.on_command(Command::Release, abort_at);
-        assert_eq!(world.step(abort_at), ElectionStep::End(Ending::NotHeld));
+        assert_eq!(world.step(abort_at), Step::End(Ending::NotHeld));
     }
 }
 
@@ -358,10 +331,7 @@ fn a_loss_that_is_noticed_late_aborts_in_time_for_the_expiry() {
     let now = start();
     let mut world = World::leading(now);
     let late = now + seconds(12.4);
-    assert_eq!(
-        world.step(late),
-        ElectionStep::Wait(Some(now + seconds(12.5)))
-    );
+    assert_eq!(world.step(late), Step::Wait(Some(now + seconds(12.5))));
 }
 
 /// LEASE-5
@@ -370,7 +340,7 @@ fn a_release_is_repeated_after_a_conflict_and_until_the_expiry() {
     let now = start();
     let mut world = World::leading(now);
     world.machine.on_command(Command::Release, now);
-    assert_eq!(world.machine.standing(now), CandidateStatus::Standby);
+    assert_eq!(world.machine.standing(now), Status::Standby);
     assert!(matches!(
         world.exchange(now, outdated()),
         LeaseRequest::Replace(_)
@@ -385,7 +355,7 @@ fn a_release_is_repeated_after_a_conflict_and_until_the_expiry() {
         ),
         ("", 1, 5)
     );
-    assert_eq!(world.step(now), ElectionStep::End(Ending::Released));
+    assert_eq!(world.step(now), Step::End(Ending::Released));
 
     let mut world = World::leading(now);
     world.machine.on_command(Command::Release, now);
@@ -395,7 +365,7 @@ fn a_release_is_repeated_after_a_conflict_and_until_the_expiry() {
         at = world.waits_until(at);
     }
     assert_eq!(at, now + DEADLINE);
-    assert_eq!(world.step(at), ElectionStep::End(Ending::Kept));
+    assert_eq!(world.step(at), Step::End(Ending::Kept));
 }
 
 /// LEASE-5: after a loss, the release of a Lease that is still ours shortens the failover.
@@ -408,7 +378,7 @@ fn a_lost_lease_is_released_if_it_is_still_ours() {
     assert!(world.loss(lost).is_some());
     world.machine.on_command(Command::Release, lost);
     world.write(lost);
-    assert_eq!(world.step(lost), ElectionStep::End(Ending::Released));
+    assert_eq!(world.step(lost), Step::End(Ending::Released));
 
     // Not after its expiry, when another candidate may have it.
     let mut world = World::leading(now);
@@ -416,7 +386,7 @@ fn a_lost_lease_is_released_if_it_is_still_ours() {
     let expired = now + LEASE;
     world.step(expired);
     world.machine.on_command(Command::Release, expired);
-    assert_eq!(world.step(expired), ElectionStep::End(Ending::Kept));
+    assert_eq!(world.step(expired), Step::End(Ending::Kept));
 }
 
 /// LEASE-7
@@ -427,14 +397,14 @@ fn a_standby_that_stops_while_it_takes_the_lease_releases_it_and_never_leads() {
     world.exchange(now, found("", 1, 3));
     assert!(matches!(
         world.step(now),
-        ElectionStep::Send(LeaseRequest::Replace(_), _)
+        Step::Send(LeaseRequest::Replace(_), _)
     ));
     world.machine.on_command(Command::Release, now);
-    assert_eq!(world.step(now), ElectionStep::AwaitReply);
+    assert_eq!(world.step(now), Step::AwaitReply);
     world.machine.on_reply(found("me", 15, 4), now);
-    assert_eq!(world.machine.standing(now), CandidateStatus::Standby);
+    assert_eq!(world.machine.standing(now), Status::Standby);
     assert_eq!(world.write(now).holder, "");
-    assert_eq!(world.step(now), ElectionStep::End(Ending::Released));
+    assert_eq!(world.step(now), Step::End(Ending::Released));
 
     // The outcome of the write is unknown: a read tells.
     let mut world = World::new(now);
@@ -451,7 +421,7 @@ fn a_standby_that_holds_nothing_ends_at_once() {
     let mut world = World::new(now);
     world.exchange(now, found("other", 15, 3));
     world.machine.on_command(Command::Release, now);
-    assert_eq!(world.step(now), ElectionStep::End(Ending::NotHeld));
+    assert_eq!(world.step(now), Step::End(Ending::NotHeld));
 }
 
 /// LEASE-8
@@ -463,11 +433,11 @@ fn work_that_is_left_behind_keeps_the_lease_and_aborts_the_process() {
     world.machine.on_command(Command::LeaveBehind, stopped);
     assert!(!matches!(
         world.machine.standing(stopped),
-        CandidateStatus::Leader(_)
+        Status::Leader(_)
     ));
     let abort_at = stopped + seconds(2.5);
-    assert_eq!(world.step(stopped), ElectionStep::Wait(Some(abort_at)));
-    assert_eq!(world.step(abort_at), ElectionStep::Abort);
+    assert_eq!(world.step(stopped), Step::Wait(Some(abort_at)));
+    assert_eq!(world.step(abort_at), Step::Abort);
 }
 
 #[test]
@@ -475,7 +445,7 @@ fn an_abandoned_lease_expires() {
     let now = start();
     let mut world = World::leading(now);
     world.machine.on_command(Command::Abandon, now);
-    assert_eq!(world.step(now), ElectionStep::End(Ending::Kept));
+    assert_eq!(world.step(now), Step::End(Ending::Kept));
 }
 
 #[test]
@@ -492,7 +462,7 @@ fn fields_and_labels_of_others_are_kept() {
     let at = now + RETRY;
     world.exchange(at, Reply::Lease(Box::new(theirs)));
     let next = at + RETRY;
-    let ElectionStep::Send(LeaseRequest::Replace(lease), _) = world.step(next) else {
+    let Step::Send(LeaseRequest::Replace(lease), _) = world.step(next) else {
         panic!("no renewal")
     };
     assert_eq!(lease.metadata.resource_version.as_deref(), Some("7"));

@@ -1,5 +1,7 @@
 //! Driver: the tower service: reads a request, carries it out, and writes the answer.
 
+mod headers;
+
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -8,7 +10,7 @@ use std::task;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header::{self, HeaderName, HeaderValue};
+use http::header;
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
@@ -22,11 +24,9 @@ use crate::http::context::Context;
 use crate::http::documents::issuer::{self, IssuerDocument};
 use crate::http::documents::metrics;
 use crate::http::documents::serve::{self, DocumentRequest};
-use crate::http::handlers::admin;
-use crate::http::handlers::future_reads;
-use crate::http::handlers::stop;
 use crate::http::handlers::verbs::{self, RequestBody};
 use crate::http::handlers::watch;
+use crate::http::handlers::{admin, future_reads, stop};
 use crate::http::requests::auth::{AuthOutcome, Caller};
 use crate::http::requests::call::{self, HttpRefusal, ResourceCall};
 use crate::http::requests::deadline;
@@ -38,6 +38,7 @@ use crate::http::responses::body::{BodyError, ResponseBody};
 use crate::http::responses::faulty_body;
 use crate::http::responses::gzip;
 use crate::http::responses::reply::{Reply, ReplyBody};
+use headers::{append, joined, text};
 
 /// The message about a panic, which is kube-apiserver's.
 const PANICKED: &str = "This request caused apiserver to panic. Look in the logs for details.";
@@ -496,23 +497,4 @@ fn runs_long(record: &RequestRecord) -> bool {
     let part = record.subresource.as_deref().unwrap_or_default();
     let part = part.split('/').next().unwrap_or_default();
     record.does(Verb::Watch) || matches!(part, "attach" | "exec" | "proxy" | "log" | "portforward")
-}
-
-/// Returns a header as text; `None` if it is absent or no text.
-fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
-    headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-/// Joins all headers of a name by commas, leaving out those that are no text.
-fn joined(headers: &HeaderMap, name: HeaderName) -> String {
-    let values = headers.get_all(name).into_iter();
-    let texts: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
-    texts.join(",")
-}
-
-/// Adds a header, unless its value is invalid in a header.
-fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
-        headers.append(name, value);
-    }
 }

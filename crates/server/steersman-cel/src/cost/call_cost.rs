@@ -206,7 +206,7 @@ impl Coster<'_> {
         Some((cost, size))
     }
 
-    /// Returns the cost of a function of strings whose cost depends on the size of the result.
+    /// Returns the cost of a function of strings with a cost that depends on the size of the result.
     /// Returns `None` for other functions.
     fn of_texts(&mut self, call: &ResolvedCall<'_>) -> Option<(Range, Range)> {
         let (read, result) = match call.overload {

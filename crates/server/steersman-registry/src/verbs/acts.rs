@@ -228,7 +228,7 @@ fn node_to_bind(target: &Value) -> Result<&str, Status> {
     }
 }
 
-/// Refuses a Binding whose `uid` or `resourceVersion` differs from that of the Pod.
+/// Refuses a Binding with a `uid` or `resourceVersion` that differs from that of the Pod.
 fn check_preconditions(
     binding: &Value,
     pod: &Stored,

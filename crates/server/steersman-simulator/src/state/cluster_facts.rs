@@ -16,7 +16,7 @@ use super::facts::{
 };
 use super::kinds::Kinds;
 use super::nodes::NodeFacts;
-use super::work_queue::WorkQueue;
+use super::work_queue::{WorkQueue, add_release_candidate, queue_controller};
 
 /// The facts about the Pods, nodes and Services of a cluster, as of the last read change of the store.
 #[derive(Debug, Default)]
@@ -472,32 +472,6 @@ impl ClusterFacts {
         {
             work_queue.add(key.clone());
         }
-    }
-}
-
-fn queue_controller(
-    controller: Option<Controller>,
-    namespace: &Arc<str>,
-    work_queue: &mut WorkQueue,
-) {
-    if let Some(controller) = controller
-        && let Some(kind) = controller.kind
-    {
-        work_queue.add(SimulatedKey::new(kind, namespace, &controller.name));
-    }
-}
-
-/// Makes a controller check whether its selector still matches a Pod.
-fn add_release_candidate(
-    controller: Option<&Controller>,
-    pod: &Stored,
-    work_queue: &mut WorkQueue,
-) {
-    if let Some(controller) = controller
-        && let Some(kind) = controller.kind
-    {
-        let key = SimulatedKey::new(kind, &pod.namespace, &controller.name);
-        work_queue.add_release_candidate(key, (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
     }
 }
 

@@ -91,6 +91,33 @@ impl WorkQueue {
     }
 }
 
+/// Queues the controller of an object.
+pub(super) fn queue_controller(
+    controller: Option<Controller>,
+    namespace: &Arc<str>,
+    work_queue: &mut WorkQueue,
+) {
+    if let Some(controller) = controller
+        && let Some(kind) = controller.kind
+    {
+        work_queue.add(SimulatedKey::new(kind, namespace, &controller.name));
+    }
+}
+
+/// Makes a controller check whether its selector still matches a Pod.
+pub(super) fn add_release_candidate(
+    controller: Option<&Controller>,
+    pod: &Stored,
+    work_queue: &mut WorkQueue,
+) {
+    if let Some(controller) = controller
+        && let Some(kind) = controller.kind
+    {
+        let key = SimulatedKey::new(kind, &pod.namespace, &controller.name);
+        work_queue.add_release_candidate(key, (Arc::clone(&pod.namespace), Arc::clone(&pod.name)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

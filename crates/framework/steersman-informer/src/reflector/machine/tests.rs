@@ -1,8 +1,8 @@
 //! The transition table: every phase, after every input.
 
+use super::{FailureClass as Class, ReflectorStep as Step, WatchEnd as End, *};
+use ReflectorMachine as Machine;
 use std::fmt::Write as _;
-
-use super::{FailureClass as Class, ReflectorMachine as Machine, WatchEnd as End, *};
 
 /// Returns an origin of time for the tables.
 #[expect(clippy::disallowed_methods, reason = "an origin, not a clock")]
@@ -157,9 +157,9 @@ const INPUTS: &[Input] = &[
     }),
 ];
 
-fn show(step: &ReflectorStep) -> String {
+fn show(step: &Step) -> String {
     match step {
-        ReflectorStep::List {
+        Step::List {
             version,
             limit,
             page,
@@ -168,9 +168,9 @@ fn show(step: &ReflectorStep) -> String {
             let page = page.as_deref().unwrap_or("first page");
             format!("list from {version:?}, {limit}, {page}")
         }
-        ReflectorStep::Watch { after, .. } => format!("watch after {after:?}"),
-        ReflectorStep::Stream { version, .. } => format!("stream from {version:?}"),
-        ReflectorStep::Sleep { .. } => "sleep".to_owned(),
+        Step::Watch { after, .. } => format!("watch after {after:?}"),
+        Step::Stream { version, .. } => format!("stream from {version:?}"),
+        Step::Sleep { .. } => "sleep".to_owned(),
     }
 }
 
@@ -196,7 +196,7 @@ fn transition_table() {
 
 /// Returns whether the machine waits before that step.
 fn machine_waits(
-    step: &mut ReflectorStep,
+    step: &mut Step,
     apply: &fn(&mut Machine, Instant),
     name: &str,
     start: Instant,
@@ -205,7 +205,7 @@ fn machine_waits(
     let (_, mut machine) = phases(start).into_iter().find(|(n, _)| *n == name).unwrap();
     apply(&mut machine, now);
     match machine.next_step(now) {
-        ReflectorStep::Sleep { .. } => "waits, then ",
+        Step::Sleep { .. } => "waits, then ",
         immediate => {
             *step = immediate;
             ""
@@ -241,7 +241,7 @@ fn watches_last_a_little_less_than_five_minutes_and_differ() {
             let now = origin();
             let mut machine = Machine::new(true, 500, seed);
             match machine.next_step(now) {
-                ReflectorStep::Stream { timeout, .. } => timeout,
+                Step::Stream { timeout, .. } => timeout,
                 other => panic!("{other:?}"),
             }
         })
@@ -259,7 +259,7 @@ fn reported(machine: &mut Machine, of: End, now: Instant) -> Option<(Reason, u32
 
 /// Returns the time of the next request.
 fn due(machine: &mut Machine, mut now: Instant) -> Instant {
-    while let ReflectorStep::Sleep { until, .. } = machine.next_step(now) {
+    while let Step::Sleep { until, .. } = machine.next_step(now) {
         now = until;
     }
     now
@@ -287,7 +287,7 @@ fn the_end_of_a_watch_is_a_failure_if_it_brought_nothing() {
     assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
     // REFL-11: everything is listed, which does not prove that watches work.
     now = due(&mut machine, now);
-    assert!(matches!(machine.next_step(now), ReflectorStep::List { .. }));
+    assert!(matches!(machine.next_step(now), Step::List { .. }));
     machine.handle_page(&version("20"), None);
     assert_eq!(machine.problem().unwrap().reason, Reason::ShortWatch);
     // The watch brought an event before it ended, so failures are counted anew.
@@ -337,17 +337,11 @@ fn refusals_are_counted_anew_after_a_healthy_watch() {
         now = open(&mut machine, now) + WELL;
         end(&mut machine, End::Closed, now);
     }
-    assert!(matches!(
-        machine.next_step(now),
-        ReflectorStep::Watch { .. }
-    ));
+    assert!(matches!(machine.next_step(now), Step::Watch { .. }));
     for _ in 0..REFUSALS {
         fail(&mut machine, Class::Rejected, now);
     }
-    assert!(matches!(
-        machine.next_step(now + LATER),
-        ReflectorStep::List { .. }
-    ));
+    assert!(matches!(machine.next_step(now + LATER), Step::List { .. }));
 }
 
 // REFL-8
@@ -368,10 +362,7 @@ fn refl_8_no_number_of_failures_of_a_server_lists_anything_again() {
             now = due(&mut machine, now);
         }
         let step = machine.next_step(now);
-        assert!(
-            matches!(step, ReflectorStep::Watch { .. }),
-            "{class:?}: {step:?}"
-        );
+        assert!(matches!(step, Step::Watch { .. }), "{class:?}: {step:?}");
     }
 }
 
@@ -415,7 +406,7 @@ fn refl_10_a_watch_without_its_expected_bookmarks_is_silent_and_degrades_the_sta
         Some((Reason::Silent, 1))
     );
     assert_eq!(machine.problem().unwrap().reason, Reason::Silent);
-    let ReflectorStep::Watch { after, .. } = machine.next_step(silent) else {
+    let Step::Watch { after, .. } = machine.next_step(silent) else {
         panic!("{machine:?}")
     };
     assert_eq!(after, version("11"));
@@ -449,7 +440,7 @@ fn refl_11_bookmarks_without_news_do_not_make_a_short_watch_a_success() {
         now = due(&mut machine, now);
         requests += 1;
         match machine.next_step(now) {
-            ReflectorStep::List { .. } => {
+            Step::List { .. } => {
                 lists += 1;
                 machine.handle_page(&version("10"), None);
             }
@@ -473,7 +464,7 @@ fn a_list_is_paged_again_after_a_list_in_one_page() {
     let now = origin();
     let (_, mut machine) = phases(now).remove(1);
     let limit = |machine: &mut Machine| match machine.next_step(now + LATER) {
-        ReflectorStep::List { limit, .. } => limit,
+        Step::List { limit, .. } => limit,
         other => panic!("{other:?}"),
     };
     fail(&mut machine, Class::Expired, now);
@@ -501,7 +492,7 @@ fn view_3_a_wider_list_is_not_older_than_the_versions_seen() {
         let (_, mut machine) = phases(now).remove(3);
         sees(&mut machine, now);
         machine.handle_relist(now);
-        let ReflectorStep::List { version: from, .. } = machine.next_step(now) else {
+        let Step::List { version: from, .. } = machine.next_step(now) else {
             panic!("{machine:?}")
         };
         assert_eq!(from, version(expected));
