@@ -14,10 +14,13 @@
 //!   converts to other versions and back, and `webhook::token` sends reviews of tokens.
 //! - `targets` is the table of the targets.
 
-mod input;
-mod server;
 mod protobuf;
+#[cfg(feature = "http")]
+mod input;
+#[cfg(feature = "http")]
+mod server;
+#[cfg(feature = "http")]
 mod webhook;
 mod targets;
 
-pub use targets::{TARGETS, Target};
+pub use targets::Target;

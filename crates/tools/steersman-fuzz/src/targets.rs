@@ -1,6 +1,8 @@
 //! Words: the table of the fuzz targets.
 
-use crate::{protobuf, server, webhook};
+use crate::protobuf;
+#[cfg(feature = "http")]
+use crate::{server, webhook};
 
 /// A fuzz target: decides what the bytes of an input are, and checks what becomes of them.
 #[derive(Debug, Clone, Copy)]
@@ -11,8 +13,17 @@ pub struct Target {
     pub run: fn(&[u8]),
 }
 
-/// Every target.
-pub const TARGETS: [Target; 15] = [
+/// The targets of the protobuf encoding.
+const PROTOBUF: &[Target] = &[
+    target("objects", protobuf::objects),
+    target("lists", protobuf::lists),
+    target("watches", protobuf::watches),
+    target("texts", protobuf::texts),
+];
+
+/// The targets of the API server and of webhooks.
+#[cfg(feature = "http")]
+const HTTP: &[Target] = &[
     target("paths", server::paths),
     target("selectors", server::selectors),
     target("patches", server::patches),
@@ -21,20 +32,23 @@ pub const TARGETS: [Target; 15] = [
     target("tokens", server::tokens),
     target("manifests", server::manifests),
     target("definitions", server::definitions),
-    target("objects", protobuf::objects),
-    target("lists", protobuf::lists),
-    target("watches", protobuf::watches),
-    target("texts", protobuf::texts),
     target("reviews", webhook::reviews),
     target("conversions", webhook::conversions),
     target("token_reviews", webhook::token_reviews),
 ];
+#[cfg(not(feature = "http"))]
+const HTTP: &[Target] = &[];
 
 impl Target {
+    /// Returns every target.
+    pub fn all() -> impl Iterator<Item = Self> {
+        PROTOBUF.iter().chain(HTTP).copied()
+    }
+
     /// Returns the target of a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        TARGETS.into_iter().find(|target| target.name == name)
+        Self::all().find(|target| target.name == name)
     }
 }
 
