@@ -10,9 +10,9 @@ use std::task;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http::header;
+use http::header::{self, HeaderValue};
 use http::request::Parts;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 use http_body::Body;
 use steersman_apimachinery::status::Status;
 use steersman_auth::User;

@@ -1,8 +1,11 @@
 //! Machine: the queue of objects that the simulator must process.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
 
-use super::facts::{NamespacedName, SimulatedKey, SimulatedKind};
+use steersman_store::Stored;
+
+use super::facts::{Controller, NamespacedName, SimulatedKey, SimulatedKind};
 
 /// The number of objects of earlier classes that are processed before the first object of a later
 /// class: about the number of Pods that a controller creates in one turn.
