@@ -142,7 +142,7 @@ pub(crate) fn document(
     }))
 }
 
-/// Builds the document of a group version for v3 like [`document`], as JSON. Only one custom resource at a time is
+/// Builds the document of a group version for v3 like `document`, as JSON. Only one custom resource at a time is
 /// decoded.
 pub fn json(
     resources: &[Arc<Resource>],

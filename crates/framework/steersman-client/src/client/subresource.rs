@@ -87,7 +87,7 @@ impl<K: Object> Subresource<K> {
         .await
     }
 
-    /// Patches the subresource. A [`StrategicPatch::Apply`] is sent without a field manager of the client;
+    /// Patches the subresource. A [`Patch::Apply`] is sent without a field manager of the client;
     /// [`apply`](Self::apply) adds one.
     ///
     /// # Errors
