@@ -11,7 +11,7 @@
 //! let object = json!({"metadata": {"namespace": "default", "name": "a"}});
 //! let stored = store.put(&maps, "default", "a", Draft::from(object));
 //! assert_eq!(store.revision(), 2);
-//! assert_eq!(stored.name, "a");
+//! assert_eq!(&*stored.name, "a");
 //! ```
 //!
 //! A part of the embedded API server (`steersman-apiserver`): its names may change with any version.
