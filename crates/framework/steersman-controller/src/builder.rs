@@ -18,7 +18,7 @@ use crate::controller::Controller;
 use crate::controller::declaration::NeededRule;
 use crate::error::ControllerError;
 use crate::handler::EventHandler;
-use crate::handler::subject::{Keyed, Primary, Subject};
+use crate::handler::target::{ControllerTarget, Keyed, Primary};
 use crate::options::Options;
 use crate::predicate::{EventSummary, Predicate, add_predicate};
 use crate::reconcile::{BoxReconciler, Reconciler};
@@ -61,9 +61,9 @@ use watches::WatchSource;
 /// # Ok::<_, steersman_controller::ControllerError>(())
 /// ```
 #[must_use = "a builder does nothing until `build`"]
-pub struct ControllerBuilder<P: Subject> {
+pub struct ControllerBuilder<P: ControllerTarget> {
     name: String,
-    subject: P,
+    target: P,
     /// Makes the parts of the primary kind; `None` if there is no primary kind.
     primary_parts: Option<MakeParts<P>>,
     /// What is put around the reconciler, the outermost first.
@@ -78,7 +78,7 @@ pub struct ControllerBuilder<P: Subject> {
 }
 
 /// Makes the parts of a primary kind.
-type MakeParts<P> = fn(P, &ControllerStatus) -> PrimaryParts<<P as Subject>::Key>;
+type MakeParts<P> = fn(P, &ControllerStatus) -> PrimaryParts<<P as ControllerTarget>::Key>;
 
 /// Puts something around a reconciler.
 type Wrapper<R> = Box<dyn FnOnce(BoxReconciler<R>) -> BoxReconciler<R> + Send>;
@@ -116,7 +116,7 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// Filters the events of the primary kind, and of no other watch. If given twice, both predicates
     /// must let an event pass. In controller-runtime: `For` with `builder.WithPredicates`.
     pub fn with_predicates(mut self, predicate: impl Predicate<K>) -> Self {
-        add_predicate(&mut self.subject.predicate, predicate);
+        add_predicate(&mut self.target.predicate, predicate);
         self
     }
 
@@ -128,7 +128,7 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// pauses that double with each of these runs that fails (WQ-12). Do not call this if a kubelet, a cloud provider
     /// or a user writes that status as well.
     pub fn sole_status_writer(mut self) -> Self {
-        self.subject.sole_status_writer = true;
+        self.target.sole_status_writer = true;
         self
     }
 
@@ -145,11 +145,11 @@ impl<K: TypedObject> OwnedKinds for ControllerBuilder<Primary<K>> {
     }
 }
 
-impl<P: Subject> ControllerBuilder<P> {
-    fn new(name: String, subject: P, primary_parts: Option<MakeParts<P>>) -> Self {
+impl<P: ControllerTarget> ControllerBuilder<P> {
+    fn new(name: String, target: P, primary_parts: Option<MakeParts<P>>) -> Self {
         Self {
             name,
-            subject,
+            target,
             primary_parts,
             sources: Sources::default(),
             wrappers: Vec::new(),
@@ -300,7 +300,7 @@ impl<P: Subject> ControllerBuilder<P> {
         let (mut sources, mut wrappers) = (self.sources, self.wrappers);
         let mut declared = DeclaredKinds::owning(std::mem::take(&mut sources.owned));
         if let Some(primary_parts) = self.primary_parts {
-            let parts = primary_parts(self.subject, &status);
+            let parts = primary_parts(self.target, &status);
             sources.watches.insert(0, parts.watch);
             declared.primary = Some(parts.kind);
             // The pause is outermost, so that a request for a paused object reaches no layer.
@@ -361,7 +361,7 @@ impl<P: Subject> ControllerBuilder<P> {
     }
 }
 
-impl<P: Subject> fmt::Debug for ControllerBuilder<P> {
+impl<P: ControllerTarget> fmt::Debug for ControllerBuilder<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ControllerBuilder")
             .field("name", &self.name)

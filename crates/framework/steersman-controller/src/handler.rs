@@ -1,6 +1,6 @@
 //! Words: handlers: the requests that an event causes.
 
-pub(crate) mod subject;
+pub(crate) mod target;
 mod itself;
 mod owner;
 mod mapped;
@@ -20,7 +20,7 @@ use steersman_object::Object;
 use steersman_workqueue::AddOptions;
 
 use crate::error::Error;
-use crate::handler::subject::Subject;
+use crate::handler::target::ControllerTarget;
 use crate::request::RequestKey;
 
 pub use in_cluster::{InCluster, in_cluster};
@@ -43,7 +43,7 @@ pub use owner::{Owner, owner};
     note = "use one of `steersman_controller::handler`: `owner()`, `itself()`, `indexed(index)`, \
             `mapped(|object: &K| …)`, or `mapped_async(…)` with an asynchronous function"
 )]
-pub trait EventHandler<K: Object, P: Subject>: Send + Sync + 'static {
+pub trait EventHandler<K: Object, P: ControllerTarget>: Send + Sync + 'static {
     /// Declares what the handler reads from the cache of the manager, before the watch starts. By default this is
     /// nothing.
     ///
@@ -181,7 +181,7 @@ impl<R: fmt::Debug> fmt::Debug for Requests<R> {
     }
 }
 
-impl<K: Object, P: Subject, H: EventHandler<K, P> + ?Sized> EventHandler<K, P> for Arc<H> {
+impl<K: Object, P: ControllerTarget, H: EventHandler<K, P> + ?Sized> EventHandler<K, P> for Arc<H> {
     fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
         H::declare(self, cache)
     }

@@ -140,7 +140,7 @@ pub use start::StartContext;
 pub use status::recent::{RecentReconcile, ReconcileResult};
 pub use status::{ControllerStatus, HandlerError, HandlerPanic, WorkProgress};
 
-pub use handler::subject::{Keyed, Primary, Subject, SubjectOf};
+pub use handler::target::{ControllerTarget, Keyed, Primary, TargetOf};
 pub use watch::added::{AddedWatch, WatchSet};
 pub use watch::declared::{Watch, WatchedKind, WatchedObjects, WatchedRequests};
 

@@ -13,19 +13,19 @@ use steersman_object::{Kind, Object};
 use tokio::sync::watch::Receiver;
 use tokio::task::JoinSet;
 
-use crate::handler::subject::Subject;
+use crate::handler::target::ControllerTarget;
 use crate::source::subscribe;
 use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, AnyWatch, EventRoute, Pump, PumpEnd, Sink};
 
 /// A watch of an informer that need not belong to the cache of the controller.
-pub(crate) struct InformerWatch<K: Object, P: Subject> {
+pub(crate) struct InformerWatch<K: Object, P: ControllerTarget> {
     pub(crate) informer: Informer<K>,
     pub(crate) route: EventRoute<K, P>,
 }
 
 /// A watch in a cache of named namespaces, which may change.
-struct FollowedScope<K: Object, P: Subject> {
+struct FollowedScope<K: Object, P: ControllerTarget> {
     changes: Receiver<u64>,
     route: Arc<EventRoute<K, P>>,
     cache: Cache,
@@ -35,7 +35,7 @@ struct FollowedScope<K: Object, P: Subject> {
     new: Vec<(NamespacedInformer<K>, Subscription<K>)>,
 }
 
-impl<K: Object, P: Subject> AnyWatch<P::Key> for EventRoute<K, P> {
+impl<K: Object, P: ControllerTarget> AnyWatch<P::Key> for EventRoute<K, P> {
     fn kind(&self) -> &Kind {
         self.kind()
     }
@@ -61,7 +61,7 @@ impl<K: Object, P: Subject> AnyWatch<P::Key> for EventRoute<K, P> {
     }
 }
 
-impl<K: Object, P: Subject> FollowedScope<K, P> {
+impl<K: Object, P: ControllerTarget> FollowedScope<K, P> {
     /// Subscribes to the present informers of the kind.
     fn new(
         route: Arc<EventRoute<K, P>>,
@@ -147,7 +147,7 @@ impl<K: Object, P: Subject> FollowedScope<K, P> {
     }
 }
 
-impl<K: Object, P: Subject> AnySource<P::Key> for InformerWatch<K, P> {
+impl<K: Object, P: ControllerTarget> AnySource<P::Key> for InformerWatch<K, P> {
     fn run(self: Box<Self>, _: &Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
         let (tell, _) = oneshot::channel();
         let pump = pump(self.informer.subscribe(), Arc::new(self.route), sink, tell);
@@ -156,7 +156,7 @@ impl<K: Object, P: Subject> AnySource<P::Key> for InformerWatch<K, P> {
     }
 }
 
-async fn pump<K: Object, P: Subject>(
+async fn pump<K: Object, P: ControllerTarget>(
     mut subscription: Subscription<K>,
     route: Arc<EventRoute<K, P>>,
     sink: Sink<P::Key>,

@@ -21,7 +21,7 @@ use steersman_workqueue::{AddOptions, Priority, Queue};
 
 use crate::context::changes::PendingChanges;
 use crate::context::loop_watch::LoopWatch;
-use crate::handler::subject::Subject;
+use crate::handler::target::ControllerTarget;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 use crate::metrics::Metrics;
 use crate::metrics::sources::SourceMetrics;
@@ -35,7 +35,7 @@ use crate::watch::in_clusters::AnyClusterWatch;
 pub(crate) type EventFilter = Arc<dyn Fn(&EventSummary<'_>) -> bool + Send + Sync>;
 
 /// The predicate and the handler of the events of a kind.
-pub(crate) struct EventRoute<K: Object, P: Subject> {
+pub(crate) struct EventRoute<K: Object, P: ControllerTarget> {
     kind: Kind,
     predicate: Arc<dyn Predicate<K>>,
     handler: Arc<dyn EventHandler<K, P>>,
@@ -120,7 +120,7 @@ pub(crate) enum PumpEnd {
 
 // === impl EventRoute ===
 
-impl<K: Object, P: Subject> EventRoute<K, P> {
+impl<K: Object, P: ControllerTarget> EventRoute<K, P> {
     /// Makes the route of every event of a kind, with its objects read as `K`s.
     pub(crate) fn new(kind: Kind, handler: impl EventHandler<K, P>) -> Self {
         Self::filtered(kind, Arc::new(Everything), handler)
@@ -145,7 +145,7 @@ impl<K: Object, P: Subject> EventRoute<K, P> {
     }
 
     /// Returns the route of the same events to another handler, which gets the present one.
-    pub(crate) fn map_handler<Q: Subject, H: EventHandler<K, Q>>(
+    pub(crate) fn map_handler<Q: ControllerTarget, H: EventHandler<K, Q>>(
         &self,
         change: impl FnOnce(Arc<dyn EventHandler<K, P>>) -> H,
     ) -> EventRoute<K, Q> {
@@ -203,7 +203,7 @@ impl<K: Object, P: Subject> EventRoute<K, P> {
     }
 }
 
-impl<K: Object, P: Subject> fmt::Debug for EventRoute<K, P> {
+impl<K: Object, P: ControllerTarget> fmt::Debug for EventRoute<K, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EventRoute")
             .field("kind", &self.kind)

@@ -11,7 +11,7 @@ use crate::action::Action;
 use crate::context::declared::PrimaryKind;
 use crate::context::report::ConditionsOf;
 use crate::handler::Itself;
-use crate::handler::subject::{Primary, Subject};
+use crate::handler::target::{ControllerTarget, Primary};
 use crate::reconcile::{
     BoxReconciler, ReconcileCall, ReconcileService, Reconciler, boxed, layered,
 };
@@ -19,7 +19,7 @@ use crate::request::{Request, RequestKey};
 use crate::status::ControllerStatus;
 use crate::watch::EventRoute;
 
-impl<P: Subject> ControllerBuilder<P> {
+impl<P: ControllerTarget> ControllerBuilder<P> {
     /// Puts a layer of tower around the reconciler, as [`reconcile::layered`](crate::reconcile::layered)
     /// does: a time limit, tracing, a limit that several controllers share, or your own.
     ///
@@ -78,7 +78,7 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     /// # Ok::<_, steersman_controller::ControllerError>(())
     /// ```
     pub fn pause_when(mut self, is_paused: impl Fn(&K) -> bool + Send + Sync + 'static) -> Self {
-        self.subject.pause.add(is_paused);
+        self.target.pause.add(is_paused);
         self
     }
 
@@ -88,7 +88,7 @@ impl<K: TypedObject> ControllerBuilder<Primary<K>> {
     where
         K: HasConditions,
     {
-        self.subject.pause.report_in(ConditionsOf::of());
+        self.target.pause.report_in(ConditionsOf::of());
         self
     }
 }

@@ -13,14 +13,14 @@ use super::ControllerBuilder;
 use crate::context::Context;
 use crate::context::report::differ_beyond_messages;
 use crate::error::{Error, NoResult};
-use crate::handler::subject::{Primary, Subject};
+use crate::handler::target::{ControllerTarget, Primary};
 use crate::request::Request;
 use crate::worker::hooks::AtLeastEvery;
 
 /// The longest interval of [`at_least_every`](ControllerBuilder::at_least_every). The queue waits no longer anyway.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-impl<P: Subject> ControllerBuilder<P> {
+impl<P: ControllerTarget> ControllerBuilder<P> {
     /// Sets the delays of requests that failed. By default the delay of each request doubles from 5 ms
     /// to 1000 s. [`limiter`](crate::limiter) has others.
     pub fn rate_limiter(mut self, rate_limiter: impl RateLimiter<P::Key>) -> Self {

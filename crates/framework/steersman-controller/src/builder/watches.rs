@@ -10,7 +10,7 @@ use steersman_informer::Informer;
 use steersman_object::{Kind, Object, TypedObject};
 
 use crate::error::Error;
-use crate::handler::subject::{Keyed, Primary, Subject};
+use crate::handler::target::{ControllerTarget, Keyed, Primary};
 use crate::handler::{EventHandler, owner};
 use crate::pump::InformerWatch;
 use crate::request::{ClusterRequest, Request};
@@ -31,16 +31,16 @@ use crate::watch::{AnySource, EventRoute, Sources};
     note = "a watch of `owned`, `owned_kind` or `poll` belongs to `Controller::builder` of the same kind, and one of \
             `in_clusters` to `Controller::keyed` with `ClusterRequest`s"
 )]
-pub trait WatchSource<P: Subject>: sealed::DeclareSource<P> {}
+pub trait WatchSource<P: ControllerTarget>: sealed::DeclareSource<P> {}
 
 mod sealed {
-    use super::{Sources, Subject};
+    use super::{ControllerTarget, Sources};
 
     #[expect(
         unnameable_types,
         reason = "so that no other crate can implement `WatchSource`"
     )]
-    pub trait DeclareSource<P: Subject> {
+    pub trait DeclareSource<P: ControllerTarget> {
         /// Adds the source to those of a controller.
         fn declare(self, sources: &mut Sources<P::Key>);
     }
@@ -48,7 +48,7 @@ mod sealed {
 
 // === impl Watch ===
 
-impl<P: Subject> Watch<WatchedRequests<P>> {
+impl<P: ControllerTarget> Watch<WatchedRequests<P>> {
     /// Watches kind `W`; `handler` names the requests that an event causes. In controller-runtime: `Watches`.
     ///
     /// Two watches of a kind, of one controller or of several, share an informer. The workers wait for the first sync
@@ -239,9 +239,9 @@ impl<K: TypedObject> Watch<WatchedRequests<Primary<K>>> {
 
 // === impl WatchSource ===
 
-impl<P: Subject, S: sealed::DeclareSource<P>> WatchSource<P> for S {}
+impl<P: ControllerTarget, S: sealed::DeclareSource<P>> WatchSource<P> for S {}
 
-impl<W: Object, P: Subject> sealed::DeclareSource<P> for WatchedKind<W, P> {
+impl<W: Object, P: ControllerTarget> sealed::DeclareSource<P> for WatchedKind<W, P> {
     fn declare(self, sources: &mut Sources<P::Key>) {
         if self.is_owned {
             sources.owned.push(self.route.kind().clone());
@@ -264,13 +264,13 @@ impl<W: Object> sealed::DeclareSource<Keyed<ClusterRequest>>
     }
 }
 
-impl<W: Object, P: Subject> sealed::DeclareSource<P> for WatchedObjects<W, P> {
+impl<W: Object, P: ControllerTarget> sealed::DeclareSource<P> for WatchedObjects<W, P> {
     fn declare(self, sources: &mut Sources<P::Key>) {
         sources.others.push(self.into_source());
     }
 }
 
-impl<P: Subject> sealed::DeclareSource<P> for WatchedRequests<P> {
+impl<P: ControllerTarget> sealed::DeclareSource<P> for WatchedRequests<P> {
     fn declare(self, sources: &mut Sources<P::Key>) {
         sources.others.push(self.source);
     }

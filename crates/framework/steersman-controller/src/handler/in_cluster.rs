@@ -6,7 +6,7 @@ use steersman_client::Client;
 use steersman_informer::Event;
 use steersman_object::Object;
 
-use crate::handler::subject::Keyed;
+use crate::handler::target::Keyed;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 use crate::request::Request;
 use crate::request::{ClusterName, ClusterRequest};

@@ -10,7 +10,7 @@ use steersman_informer::Event;
 use steersman_object::{Kind, ListOptions, Object, ObjectKey, TypedObject};
 
 use crate::error::Error;
-use crate::handler::subject::SubjectOf;
+use crate::handler::target::TargetOf;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 
 /// Requests the objects that name the event's object; see [`indexed`].
@@ -81,7 +81,7 @@ impl<K: TypedObject> Indexed<K> {
     }
 }
 
-impl<W: Object, K: TypedObject, P: SubjectOf<K>> EventHandler<W, P> for Indexed<K> {
+impl<W: Object, K: TypedObject, P: TargetOf<K>> EventHandler<W, P> for Indexed<K> {
     fn declare(&self, cache: &Cache) -> Result<(), steersman_cache::Error> {
         let reads = cache.typed::<K>();
         let kind = reads.kind().clone();

@@ -3,7 +3,7 @@
 use steersman_informer::{Entry, Event};
 use steersman_object::{Object, ObjectKey};
 
-use crate::handler::subject::Subject;
+use crate::handler::target::ControllerTarget;
 use crate::handler::{EventHandler, Requests};
 
 /// Requests the object of the event; see [`itself`].
@@ -36,7 +36,7 @@ impl Itself {
     }
 }
 
-impl<K: Object, P: Subject<Key: From<ObjectKey>>> EventHandler<K, P> for Itself {
+impl<K: Object, P: ControllerTarget<Key: From<ObjectKey>>> EventHandler<K, P> for Itself {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>) {
         let request = P::Key::from(event.key().clone());
         let options = requests.defaults();

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use steersman_informer::Event;
 use steersman_object::Object;
 
-use crate::handler::subject::Subject;
+use crate::handler::target::ControllerTarget;
 use crate::handler::{EventHandler, Requests};
 
 /// Requests the keys that a function returns; see [`mapped`].
@@ -36,7 +36,7 @@ where
 impl<K, P, F, I> EventHandler<K, P> for Mapped<K, F>
 where
     K: Object,
-    P: Subject,
+    P: ControllerTarget,
     F: Fn(&K) -> I + Send + Sync + 'static,
     I: IntoIterator<Item: Into<P::Key>>,
 {

@@ -12,7 +12,7 @@ use steersman_object::Object;
 use tokio::time::timeout;
 
 use crate::error::{Error, TookTooLong};
-use crate::handler::subject::Subject;
+use crate::handler::target::ControllerTarget;
 use crate::handler::{EventHandler, HandlerFuture, Requests};
 
 /// How long the function may take for one event by default.
@@ -95,7 +95,7 @@ impl<K, F> MappedAsync<K, F> {
 impl<K, P, F, Fut, I> EventHandler<K, P> for MappedAsync<K, F>
 where
     K: Object,
-    P: Subject,
+    P: ControllerTarget,
     F: Fn(Client, Arc<K>) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<I, Error>> + Send,
     I: IntoIterator<Item: Into<P::Key>>,

@@ -7,7 +7,7 @@ use steersman_informer::{Entry, Event};
 use steersman_object::owner::{owner_key, refers_to_kind};
 use steersman_object::{Kind, Object, ObjectKey, TypedObject};
 
-use crate::handler::subject::SubjectOf;
+use crate::handler::target::TargetOf;
 use crate::handler::{EventHandler, Requests};
 use crate::request::RequestKey;
 
@@ -61,7 +61,7 @@ impl<O> Owner<O> {
     }
 }
 
-impl<K: Object, O: TypedObject, P: SubjectOf<O>> EventHandler<K, P> for Owner<O> {
+impl<K: Object, O: TypedObject, P: TargetOf<O>> EventHandler<K, P> for Owner<O> {
     fn handle(&self, event: &Event<K>, requests: &mut Requests<P::Key>) {
         // The old object is included, so that the former owner of a moved child is also requested.
         for entry in [event.old(), event.current()].into_iter().flatten() {

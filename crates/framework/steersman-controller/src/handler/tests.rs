@@ -11,7 +11,7 @@ use steersman_object::ObjectKey;
 use steersman_workqueue::Priority;
 
 use super::*;
-use crate::handler::subject::Keyed;
+use crate::handler::target::Keyed;
 use crate::request::Request;
 
 fn reference(api_version: &str, kind: &str, name: &str, controller: bool) -> OwnerReference {

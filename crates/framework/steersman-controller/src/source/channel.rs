@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
 use crate::context::reason::STREAM;
-use crate::handler::subject::Subject;
+use crate::handler::target::ControllerTarget;
 use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 
 /// The number of objects that a [`channel`] holds: that of controller-runtime's `source.Channel`.
@@ -78,7 +78,7 @@ pub enum Unsent<T> {
 }
 
 /// A watch with objects that come from a channel.
-pub(crate) struct ChannelWatch<K: Object, P: Subject> {
+pub(crate) struct ChannelWatch<K: Object, P: ControllerTarget> {
     channel: Channel<K>,
     route: EventRoute<K, P>,
 }
@@ -205,7 +205,7 @@ impl<T> Error for Unsent<T> {}
 
 // === impl ChannelWatch ===
 
-impl<K: Object, P: Subject> ChannelWatch<K, P> {
+impl<K: Object, P: ControllerTarget> ChannelWatch<K, P> {
     pub(crate) fn new(channel: Channel<K>, route: EventRoute<K, P>) -> Self {
         Self { channel, route }
     }
@@ -220,7 +220,7 @@ impl<K: Object, P: Subject> ChannelWatch<K, P> {
     }
 }
 
-impl<K: Object, P: Subject> AnySource<P::Key> for ChannelWatch<K, P> {
+impl<K: Object, P: ControllerTarget> AnySource<P::Key> for ChannelWatch<K, P> {
     fn run(self: Box<Self>, _: &Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
         self.pump(sink).boxed()
     }

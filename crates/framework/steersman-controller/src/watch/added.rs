@@ -13,7 +13,7 @@ use tokio::sync::watch::{Receiver, Sender};
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::subject::Subject;
+use crate::handler::target::ControllerTarget;
 use crate::request::RequestKey;
 use crate::watch::declared::{Watch, WatchedKind};
 use crate::watch::optional::follow_kind;
@@ -46,7 +46,7 @@ use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 /// assert!(watches.kinds().is_empty());
 /// # let _ = controller;
 /// ```
-pub struct WatchSet<P: Subject> {
+pub struct WatchSet<P: ControllerTarget> {
     shared: Arc<WatchSetShared<P::Key>>,
 }
 
@@ -87,13 +87,13 @@ trait AnyAddedWatch<R: RequestKey>: Send + Sync {
 }
 
 /// The source of a controller that follows a set.
-pub(crate) struct FollowedSet<P: Subject> {
+pub(crate) struct FollowedSet<P: ControllerTarget> {
     set: WatchSet<P>,
 }
 
 // === impl WatchSet ===
 
-impl<P: Subject> WatchSet<P> {
+impl<P: ControllerTarget> WatchSet<P> {
     /// Makes an empty set.
     #[must_use]
     pub fn new() -> Self {
@@ -182,7 +182,7 @@ impl Drop for AddedWatch {
 
 // === impl FollowedSet ===
 
-impl<P: Subject> FollowedSet<P> {
+impl<P: ControllerTarget> FollowedSet<P> {
     pub(crate) fn new(set: WatchSet<P>) -> Self {
         Self { set }
     }
@@ -224,13 +224,13 @@ fn later_than<R: RequestKey>(
     later.map(|(id, member)| (*id, member.clone())).collect()
 }
 
-impl<P: Subject> AnySource<P::Key> for FollowedSet<P> {
+impl<P: ControllerTarget> AnySource<P::Key> for FollowedSet<P> {
     fn run(self: Box<Self>, cache: &Cache, sink: Sink<P::Key>) -> BoxFuture<'static, PumpEnd> {
         self.follow(cache.clone(), sink).boxed()
     }
 }
 
-impl<K: Object, P: Subject> AnyAddedWatch<P::Key> for EventRoute<K, P> {
+impl<K: Object, P: ControllerTarget> AnyAddedWatch<P::Key> for EventRoute<K, P> {
     fn kind(&self) -> &Kind {
         self.kind()
     }
@@ -254,7 +254,7 @@ impl<R: RequestKey> Clone for WatchMember<R> {
     }
 }
 
-impl<P: Subject> Clone for WatchSet<P> {
+impl<P: ControllerTarget> Clone for WatchSet<P> {
     fn clone(&self) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -262,13 +262,13 @@ impl<P: Subject> Clone for WatchSet<P> {
     }
 }
 
-impl<P: Subject> Default for WatchSet<P> {
+impl<P: ControllerTarget> Default for WatchSet<P> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<P: Subject> fmt::Debug for WatchSet<P> {
+impl<P: ControllerTarget> fmt::Debug for WatchSet<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.kinds()).finish()
     }

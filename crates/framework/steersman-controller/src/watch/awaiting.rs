@@ -11,7 +11,7 @@ use steersman_object::Object;
 use tokio::time::{sleep, timeout};
 
 use crate::error::{Error, TookTooLong};
-use crate::handler::subject::Subject;
+use crate::handler::target::ControllerTarget;
 use crate::request::{ClusterName, RequestKey};
 use crate::watch::{EventRoute, Sink};
 
@@ -44,7 +44,7 @@ impl<R: RequestKey> Sink<R> {
     /// of waits for the event before this one.
     ///
     /// Cancel safe.
-    pub(crate) async fn wait_for<K: Object, P: Subject<Key = R>>(
+    pub(crate) async fn wait_for<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
         event: &Event<K>,
@@ -66,7 +66,7 @@ impl<R: RequestKey> Sink<R> {
         }
     }
 
-    fn remind<K: Object, P: Subject<Key = R>>(
+    fn remind<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
         event: &Event<K>,

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use steersman_object::Object;
 
-use crate::handler::subject::{Keyed, Subject};
+use crate::handler::target::{ControllerTarget, Keyed};
 use crate::predicate::Predicate;
 use crate::request::{ClusterRequest, Request};
 use crate::watch::{AnySource, EventRoute};
@@ -72,9 +72,9 @@ pub struct Watch<S> {
     pub(crate) source: S,
 }
 
-/// The source of a [`Watch`] of a kind: objects are read as `W`s, `P` is the subject of the handler, and `C` is that of
+/// The source of a [`Watch`] of a kind: objects are read as `W`s, `P` is the target of the handler, and `C` is that of
 /// the controller.
-pub struct WatchedKind<W: Object, P: Subject, C = P> {
+pub struct WatchedKind<W: Object, P: ControllerTarget, C = P> {
     pub(crate) route: EventRoute<W, P>,
     pub(crate) is_optional: bool,
     /// Whether the controller writes the objects.
@@ -82,25 +82,25 @@ pub struct WatchedKind<W: Object, P: Subject, C = P> {
     of: PhantomData<fn(C)>,
 }
 
-/// The source of a [`Watch`] of a channel or an informer with objects of type `W`; `P` is the subject of the
+/// The source of a [`Watch`] of a channel or an informer with objects of type `W`; `P` is the target of the
 /// controller.
-pub struct WatchedObjects<W: Object, P: Subject> {
+pub struct WatchedObjects<W: Object, P: ControllerTarget> {
     route: EventRoute<W, P>,
     begin: BeginSource<W, P>,
 }
 
-/// The source of a [`Watch`] that makes requests without objects; `P` is the subject of the controller.
-pub struct WatchedRequests<P: Subject> {
+/// The source of a [`Watch`] that makes requests without objects; `P` is the target of the controller.
+pub struct WatchedRequests<P: ControllerTarget> {
     pub(crate) source: Box<dyn AnySource<P::Key>>,
 }
 
 /// Makes the source of events that take a route.
 type BeginSource<W, P> =
-    Box<dyn FnOnce(EventRoute<W, P>) -> Box<dyn AnySource<<P as Subject>::Key>> + Send>;
+    Box<dyn FnOnce(EventRoute<W, P>) -> Box<dyn AnySource<<P as ControllerTarget>::Key>> + Send>;
 
 // === impl Watch ===
 
-impl<W: Object, P: Subject, C> Watch<WatchedKind<W, P, C>> {
+impl<W: Object, P: ControllerTarget, C> Watch<WatchedKind<W, P, C>> {
     /// Lets pass only events that `predicate` lets pass; every further predicate must let them pass, too. By default
     /// all events pass. In controller-runtime: `builder.WithPredicates`.
     ///
@@ -168,7 +168,7 @@ impl<W: Object> Watch<WatchedKind<W, Keyed<Request>>> {
     }
 }
 
-impl<W: Object, P: Subject> Watch<WatchedObjects<W, P>> {
+impl<W: Object, P: ControllerTarget> Watch<WatchedObjects<W, P>> {
     /// Lets pass only events that `predicate` lets pass, like the method of a watch of a kind. An object of a channel
     /// is a creation.
     pub fn filter(mut self, predicate: impl Predicate<W>) -> Self {
@@ -179,7 +179,7 @@ impl<W: Object, P: Subject> Watch<WatchedObjects<W, P>> {
 
 // === impl WatchedKind ===
 
-impl<W: Object, P: Subject> WatchedKind<W, P> {
+impl<W: Object, P: ControllerTarget> WatchedKind<W, P> {
     pub(crate) fn new(route: EventRoute<W, P>, is_owned: bool) -> Self {
         Self {
             route,
@@ -192,7 +192,7 @@ impl<W: Object, P: Subject> WatchedKind<W, P> {
 
 // === impl WatchedObjects ===
 
-impl<W: Object, P: Subject> WatchedObjects<W, P> {
+impl<W: Object, P: ControllerTarget> WatchedObjects<W, P> {
     pub(crate) fn new<S: AnySource<P::Key> + 'static>(
         route: EventRoute<W, P>,
         begin: impl FnOnce(EventRoute<W, P>) -> S + Send + 'static,
@@ -208,7 +208,7 @@ impl<W: Object, P: Subject> WatchedObjects<W, P> {
     }
 }
 
-impl<W: Object, P: Subject, C> fmt::Debug for WatchedKind<W, P, C> {
+impl<W: Object, P: ControllerTarget, C> fmt::Debug for WatchedKind<W, P, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("WatchedKind")
             .field(self.route.kind())
@@ -216,7 +216,7 @@ impl<W: Object, P: Subject, C> fmt::Debug for WatchedKind<W, P, C> {
     }
 }
 
-impl<W: Object, P: Subject> fmt::Debug for WatchedObjects<W, P> {
+impl<W: Object, P: ControllerTarget> fmt::Debug for WatchedObjects<W, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("WatchedObjects")
             .field(self.route.kind())
@@ -224,7 +224,7 @@ impl<W: Object, P: Subject> fmt::Debug for WatchedObjects<W, P> {
     }
 }
 
-impl<P: Subject> fmt::Debug for WatchedRequests<P> {
+impl<P: ControllerTarget> fmt::Debug for WatchedRequests<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WatchedRequests").finish_non_exhaustive()
     }

@@ -12,7 +12,7 @@ use steersman_workqueue::{AddOptions, Causes};
 use crate::context::reason::{ChangedObject, EVENT, cause_of};
 use crate::error::Error;
 use crate::handler::Requests;
-use crate::handler::subject::Subject;
+use crate::handler::target::ControllerTarget;
 use crate::request::{ClusterName, RequestKey};
 use crate::status::{HandlerError, HandlerPanic};
 use crate::watch::{EventRoute, Sink, requests_of};
@@ -23,7 +23,7 @@ impl<R: RequestKey> Sink<R> {
     ///
     /// CTRL-6: a panic or an error loses this event alone. The author of the closures is responsible for
     /// their state, as after an early return.
-    pub(crate) async fn handle<K: Object, P: Subject<Key = R>>(
+    pub(crate) async fn handle<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
         event: &Event<K>,
@@ -32,7 +32,7 @@ impl<R: RequestKey> Sink<R> {
     }
 
     /// Handles an event like [`handle`](Self::handle); its requests have this cause.
-    pub(crate) async fn handle_caused<K: Object, P: Subject<Key = R>>(
+    pub(crate) async fn handle_caused<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
         event: &Event<K>,
@@ -51,7 +51,7 @@ impl<R: RequestKey> Sink<R> {
         }
     }
 
-    async fn handle_async<K: Object, P: Subject<Key = R>>(
+    async fn handle_async<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
         event: &Event<K>,
@@ -80,7 +80,7 @@ impl<R: RequestKey> Sink<R> {
     }
 
     /// Adds the requests of an event to the queue, with the event as their cause.
-    fn add<K: Object, P: Subject<Key = R>>(
+    fn add<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
         event: &Event<K>,
@@ -102,7 +102,7 @@ impl<R: RequestKey> Sink<R> {
     }
 
     /// Logs and counts a panic of a predicate, handler or filter, and records it in the status.
-    fn panicked<K: Object, P: Subject<Key = R>>(
+    fn panicked<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
         event: &Event<K>,
@@ -130,7 +130,7 @@ impl<R: RequestKey> Sink<R> {
     }
 
     /// Logs and counts an error of a handler, and records it in the status.
-    fn failed<K: Object, P: Subject<Key = R>>(
+    fn failed<K: Object, P: ControllerTarget<Key = R>>(
         &self,
         route: &EventRoute<K, P>,
         event: &Event<K>,

@@ -14,7 +14,7 @@ use tokio::task::{JoinError, JoinSet};
 use crate::clusters::ClusterMember;
 use crate::clusters::Clusters;
 use crate::handler::in_cluster;
-use crate::handler::subject::Keyed;
+use crate::handler::target::Keyed;
 use crate::request::ClusterRequest;
 use crate::request::{Request, RequestKey};
 use crate::watch::optional::OptionalWatch;

@@ -17,7 +17,7 @@ use steersman_object::{Jitter, Kind, Object, report};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::handler::subject::Subject;
+use crate::handler::target::ControllerTarget;
 use crate::request::RequestKey;
 use crate::watch::followed_namespaces::FollowedNamespaces;
 use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
@@ -26,7 +26,7 @@ use crate::watch::{AnySource, EventRoute, PumpEnd, Sink};
 const PAUSE: Duration = Duration::from_secs(30);
 
 /// A watch that its controller does not wait for.
-pub(crate) struct OptionalWatch<K: Object, P: Subject> {
+pub(crate) struct OptionalWatch<K: Object, P: ControllerTarget> {
     route: Arc<EventRoute<K, P>>,
 }
 
@@ -49,14 +49,14 @@ enum OptionalEnd {
 }
 
 /// Handles the events of an optional watch until the watch is removed.
-struct OptionalEvents<K: Object, P: Subject> {
+struct OptionalEvents<K: Object, P: ControllerTarget> {
     route: Arc<EventRoute<K, P>>,
     sink: Sink<P::Key>,
     /// Fires when the watch is removed from its set (SRC-5); never for a watch that the builder declared.
     removed: CancellationToken,
 }
 
-impl<K: Object, P: Subject> OptionalWatch<K, P> {
+impl<K: Object, P: ControllerTarget> OptionalWatch<K, P> {
     pub(crate) fn new(route: EventRoute<K, P>) -> Self {
         Self {
             route: Arc::new(route),
@@ -64,7 +64,7 @@ impl<K: Object, P: Subject> OptionalWatch<K, P> {
     }
 }
 
-impl<K: Object, P: Subject> AnySource<P::Key> for OptionalWatch<K, P> {
+impl<K: Object, P: ControllerTarget> AnySource<P::Key> for OptionalWatch<K, P> {
     fn watched_kind(&self) -> Option<&Kind> {
         Some(self.route.kind())
     }
@@ -76,7 +76,7 @@ impl<K: Object, P: Subject> AnySource<P::Key> for OptionalWatch<K, P> {
 
 /// Watches a kind whenever the server serves it, until the cache stops. After `removed` has fired, the handler is
 /// not called again.
-pub(crate) async fn follow_kind<K: Object, P: Subject>(
+pub(crate) async fn follow_kind<K: Object, P: ControllerTarget>(
     route: Arc<EventRoute<K, P>>,
     cache: Cache,
     sink: Sink<P::Key>,
@@ -101,7 +101,7 @@ pub(crate) async fn follow_kind<K: Object, P: Subject>(
 
 /// Watches a kind until the server serves it no more. Objects that disappeared unseen are handled as deleted,
 /// so that the objects that refer to them are requested (SRC-4).
-async fn watch_while_served<K: Object, P: Subject>(
+async fn watch_while_served<K: Object, P: ControllerTarget>(
     events: &OptionalEvents<K, P>,
     cache: &Cache,
     served: &mut ServedKind,
@@ -148,7 +148,7 @@ async fn watch_while_served<K: Object, P: Subject>(
 
 // === impl OptionalEvents ===
 
-impl<K: Object, P: Subject> OptionalEvents<K, P> {
+impl<K: Object, P: ControllerTarget> OptionalEvents<K, P> {
     /// Handles the events of one subscription until its informer ends, or `gone` fires and no delivery waits.
     async fn pump(&self, mut subscription: Subscription<K>, gone: &CancellationToken) {
         loop {

@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use steersman_informer::{Certainty, Entry};
 
 use super::*;
-use crate::handler::subject::Keyed;
+use crate::handler::target::Keyed;
 use crate::handler::{Itself, itself};
 use crate::predicate::func;
 use crate::request::Request;

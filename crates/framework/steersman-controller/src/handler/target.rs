@@ -13,12 +13,12 @@ use crate::request::{Request, RequestKey};
 /// What the requests of a controller are about: a [`Primary`] kind, or [`Keyed`] requests.
 ///
 /// No other type implements it.
-pub trait Subject: sealed::Sealed + 'static {
+pub trait ControllerTarget: sealed::Sealed + 'static {
     /// The type of the controller's requests.
     type Key: RequestKey;
 }
 
-/// A [`Subject`] with requests for objects of kind `K`.
+/// A [`ControllerTarget`] with requests for objects of kind `K`.
 ///
 /// No other type implements it.
 #[diagnostic::on_unimplemented(
@@ -26,16 +26,16 @@ pub trait Subject: sealed::Sealed + 'static {
     note = "`owner()` and `indexed(…)` request objects of the primary kind of `Controller::builder`; for another \
             kind use `Controller::keyed`"
 )]
-pub trait SubjectOf<K>: Subject<Key: From<ObjectKey>> {}
+pub trait TargetOf<K>: ControllerTarget<Key: From<ObjectKey>> {}
 
-/// The subject of a controller with requests for objects of the kind `K`.
+/// The target of a controller with requests for objects of the kind `K`.
 pub struct Primary<K: TypedObject> {
     pub(crate) predicate: Arc<dyn Predicate<K>>,
     pub(crate) sole_status_writer: bool,
     pub(crate) pause: PauseRule<K>,
 }
 
-/// The subject of a controller with requests of type `R`.
+/// The target of a controller with requests of type `R`.
 pub struct Keyed<R> {
     pub(crate) requests: PhantomData<fn(R)>,
 }
@@ -43,7 +43,7 @@ pub struct Keyed<R> {
 mod sealed {
     #[expect(
         unnameable_types,
-        reason = "so that no other crate can implement `Subject`"
+        reason = "so that no other crate can implement `ControllerTarget`"
     )]
     pub trait Sealed {}
 }
@@ -58,17 +58,17 @@ impl<K: TypedObject> Primary<K> {
     }
 }
 
-impl<K: TypedObject> Subject for Primary<K> {
+impl<K: TypedObject> ControllerTarget for Primary<K> {
     type Key = Request;
 }
 
-impl<R: RequestKey> Subject for Keyed<R> {
+impl<R: RequestKey> ControllerTarget for Keyed<R> {
     type Key = R;
 }
 
-impl<K: TypedObject> SubjectOf<K> for Primary<K> {}
+impl<K: TypedObject> TargetOf<K> for Primary<K> {}
 
-impl<K, R: RequestKey + From<ObjectKey>> SubjectOf<K> for Keyed<R> {}
+impl<K, R: RequestKey + From<ObjectKey>> TargetOf<K> for Keyed<R> {}
 
 impl<K: TypedObject> sealed::Sealed for Primary<K> {}
 
