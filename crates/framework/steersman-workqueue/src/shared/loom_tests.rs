@@ -6,26 +6,26 @@ use loom::thread;
 
 use super::*;
 
-fn queue() -> Arc<Shared<u32>> {
-    Shared::new(QueueOptions::new("loom"))
+fn queue() -> Arc<SharedQueue<u32>> {
+    SharedQueue::new(QueueOptions::new("loom"))
 }
 
 /// Takes the next key and ends its hold.
-fn take(queue: &Shared<u32>) -> Option<u32> {
+fn take(queue: &SharedQueue<u32>) -> Option<u32> {
     let taken = block_on(queue.next()).ok()?;
     queue.release(taken.slot, Verdict::Forget.into());
     Some(*taken.key)
 }
 
 fn spawn<T: 'static>(
-    queue: &Arc<Shared<u32>>,
-    run: impl FnOnce(&Shared<u32>) -> T + 'static,
+    queue: &Arc<SharedQueue<u32>>,
+    run: impl FnOnce(&SharedQueue<u32>) -> T + 'static,
 ) -> thread::JoinHandle<T> {
     let queue = Arc::clone(queue);
     thread::spawn(move || run(&queue))
 }
 
-fn add(queue: &Shared<u32>, key: u32) {
+fn add(queue: &SharedQueue<u32>, key: u32) {
     queue.add(key, AddOptions::new());
 }
 
