@@ -106,7 +106,6 @@ impl Budget {
 }
 
 impl Default for Budget {
-    /// Returns a budget of 64 MiB.
     fn default() -> Self {
         Self::bytes(DEFAULT)
     }

@@ -70,8 +70,6 @@ struct Packer {
 #[derive(Debug)]
 pub struct Broken;
 
-// ===== impl Packed =====
-
 impl Packed {
     /// Returns the length of the JSON, in bytes.
     pub fn length(&self) -> usize {
@@ -129,8 +127,6 @@ impl fmt::Debug for Packed {
     }
 }
 
-// ===== impl Dictionary =====
-
 impl Dictionary {
     /// Prepares a dictionary of trained bytes or plain samples; `None` if zstd refuses them.
     pub fn new(learned: &[u8]) -> Option<Self> {
@@ -151,8 +147,6 @@ impl fmt::Debug for Dictionary {
         f.debug_struct("Dictionary").finish_non_exhaustive()
     }
 }
-
-// ===== impl Codec =====
 
 impl Default for Codec {
     fn default() -> Self {
@@ -271,7 +265,6 @@ impl Packer {
     }
 }
 
-/// Unpacks into the buffer, which is cleared first.
 fn unpack(
     context: &mut DCtx<'static>,
     buffer: &mut Vec<u8>,

@@ -34,7 +34,6 @@ pub struct PackContext {
     min_bodies: AtomicUsize,
 }
 
-/// The weights of one type.
 struct TypeWeight {
     of: TypeId,
     seen: u32,
@@ -240,7 +239,6 @@ fn is_outdated(packed: &Packed, dictionary: Option<&Arc<Dictionary>>) -> bool {
     }
 }
 
-/// Returns the position of a type, which is added if need be.
 fn number_of(types: &mut Vec<TypeWeight>, of: TypeId) -> usize {
     let known = types.iter().position(|known| known.of == of);
     known.unwrap_or_else(|| {

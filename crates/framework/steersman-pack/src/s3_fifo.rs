@@ -59,7 +59,6 @@ pub(crate) struct S3Fifo {
     free: Vec<u32>,
     small: Fifo,
     main: Fifo,
-    /// The total of evicted bytes.
     evicted_bytes: u64,
 }
 
@@ -87,7 +86,6 @@ struct Fifo {
 impl EvictionTime {
     /// The time of an owner that was never evicted.
     const NEVER: Self = Self(0);
-    /// The number of units in the limit.
     const UNITS: u32 = 1 << 20;
 
     fn of(evicted_bytes: u64, limit: usize) -> Self {
@@ -144,7 +142,6 @@ impl fmt::Debug for Evictions {
 }
 
 impl S3Fifo {
-    /// Returns the charged bytes.
     pub(crate) fn charged(&self) -> usize {
         self.small.charged + self.main.charged
     }
@@ -174,7 +171,6 @@ impl S3Fifo {
         fits.then(|| self.insert(holder, charge, QueueKind::Small))
     }
 
-    /// Returns the queue that an admitted owner enters.
     fn queue_for(
         &mut self,
         holder: &Weak<dyn Evictable>,
@@ -257,7 +253,6 @@ impl S3Fifo {
         Some(evictions)
     }
 
-    /// Frees a slot.
     pub(crate) fn release(&mut self, slot_id: SlotId) {
         let Some(slot) = self.slots.get(slot_id.0 as usize) else {
             return;

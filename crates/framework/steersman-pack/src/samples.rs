@@ -7,7 +7,6 @@ use structured_zstd::dictionary::{FinalizeOptions, finalize_raw_dict};
 
 use crate::codec::{Codec, Dictionary, LEVEL};
 
-/// The number of samples that training takes.
 pub(crate) const ENOUGH: usize = 300;
 /// The bytes of samples that training takes, if that is fewer samples.
 const ENOUGH_BYTES: usize = 4 << 20;
@@ -25,7 +24,6 @@ const TABLES: usize = 4 << 10;
 /// The dictionary ID in each packed object. A small number takes one byte; the body itself refers
 /// to its dictionary.
 const DICTIONARY_ID: u32 = 1;
-/// The position of the ID in a dictionary.
 const ID_BYTES: std::ops::Range<usize> = 4..8;
 /// One sample in this many is used to test a dictionary and not to train it.
 pub const KEPT_BACK: usize = 4;
@@ -39,7 +37,6 @@ pub struct Samples {
     sizes: Vec<usize>,
 }
 
-/// A dictionary, and how it packs the test samples.
 type Tried = (Arc<Dictionary>, PackRatio);
 
 /// A trained dictionary and its measured benefit.
@@ -67,8 +64,6 @@ pub(crate) fn spread(stored: usize) -> impl Iterator<Item = usize> + Clone {
     (0..count).map(move |number| number * SPREAD % count * stored / count)
 }
 
-// ===== impl Samples =====
-
 impl Samples {
     /// Adds the JSON of an object, unless there are enough samples.
     pub fn add(&mut self, json: &[u8]) {
@@ -84,7 +79,6 @@ impl Samples {
         self.sizes.len() >= ENOUGH || self.bytes.len() >= ENOUGH_BYTES
     }
 
-    /// Returns whether half of the samples for training are there.
     pub(crate) fn is_half(&self) -> bool {
         self.sizes.len() >= ENOUGH / 2 || self.bytes.len() >= ENOUGH_BYTES / 2
     }
@@ -174,7 +168,6 @@ impl Samples {
         excerpt
     }
 
-    /// Splits the samples into those to train with and those to test with.
     fn split_for_test(&self) -> (Self, Self) {
         let (mut training_part, mut test_part) = (Self::default(), Self::default());
         for (number, json) in self.each().enumerate() {
@@ -215,8 +208,6 @@ impl TrainedDictionary {
         self.dictionary.size() / 2 / self.saves.max(1)
     }
 }
-
-// ===== impl PackRatio =====
 
 impl PackRatio {
     /// Adds an object with its size before and after packing.

@@ -13,7 +13,6 @@ const MOST_BAD_WINDOWS: u32 = 64;
 /// After this many good windows in a row the next bad one starts a training at once.
 const SETTLED: u32 = 8;
 
-/// Decides when to train.
 #[derive(Debug)]
 pub(crate) struct TrainingPlan {
     stage: TrainingStage,
@@ -58,8 +57,6 @@ struct Window {
     share: PackRatio,
     objects: usize,
 }
-
-// ===== impl TrainingPlan =====
 
 impl TrainingPlan {
     /// Returns a plan. Without `trains` no dictionary is ever trained, as for Secrets (PACK-4).
@@ -129,7 +126,6 @@ impl TrainingPlan {
         }
     }
 
-    /// Returns whether samples are being collected.
     pub(crate) fn is_collecting(&self) -> bool {
         matches!(
             self.stage,
@@ -187,7 +183,6 @@ impl TrainingPlan {
         }
     }
 
-    /// Takes the samples if a training is due.
     pub(crate) fn next_training(&mut self) -> Option<Samples> {
         match std::mem::replace(&mut self.stage, TrainingStage::Training) {
             TrainingStage::Due(samples) => Some(samples),
@@ -198,7 +193,6 @@ impl TrainingPlan {
         }
     }
 
-    /// Sets the complete samples; a training is due.
     pub(crate) fn handle_samples(&mut self, samples: Samples) {
         self.before = None;
         if self.is_collecting() {
