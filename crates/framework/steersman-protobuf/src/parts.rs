@@ -32,10 +32,6 @@ impl<'a> MessageParts<'a> {
 }
 
 /// Returns a number as Go writes it: without a fraction if it has none.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "a whole number below 2^53 is the same in both types"
-)]
 pub(crate) fn double(value: f64) -> Value {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if value.fract() == 0.0 && value.abs() < EXACT {
@@ -53,7 +49,6 @@ pub(crate) fn quantity(bytes: &[u8]) -> Result<&[u8], String> {
     }
 }
 
-/// A value that is a whole number or a text.
 pub(crate) enum IntOrString<'a> {
     Int(i32),
     String(&'a [u8]),
@@ -74,11 +69,6 @@ pub(crate) fn raw(bytes: &[u8]) -> Result<&[u8], String> {
 }
 
 /// Returns a time; `None` for an empty message, which is Go's zero time.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    reason = "a varint is the two's complement of a number with a sign"
-)]
 pub(crate) fn time(bytes: &[u8]) -> Result<Option<Timestamp>, String> {
     if bytes.is_empty() {
         return Ok(None);

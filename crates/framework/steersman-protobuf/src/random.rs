@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 use crate::Message;
 use crate::table::{Cardinality, FieldKind, FieldRow, Presence};
 
-/// Lengths at which the length of a length changes.
 const LENGTHS: [usize; 4] = [127, 128, 16_383, 16_384];
 
 fn one_of<T: Clone>(rng: &mut Rng, choices: &[T]) -> T {

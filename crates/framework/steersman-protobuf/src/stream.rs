@@ -54,7 +54,6 @@ pub struct ListItems {
     metadata: Option<Bytes>,
 }
 
-/// What comes next.
 #[derive(Debug, Clone, Copy)]
 enum NextFrame {
     Magic,
@@ -296,7 +295,6 @@ pub struct Frames {
     begun: BytesMut,
 }
 
-/// The number of bytes of a length.
 const LENGTH: usize = 4;
 
 impl Frames {
@@ -350,7 +348,6 @@ impl Frames {
     }
 }
 
-/// Returns the length of the frame that begins the bytes.
 fn length(bytes: &[u8]) -> Result<Option<usize>, Broken> {
     let Some(length) = bytes.first_chunk::<LENGTH>() else {
         return Ok(None);

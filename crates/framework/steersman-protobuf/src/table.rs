@@ -13,14 +13,12 @@ use std::sync::OnceLock;
 
 use fnv::FnvHashMap;
 
-/// The generated table.
 const TEXT: &str = include_str!("messages.txt");
 
 /// One message of the table: the type of an object or of a part of one.
 #[derive(Debug)]
 pub struct Message {
     name: &'static str,
-    /// The name without the package.
     short_name: &'static str,
     /// The `apiVersion`, if the message is a kind.
     api_version: Option<&'static str>,
@@ -31,7 +29,6 @@ pub struct Message {
     always: u64,
 }
 
-/// One field of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct FieldRow {
     pub(crate) number: u32,
@@ -88,11 +85,9 @@ pub(crate) enum FieldKind {
     SchemaOrStrings,
 }
 
-/// The position of a message in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MessageId(u16);
 
-/// All messages.
 struct MessageTable {
     messages: Vec<Message>,
     by_name: FnvHashMap<&'static str, MessageId>,
@@ -118,7 +113,6 @@ impl Message {
         table().by_name.get(name).map(|id| id.message())
     }
 
-    /// Returns the message of the schemas in a definition.
     pub(crate) fn of_schemas() -> Option<&'static Self> {
         Self::named("apiextensions.v1.JSONSchemaProps")
     }
@@ -148,12 +142,10 @@ impl Message {
         found.is_some_and(|found| found.presence != Presence::Omitted)
     }
 
-    /// Returns all fields in the order of their numbers.
     pub(crate) fn fields(&'static self) -> &'static [FieldRow] {
         &self.fields
     }
 
-    /// Returns the field with a number, and its index.
     pub(crate) fn field(&'static self, number: u32) -> Option<(usize, &'static FieldRow)> {
         let place = *self.by_number.get(usize::try_from(number).ok()?)?;
         let index = usize::from(place).checked_sub(1)?;

@@ -235,7 +235,6 @@ impl JsonWriter<'_> {
         }
     }
 
-    /// Begins a member of an object.
     fn member(&mut self, field: &FieldRow, empty: &mut bool) {
         let skipped = usize::from(std::mem::take(empty));
         self.out
@@ -319,11 +318,6 @@ impl JsonWriter<'_> {
     }
 
     /// Writes one value.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_possible_wrap,
-        reason = "a varint is the two's complement of a number with a sign"
-    )]
     fn value(
         &mut self,
         field: &'static FieldRow,
@@ -386,7 +380,6 @@ impl JsonWriter<'_> {
         Ok(())
     }
 
-    /// Writes a timestamp with the given number of fractional digits.
     fn time(&mut self, name: &str, bytes: &[u8], digits: usize) -> Result<(), Stop> {
         use std::io::Write as _;
         match parts::time(bytes)? {
@@ -405,7 +398,6 @@ impl JsonWriter<'_> {
         self.out.extend_from_slice(b"null");
     }
 
-    /// Writes JSON text as it is.
     fn raw(&mut self, raw: &[u8]) -> Result<(), Stop> {
         if raw.is_empty() {
             self.out.extend_from_slice(b"null");

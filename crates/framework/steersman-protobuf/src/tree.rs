@@ -167,7 +167,6 @@ impl TreeDecoder {
         Ok(())
     }
 
-    /// Decodes one entry of a map, which is a message with a key and a value.
     fn entry(
         &mut self,
         field: &'static FieldRow,
@@ -197,11 +196,6 @@ impl TreeDecoder {
     }
 
     /// Decodes one value. An empty time and empty raw JSON are `null`.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_possible_wrap,
-        reason = "a varint is the two's complement of a number with a sign"
-    )]
     fn value(
         &mut self,
         field: &'static FieldRow,
@@ -296,7 +290,6 @@ impl TreeDecoder {
     }
 }
 
-/// Returns a timestamp with the given number of fractional digits.
 fn time(bytes: &[u8], digits: usize) -> Result<Value, String> {
     let time = parts::time(bytes)?;
     Ok(time.map_or(Value::Null, |time| format!("{time:.digits$}").into()))

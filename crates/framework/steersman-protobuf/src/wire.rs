@@ -2,7 +2,6 @@
 
 use crate::table::{FieldKind, FieldRow};
 
-/// The content of a field.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum FieldContent<'a> {
     Varint(u64),
@@ -12,7 +11,6 @@ pub(crate) enum FieldContent<'a> {
 }
 
 impl<'a> FieldContent<'a> {
-    /// Returns the content of an absent field of this kind.
     pub(crate) fn nothing(kind: FieldKind) -> Self {
         match kind {
             FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64 => Self::Varint(0),
@@ -53,7 +51,6 @@ impl<'a> FieldContent<'a> {
         }
     }
 
-    /// Checks that a field can have this content.
     pub(crate) fn fits(self, field: &FieldRow) -> Result<(), String> {
         match field.kind {
             FieldKind::Bool | FieldKind::Int32 | FieldKind::Int64 => {
@@ -197,7 +194,6 @@ impl<'a> MessageReader<'a> {
         Ok(taken)
     }
 
-    /// Skips the rest of a group, including nested groups.
     fn skip_group(&mut self) -> Result<(), String> {
         let mut open = 1_u64;
         while open > 0 {

@@ -26,7 +26,6 @@ pub(super) fn zero(
     zero_value(field, field.number, out, depth)
 }
 
-/// Writes the zero of a type.
 pub(super) fn zero_value(
     field: &'static FieldRow,
     number: u32,
@@ -49,7 +48,6 @@ pub(super) fn zero_value(
     Ok(())
 }
 
-/// Writes a text as the type of its field.
 pub(super) fn text(
     field: &FieldRow,
     number: u32,
@@ -73,7 +71,6 @@ pub(super) fn text(
     Ok(())
 }
 
-/// Writes a whole number as the type of its field.
 pub(super) fn integer(
     field: &FieldRow,
     number: u32,
@@ -92,7 +89,6 @@ pub(super) fn integer(
     Ok(())
 }
 
-/// Writes a number with a fraction as the type of its field.
 pub(super) fn double(
     field: &FieldRow,
     number: u32,
@@ -138,7 +134,6 @@ fn time(number: u32, text: &str, unit: i64, out: &mut FieldWriter<'_>) -> Writte
 }
 
 /// Returns a number with a sign as the varint of its two's complement.
-#[expect(clippy::cast_sign_loss, reason = "the two's complement is wanted")]
 fn signed(number: i64) -> u64 {
     number as u64
 }

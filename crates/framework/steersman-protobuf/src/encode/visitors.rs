@@ -14,7 +14,6 @@ use super::{EncodeStep, Trail, assemble, check_depth, values};
 use crate::table::{Cardinality, FieldKind, FieldRow, Message};
 use crate::wire::FieldWriter;
 
-/// Encodes an object as the fields of a message.
 pub(super) struct ObjectVisitor<'s, 'o> {
     pub(super) message: &'static Message,
     pub(super) trail: &'s mut Trail,
@@ -227,7 +226,6 @@ impl MemberVisitor<'_, '_> {
         Ok(())
     }
 
-    /// Encodes one of the schemas of a definition, as the field with a number.
     fn schema<'de, A: MapAccess<'de>>(
         number: u32,
         (trail, out, depth): (&mut Trail, &mut FieldWriter<'_>, usize),
@@ -373,7 +371,6 @@ fn compact(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(text.bytes().filter(|byte| is_kept(*byte)).collect())
 }
 
-/// Encodes an element of a list of schemas.
 struct Schema<'s, 'o> {
     number: u32,
     trail: &'s mut Trail,
