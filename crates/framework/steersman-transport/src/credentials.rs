@@ -48,7 +48,6 @@ struct Current {
     generation: u64,
     /// The `Authorization` header, if the token is in a file.
     header: Option<HeaderValue>,
-    /// The number of all changes.
     changes: u64,
     read_at: Instant,
 }
@@ -92,13 +91,11 @@ impl Credentials {
         })
     }
 
-    /// Returns the TLS configuration of new connections, and its generation.
     pub(crate) fn tls(&self) -> (Option<Arc<ClientConfig>>, u64) {
         let current = self.current.lock();
         (current.tls.clone(), current.generation)
     }
 
-    /// Returns the generation of the TLS configuration of new connections.
     pub(crate) fn generation(&self) -> u64 {
         self.current.lock().generation
     }
@@ -108,7 +105,6 @@ impl Credentials {
         self.current.lock().header.clone()
     }
 
-    /// Returns the number of changes so far.
     pub(crate) fn changes(&self) -> u64 {
         self.current.lock().changes
     }
@@ -230,7 +226,6 @@ fn token_file(config: &Config) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
-/// Returns whether the token of a configuration is in a file.
 pub(crate) fn has_token_file(config: &Config) -> bool {
     token_file(config).is_some()
 }

@@ -34,7 +34,6 @@ const ATTEMPTS: usize = 15;
 /// The time that a server has for the TLS handshake, as in Go's client.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// A byte stream in both directions.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
@@ -54,7 +53,6 @@ pub(crate) type Dial = dyn Fn(bool) -> BoxFuture<'static, Result<Dialed, BoxErro
 pub(crate) struct Dialer {
     connector: HttpConnector,
     server: Uri,
-    /// The proxy that leads to the server.
     proxy: Option<Proxy>,
     /// The name that the server's certificate must have; `None` without TLS.
     name: Option<ServerName<'static>>,
@@ -143,9 +141,7 @@ impl Dialer {
             generation,
         })
     }
-}
 
-impl Dialer {
     /// Connects to the server over TCP, or through the tunnel of a proxy.
     async fn connect(&self) -> Result<TcpStream, BoxError> {
         let Some(proxy) = &self.proxy else {
@@ -177,7 +173,6 @@ impl Dialer {
     }
 }
 
-/// Returns the host of a server with its port.
 fn target(server: &Uri) -> String {
     let default = match server.scheme_str() {
         Some("https") => 443,
@@ -217,7 +212,6 @@ async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Returns the connector of TCP connections with these options.
 fn connector(options: &ConnectionOptions) -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);

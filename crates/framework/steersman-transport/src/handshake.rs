@@ -36,7 +36,6 @@ const HEADERS: u32 = 1 << 20;
 /// The time that a server has to send its settings.
 const SETTINGS: Duration = Duration::from_secs(10);
 
-/// An HTTP/2 connection.
 pub(crate) struct Http2 {
     pub(crate) sender: http2::SendRequest<Full<Bytes>>,
     pub(crate) connection: Arc<Mutex<Http2Connection>>,

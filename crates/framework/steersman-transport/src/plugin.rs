@@ -82,7 +82,6 @@ fn name(exec: &ExecConfig) -> String {
     format!("{:?}", exec.command.as_deref().unwrap_or_default())
 }
 
-/// Returns the text on one line.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -31,7 +31,6 @@ use crate::table::{Choice, ConnectionId, ConnectionTable, IDLE, Protocol};
 /// The largest number of times that one request is sent while the server does not process it.
 const SENDS: u32 = 5;
 
-/// The connections to one server.
 pub(crate) struct ConnectionPool {
     dial: Box<Dial>,
     options: ConnectionOptions,
@@ -48,7 +47,6 @@ struct PoolState {
     dial: Option<watch::Receiver<Dialing>>,
 }
 
-/// The state of a dial.
 #[derive(Clone)]
 enum Dialing {
     UnderWay,
@@ -94,7 +92,6 @@ enum Sender {
     Http2(Http2),
 }
 
-/// An HTTP/1.1 connection.
 struct Exclusive {
     sender: http1::SendRequest<Full<Bytes>>,
     generation: u64,
@@ -323,7 +320,6 @@ impl ConnectionPool {
         }
     }
 
-    /// Makes a connection of a byte stream.
     async fn open(self: &Arc<Self>, dialed: Dialed) -> Result<(), BoxError> {
         let (id, protocol, generation) = (self.next_id(), dialed.protocol, dialed.generation);
         let sender = match protocol {
@@ -416,7 +412,6 @@ enum Chosen {
 }
 
 impl Sender {
-    /// Returns the number of streams that the server allows.
     fn limit(&self) -> usize {
         match self {
             Self::Http1(_) => 0,

@@ -41,7 +41,6 @@ impl Signer {
         })
     }
 
-    /// Returns whether requests are signed.
     pub(crate) fn signs(&self) -> bool {
         self.layer.lock().is_some()
     }

@@ -10,7 +10,6 @@ pub(crate) const IDLE: Duration = Duration::from_secs(90);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ConnectionId(pub(crate) u64);
 
-/// The protocol of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Protocol {
     /// HTTP/1.1: one request at a time.
@@ -43,14 +42,12 @@ pub(crate) struct ConnectionTable {
     multiplexed: Vec<Multiplexed>,
     /// The idle HTTP/1.1 connections, the last used one at the end.
     idle: VecDeque<Idle>,
-    /// The protocol of the newest connection.
     protocol: Option<Protocol>,
     dialing: bool,
     /// The newest generation of credentials that a connection was opened with.
     generation: u64,
 }
 
-/// An HTTP/2 connection.
 #[derive(Debug)]
 struct Multiplexed {
     id: ConnectionId,
@@ -61,7 +58,6 @@ struct Multiplexed {
     since: Instant,
 }
 
-/// An idle HTTP/1.1 connection.
 #[derive(Debug)]
 struct Idle {
     id: ConnectionId,
@@ -94,7 +90,6 @@ impl ConnectionTable {
         Choice::Dial
     }
 
-    /// Records that the current dial has ended.
     pub(crate) fn handle_dialed(&mut self) {
         self.dialing = false;
     }

@@ -7,7 +7,6 @@ use percent_encoding::percent_decode_str;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tower::BoxError;
 
-/// A proxy that opens tunnels.
 pub(crate) struct Proxy {
     address: Uri,
     /// The value of the header `Proxy-Authorization`.
@@ -17,7 +16,6 @@ pub(crate) struct Proxy {
 /// The largest head of a proxy's answer, in bytes.
 const LARGEST_HEAD: usize = 16 << 10;
 
-/// The end of the head of an answer.
 const END: &[u8] = b"\r\n\r\n";
 
 /// The error text for an address that names no proxy.
@@ -58,7 +56,6 @@ impl Proxy {
         })
     }
 
-    /// Returns the address without the credentials.
     pub(crate) fn address(&self) -> &Uri {
         &self.address
     }
