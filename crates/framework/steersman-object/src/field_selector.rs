@@ -92,7 +92,6 @@ impl FieldSelector {
     }
 }
 
-/// Splits at unescaped commas.
 fn split(text: &str) -> Vec<&str> {
     let (mut terms, mut start, mut escaped) = (Vec::new(), 0, false);
     for (at, c) in text.char_indices() {

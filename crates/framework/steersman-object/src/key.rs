@@ -18,7 +18,6 @@ use crate::kind::Kind;
 /// namespace is the same as none. Cheap to clone: clones share one text.
 #[derive(Clone, Eq)]
 pub struct ObjectKey {
-    /// The displayed form.
     text: Arc<str>,
     /// The offset of the name: 0, or the position after the slash.
     name: usize,

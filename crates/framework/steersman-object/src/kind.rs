@@ -50,8 +50,6 @@ struct KindParts {
     scope: Scope,
 }
 
-// ===== impl Gvk =====
-
 impl Gvk {
     /// Creates a kind of a group (empty for the core group) and version.
     #[must_use]
@@ -116,8 +114,6 @@ impl fmt::Debug for Gvk {
     }
 }
 
-// ===== impl Gvr =====
-
 impl Gvr {
     /// Creates a resource (plural) of a group (empty for the core group) and version.
     #[must_use]
@@ -163,8 +159,6 @@ impl fmt::Debug for Gvr {
         fmt::Display::fmt(self, f)
     }
 }
-
-// ===== impl Kind =====
 
 impl Kind {
     /// Creates a kind from its parts.

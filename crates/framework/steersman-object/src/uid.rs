@@ -16,7 +16,6 @@ enum UidForm {
     Text(Box<str>),
 }
 
-/// The positions of the hyphens in a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 impl Uid {
