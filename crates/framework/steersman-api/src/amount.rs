@@ -22,7 +22,6 @@ pub(crate) fn amount(text: &str) -> Option<i128> {
     })
 }
 
-/// Returns the billionths of one unit of a suffix.
 fn unit(suffix: &str) -> Option<i128> {
     let power = |base: i128, power: u32| base.pow(power).checked_mul(BILLION);
     match suffix {

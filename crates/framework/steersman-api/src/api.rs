@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::event::ListPage;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, Projection, WriteOptions};
 use crate::pages;
-use crate::request::transport::{Accept, Answered, ApiCall, DEFAULT_REQUEST_TIMEOUT, next_chunk};
+use crate::request::transport::{AnswerForms, ApiCall, DEFAULT_REQUEST_TIMEOUT, next_chunk};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
@@ -44,6 +44,7 @@ mod requests;
 /// # Cancel safety
 ///
 /// Dropping the future of a write leaves open whether the server executes the write.
+#[derive(Clone)]
 pub struct Api<K> {
     client: kube_client::Client,
     kind: Kind,
@@ -90,7 +91,7 @@ impl<K: Object> Api<K> {
     pub async fn get(&self, key: &ObjectKey) -> Result<K, Error> {
         let (info, url) = self.object("get", key)?;
         let mut call = self.asking(info, url);
-        call.accept = Accept::of_object(Projection::of::<K>()).of(&self.kind);
+        call.accept = AnswerForms::OBJECT.of(Projection::of::<K>(), &self.kind);
         self.one(call).await
     }
 
@@ -129,14 +130,10 @@ impl<K: Object> Api<K> {
     ) -> Result<ListPage<K>, Error> {
         let (info, url) = self.selected("list", list_options)?;
         let mut call = self.asking(info, url.list(request));
-        call.accept = Accept::of_list(Projection::of::<K>()).of(&self.kind);
-        let Answered {
-            info,
-            response,
-            negotiated,
-        } = call.send(&self.client).await?;
-        let page = PageBody::new(self.decoder.clone(), info.clone(), negotiated);
-        let (mut body, mut page) = (response.into_body(), page);
+        call.accept = AnswerForms::LIST.of(Projection::of::<K>(), &self.kind);
+        let answered = call.send(&self.client).await?;
+        let (info, mut body) = (answered.info, answered.response.into_body());
+        let mut page = PageBody::new(self.decoder.clone(), info.clone(), answered.negotiated);
         let mut items = Vec::new();
         while let Some(chunk) = next_chunk(&info, &mut body).await? {
             page.push(chunk);
@@ -303,7 +300,6 @@ impl<K: Object> Api<K> {
         }
     }
 
-    /// Returns the URL of the selected namespace, or of all namespaces.
     fn selected(
         &self,
         verb: &'static str,
@@ -340,18 +336,6 @@ impl<K: TypedObject> Api<K> {
     #[must_use]
     pub fn typed(client: kube_client::Client) -> Self {
         Self::new(client, Kind::of::<K>())
-    }
-}
-
-impl<K> Clone for Api<K> {
-    fn clone(&self) -> Self {
-        Self {
-            client: self.client.clone(),
-            kind: self.kind.clone(),
-            decoder: self.decoder.clone(),
-            limit: self.limit,
-            of: PhantomData,
-        }
     }
 }
 

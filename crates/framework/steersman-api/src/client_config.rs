@@ -58,7 +58,12 @@ use steersman_transport::ConnectionOptions;
 ///     }));
 /// # let _ = connection;
 /// ```
+///
+/// # Cancel safety
+///
+/// Every method is cancel safe.
 #[derive(Clone)]
+#[must_use = "a client configuration does nothing until a client is made of it"]
 pub struct ClientConfig {
     destination: Destination,
     endpoint: Arc<str>,
@@ -73,14 +78,12 @@ pub struct ClientConfig {
     around: Middleware,
 }
 
-/// The destination of the requests of a client configuration.
 #[derive(Clone)]
 enum Destination {
     Network(Arc<Network>),
     InProcess(Arc<Make>),
 }
 
-/// The namespace of a configuration that names none.
 const UNNAMED_NAMESPACE: &str = "default";
 
 type Make = dyn Fn(&Middleware) -> Result<kube_client::Client, Error> + Send + Sync;
@@ -98,10 +101,6 @@ impl ClientConfig {
     ///
     /// [`Error::NoConfig`] if none of them exists, [`Error::Config`] if the first that exists cannot be used. Both
     /// name the places. No request is sent.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn infer() -> Result<Self, Error> {
         Self::infer_with(&ConfigChoice::new()).await
     }
@@ -111,10 +110,6 @@ impl ClientConfig {
     /// # Errors
     ///
     /// As [`infer`](Self::infer); [`Error::Config`] also if the kubeconfig has no such context.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn infer_with(choice: &ConfigChoice) -> Result<Self, Error> {
         Self::checked(find(&Environment::of_process(), choice).await?)
     }
@@ -124,10 +119,6 @@ impl ClientConfig {
     /// # Errors
     ///
     /// [`Error::Config`], naming the file and the problem.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn from_kubeconfig(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::infer_with(&ConfigChoice::new().kubeconfig(path.as_ref())).await
     }
@@ -136,7 +127,6 @@ impl ClientConfig {
     /// `config` have no effect: see [`ping_interval`](Self::ping_interval), and the time limits of requests.
     /// `proxy_url` has no effect for a server on this machine, because kube-client sets it from `HTTPS_PROXY` there,
     /// too.
-    #[must_use]
     pub fn from_config(mut config: kube_client::Config) -> Self {
         if is_local(&config.cluster_url) {
             config.proxy_url = None;
@@ -177,7 +167,6 @@ impl ClientConfig {
     ///
     /// The service receives requests as a server would, without a host. Each client of the configuration has a clone of
     /// the service.
-    #[must_use]
     pub fn in_process<S, B>(service: S, default_namespace: &str) -> Self
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
@@ -210,7 +199,6 @@ impl ClientConfig {
     ///
     /// The server records the name as the field manager of writes that name none. `env!("CARGO_PKG_NAME")` and
     /// `env!("CARGO_PKG_VERSION")` are good values. A text that is no valid header changes nothing.
-    #[must_use]
     pub fn user_agent(mut self, program: &str, version: &str) -> Self {
         let ours = env!("CARGO_PKG_VERSION");
         let text = format!("{program}/{version} ({}) steersman/{ours}", platform());
@@ -224,7 +212,6 @@ impl ClientConfig {
     /// Adds a part of the program to the `User-Agent`, as client-go's `AddUserAgent` does:
     /// `website-operator/1.4.2 (linux/x86_64) steersman/0.1.0/leader-election`. A text that is no valid header changes
     /// nothing.
-    #[must_use]
     pub fn user_agent_suffix(mut self, part: &str) -> Self {
         let agent = String::from_utf8_lossy(self.around.agent.as_bytes());
         if let Ok(agent) = HeaderValue::from_str(&format!("{agent}/{part}")) {
@@ -237,7 +224,6 @@ impl ClientConfig {
     ///
     /// Each warning is also logged once, as long as it is among the last 512 different ones. The hook runs in the
     /// task of the request and should not block. A panic of the hook is logged and ends nothing.
-    #[must_use]
     pub fn on_warning(mut self, hook: impl Fn(&Warning) + Send + Sync + 'static) -> Self {
         self.around.hook(hook);
         self
@@ -248,7 +234,6 @@ impl ClientConfig {
     ///
     /// A layer sees requests without credentials, and without the `User-Agent` unless the caller set one. Its service
     /// need not be `Clone`: a client has one, behind a queue. A panic of the service fails that request.
-    #[must_use]
     pub fn layer<L, B>(mut self, layer: L) -> Self
     where
         L: Layer<Wire> + Send + Sync + 'static,
@@ -268,7 +253,6 @@ impl ClientConfig {
     ///
     /// Answers are decoded by their content type. A server that refuses protobuf, or sends bytes that are none, gets
     /// JSON from then on (CONN-7). Existing clients are not affected.
-    #[must_use]
     pub fn encoding(mut self, encoding: Encoding) -> Self {
         self.around.encoding = SharedEncoding::new(encoding);
         self
@@ -289,7 +273,6 @@ impl ClientConfig {
     /// let connection = ClientConfig::in_process(server.service(), "default").metrics(metrics);
     /// # let _ = connection; Ok(()) }
     /// ```
-    #[must_use]
     pub fn metrics(mut self, metrics: ConnectionMetrics) -> Self {
         self.around.metrics = Some(Arc::new(metrics.of_host(&self.host)));
         self
@@ -309,14 +292,12 @@ impl ClientConfig {
     /// latest. Zero, and more than a year, disable both.
     ///
     /// Existing clients are not affected.
-    #[must_use]
     pub fn ping_interval(self, interval: Duration) -> Self {
         self.with_options(|options| options.ping_interval = interval)
     }
 
     /// Sets the time that the server may take to answer a ping; 15 s by default, as in client-go. Zero, and more than
     /// a year, disable pings and TCP keepalive.
-    #[must_use]
     pub fn ping_timeout(self, timeout: Duration) -> Self {
         self.with_options(|options| options.ping_timeout = timeout)
     }
@@ -325,7 +306,6 @@ impl ClientConfig {
     ///
     /// Each watch then has a connection of its own, and a dead connection is detected only by TCP keepalive, which a
     /// proxy in between may answer.
-    #[must_use]
     pub fn http1_only(self, http1_only: bool) -> Self {
         self.with_options(|options| options.http1_only = http1_only)
     }
@@ -366,10 +346,6 @@ impl ClientConfig {
     /// # Errors
     ///
     /// As [`client`](Self::client).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn connect(&self) -> Result<kube_client::Client, Error> {
         if Handle::try_current().is_err() {
             // `client` returns the error that names the missing runtime.

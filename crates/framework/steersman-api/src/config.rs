@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use kube_client::config::{Cluster, KubeConfigOptions, Kubeconfig};
+use kube_client::config::{Cluster, Context, KubeConfigOptions, Kubeconfig};
 
 use steersman_transport::{chain, explain_kubeconfig, settle_plugin};
 
@@ -81,7 +81,6 @@ impl ConfigChoice {
     }
 }
 
-/// A configuration, and its origin.
 #[derive(Debug)]
 pub(crate) struct FoundConfig {
     pub(crate) config: kube_client::Config,
@@ -229,7 +228,8 @@ pub(crate) async fn read(
     };
     let authority = authority_file(&merged);
     let proxy = proxy_url(&merged);
-    let names_namespace = names_namespace(&merged);
+    let namespace = current_context(&merged).and_then(|context| context.namespace.as_deref());
+    let names_namespace = namespace.is_some_and(|namespace| !namespace.is_empty());
     let context = merged.current_context.clone();
     let current = KubeConfigOptions::default();
     let mut config = kube_client::Config::from_custom_kubeconfig(merged, &current)
@@ -259,28 +259,21 @@ pub(crate) async fn read(
     })
 }
 
-/// Returns whether the current context names a namespace.
-fn names_namespace(config: &Kubeconfig) -> bool {
-    let named = config.contexts.iter();
-    let mut named = named.filter(|c| Some(&c.name) == config.current_context.as_ref());
-    let context = named.next().and_then(|c| c.context.as_ref());
-    let namespace = context.and_then(|context| context.namespace.as_deref());
-    namespace.is_some_and(|namespace| !namespace.is_empty())
+fn current_context(config: &Kubeconfig) -> Option<&Context> {
+    let current = config.current_context.as_deref()?;
+    let named = config.contexts.iter().find(|c| c.name == current)?;
+    named.context.as_ref()
 }
 
 /// Returns the user that the current context names.
 fn user(config: &Kubeconfig) -> Option<&str> {
-    let current = config.current_context.as_deref()?;
-    let named = config.contexts.iter().find(|c| c.name == current)?;
-    let user = named.context.as_ref()?.user.as_deref();
+    let user = current_context(config)?.user.as_deref();
     user.filter(|user| !user.is_empty())
 }
 
-/// Returns the cluster of the current context.
+/// Returns the cluster that the current context names.
 fn cluster(config: &Kubeconfig) -> Option<&Cluster> {
-    let current = config.current_context.as_deref()?;
-    let context = config.contexts.iter().find(|c| c.name == current)?;
-    let name = &context.context.as_ref()?.cluster;
+    let name = &current_context(config)?.cluster;
     let named = config.clusters.iter().find(|c| c.name == *name)?;
     named.cluster.as_ref()
 }
@@ -321,8 +314,7 @@ fn check(config: &Kubeconfig, is_chosen: bool) -> Result<(), String> {
             names(contexts)
         ));
     };
-    let named = config.contexts.iter().find(|c| c.name == current);
-    let Some(context) = named.and_then(|c| c.context.as_ref()) else {
+    let Some(context) = current_context(config) else {
         let which = if is_chosen {
             "chosen context"
         } else {

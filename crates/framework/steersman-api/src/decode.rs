@@ -18,14 +18,13 @@ use crate::field_managers::FieldManagers;
 use crate::head::{Head, RawObject};
 use raw::Prepared;
 
-/// Decodes the objects of one answer.
 #[derive(Clone, Debug)]
 pub(crate) struct AnswerDecoder {
     kind: Kind,
-    drop_managed_fields: bool,
+    pub(crate) drop_managed_fields: bool,
     metadata_only: bool,
     /// The managers of which applies are recognised.
-    managers: FieldManagers,
+    pub(crate) managers: FieldManagers,
 }
 
 impl AnswerDecoder {
@@ -36,19 +35,6 @@ impl AnswerDecoder {
             metadata_only: false,
             managers: FieldManagers::default(),
         }
-    }
-
-    /// Returns the same decoder, which keeps `managedFields` if `keep` is set.
-    pub(crate) fn keep_managed_fields(self, keep: bool) -> Self {
-        Self {
-            drop_managed_fields: !keep,
-            ..self
-        }
-    }
-
-    /// Returns the same decoder, which recognises the applies of these managers.
-    pub(crate) fn recognise_applies(self, managers: FieldManagers) -> Self {
-        Self { managers, ..self }
     }
 
     /// Returns the same decoder, which drops everything but the metadata if `enough` is set.

@@ -98,7 +98,6 @@ impl SharedEncoding {
 pub(crate) struct Negotiable {
     /// The `Accept` header that names protobuf first.
     pub(crate) accept: &'static str,
-    /// The kind and the JSON of the object in the body.
     pub(crate) object: Option<(Kind, Bytes)>,
 }
 
@@ -108,11 +107,8 @@ pub(crate) struct Negotiated {
     /// `None` for a client that no client configuration made.
     pub(crate) by: Option<Arc<SharedEncoding>>,
     pub(crate) metrics: Option<Arc<HostMetrics>>,
-    /// Whether the request asked for protobuf.
     pub(crate) asked_protobuf: bool,
-    /// Whether the body of the request is protobuf.
     pub(crate) sent_protobuf: bool,
-    /// Whether the body of the answer is protobuf.
     pub(crate) is_protobuf: bool,
 }
 

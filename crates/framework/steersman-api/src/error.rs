@@ -109,8 +109,6 @@ pub struct ApiRefusal {
 
 const NOT_KUBERNETES: &str = "the address does not look like a Kubernetes API server";
 
-// ===== impl ApiRefusal =====
-
 impl ApiRefusal {
     /// Returns the request.
     #[must_use]
@@ -154,8 +152,6 @@ impl fmt::Display for ApiRefusal {
         write!(f, "could not {}: {}", self.info, self.answer())
     }
 }
-
-// ===== impl Error =====
 
 impl Error {
     /// Makes the error of an answer from its `Status` and its `Retry-After`.

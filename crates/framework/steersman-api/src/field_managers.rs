@@ -41,7 +41,6 @@ impl FieldManagers {
             .any(|known| known.finder.find(object).is_some())
     }
 
-    /// Returns whether this is one of the programs, or a manager of one.
     pub(crate) fn know(&self, manager: &str) -> bool {
         self.known().iter().any(|known| known.is(manager))
     }

@@ -81,8 +81,6 @@ struct Metadata<'a> {
     finalizers: Option<Vec<String>>,
 }
 
-// ===== impl Head =====
-
 impl Head {
     /// Returns the head of an object with this metadata.
     #[must_use]
@@ -129,8 +127,6 @@ impl Head {
     }
 }
 
-// ===== impl RawObject =====
-
 impl RawObject {
     /// Makes an object of its JSON. Only the metadata is decoded; the rest is checked to be JSON.
     ///
@@ -157,15 +153,9 @@ impl RawObject {
         if head.key.name().is_empty() {
             return Err("metadata.name is missing".to_owned());
         }
-        Ok(Self {
-            head,
-            json,
-            conformity: Conformity::Unchecked,
-            applies: Box::default(),
-        })
+        Ok(Self::of_parts(head, json, Conformity::Unchecked))
     }
 
-    /// Makes an object of its head and its JSON.
     pub(crate) fn of_parts(head: Head, json: impl Into<Box<[u8]>>, conformity: Conformity) -> Self {
         let json = json.into();
         Self {

@@ -16,7 +16,7 @@ use crate::field_managers::FieldManagers;
 use crate::head::RawObject;
 use crate::options::{PageRequest, Projection, WatchOptions};
 use crate::pages;
-use crate::request::transport::{Accept, Answered, ApiCall, next_chunk};
+use crate::request::transport::{Accept, AnswerForms, ApiCall, next_chunk};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
@@ -88,7 +88,7 @@ impl ApiListWatch {
     /// Sets whether objects keep their `managedFields`; off by default.
     #[must_use]
     pub fn keep_managed_fields(mut self, keep: bool) -> Self {
-        self.decoder = self.decoder.keep_managed_fields(keep);
+        self.decoder.drop_managed_fields = !keep;
         self
     }
 
@@ -96,7 +96,7 @@ impl ApiListWatch {
     /// default.
     #[must_use]
     pub fn recognise_applies(mut self, managers: FieldManagers) -> Self {
-        self.decoder = self.decoder.recognise_applies(managers);
+        self.decoder.managers = managers;
         self
     }
 
@@ -152,22 +152,20 @@ impl ListWatch for ApiListWatch {
         let decoder = self
             .decoder
             .metadata_only(request.projection == Projection::Metadata);
-        call.accept = Accept::of_list(request.projection).of(&self.kind);
-        let Answered {
-            info,
-            response,
-            negotiated,
-        } = call.send(&self.client).await?;
+        call.accept = AnswerForms::LIST.of(request.projection, &self.kind);
+        let answered = call.send(&self.client).await?;
         let arriving = PartialPage {
-            body: response.into_body(),
-            page: PageBody::new(decoder, info.clone(), negotiated),
-            info,
+            body: answered.response.into_body(),
+            page: PageBody::new(decoder, answered.info.clone(), answered.negotiated),
+            info: answered.info,
         };
-        Ok(stream::unfold(Some(arriving), |arriving| async {
-            let (part, arriving) = arriving?.next().await;
-            Some((part, arriving))
-        })
-        .boxed())
+        let parts = stream::try_unfold(Some(arriving), |arriving| async {
+            match arriving {
+                Some(arriving) => arriving.next().await.map(Some),
+                None => Ok(None),
+            }
+        });
+        Ok(parts.boxed())
     }
 
     async fn watch(&self, options: &WatchOptions) -> Result<WatchStream, Error> {
@@ -177,25 +175,17 @@ impl ListWatch for ApiListWatch {
         let decoder = self
             .decoder
             .metadata_only(options.projection == Projection::Metadata);
-        call.accept = Accept::of_watch(options.projection).of(&self.kind);
+        call.accept = AnswerForms::WATCH.of(options.projection, &self.kind);
         // Newer servers compress each event as a gzip member of its own, which HTTP clients do not separate.
         call.identity = true;
-        let Answered {
-            info,
-            response,
-            negotiated,
-        } = call.send(&self.client).await?;
+        let answered = call.send(&self.client).await?;
         let open = OpenWatch {
-            body: response.into_body(),
-            events: Events::new(decoder, info.clone(), negotiated),
-            info,
+            body: answered.response.into_body(),
+            events: Events::new(decoder, answered.info.clone(), answered.negotiated),
+            info: answered.info,
             ended: false,
         };
-        Ok(stream::unfold(open, |mut open| async {
-            let event = open.next().await?;
-            Some((event, open))
-        })
-        .boxed())
+        Ok(stream::try_unfold(open, OpenWatch::next).boxed())
     }
 
     /// Requests `/readyz`, which kube-apiserver grants to every client (`system:public-info-viewer`).
@@ -207,7 +197,6 @@ impl ListWatch for ApiListWatch {
     }
 }
 
-/// A page that is arriving.
 struct PartialPage {
     body: Body,
     page: PageBody,
@@ -216,23 +205,19 @@ struct PartialPage {
 
 impl PartialPage {
     /// Returns the next part, and the state after it unless that part was the last.
-    async fn next(mut self) -> (Result<ListPart, Error>, Option<Self>) {
+    async fn next(mut self) -> Result<(ListPart, Option<Self>), Error> {
         loop {
-            match self.page.next_raw() {
-                Ok(Some(object)) => return (Ok(ListPart::Object(object)), Some(self)),
-                Ok(None) => {}
-                Err(error) => return (Err(error), None),
+            if let Some(object) = self.page.next_raw()? {
+                return Ok((ListPart::Object(object), Some(self)));
             }
-            match next_chunk(&self.info, &mut self.body).await {
-                Ok(Some(chunk)) => self.page.push(chunk),
-                Ok(None) => return (self.page.finish().map(ListPart::End), None),
-                Err(error) => return (Err(error), None),
+            match next_chunk(&self.info, &mut self.body).await? {
+                Some(chunk) => self.page.push(chunk),
+                None => return Ok((ListPart::End(self.page.finish()?), None)),
             }
         }
     }
 }
 
-/// An open watch.
 struct OpenWatch {
     body: Body,
     events: Events,
@@ -241,28 +226,25 @@ struct OpenWatch {
 }
 
 impl OpenWatch {
-    async fn next(&mut self) -> Option<Result<WatchEvent, Error>> {
+    async fn next(mut self) -> Result<Option<(WatchEvent, Self)>, Error> {
         while !self.ended {
             if let Some(event) = self.events.next_event() {
-                self.ended = event.is_err();
-                return Some(event);
+                return Ok(Some((event?, self)));
             }
-            match self.body.frame().await {
-                Some(Ok(frame)) => {
+            match self.body.frame().await.transpose() {
+                Ok(Some(frame)) => {
                     if let Ok(data) = frame.into_data() {
                         self.events.push(data);
                     }
                 }
-                Some(Err(error)) => {
+                Ok(None) => {
                     self.ended = true;
-                    return Some(Err(Error::from_client(self.info.clone(), error)));
+                    let last = self.events.finish().transpose()?;
+                    return Ok(last.map(|event| (event, self)));
                 }
-                None => {
-                    self.ended = true;
-                    return self.events.finish();
-                }
+                Err(error) => return Err(Error::from_client(self.info, error)),
             }
         }
-        None
+        Ok(None)
     }
 }

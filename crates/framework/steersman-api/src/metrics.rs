@@ -1,6 +1,7 @@
 //! Words: the metrics of requests, by client-go's names.
 
 use http::{Method, StatusCode};
+use prometheus::core::Collector;
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
 
 /// Bucket bounds of durations, in seconds: those of component-base (`metrics/prometheus/restclient`).
@@ -45,9 +46,9 @@ const SIZES: [f64; 11] = [
 #[derive(Clone, Debug)]
 pub struct ConnectionMetrics {
     requests: IntCounterVec,
-    durations: HistogramVec,
-    request_sizes: HistogramVec,
-    response_sizes: HistogramVec,
+    pub(crate) durations: HistogramVec,
+    pub(crate) request_sizes: HistogramVec,
+    pub(crate) response_sizes: HistogramVec,
     dropped_fields: IntCounterVec,
 }
 
@@ -58,47 +59,42 @@ impl ConnectionMetrics {
     ///
     /// If the registry already has metrics of these names: make one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let histogram = |name: &str, help: &str, buckets: &[f64]| {
-            let opts = HistogramOpts::new(name, help).buckets(buckets.to_vec());
-            HistogramVec::new(opts, &["verb", "host"])
-        };
-        let metrics = Self {
-            requests: IntCounterVec::new(
-                Opts::new(
-                    "rest_client_requests_total",
-                    "Number of HTTP requests, partitioned by status code, method, and host.",
-                ),
+        let labels = ["verb", "host"];
+        Ok(Self {
+            requests: counters(
+                registry,
+                "rest_client_requests_total",
+                "Number of HTTP requests, partitioned by status code, method, and host.",
                 &["code", "method", "host"],
             )?,
-            durations: histogram(
+            durations: histograms(
+                registry,
                 "rest_client_request_duration_seconds",
                 "Request latency in seconds. Broken down by verb, and host.",
+                &labels,
                 &DURATIONS,
             )?,
-            request_sizes: histogram(
+            request_sizes: histograms(
+                registry,
                 "rest_client_request_size_bytes",
                 "Request size in bytes. Broken down by verb and host.",
+                &labels,
                 &SIZES,
             )?,
-            response_sizes: histogram(
+            response_sizes: histograms(
+                registry,
                 "rest_client_response_size_bytes",
                 "Response size in bytes. Broken down by verb and host.",
+                &labels,
                 &SIZES,
             )?,
-            dropped_fields: IntCounterVec::new(
-                Opts::new(
-                    "steersman_connection_dropped_fields_total",
-                    "Fields in protobuf that this version does not know, by kind.",
-                ),
+            dropped_fields: counters(
+                registry,
+                "steersman_connection_dropped_fields_total",
+                "Fields in protobuf that this version does not know, by kind.",
                 &["name", "host"],
             )?,
-        };
-        registry.register(Box::new(metrics.requests.clone()))?;
-        registry.register(Box::new(metrics.durations.clone()))?;
-        registry.register(Box::new(metrics.request_sizes.clone()))?;
-        registry.register(Box::new(metrics.response_sizes.clone()))?;
-        registry.register(Box::new(metrics.dropped_fields.clone()))?;
-        Ok(metrics)
+        })
     }
 
     /// Returns the same metrics with one value of the label `host`.
@@ -127,40 +123,61 @@ impl HostMetrics {
         self.metrics.requests.with_label_values(&labels).inc();
     }
 
-    /// Counts fields that were dropped from objects of a kind.
     pub(crate) fn count_dropped_fields(&self, kind: &str, count: u64) {
         let labels = [kind, &self.host];
         let counter = self.metrics.dropped_fields.with_label_values(&labels);
         counter.inc_by(count);
     }
 
-    /// Observes the duration of a request, in seconds.
-    pub(crate) fn observe_duration(&self, method: &Method, seconds: f64) {
-        observe(&self.metrics.durations, method, &self.host, seconds);
-    }
-
-    /// Observes the size of the body of a request, in bytes.
-    pub(crate) fn observe_request(&self, method: &Method, bytes: u64) {
-        observe(
-            &self.metrics.request_sizes,
-            method,
-            &self.host,
-            bytes as f64,
-        );
-    }
-
-    /// Observes the size of the body of an answer, in bytes.
-    pub(crate) fn observe_response(&self, method: &Method, bytes: u64) {
-        observe(
-            &self.metrics.response_sizes,
-            method,
-            &self.host,
-            bytes as f64,
-        );
+    /// Observes the duration of a request, in seconds, or the size of a body, in bytes.
+    pub(crate) fn observe(
+        &self,
+        histogram: fn(&ConnectionMetrics) -> &HistogramVec,
+        method: &Method,
+        value: f64,
+    ) {
+        let labels = [method.as_str(), &self.host];
+        let histogram = histogram(&self.metrics);
+        histogram.with_label_values(&labels).observe(value);
     }
 }
 
-fn observe(histogram: &HistogramVec, method: &Method, host: &str, value: f64) {
-    let labels = [method.as_str(), host];
-    histogram.with_label_values(&labels).observe(value);
+/// Makes and registers a vector of counters, for the metrics of the other crates of the framework, too.
+///
+/// # Errors
+///
+/// If the registry already has a metric of this name.
+#[doc(hidden)]
+pub fn counters(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+) -> prometheus::Result<IntCounterVec> {
+    registered(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
+}
+
+/// Makes and registers a vector of histograms, as [`counters`] does for counters.
+///
+/// # Errors
+///
+/// If the registry already has a metric of this name.
+#[doc(hidden)]
+pub fn histograms(
+    registry: &Registry,
+    name: &str,
+    help: &str,
+    labels: &[&str],
+    buckets: &[f64],
+) -> prometheus::Result<HistogramVec> {
+    let opts = HistogramOpts::new(name, help).buckets(buckets.to_vec());
+    registered(registry, HistogramVec::new(opts, labels)?)
+}
+
+fn registered<M: Collector + Clone + 'static>(
+    registry: &Registry,
+    metric: M,
+) -> prometheus::Result<M> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
 }

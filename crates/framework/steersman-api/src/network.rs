@@ -12,7 +12,6 @@ use crate::client_certificate::ClientCertificate;
 use crate::error::{Error, Unreachable};
 use crate::wire::Middleware;
 
-/// A server on the network.
 pub(crate) struct Network {
     transport: Transport,
     endpoint: Arc<str>,
@@ -56,7 +55,6 @@ impl Network {
         Ok(kube_client::Client::new(around.wrap(service), namespace))
     }
 
-    /// Reads the certificate of the user.
     pub(crate) fn client_certificate(
         &self,
         credentials: Option<&str>,

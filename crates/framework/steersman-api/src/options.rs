@@ -8,6 +8,7 @@ use steersman_object::{ListOptions, Object, ResourceVersion, TypeInfo as _};
 /// How a list is cut into pages, and how new it is. The default is one page at the newest version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[must_use = "a paging does nothing until a list is requested with it"]
 pub struct Paging {
     /// The largest number of objects in one page; `None` for all objects in one page.
     pub page_size: Option<u32>,
@@ -60,6 +61,7 @@ pub enum VersionMatch {
 /// The options of a watch. The default starts at the newest state, with bookmarks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[must_use = "options do nothing until a request is sent with them"]
 pub struct WatchOptions {
     /// A label selector, as `kubectl -l` takes it.
     pub labels: Option<String>,
@@ -80,6 +82,7 @@ pub struct WatchOptions {
 /// The options of a create, an update or a patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[must_use = "options do nothing until a request is sent with them"]
 pub struct WriteOptions {
     /// The owner of the written fields. Apply needs one; for other writes the server derives a name by default.
     pub field_manager: Option<String>,
@@ -106,6 +109,7 @@ pub enum FieldValidation {
 /// The options of a delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[must_use = "options do nothing until a request is sent with them"]
 pub struct DeleteOptions {
     /// Deletes the object only if it has this uid.
     pub uid: Option<String>,
@@ -158,38 +162,31 @@ impl FieldValidation {
     }
 }
 
-// ===== impl Paging =====
-
 impl Paging {
     /// Requests one page at the newest version.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the largest number of objects in one page; 0 means no limit.
-    #[must_use]
     pub fn page_size(mut self, objects: u32) -> Self {
         self.page_size = Some(objects).filter(|objects| *objects > 0);
         self
     }
 
     /// Requests the next page, with the continue token of the previous page.
-    #[must_use]
     pub fn continue_token(mut self, token: impl Into<String>) -> Self {
         self.continue_token = Some(token.into());
         self
     }
 
     /// Sets how new the answer must be.
-    #[must_use]
     pub fn resource_version(mut self, version: ResourceVersion) -> Self {
         self.resource_version = Some(version);
         self
     }
 
     /// Sets how the server reads the resource version.
-    #[must_use]
     pub fn version_match(mut self, version_match: VersionMatch) -> Self {
         self.version_match = Some(version_match);
         self
@@ -264,7 +261,6 @@ impl Default for WatchOptions {
 
 impl WatchOptions {
     /// Watches the changes after `version`.
-    #[must_use]
     pub fn after(version: ResourceVersion) -> Self {
         Self {
             resource_version: version,
@@ -273,7 +269,6 @@ impl WatchOptions {
     }
 
     /// Streams all objects at a state not older than `version`, then the changes (WatchList).
-    #[must_use]
     pub fn streaming_list(version: ResourceVersion) -> Self {
         Self {
             resource_version: version,
@@ -283,28 +278,24 @@ impl WatchOptions {
     }
 
     /// Watches only objects with these labels.
-    #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into()).filter(|s| !s.is_empty());
         self
     }
 
     /// Watches only objects with these fields.
-    #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into()).filter(|s| !s.is_empty());
         self
     }
 
     /// Sets whether the server sends bookmarks.
-    #[must_use]
     pub fn bookmarks(mut self, bookmarks: bool) -> Self {
         self.bookmarks = bookmarks;
         self
     }
 
     /// Sets the time after which the server ends the watch.
-    #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -313,34 +304,29 @@ impl WatchOptions {
 
 impl WriteOptions {
     /// Leaves every option to the server's default.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the owner of the written fields.
-    #[must_use]
     pub fn field_manager(mut self, manager: impl Into<String>) -> Self {
         self.field_manager = Some(manager.into());
         self
     }
 
     /// Sets whether the server checks the request and stores nothing.
-    #[must_use]
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self
     }
 
     /// Sets what the server does about unknown fields.
-    #[must_use]
     pub fn field_validation(mut self, validation: FieldValidation) -> Self {
         self.field_validation = Some(validation);
         self
     }
 
     /// Sets whether an apply takes fields over from other managers.
-    #[must_use]
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
         self
@@ -349,41 +335,35 @@ impl WriteOptions {
 
 impl DeleteOptions {
     /// Leaves every option to the server's default.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Deletes only the object with this uid.
-    #[must_use]
     pub fn uid(mut self, uid: impl Into<String>) -> Self {
         self.uid = Some(uid.into());
         self
     }
 
     /// Deletes only the object at this version.
-    #[must_use]
     pub fn resource_version(mut self, version: ResourceVersion) -> Self {
         self.resource_version = Some(version);
         self
     }
 
     /// Sets the fate of the objects that the deleted object owns.
-    #[must_use]
     pub fn propagation(mut self, propagation: Propagation) -> Self {
         self.propagation = Some(propagation);
         self
     }
 
     /// Sets the time that a Pod may take to end.
-    #[must_use]
     pub fn grace_period(mut self, grace_period: Duration) -> Self {
         self.grace_period = Some(grace_period);
         self
     }
 
     /// Sets whether the server checks the request and deletes nothing.
-    #[must_use]
     pub fn dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
         self

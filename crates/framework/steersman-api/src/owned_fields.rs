@@ -144,7 +144,6 @@ impl ItemPath {
     }
 }
 
-/// Returns whether an item has all of these keys.
 fn has_keys(item: &Value, keys: &Map<String, Value>) -> bool {
     keys.iter()
         .all(|(name, value)| item.get(name) == Some(value))
@@ -161,7 +160,6 @@ fn with_keys(item: Value, keys: Map<String, Value>) -> Value {
     }
 }
 
-/// Returns the sets of all managers one level below.
 fn below<'a>(all: &[&'a Value], path: &str) -> Vec<&'a Value> {
     all.iter().filter_map(|set| set.get(path)).collect()
 }

@@ -58,7 +58,6 @@ impl<T> PreparedRequest<T> {
         }
     }
 
-    /// Sets the prefix of the name that the server makes.
     pub(crate) fn generating(mut self, generate_name: Option<&str>) -> Self {
         self.generate_name = generate_name.filter(|text| !text.is_empty()).map(Arc::from);
         self

@@ -13,7 +13,6 @@ pub struct RequestInfo {
     plural: String,
     target: RequestTarget,
     part: Option<String>,
-    /// The prefix of a name that the server makes.
     generate_name: Option<String>,
 }
 

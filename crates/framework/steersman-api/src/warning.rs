@@ -29,7 +29,6 @@ pub(crate) struct SeenWarnings {
 }
 
 impl SeenWarnings {
-    /// Notes a text; returns true if it is new.
     pub(crate) fn note(&mut self, text: &str) -> bool {
         if !self.texts.insert(text.to_owned()) {
             return false;
@@ -73,7 +72,6 @@ fn next(header: &str) -> Option<(String, String, String)> {
     Some((code.to_owned(), text, rest.to_owned()))
 }
 
-/// Parses a quoted string; returns it with the rest.
 fn quoted(text: &str) -> Option<(String, &str)> {
     let mut out = String::new();
     let mut letters = text.strip_prefix('"')?.char_indices();

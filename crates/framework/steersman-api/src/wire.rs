@@ -4,7 +4,6 @@ mod measure;
 mod negotiate;
 
 use std::any::Any;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,8 +25,8 @@ use tracing::{error, warn};
 use crate::encoding::{Encoding, SharedEncoding};
 use crate::metrics::HostMetrics;
 use crate::warning::{SeenWarnings, Warning, texts};
-use measure::Measure;
-use negotiate::Negotiate;
+use measure::measure;
+use negotiate::negotiate;
 
 /// The service that sends requests to a server, as a layer of a client configuration sees it.
 pub type Wire = BoxService<Request<Body>, Response<AnswerBody>, BoxError>;
@@ -88,37 +87,55 @@ impl Middleware {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        let marked = UserAgentAndWarnings {
-            inner: erase(service),
+        let marks = UserAgentAndWarnings {
             agent: self.agent.clone(),
             said: Arc::clone(&self.said),
             hooks: self.hooks.clone(),
         };
-        let mut wire = BoxService::new(marked);
+        let mut wire = around(erase(service), move |wire, request| {
+            marks.call(wire, request)
+        });
         for layer in &self.layers {
-            wire = BoxService::new(CatchPanic { inner: layer(wire) });
+            wire = around(layer(wire), catch_panic);
         }
-        if let Some(metrics) = &self.metrics {
-            wire = BoxService::new(Measure {
-                inner: wire,
-                metrics: Arc::clone(metrics),
-            });
+        if let Some(metrics) = self.metrics.clone() {
+            wire = around(wire, move |wire, request| measure(&metrics, wire, request));
         }
-        BoxService::new(Negotiate {
-            inner: wire,
-            encoding: Arc::clone(&self.encoding),
-            metrics: self.metrics.clone(),
+        let (encoding, metrics) = (Arc::clone(&self.encoding), self.metrics.clone());
+        around(wire, move |wire, request| {
+            negotiate(&encoding, metrics.clone(), wire, request)
         })
     }
 }
 
-impl fmt::Debug for Middleware {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Middleware")
-            .field("agent", &self.agent)
-            .field("layers", &self.layers.len())
-            .finish_non_exhaustive()
+/// The answer to one request, as a layer of a client configuration sees it.
+type AnswerFuture = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
+
+/// A service that changes the requests to another one, and its answers.
+struct Around<F> {
+    inner: Wire,
+    call: F,
+}
+
+impl<F: FnMut(&mut Wire, Request<Body>) -> AnswerFuture> Service<Request<Body>> for Around<F> {
+    type Response = Response<AnswerBody>;
+    type Error = BoxError;
+    type Future = AnswerFuture;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
     }
+
+    fn call(&mut self, request: Request<Body>) -> AnswerFuture {
+        (self.call)(&mut self.inner, request)
+    }
+}
+
+fn around(
+    inner: Wire,
+    call: impl FnMut(&mut Wire, Request<Body>) -> AnswerFuture + Send + 'static,
+) -> Wire {
+    BoxService::new(Around { inner, call })
 }
 
 fn erase<S, B>(service: S) -> Wire
@@ -139,22 +156,13 @@ where
 
 /// Sets the `User-Agent`, and logs the warnings of the server.
 struct UserAgentAndWarnings {
-    inner: Wire,
     agent: HeaderValue,
     said: Arc<Mutex<SeenWarnings>>,
     hooks: Vec<Arc<WarningHook>>,
 }
 
-impl Service<Request<Body>> for UserAgentAndWarnings {
-    type Response = Response<AnswerBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+impl UserAgentAndWarnings {
+    fn call(&self, wire: &mut Wire, mut request: Request<Body>) -> AnswerFuture {
         let agent = || self.agent.clone();
         request
             .headers_mut()
@@ -162,7 +170,7 @@ impl Service<Request<Body>> for UserAgentAndWarnings {
             .or_insert_with(agent);
         let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let (said, hooks) = (Arc::clone(&self.said), self.hooks.clone());
-        let answer = self.inner.call(request);
+        let answer = wire.call(request);
         async move {
             let response = answer.await?;
             for text in texts(response.headers()) {
@@ -187,30 +195,16 @@ impl Service<Request<Body>> for UserAgentAndWarnings {
 }
 
 /// Turns a panic of a layer into an error of one request, so that the client stays usable.
-struct CatchPanic {
-    inner: Wire,
-}
-
-impl Service<Request<Body>> for CatchPanic {
-    type Response = Response<AnswerBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // The author of a layer is responsible for its state after a panic.
-        let answer = match catch_unwind(AssertUnwindSafe(|| self.inner.call(request))) {
-            Ok(answer) => answer,
-            Err(payload) => return std::future::ready(Err(panicked(&*payload))).boxed(),
-        };
-        AssertUnwindSafe(answer)
-            .catch_unwind()
-            .map(|answer| answer.unwrap_or_else(|payload| Err(panicked(&*payload))))
-            .boxed()
-    }
+fn catch_panic(wire: &mut Wire, request: Request<Body>) -> AnswerFuture {
+    // The author of a layer is responsible for its state after a panic.
+    let answer = match catch_unwind(AssertUnwindSafe(|| wire.call(request))) {
+        Ok(answer) => answer,
+        Err(payload) => return std::future::ready(Err(panicked(&*payload))).boxed(),
+    };
+    AssertUnwindSafe(answer)
+        .catch_unwind()
+        .map(|answer| answer.unwrap_or_else(|payload| Err(panicked(&*payload))))
+        .boxed()
 }
 
 fn panicked(payload: &(dyn Any + Send)) -> BoxError {

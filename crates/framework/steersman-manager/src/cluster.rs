@@ -136,7 +136,6 @@ impl Cluster {
     }
 
     /// Returns the settings that clients of the api-server are made of.
-    #[must_use]
     pub fn client_config(&self) -> &ClientConfig {
         &self.client_config
     }

@@ -158,7 +158,6 @@ impl Manager {
     }
 
     /// Returns the settings that clients of the API server are made of.
-    #[must_use]
     pub fn client_config(&self) -> &ClientConfig {
         self.shared.cluster.client_config()
     }

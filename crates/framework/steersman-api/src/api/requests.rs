@@ -15,7 +15,7 @@ use crate::error::{Error, parse_status};
 use crate::event::Decoded;
 use crate::options::{DeleteOptions, PageRequest, Paging, Patch, Projection, WriteOptions};
 use crate::request::PreparedRequest;
-use crate::request::transport::{Accept, ApiCall};
+use crate::request::transport::{AnswerForms, ApiCall};
 use crate::request::url::Url;
 use crate::request_info::RequestInfo;
 
@@ -227,7 +227,7 @@ impl<K: Object> Api<K> {
     fn whole(&self, mut call: ApiCall) -> PreparedRequest<K> {
         // Writes are answered with the whole object.
         let projection = Projection::of::<K>().max(Projection::Whole);
-        call.accept = Accept::of_object(projection).of(&self.kind);
+        call.accept = AnswerForms::OBJECT.of(projection, &self.kind);
         let decoder = self.decoder.clone();
         let read = move |info: &RequestInfo, body: &Bytes| -> Result<K, Error> {
             read_object(&decoder, info, body)
@@ -320,7 +320,6 @@ fn encode(info: &RequestInfo, body: &impl Serialize) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// Returns the kind that a body names, if it differs from the requested kind.
 fn another_kind(kind: &Kind, body: &[u8]) -> Option<String> {
     let gvk = crate::request::answered_object::answered_object(body)?.gvk;
     (gvk != *kind.gvk()).then(|| gvk.to_string())

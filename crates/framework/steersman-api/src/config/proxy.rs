@@ -117,13 +117,11 @@ fn excepts(entry: &str, host: &str, address: Option<IpAddr>, port: u16) -> bool 
     is_named && has_port
 }
 
-/// Returns whether a host has a name below a domain.
 fn is_below(host: &str, domain: &str) -> bool {
     let below = host.strip_suffix(domain);
     below.is_some_and(|below| below.ends_with('.'))
 }
 
-/// Returns a host without its port, and the port.
 fn split_port(entry: &str) -> (&str, Option<&str>) {
     let bare = |host: &'_ str| host.starts_with('[') && host.ends_with(']');
     match entry.rsplit_once(':') {

@@ -102,7 +102,6 @@ impl PageBody {
         })
     }
 
-    /// Returns the list metadata of the page, after the body has ended.
     pub(crate) fn finish(self) -> Result<PageEnd, Error> {
         let info = self.info;
         let metadata = match self.items {
@@ -139,7 +138,6 @@ fn no_list(info: &RequestInfo, problem: &NoList) -> Error {
     }
 }
 
-/// The body of a watch, decoded into events.
 #[derive(Debug)]
 pub(crate) enum Events {
     Json(LineEvents),
@@ -190,7 +188,6 @@ pub(crate) struct LineEvents {
     open: Vec<u8>,
 }
 
-/// The content of one line.
 enum Line {
     Event(WatchEvent),
     /// The line is the beginning of a longer value.

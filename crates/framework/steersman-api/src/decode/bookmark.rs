@@ -20,7 +20,6 @@ struct BookmarkMetadata {
     annotations: Option<BTreeMap<String, String>>,
 }
 
-/// Reads the object of a bookmark.
 pub(super) fn bookmark(json: &[u8]) -> Result<WatchEvent, String> {
     let BookmarkObject { metadata } = serde_json::from_slice(json)
         .map_err(|error| format!("a bookmark: {}", json_error_position(&error)))?;

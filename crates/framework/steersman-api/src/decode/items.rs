@@ -15,9 +15,7 @@ pub(crate) const MAX_VALUE: usize = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Items {
     due: NextToken,
-    /// The value that has begun and not ended.
     open: Option<OpenValue>,
-    /// The bytes of that value from earlier chunks.
     begun: BytesMut,
     metadata: Option<Bytes>,
     has_items: bool,
@@ -65,7 +63,6 @@ enum NextToken {
     Nothing,
 }
 
-/// A member of the list object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ListMember {
     Metadata,
@@ -73,7 +70,6 @@ enum ListMember {
     Other,
 }
 
-/// The role of a value in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     Name,
@@ -81,14 +77,11 @@ enum Role {
     Item,
 }
 
-/// A value that has begun.
 #[derive(Debug)]
 struct OpenValue {
     role: Role,
     scan: Scan,
 }
-
-// ===== impl Items =====
 
 impl Items {
     pub(crate) fn new(max: usize) -> Self {

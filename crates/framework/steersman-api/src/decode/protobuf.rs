@@ -29,7 +29,6 @@ struct JsonBuffer(Vec<u8>);
 /// The number of bytes that a buffer keeps for the next object.
 const KEPT: usize = 256 << 10;
 
-/// The type of metadata alone.
 const METADATA: (&str, &str) = ("meta.k8s.io/v1", "PartialObjectMetadata");
 
 /// Returns an answer in protobuf as JSON, and the fields that it lacks.
@@ -90,7 +89,6 @@ impl AnswerDecoder {
         Ok((prepared, unknown))
     }
 
-    /// Returns whether an object of this type was asked for.
     fn asks_for(&self, api_version: &str, kind: &str) -> bool {
         let gvk = self.kind.gvk();
         (api_version, kind) == (&*gvk.api_version(), gvk.kind())
@@ -200,7 +198,6 @@ fn broken(negotiated: &Negotiated, info: &RequestInfo, problem: &str) -> Error {
     Error::decode(info, problem)
 }
 
-/// The body of a watch in protobuf, decoded into events.
 #[derive(Debug)]
 pub(crate) struct FrameEvents {
     decoder: AnswerDecoder,

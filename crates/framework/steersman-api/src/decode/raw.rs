@@ -36,7 +36,6 @@ struct ObjectIdentity {
     version: String,
 }
 
-/// The bytes of an object, prepared for decoding.
 #[derive(Debug)]
 pub(crate) struct Prepared<'a> {
     pub(crate) json: Cow<'a, [u8]>,
@@ -51,7 +50,6 @@ pub(crate) struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// Wraps bytes that were not inspected.
     pub(crate) fn unread(raw: &'a [u8]) -> Self {
         Self {
             json: Cow::Borrowed(raw),
@@ -102,9 +100,7 @@ pub(crate) fn prepare<'a>(raw: &'a [u8], gvk: &Gvk, drop_managed_fields: bool) -
         json: Cow::Owned(json),
         // The removed range is inside the metadata.
         metadata: metadata.map(|at| at.start + added.len()..at.end + added.len() - cut.len()),
-        foreign,
-        conformity: Conformity::Unchecked,
-        applies: Box::default(),
+        ..as_it_is(None, foreign)
     }
 }
 
@@ -160,8 +156,7 @@ pub(crate) fn metadata_of(
         json: Cow::Owned(json),
         metadata: shape.plain.then_some(metadata),
         foreign,
-        conformity: Conformity::Unchecked,
-        applies: Box::default(),
+        ..Prepared::unread(b"")
     })
 }
 
@@ -326,7 +321,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Consumes a value; returns its range.
     fn value(&mut self) -> Option<Range<usize>> {
         self.peek()?;
         let start = self.at;
@@ -334,7 +328,6 @@ impl<'a> Cursor<'a> {
         Some(start..self.at)
     }
 
-    /// Consumes a value; returns its text, or an empty text if it is no string.
     fn text(&mut self) -> Option<String> {
         let at = self.value()?;
         let text = self.raw.get(at)?;

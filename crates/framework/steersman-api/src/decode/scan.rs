@@ -9,12 +9,10 @@ use wide::u8x16;
 /// an object with more.
 pub(crate) const MAX_DEPTH: usize = 10_000;
 
-/// The number of bytes in a block.
 const BLOCK: usize = 64;
 /// The number of bytes per comparison instruction, on common server processors.
 const LANES: usize = 16;
 
-/// The scan of one value.
 #[derive(Debug)]
 pub(crate) struct Scan {
     position: Position,
@@ -51,8 +49,6 @@ struct Marks {
     closes: u64,
 }
 
-// ===== impl Scan =====
-
 impl Scan {
     /// Starts at the first byte of a value, which must be passed again to [`go_on`](Self::go_on); `None` if no value
     /// begins with it.
@@ -88,8 +84,6 @@ impl Scan {
         }
     }
 }
-
-// ===== impl Nested =====
 
 impl Nested {
     fn go_on(&mut self, bytes: &[u8]) -> Result<Option<usize>, TooDeep> {
@@ -145,7 +139,6 @@ impl Nested {
         Ok(None)
     }
 
-    /// Returns the bytes that are escaped by a backslash.
     fn escaped(&mut self, backslashes: u64, last: usize) -> u64 {
         let mut escaped = u64::from(self.escape);
         let mut left = backslashes & !escaped;
@@ -160,8 +153,6 @@ impl Nested {
         escaped
     }
 }
-
-// ===== impl Marks =====
 
 impl Marks {
     fn of(block: &[u8; BLOCK]) -> Self {
@@ -197,7 +188,6 @@ fn parity(mut bits: u64) -> u64 {
     bits
 }
 
-/// Returns whether a byte can be part of a number or a literal.
 fn is_bare(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.')
 }

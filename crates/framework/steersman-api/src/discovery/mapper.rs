@@ -50,6 +50,10 @@ const AT_ONCE: usize = 8;
 /// # Ok(())
 /// # }
 /// ```
+///
+/// # Cancel safety
+///
+/// Every method is cancel safe.
 #[derive(Clone)]
 pub struct Mapper {
     inner: Arc<MapperState>,
@@ -94,10 +98,6 @@ impl Mapper {
     /// # Errors
     ///
     /// [`Error::KindNotServed`] if the server does not serve it; any other [`Error`] of the request.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn kind(&self, gvk: &Gvk) -> Result<Kind, Error> {
         Ok(self.served(gvk).await?.kind)
     }
@@ -107,10 +107,6 @@ impl Mapper {
     /// # Errors
     ///
     /// As [`kind`](Self::kind).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn served(&self, gvk: &Gvk) -> Result<ServedResource, Error> {
         let find = |table: &KindTable| table.by_kind(gvk);
         self.find(gvk.group(), gvk.version(), &gvk.to_string(), find)
@@ -122,10 +118,6 @@ impl Mapper {
     /// # Errors
     ///
     /// As [`kind`](Self::kind).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn kind_of_resource(&self, gvr: &Gvr) -> Result<Kind, Error> {
         let find = |table: &KindTable| table.by_plural(gvr.group(), gvr.version(), gvr.resource());
         let served = self
@@ -139,10 +131,6 @@ impl Mapper {
     /// # Errors
     ///
     /// As [`kind`](Self::kind); an unreadable version is skipped if another version has the kind.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn preferred(&self, group: &str, kind: &str) -> Result<Kind, Error> {
         let known = self.inner.table.lock().versions_of(group);
         let (versions, fresh) = match known {
@@ -166,10 +154,6 @@ impl Mapper {
     /// # Errors
     ///
     /// Any [`Error`] of the list of groups. The errors of single groups are in the result.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn everything(&self) -> Result<ServedKinds, Error> {
         let mut versions = Vec::new();
         for path in ["/api", "/apis"] {

@@ -11,7 +11,6 @@ use super::document::{GroupDocument, ServedResource, VersionDocument};
 pub(super) struct KindTable {
     /// The versions of a group, the preferred one first.
     groups: HashMap<String, Vec<String>>,
-    /// The kinds of a group and version.
     versions: HashMap<(String, String), Vec<ServedResource>>,
 }
 
@@ -27,7 +26,6 @@ impl KindTable {
         }
     }
 
-    /// Forgets all documents of a group.
     pub(super) fn forget(&mut self, group: &str) {
         self.groups.remove(group);
         self.versions.retain(|(of, _), _| of != group);

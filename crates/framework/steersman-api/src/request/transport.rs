@@ -37,81 +37,69 @@ pub(crate) struct Accept {
 
 impl Accept {
     pub(crate) const JSON: Self = Self::only("application/json");
-    const WHOLE: Self = Self {
-        json: "application/json",
-        protobuf: Some("application/vnd.kubernetes.protobuf,application/json"),
-    };
-    const WATCH: Self = Self {
-        json: "application/json",
-        protobuf: Some("application/vnd.kubernetes.protobuf;stream=watch,application/json"),
-    };
-    /// A list of metadata. A server that does not know this form sends whole objects, of which the rest is dropped.
-    const METADATA_LIST: Self = Self {
-        json: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
-        protobuf: Some(
-            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
-             application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
-        ),
-    };
-    /// The metadata of one object.
-    const METADATA: Self = Self {
-        json: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
-        protobuf: Some(
-            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
-             application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
-        ),
-    };
-    /// A watch of metadata.
-    const METADATA_WATCH: Self = Self {
-        json: "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
-        protobuf: Some(
-            "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;stream=watch,\
-             application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
-        ),
-    };
 
-    /// The form of one object.
-    pub(crate) fn of_object(projection: Projection) -> Self {
-        match projection {
-            Projection::Metadata => Self::METADATA,
-            Projection::Whole => Self::WHOLE,
-            Projection::EveryField => Self::JSON,
-        }
-    }
-
-    /// The form of a list.
-    pub(crate) fn of_list(projection: Projection) -> Self {
-        match projection {
-            Projection::Metadata => Self::METADATA_LIST,
-            Projection::Whole => Self::WHOLE,
-            Projection::EveryField => Self::JSON,
-        }
-    }
-
-    /// The form of a watch.
-    pub(crate) fn of_watch(projection: Projection) -> Self {
-        match projection {
-            Projection::Metadata => Self::METADATA_WATCH,
-            Projection::Whole => Self::WATCH,
-            Projection::EveryField => Self::JSON,
-        }
-    }
-
-    /// The form that only this header asks for.
     pub(crate) const fn only(header: &'static str) -> Self {
         Self {
             json: header,
             protobuf: None,
         }
     }
+}
+
+/// The `Accept` header for metadata in JSON, of an object or of a watch.
+const METADATA: &str =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+/// The `Accept` headers of one sort of request: as JSON for metadata, and as protobuf for metadata and for whole
+/// objects.
+pub(crate) struct AnswerForms {
+    metadata: Accept,
+    protobuf: &'static str,
+}
+
+impl AnswerForms {
+    pub(crate) const OBJECT: Self = Self {
+        metadata: Accept {
+            json: METADATA,
+            protobuf: Some(
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,\
+                 application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+            ),
+        },
+        protobuf: "application/vnd.kubernetes.protobuf,application/json",
+    };
+    /// A server that does not know the form for metadata sends whole objects, of which the rest is dropped.
+    pub(crate) const LIST: Self = Self {
+        metadata: Accept {
+            json: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+            protobuf: Some(
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,\
+                 application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+            ),
+        },
+        ..Self::OBJECT
+    };
+    pub(crate) const WATCH: Self = Self {
+        metadata: Accept {
+            json: METADATA,
+            protobuf: Some(
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1;stream=watch,\
+                 application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+            ),
+        },
+        protobuf: "application/vnd.kubernetes.protobuf;stream=watch,application/json",
+    };
 
     /// Returns the form for objects of a kind: servers send only the kinds of Kubernetes itself in protobuf, and the
     /// metadata of every kind.
-    pub(crate) fn of(self, kind: &Kind) -> Self {
-        if has_protobuf(kind) || self.json != Self::JSON.json {
-            self
-        } else {
-            Self::only(self.json)
+    pub(crate) fn of(&self, projection: Projection, kind: &Kind) -> Accept {
+        match projection {
+            Projection::Metadata => self.metadata,
+            Projection::Whole if has_protobuf(kind) => Accept {
+                protobuf: Some(self.protobuf),
+                ..Accept::JSON
+            },
+            Projection::Whole | Projection::EveryField => Accept::JSON,
         }
     }
 }
@@ -123,15 +111,12 @@ pub(crate) struct Answered {
     pub(crate) negotiated: Negotiated,
 }
 
-/// One request to an API server.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiCall {
     pub(crate) info: RequestInfo,
     pub(crate) method: Method,
     pub(crate) url: Url,
-    /// The content type and the body, if there is one.
     pub(crate) body: Option<(&'static str, Bytes)>,
-    /// The form of the answer.
     pub(crate) accept: Accept,
     /// The kind of the object in the body, if the body may be sent in protobuf.
     pub(crate) object: Option<Kind>,
@@ -176,19 +161,13 @@ impl ApiCall {
         if code.is_success() {
             return Ok(answered);
         }
-        let Answered {
-            info,
-            response,
-            negotiated,
-        } = answered;
-        let retry_after = retry_after(response.headers());
+        let info = answered.info;
+        let retry_after = retry_after(answered.response.headers());
         // If its body cannot be read, the error has less detail.
-        let body = collect(&info, response, ERROR_BODY).await;
+        let body = collect(&info, answered.response, ERROR_BODY).await;
         let body = body.unwrap_or_default();
-        let json = negotiated
-            .is_protobuf
-            .then(|| to_json(&body).ok())
-            .flatten();
+        let is_protobuf = answered.negotiated.is_protobuf;
+        let json = is_protobuf.then(|| to_json(&body).ok()).flatten();
         let body = json.map_or(body, |(json, _)| json);
         Err(Error::from_answer(info, code.as_u16(), retry_after, &body))
     }
@@ -253,19 +232,14 @@ impl ApiCall {
         self,
         client: &kube_client::Client,
     ) -> Result<(RequestInfo, StatusCode, Bytes), Error> {
-        let Answered {
-            info,
-            response,
-            negotiated,
-        } = self.send(client).await?;
-        let code = response.status();
-        let body = collect(&info, response, usize::MAX).await?;
-        let body = as_json(&info, &negotiated, body)?;
+        let answered = self.send(client).await?;
+        let (info, code) = (answered.info, answered.response.status());
+        let body = collect(&info, answered.response, usize::MAX).await?;
+        let body = as_json(&info, &answered.negotiated, body)?;
         Ok((info, code, body))
     }
 }
 
-/// Returns the body of an answer as JSON, or as the text that it is.
 fn as_json(info: &RequestInfo, negotiated: &Negotiated, body: Bytes) -> Result<Bytes, Error> {
     if !negotiated.is_protobuf {
         return Ok(body);

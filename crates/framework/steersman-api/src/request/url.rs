@@ -20,7 +20,6 @@ pub(crate) struct Url {
 }
 
 impl Url {
-    /// Makes a URL of a path that needs no escaping.
     pub(crate) fn path(text: String) -> Self {
         Self {
             text,
@@ -28,7 +27,6 @@ impl Url {
         }
     }
 
-    /// Returns the URL of a collection, in one namespace or in all.
     pub(crate) fn collection(kind: &Kind, namespace: Option<&str>) -> Result<Self, String> {
         if let Some(namespace) = namespace {
             check_segment("namespace", namespace)?;
@@ -39,7 +37,6 @@ impl Url {
         })
     }
 
-    /// Returns the URL of one object.
     pub(crate) fn object(kind: &Kind, key: &ObjectKey) -> Result<Self, String> {
         if kind.is_namespaced() && key.namespace().is_none() {
             return Err(format!("{kind} lives in a namespace, and the key has none"));
@@ -51,7 +48,6 @@ impl Url {
         Ok(url)
     }
 
-    /// Adds a subresource to the path.
     pub(crate) fn sub(mut self, subresource: &str) -> Self {
         self.text.push('/');
         self.text.extend(utf8_percent_encode(subresource, ESCAPED));

@@ -6,7 +6,6 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use http::{Method, Request, Response};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::combinators::UnsyncBoxBody;
@@ -14,21 +13,14 @@ use kube_client::client::Body;
 use tokio::time::Instant;
 use tower::{BoxError, Service};
 
-use super::{AnswerBody, Wire};
+use super::{AnswerBody, AnswerFuture, Wire};
 use crate::metrics::HostMetrics;
-
-/// Measures each request.
-pub(super) struct Measure {
-    pub(super) inner: Wire,
-    pub(super) metrics: Arc<HostMetrics>,
-}
 
 /// A request that was sent and is not measured yet. It is measured once, when it ends or is dropped (CONN-6).
 struct Measurement {
     metrics: Arc<HostMetrics>,
     method: Method,
     start: Instant,
-    /// Whether the answer has no end of its own.
     is_endless: bool,
     /// The number of bytes of the answer's body that were read; `None` before the answer.
     read: Option<u64>,
@@ -41,25 +33,20 @@ struct MeasuredBody {
     measurement: Option<Measurement>,
 }
 
-impl Service<Request<Body>> for Measure {
-    type Response = Response<AnswerBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context)
+/// Sends a request and measures it.
+pub(super) fn measure(
+    metrics: &Arc<HostMetrics>,
+    wire: &mut Wire,
+    request: Request<Body>,
+) -> AnswerFuture {
+    let measurement = Measurement::start(metrics, &request);
+    let answer = wire.call(request);
+    async move {
+        // If the answer fails, or if this future is dropped, the measurement is dropped without an answer.
+        let response = answer.await?;
+        Ok(measurement.answered(response))
     }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let measurement = Measurement::start(&self.metrics, &request);
-        let answer = self.inner.call(request);
-        async move {
-            // If the answer fails, or if this future is dropped, the measurement is dropped without an answer.
-            let response = answer.await?;
-            Ok(measurement.answered(response))
-        }
-        .boxed()
-    }
+    .boxed()
 }
 
 impl Measurement {
@@ -67,7 +54,7 @@ impl Measurement {
         let method = request.method().clone();
         let is_endless = is_endless(request.uri().query().unwrap_or_default());
         if let (false, Some(bytes)) = (is_endless, request.body().size_hint().exact()) {
-            metrics.observe_request(&method, bytes);
+            metrics.observe(|all| &all.request_sizes, &method, bytes as f64);
         }
         Self {
             metrics: Arc::clone(metrics),
@@ -100,9 +87,11 @@ impl Drop for Measurement {
             return;
         }
         let seconds = self.start.elapsed().as_secs_f64();
-        self.metrics.observe_duration(&self.method, seconds);
+        self.metrics
+            .observe(|all| &all.durations, &self.method, seconds);
         if let Some(bytes) = self.read {
-            self.metrics.observe_response(&self.method, bytes);
+            self.metrics
+                .observe(|all| &all.response_sizes, &self.method, bytes as f64);
         }
     }
 }

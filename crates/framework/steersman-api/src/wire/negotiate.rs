@@ -1,78 +1,65 @@
 //! Driver: asks for protobuf where the client configuration and the request allow it, and encodes bodies in protobuf.
 
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderValue, Request, Response};
+use http::{HeaderMap, HeaderValue, Request};
 use kube_client::client::Body;
 use steersman_object::Kind;
 use steersman_protobuf::{MEDIA_TYPE, Message, encode_text, seal};
-use tower::{BoxError, Service};
+use tower::Service;
 
-use super::{AnswerBody, Wire};
+use super::{AnswerFuture, Wire};
 use crate::encoding::{Negotiable, Negotiated, SharedEncoding};
 use crate::metrics::HostMetrics;
 
-/// Sends requests that are [`Negotiable`] in protobuf.
-pub(super) struct Negotiate {
-    pub(super) inner: Wire,
-    pub(super) encoding: Arc<SharedEncoding>,
-    pub(super) metrics: Option<Arc<HostMetrics>>,
-}
-
-impl Service<Request<Body>> for Negotiate {
-    type Response = Response<AnswerBody>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<AnswerBody>, BoxError>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        let negotiable = request.extensions_mut().remove::<Negotiable>();
-        let negotiable = negotiable.filter(|_| self.encoding.is_protobuf());
-        let mut negotiated = Negotiated {
-            by: Some(Arc::clone(&self.encoding)),
-            metrics: self.metrics.clone(),
-            asked_protobuf: negotiable.is_some(),
-            sent_protobuf: false,
-            is_protobuf: false,
-        };
-        if let Some(negotiable) = negotiable {
-            let headers = request.headers_mut();
-            headers.insert(ACCEPT, HeaderValue::from_static(negotiable.accept));
-            if let Some(bytes) = negotiable
-                .object
-                .and_then(|(kind, json)| encoded(&kind, &json))
-            {
-                headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-                *request.body_mut() = Body::from(bytes);
-                negotiated.sent_protobuf = true;
-            }
+/// Sends a request, in protobuf if it is [`Negotiable`].
+pub(super) fn negotiate(
+    encoding: &Arc<SharedEncoding>,
+    metrics: Option<Arc<HostMetrics>>,
+    wire: &mut Wire,
+    mut request: Request<Body>,
+) -> AnswerFuture {
+    let negotiable = request.extensions_mut().remove::<Negotiable>();
+    let negotiable = negotiable.filter(|_| encoding.is_protobuf());
+    let mut negotiated = Negotiated {
+        by: Some(Arc::clone(encoding)),
+        metrics,
+        asked_protobuf: negotiable.is_some(),
+        sent_protobuf: false,
+        is_protobuf: false,
+    };
+    if let Some(negotiable) = negotiable {
+        let headers = request.headers_mut();
+        headers.insert(ACCEPT, HeaderValue::from_static(negotiable.accept));
+        if let Some(bytes) = negotiable
+            .object
+            .and_then(|(kind, json)| encoded(&kind, &json))
+        {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+            *request.body_mut() = Body::from(bytes);
+            negotiated.sent_protobuf = true;
         }
-        let answer = self.inner.call(request);
-        async move {
-            let mut response = answer.await?;
-            negotiated.is_protobuf = has_type(response.headers(), MEDIA_TYPE);
-            let is_json = has_type(response.headers(), "application/json");
-            if negotiated.asked_protobuf
-                && response.status().is_success()
-                && !negotiated.is_protobuf
-                && !is_json
-            {
-                // The content type does not say how to decode the body.
-                negotiated.fall_back("an answer is neither protobuf nor JSON by its content type");
-            }
-            response.extensions_mut().insert(negotiated);
-            Ok(response)
-        }
-        .boxed()
     }
+    let answer = wire.call(request);
+    async move {
+        let mut response = answer.await?;
+        negotiated.is_protobuf = has_type(response.headers(), MEDIA_TYPE);
+        let is_json = has_type(response.headers(), "application/json");
+        if negotiated.asked_protobuf
+            && response.status().is_success()
+            && !negotiated.is_protobuf
+            && !is_json
+        {
+            // The content type does not say how to decode the body.
+            negotiated.fall_back("an answer is neither protobuf nor JSON by its content type");
+        }
+        response.extensions_mut().insert(negotiated);
+        Ok(response)
+    }
+    .boxed()
 }
 
 /// Returns an object in protobuf; `None` if the bytes would not have all of it, so that it is sent as JSON.
