@@ -6,7 +6,6 @@ pub(crate) mod peek;
 mod read;
 
 use std::any::TypeId;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -33,9 +32,9 @@ pub(crate) struct Body {
     /// The length of the JSON, in bytes; readable without the lock.
     length: AtomicU32,
     /// Whether the body was read since the budget last asked.
-    visited: AtomicBool,
+    pub(crate) visited: AtomicBool,
     /// The eviction time, as the budget measures it.
-    evicted_at: AtomicU32,
+    pub(crate) evicted_at: AtomicU32,
     /// A bit for each of the first eight types of the context that the body has decoded as
     /// (VIEW-1).
     reads_as: AtomicU8,
@@ -74,7 +73,6 @@ impl Body {
         body
     }
 
-    /// Returns the body of an object that is in no store.
     pub(crate) fn of<K: Object>(object: &Arc<K>) -> Self {
         let json = serde_json::to_vec(&**object).unwrap_or_default();
         let packed = Packed::Fresh(Arc::new(json.into_boxed_slice()));
@@ -230,7 +228,7 @@ impl Body {
     /// kinds with one form are not compared.
     pub(crate) fn has_form(&self, json: &[u8], projection: Projection) -> bool {
         let context = self.context.as_ref();
-        let is_comparable = context.is_some_and(|context| context.changes_form())
+        let is_comparable = context.is_some_and(|context| context.changes_form)
             && self.state.read().projection == projection;
         // A body that cannot be unpacked is replaced.
         !is_comparable || self.with_json(|own| own == json) == Some(true)
@@ -243,7 +241,6 @@ impl Body {
         is_same.unwrap_or(true)
     }
 
-    /// Replaces the packed bytes and updates the gauges.
     fn replace_packed(&self, state: &mut BodyState, packed: Packed) {
         let before = state.counted();
         self.length.store(length(&packed), Ordering::Relaxed);
@@ -255,7 +252,6 @@ impl Body {
 
     // ----- the decoded forms -----
 
-    /// Drops the forms of these types.
     pub(crate) fn forget(&self, types: &[TypeId]) {
         if let Some(context) = &self.context {
             let bits = types
@@ -308,30 +304,18 @@ impl Body {
     }
 
     fn gauges(&self) -> Option<&Gauges> {
-        self.context.as_ref()?.counters().gauges()
+        self.context.as_ref()?.counters.gauges()
     }
 
     fn type_bit<K: Object>(&self) -> u8 {
         let context = self.context.as_ref();
         context.map_or(0, |context| context.pack.type_bit(TypeId::of::<K>()))
     }
-}
 
-impl Body {
-    /// Returns whether the body was read since the last call.
-    pub(crate) fn take_visited(&self) -> bool {
-        self.visited.swap(false, Ordering::Relaxed)
-    }
-
-    pub(crate) fn evicted_at(&self) -> &AtomicU32 {
-        &self.evicted_at
-    }
-
-    /// Drops the decoded forms.
     pub(crate) fn evict(&self) {
         let (gone, evictions) = self.retain(|form| form.decoded.is_err());
         if let Some(context) = self.context.as_ref().filter(|_| !gone.is_empty()) {
-            context.counters().evict();
+            context.counters.inc(|all| &all.evictions);
         }
         evictions.evict_all();
     }
@@ -345,7 +329,7 @@ impl Drop for Body {
         context.pack.remove_body();
         let state = self.state.get_mut();
         context.pack.budget().release(state.slot);
-        if let Some(gauges) = context.counters().gauges() {
+        if let Some(gauges) = context.counters.gauges() {
             gauges.pack(state.counted(), 0);
             gauges.decode(state.charge, 0);
         }
@@ -389,12 +373,6 @@ impl BodyState {
 /// Returns the length, saturated at `u32::MAX`.
 fn length(packed: &Packed) -> u32 {
     u32::try_from(packed.length()).unwrap_or(u32::MAX)
-}
-
-impl fmt::Debug for Body {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Body").finish_non_exhaustive()
-    }
 }
 
 #[cfg(test)]

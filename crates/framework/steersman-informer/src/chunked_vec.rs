@@ -15,12 +15,10 @@ pub(crate) struct ChunkedVec<T> {
 }
 
 impl<T> ChunkedVec<T> {
-    /// Returns the number of items.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns the index of the next item that is pushed.
     pub(crate) fn next_index(&self) -> usize {
         let last = self.chunks.last().map_or(CHUNK, Vec::len);
         self.chunks.len() * CHUNK + last - CHUNK
@@ -38,12 +36,10 @@ impl<T> ChunkedVec<T> {
         self.len += 1;
     }
 
-    /// Returns the item at an index.
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         self.chunks.get(index / CHUNK)?.get(index % CHUNK)?.as_ref()
     }
 
-    /// Replaces or removes the item at an index that exists.
     pub(crate) fn set(&mut self, index: usize, item: Option<T>) {
         let chunk = self.chunks.get_mut(index / CHUNK);
         if let Some(there) = chunk.and_then(|chunk| chunk.get_mut(index % CHUNK)) {

@@ -2,13 +2,12 @@
 
 use std::mem::size_of;
 
-use steersman_api::Decoded;
+use steersman_api::{Decoded, Projection};
 use steersman_object::{ObjectKey, ResourceVersion};
 
 use crate::chunked_vec::ChunkedVec;
 use crate::entry::RawEntry;
 use crate::view_results::DecodeReport;
-use steersman_api::Projection;
 
 /// An object of a delta: an entry, or a malformed object.
 pub(crate) type DeltaItem = Decoded<RawEntry>;
@@ -60,7 +59,6 @@ pub(crate) enum Delta {
     Resync,
 }
 
-/// Returns the key of an item.
 pub(crate) fn key_of(item: &DeltaItem) -> &ObjectKey {
     match item {
         Decoded::Good(entry) => entry.key(),

@@ -5,17 +5,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use parking_lot::Mutex;
-use steersman_api::{ApplyDigest, Head, Malformed, RawObject};
+use steersman_api::{ApplyDigest, Head, Malformed, Projection, RawObject};
 use steersman_object::{Labels, Object, ObjectKey, ResourceVersion, Uid};
 
 use crate::body::{Body, BodyContext, DecodeResult};
 use crate::intern::Interner;
-use steersman_api::Projection;
 use steersman_pack::Evictable;
 
 /// One object in a store and its events, read as a `K`.
@@ -28,11 +27,9 @@ pub struct Entry<K> {
     of: PhantomData<fn() -> K>,
 }
 
-/// The type parameter of entries that are read as no type.
 #[derive(Debug)]
 pub(crate) enum Untyped {}
 
-/// An entry without a type.
 pub(crate) type RawEntry = Entry<Untyped>;
 
 /// The part of an entry that stays in memory even if the body is packed (STORE-8).
@@ -55,7 +52,6 @@ struct ResidentEntry {
 #[derive(Clone, Copy)]
 struct Generation(i64);
 
-/// The owners and the finalizers of an object.
 #[derive(Debug, PartialEq)]
 struct OwnersAndFinalizers {
     owners: Box<[OwnerReference]>,
@@ -86,7 +82,6 @@ impl<K: Object> Entry<K> {
     ///
     /// Panics if `K` decoded this JSON before and does not decode it again.
     #[must_use]
-    #[expect(clippy::expect_used, reason = "proven below")]
     pub fn object(&self) -> Arc<K> {
         let decoded = self.inner.decoded();
         // An entry is returned as a `K` only after its JSON decoded as one (VIEW-1), and unpacking
@@ -95,7 +90,6 @@ impl<K: Object> Entry<K> {
     }
 
     /// Returns the whole object without caching it, for callers that read many objects once.
-    #[expect(clippy::expect_used, reason = "as of `object`")]
     pub(crate) fn decode_once(&self) -> Arc<K> {
         let decoded = self.inner.body.decode_once();
         decoded.expect("the JSON of an entry decoded as its type before")
@@ -190,7 +184,6 @@ impl<K> Entry<K> {
         self.uid() == other.uid() && self.key() == other.key()
     }
 
-    /// Returns whether both are the same entry in memory.
     pub(crate) fn is_identical_to(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
@@ -306,7 +299,6 @@ impl RawEntry {
             && *self.key() == head.key
     }
 
-    /// Returns the object as a malformed one, with the decode error.
     pub(crate) fn malformed(&self, problem: &str) -> Malformed {
         Malformed::new(
             self.key().clone(),
@@ -321,8 +313,6 @@ impl RawEntry {
     }
 }
 
-// ===== impl Generation =====
-
 impl Generation {
     /// Stands for no generation: generations are positive.
     const NONE: i64 = i64::MIN;
@@ -336,8 +326,6 @@ impl Generation {
     }
 }
 
-// ===== impl OwnersAndFinalizers =====
-
 impl Eq for OwnersAndFinalizers {}
 
 /// Hashes only the uids of owners, which identify them.
@@ -350,8 +338,6 @@ impl Hash for OwnersAndFinalizers {
     }
 }
 
-// ===== impl Interners =====
-
 impl Interners {
     /// Drops shared values that are unused, for a store of this number of objects.
     pub(crate) fn sweep(&self, objects: usize) {
@@ -359,8 +345,6 @@ impl Interners {
         self.owners_and_finalizers.lock().sweep(objects);
     }
 }
-
-// ===== impl ResidentEntry =====
 
 impl ResidentEntry {
     fn decoded<K: Object>(self: &Arc<Self>) -> DecodeResult<K> {
@@ -375,11 +359,11 @@ impl ResidentEntry {
 /// An eviction drops the decoded forms of the entry's body.
 impl Evictable for ResidentEntry {
     fn take_visited(&self) -> bool {
-        self.body.take_visited()
+        self.body.visited.swap(false, Ordering::Relaxed)
     }
 
     fn evicted_at(&self) -> &AtomicU32 {
-        self.body.evicted_at()
+        &self.body.evicted_at
     }
 
     fn evict(&self) {

@@ -149,9 +149,6 @@ impl<K> Event<K> {
         let unknown = Certainty::FinalStateUnknown;
         matches!(self, Self::Deleted { certainty, .. } if *certainty == unknown)
     }
-}
-
-impl<K> Event<K> {
     /// Returns whether the event repeats an unchanged object.
     #[must_use]
     pub fn is_resync(&self) -> bool {

@@ -46,11 +46,10 @@ impl Fanout {
         // Without events nothing else removes the mailboxes of dropped subscriptions.
         self.mailboxes
             .retain(|(_, mailbox)| !mailbox.is_abandoned());
-        self.mailboxes.push((handle.id(), Arc::clone(&mailbox)));
+        self.mailboxes.push((handle.id, Arc::clone(&mailbox)));
         Subscription::new(mailbox, Arc::clone(handle))
     }
 
-    /// Returns whether a view has subscribers.
     pub(crate) fn has_subscriber(&self, view: ViewId) -> bool {
         self.mailboxes.iter().any(|(of, _)| *of == view)
     }
@@ -85,7 +84,6 @@ impl Fanout {
         mailboxes.map(|(_, mailbox)| mailbox.discard()).collect()
     }
 
-    /// Closes all mailboxes.
     pub(crate) fn close(&mut self) {
         for (_, mailbox) in self.mailboxes.drain(..) {
             mailbox.close();

@@ -20,7 +20,6 @@ const SPREAD: Duration = Duration::from_secs(1);
 /// The longest time that an informer waits for its turn to list again, so that a list that hangs
 /// does not block the others.
 const TURN: Duration = Duration::from_secs(30);
-/// The number of concurrent lists if no health is shared.
 const LISTS: usize = 10;
 
 /// The health of one server, shared by the informers of the server: whether the server is away,
@@ -65,7 +64,6 @@ impl ServerHealth {
         machine.returns()
     }
 
-    /// Notes that the server answered a request.
     pub(crate) fn handle_answer(&self) {
         let returned = self.state.machine.lock().handle_answer();
         if returned {
@@ -142,7 +140,6 @@ impl fmt::Debug for ServerHealth {
     }
 }
 
-/// Classifies the answer of the readiness check.
 fn server_readiness(answer: Option<Result<(), Error>>) -> ServerReadiness {
     match answer {
         None => ServerReadiness::Unsupported,

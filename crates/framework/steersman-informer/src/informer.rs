@@ -5,7 +5,7 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use steersman_api::ListWatch;
+use steersman_api::{ListWatch, Projection};
 use steersman_object::{CONTROLLER_UID, Kind, OWNER_UID, Object};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,6 @@ use crate::pipeline::Core;
 use crate::state::InformerState;
 use crate::store::{Index, IndexFn, LABELS, Store, label_values};
 use crate::untyped_informer::UntypedInformer;
-use steersman_api::Projection;
 
 /// An informer: holds the objects of one kind in memory and delivers their changes to subscribers.
 ///
@@ -58,6 +57,7 @@ use steersman_api::Projection;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct Informer<K> {
     untyped: UntypedInformer,
     store: Store<K>,
@@ -273,7 +273,7 @@ impl UntypedInformer {
 
 impl<K> Informer<K> {
     fn needs(&self) -> Projection {
-        self.store.handle().needs()
+        self.store.handle().needs
     }
 
     fn core(&self) -> &Core {
@@ -293,15 +293,6 @@ where
         let values = catch_unwind(AssertUnwindSafe(|| function(&object)));
         values.map_err(|_| Arc::clone(&panicked))
     })
-}
-
-impl<K> Clone for Informer<K> {
-    fn clone(&self) -> Self {
-        Self {
-            untyped: self.untyped.clone(),
-            store: self.store.clone(),
-        }
-    }
 }
 
 impl<K> fmt::Debug for Informer<K> {

@@ -21,7 +21,6 @@ pub(crate) struct Interner<T> {
 }
 
 impl<T: Eq + Hash> Interner<T> {
-    /// Returns the value, shared with earlier equal ones.
     pub(crate) fn share(&mut self, value: T) -> Arc<T> {
         let Self { held, hasher, .. } = self;
         let hash = hasher.hash_one(&value);

@@ -80,8 +80,7 @@
 //!   for each class, and `reflector::watch_activity` decides when a silent watch means a dead connection.
 //! - `queue` is the bounded queue of deltas, and [`fanout`] has the subscribers.
 //! - `pipeline` is the wiring file of these parts; `pipeline::status` derives the state of the informer.
-//! - [`untyped_informer`] and [`informer`] have the handles. [`internal`] has the methods that only other crates of
-//!   this workspace call.
+//! - [`untyped_informer`] and [`informer`] have the handles.
 
 pub mod error;
 pub mod state;
@@ -106,7 +105,6 @@ pub mod fanout;
 mod pipeline;
 pub mod untyped_informer;
 pub mod informer;
-pub mod internal;
 
 pub use entry::Entry;
 pub use error::Error;

@@ -6,10 +6,8 @@ mod scrape;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prometheus::core::Collector;
-use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry,
-};
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, Registry};
+use steersman_api::metrics::{counters, histograms};
 
 use self::gauges::Gauges;
 use self::scrape::{LiveGauges, Scrape};
@@ -54,21 +52,22 @@ pub(crate) struct Counters {
 }
 
 #[derive(Debug)]
-struct Counted {
+pub(crate) struct Counted {
     name: String,
-    lists: IntCounter,
+    pub(crate) lists: IntCounter,
     list_duration: Histogram,
     items_per_list: Histogram,
-    watches: IntCounter,
+    pub(crate) watches: IntCounter,
     short_watches: IntCounter,
     watch_duration: Histogram,
     items_per_watch: Histogram,
     failures: IntCounterVec,
     events: IntCounterVec,
     latency: Histogram,
-    hits: IntCounter,
-    unpacks: IntCounter,
-    evictions: IntCounter,
+    /// Reads of cached objects.
+    pub(crate) hits: IntCounter,
+    pub(crate) unpacks: IntCounter,
+    pub(crate) evictions: IntCounter,
     gauges: Arc<Gauges>,
 }
 
@@ -80,12 +79,10 @@ impl InformerMetrics {
     /// Returns an error if the registry has metrics of these names already. Make one set per
     /// registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let counter = |name: &str, help: &str, labels: &[&str]| {
-            registered(registry, IntCounterVec::new(Opts::new(name, help), labels)?)
-        };
+        let counter =
+            |name: &str, help: &str, labels: &[&str]| counters(registry, name, help, labels);
         let histogram = |name: &str, help: &str, buckets: &[f64]| {
-            let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
-            registered(registry, HistogramVec::new(options, &["name"])?)
+            histograms(registry, name, help, &["name"], buckets)
         };
         let living = Arc::<LiveGauges>::default();
         registry.register(Box::new(Scrape::new(Arc::clone(&living))?))?;
@@ -160,27 +157,19 @@ impl InformerMetrics {
     }
 }
 
-fn registered<M: Collector + Clone + 'static>(
-    registry: &Registry,
-    metric: M,
-) -> prometheus::Result<M> {
-    registry.register(Box::new(metric.clone()))?;
-    Ok(metric)
-}
-
 impl Counters {
     pub(crate) fn new(metrics: Option<&InformerMetrics>, name: impl Into<String>) -> Self {
         let counted = metrics.map(|metrics| Arc::new(Counted::new(metrics, name.into())));
         Self { counted }
     }
 
-    pub(crate) fn list(&self) {
+    /// Adds one to a counter.
+    pub(crate) fn inc(&self, counter: impl Fn(&Counted) -> &IntCounter) {
         if let Some(counted) = &self.counted {
-            counted.lists.inc();
+            counter(counted).inc();
         }
     }
 
-    /// Counts a complete list.
     pub(crate) fn listed(&self, items: usize, took: Duration) {
         if let Some(counted) = &self.counted {
             counted.list_duration.observe(took.as_secs_f64());
@@ -188,13 +177,6 @@ impl Counters {
         }
     }
 
-    pub(crate) fn watch(&self) {
-        if let Some(counted) = &self.counted {
-            counted.watches.inc();
-        }
-    }
-
-    /// Counts a watch that was open and has ended.
     pub(crate) fn watched(&self, items: usize, open: Duration) {
         if let Some(counted) = &self.counted {
             counted.watch_duration.observe(open.as_secs_f64());
@@ -212,7 +194,6 @@ impl Counters {
         }
     }
 
-    /// Counts changes by type.
     pub(crate) fn events(&self, counts: impl IntoIterator<Item = (&'static str, u64)>) {
         if let Some(counted) = &self.counted {
             for (word, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
@@ -229,28 +210,6 @@ impl Counters {
         }
     }
 
-    /// Counts a read of a cached object.
-    pub(crate) fn hit(&self) {
-        if let Some(counted) = &self.counted {
-            counted.hits.inc();
-        }
-    }
-
-    /// Counts an object that was unpacked and decoded.
-    pub(crate) fn unpack(&self) {
-        if let Some(counted) = &self.counted {
-            counted.unpacks.inc();
-        }
-    }
-
-    /// Counts an eviction of a cached object.
-    pub(crate) fn evict(&self) {
-        if let Some(counted) = &self.counted {
-            counted.evictions.inc();
-        }
-    }
-
-    /// Returns the gauges of the informer.
     pub(crate) fn gauges(&self) -> Option<&Gauges> {
         self.counted.as_deref().map(|counted| &*counted.gauges)
     }

@@ -16,6 +16,7 @@ use steersman_pack::Budget;
 /// The options of one informer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[must_use = "options do nothing until an informer is made of them"]
 pub struct InformerOptions {
     /// A label selector. The informer holds only matching objects. Default: all objects.
     pub labels: Option<String>,
@@ -159,27 +160,23 @@ impl Default for InformerOptions {
 
 impl InformerOptions {
     /// Returns the default options.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Holds only objects with these labels; the server filters.
-    #[must_use]
     pub fn labels(mut self, selector: impl Into<String>) -> Self {
         self.labels = Some(selector.into()).filter(|s| !s.is_empty());
         self
     }
 
     /// Holds only objects with these fields; the server filters.
-    #[must_use]
     pub fn fields(mut self, selector: impl Into<String>) -> Self {
         self.fields = Some(selector.into()).filter(|s| !s.is_empty());
         self
     }
 
     /// Sets whether to begin with a streaming list if the server offers it.
-    #[must_use]
     pub fn watch_list(mut self, watch_list: bool) -> Self {
         self.watch_list = watch_list;
         self
@@ -189,7 +186,6 @@ impl InformerOptions {
     /// as the informer starts: the list has at least the version it returns, or is the newest if
     /// that is unset. If the server has not reached the version, the informer asks for the newest
     /// state.
-    #[must_use]
     pub fn first_version(
         mut self,
         ask: impl Fn() -> ResourceVersion + Send + Sync + 'static,
@@ -199,21 +195,18 @@ impl InformerOptions {
     }
 
     /// Sets the number of objects per page of an ordinary list; 0 asks for all in one page.
-    #[must_use]
     pub fn page_size(mut self, page_size: u32) -> Self {
         self.page_size = page_size;
         self
     }
 
     /// Sets the number of deltas that may wait for the store; at least 1.
-    #[must_use]
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = bound.max(1);
         self
     }
 
     /// Sets the bytes of JSON that may wait for the store.
-    #[must_use]
     pub fn queue_bytes(mut self, bytes: usize) -> Self {
         self.queue_bytes = bytes;
         self
@@ -221,21 +214,18 @@ impl InformerOptions {
 
     /// Sets the number of events that may wait for one subscriber before the events of one key are
     /// coalesced.
-    #[must_use]
     pub fn mailbox_bound(mut self, bound: usize) -> Self {
         self.mailbox_bound = bound;
         self
     }
 
     /// Sets whether watches ask for bookmarks.
-    #[must_use]
     pub fn bookmarks(mut self, bookmarks: bool) -> Self {
         self.bookmarks = bookmarks;
         self
     }
 
     /// Changes each object before it is stored.
-    #[must_use]
     pub fn transform(mut self, transform: Transform) -> Self {
         self.transform = Some(transform).filter(|transform| !transform.is_identity());
         self
@@ -243,7 +233,6 @@ impl InformerOptions {
 
     /// Indexes these labels for every type, as
     /// [`Informer::index_label`](crate::Informer::index_label) does for one.
-    #[must_use]
     pub fn index_labels<L: Into<String>>(mut self, labels: impl IntoIterator<Item = L>) -> Self {
         let mut labels: Vec<String> = labels.into_iter().map(Into::into).collect();
         labels.retain(|label| !label.is_empty());
@@ -254,28 +243,24 @@ impl InformerOptions {
     }
 
     /// Sends every object again as an update to itself after this interval.
-    #[must_use]
     pub fn resync(mut self, every: Duration) -> Self {
         self.resync = Some(every).filter(|d| !d.is_zero());
         self
     }
 
     /// Sets the budget for decoded objects, shared by all informers with a clone of it.
-    #[must_use]
     pub fn budget(mut self, budget: Budget) -> Self {
         self.budget = budget;
         self
     }
 
     /// Sets the seed for the jitter of delays.
-    #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 
     /// Sets the health of the server. Give all informers of one server clones of the same health.
-    #[must_use]
     pub fn health(mut self, health: ServerHealth) -> Self {
         self.health = health;
         self
@@ -284,21 +269,18 @@ impl InformerOptions {
     /// Decodes the objects of a list in batches of `bytes` of JSON, `batches` of them at once (0
     /// decodes each object as it is read). For tests that must not depend on the threads of the
     /// runtime.
-    #[must_use]
     pub fn decode_batches(mut self, batches: usize, bytes: usize) -> Self {
         self.decode_batches = Some(DecodeBatches { batches, bytes });
         self
     }
 
     /// Sets the metrics to count in.
-    #[must_use]
     pub fn metrics(mut self, metrics: InformerMetrics) -> Self {
         self.metrics = Some(metrics);
         self
     }
 
     /// Sets the advice that is logged when requests fail.
-    #[must_use]
     pub fn failure_advice(
         mut self,
         advise: impl Fn(Reason) -> Option<String> + Send + Sync + 'static,
@@ -308,7 +290,6 @@ impl InformerOptions {
     }
 
     /// Sets the reasons for which the first list may fail at first, because this program itself removes them.
-    #[must_use]
     pub fn expected_at_first(mut self, reasons: Vec<Reason>) -> Self {
         self.expected_at_first = reasons;
         self
@@ -316,7 +297,6 @@ impl InformerOptions {
 
     /// Sets the hook that is called after each failed request. It runs in the informer's task and
     /// must neither block nor panic.
-    #[must_use]
     pub fn on_failure(mut self, hook: impl Fn(&Failed) + Send + Sync + 'static) -> Self {
         self.on_failure = OnFailure(Some(Arc::new(hook)));
         self

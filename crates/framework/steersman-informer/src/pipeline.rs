@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 use steersman_api::encoding::has_protobuf;
-use steersman_api::{ApplyDigest, ListWatch};
-use steersman_object::{Jitter, Kind, Object, ObjectKey, ResourceVersion};
+use steersman_api::{ListWatch, Projection};
+use steersman_object::{Jitter, Kind, Object};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -28,7 +28,6 @@ use crate::error::Error;
 use crate::fanout::Fanout;
 use crate::ingest::dictionary::train_dictionaries;
 use crate::ingest::entry_maker::EntryMaker;
-use crate::key_state::{Identity, KeyState};
 use crate::metrics::Counters;
 use crate::options::InformerOptions;
 use crate::pipeline::host::CoreHost;
@@ -40,21 +39,19 @@ use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::RequestProblem;
 use crate::state::InformerState;
 use crate::store::{Indexer, Store, StoreState, ViewHandle};
-use steersman_api::Projection;
 
 /// The shortest interval between two resyncs, as in client-go (`minimumResyncPeriod`).
 const RESYNC: Duration = Duration::from_secs(1);
 
 /// One informer, apart from its requests. Only its views have a Rust type.
 pub(crate) struct Core {
-    kind: Kind,
+    pub(crate) kind: Kind,
     /// The name of the kind in logs: `pods`, `websites.web.example.com`.
     name: String,
     options: InformerOptions,
     counters: Counters,
-    /// Makes the entries of the store.
-    entries: Arc<EntryMaker>,
-    shared: Arc<StoreState>,
+    pub(crate) entries: Arc<EntryMaker>,
+    pub(crate) shared: Arc<StoreState>,
     writer: Mutex<StoreWriter>,
     /// Serialises the creation of views and indexes, which goes on without the writer's lock
     /// (VIEW-7). Locked before `writer`.
@@ -65,10 +62,9 @@ pub(crate) struct Core {
     /// Whether the store has been complete with each projection; checked by every read.
     synced: [AtomicBool; 3],
     /// The number of changes so far; see [`UntypedInformer::applied`](crate::UntypedInformer::applied).
-    applied: watch::Sender<u64>,
+    pub(crate) applied: watch::Sender<u64>,
     /// How much of each object the reflector asks for. It never shrinks.
     wanted: watch::Sender<Projection>,
-    /// The number of requested relists.
     relists: watch::Sender<u64>,
     /// The instant by which the reflector does its next step, receives data, or times out.
     activity_due: Mutex<Option<Instant>>,
@@ -109,8 +105,8 @@ impl Core {
         let counters = Counters::new(options.metrics.as_ref(), kind.to_string());
         // Errors and dictionaries must not contain values of Secrets.
         let secret = kind.gvk().kind() == "Secret";
-        let context = BodyContext::new(options.budget.clone(), counters.clone(), secret);
-        let context = context.with_form_changes(!has_protobuf(&kind));
+        let mut context = BodyContext::new(options.budget.clone(), counters.clone(), secret);
+        context.changes_form = !has_protobuf(&kind);
         let shared = Arc::new(StoreState {
             kind: kind.clone(),
             indexer,
@@ -149,10 +145,6 @@ impl Core {
         }
     }
 
-    pub(crate) fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
     pub(crate) fn store<K: Object>(&self, handle: &Arc<ViewHandle>) -> Store<K> {
         Store::new(Arc::clone(&self.shared), Arc::clone(handle))
     }
@@ -163,41 +155,6 @@ impl Core {
 
     pub(crate) fn state_changes(&self, needs: Projection) -> watch::Receiver<InformerState> {
         self.states[projection_index(needs)].subscribe()
-    }
-
-    pub(crate) fn applied(&self) -> watch::Receiver<u64> {
-        self.applied.subscribe()
-    }
-
-    /// Returns the stored object of a key and the version of the store, at one moment.
-    pub(crate) fn key_state(&self, key: &ObjectKey) -> KeyState {
-        let indexer = self.shared.indexer.read();
-        KeyState {
-            applied: indexer.version().clone(),
-            stored: indexer.get(key).map(|entry| Identity {
-                uid: entry.uid().to_string(),
-                version: entry.version().clone(),
-                is_deleting: entry.is_deleting(),
-            }),
-        }
-    }
-
-    /// Returns whether the store holds no object in a namespace, or none at all.
-    pub(crate) fn is_empty_in(&self, namespace: Option<&str>) -> bool {
-        let indexer = self.shared.indexer.read();
-        indexer.entries(namespace).next().is_none()
-    }
-
-    /// Returns whether the store holds this version, and an apply with this digest would change nothing in it.
-    pub(crate) fn is_applied(
-        &self,
-        key: &ObjectKey,
-        version: &ResourceVersion,
-        apply: &ApplyDigest,
-    ) -> bool {
-        let indexer = self.shared.indexer.read();
-        let stored = indexer.get(key);
-        stored.is_some_and(|entry| entry.version() == version && entry.is_applied(apply))
     }
 
     /// Returns whether the store was ever complete with this projection. Every read calls this, so it
@@ -211,7 +168,6 @@ impl Core {
         self.progress.borrow().reached
     }
 
-    /// Returns how much of each object is wanted.
     pub(crate) fn wanted(&self) -> Projection {
         *self.wanted.borrow()
     }
@@ -264,7 +220,6 @@ fn whole(kind: &Kind) -> Projection {
     }
 }
 
-/// Returns the index of a projection in arrays.
 fn projection_index(needs: Projection) -> usize {
     match needs {
         Projection::Metadata => 0,

@@ -68,7 +68,6 @@ impl DeltaQueue {
         None
     }
 
-    /// Takes all waiting deltas.
     pub(crate) fn pop_batch(&mut self) -> Vec<Queued> {
         self.bytes = 0;
         self.waiting.drain(..).collect()

@@ -126,7 +126,6 @@ impl Transform {
         self.change.is_none()
     }
 
-    /// Returns the changed object, or the error.
     pub(crate) fn apply(&self, object: RawObject, quotes: bool) -> Result<RawObject, String> {
         let Some(change) = &self.change else {
             return Ok(object);

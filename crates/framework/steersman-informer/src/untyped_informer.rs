@@ -4,18 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use steersman_api::{ApplyDigest, Decoded, ListWatch, Malformed, RawObject};
+use steersman_api::{ApplyDigest, Decoded, ListWatch, Malformed, Projection, RawObject};
 use steersman_object::{Kind, ListOptions, Object, ObjectKey, ResourceVersion};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
-use crate::key_state::KeyState;
+use crate::key_state::{Identity, KeyState};
 use crate::options::InformerOptions;
 use crate::pipeline::{self, Core};
 use crate::state::InformerState;
-use crate::uncached::UncachedList;
-use steersman_api::Projection;
+use crate::store::{select, unreadable};
+use crate::uncached::{UncachedList, UncachedObject};
 
 /// An informer of a kind, without a type. Cheap to clone.
 ///
@@ -38,7 +38,7 @@ impl UntypedInformer {
     /// Returns the kind of the objects.
     #[must_use]
     pub fn kind(&self) -> &Kind {
-        self.core.kind()
+        &self.core.kind
     }
 
     /// Lists and watches the server until `cancel` fires. An informer runs once: a second run ends
@@ -100,19 +100,28 @@ impl UntypedInformer {
     /// applied, and when the state changes. A task that waits for a version checks again then.
     #[must_use]
     pub fn applied(&self) -> watch::Receiver<u64> {
-        self.core.applied()
+        self.core.applied.subscribe()
     }
 
     /// Returns the progress of the informer, and the object that it stores under a key.
     #[must_use]
     pub fn key_state(&self, key: &ObjectKey) -> KeyState {
-        self.core.key_state(key)
+        let indexer = self.core.shared.indexer.read();
+        KeyState {
+            applied: indexer.version().clone(),
+            stored: indexer.get(key).map(|entry| Identity {
+                uid: entry.uid().to_string(),
+                version: entry.version().clone(),
+                is_deleting: entry.is_deleting(),
+            }),
+        }
     }
 
     /// Returns whether the store holds no object in a namespace, or none at all.
     #[must_use]
     pub fn is_empty_in(&self, namespace: Option<&str>) -> bool {
-        self.core.is_empty_in(namespace)
+        let indexer = self.core.shared.indexer.read();
+        indexer.entries(namespace).next().is_none()
     }
 
     /// Returns whether the store holds this version of an object, and an apply with this digest would change nothing in
@@ -124,7 +133,9 @@ impl UntypedInformer {
         version: &ResourceVersion,
         apply: &ApplyDigest,
     ) -> bool {
-        self.core.is_applied(key, version, apply)
+        let indexer = self.core.shared.indexer.read();
+        let stored = indexer.get(key);
+        stored.is_some_and(|entry| entry.version() == version && entry.is_applied(apply))
     }
 
     /// Asks for as much of the objects as a `K` needs, without a view. After the informer [has
@@ -140,7 +151,23 @@ impl UntypedInformer {
     ///
     /// Returns an error if the query names an index, as indexes belong to views.
     pub fn list_uncached<K: Object>(&self, query: &ListOptions) -> Result<UncachedList<K>, Error> {
-        self.core.list_uncached(query)
+        let kind = &self.core.kind;
+        Error::refuse_fields(kind, query)?;
+        let indexer = self.core.shared.indexer.read();
+        let mut objects = Vec::new();
+        let selected = select(&indexer, None, query, |entry| {
+            objects.push(UncachedObject::new(entry))
+        });
+        selected.map_err(|name| Error::NoSuchIndex {
+            kind: kind.to_string(),
+            name: name.to_owned(),
+            known: "only views have indexes".to_owned(),
+        })?;
+        Ok(UncachedList {
+            objects,
+            version: indexer.version().clone(),
+            unreadable: unreadable(&indexer, None, query.selected_namespace()),
+        })
     }
 
     /// Decodes an object that did not come through this informer, after applying the informer's
@@ -153,7 +180,13 @@ impl UntypedInformer {
         &self,
         arrived: Decoded<RawObject>,
     ) -> Result<Arc<K>, Malformed> {
-        self.core.decode_foreign(arrived)
+        let entries = &self.core.entries;
+        let object = match arrived {
+            Decoded::Good(object) => entries.transformed(object)?,
+            Decoded::Malformed(malformed) => return Err(*malformed),
+        };
+        let entry = entries.entry_of(object, Projection::EveryField, None);
+        UncachedObject::new(&entry).read()
     }
 
     /// Lists everything again, although the watch works. The returned future ends when a list that

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-/// The values of one object in one index.
 pub(crate) type IndexValues = Arc<[Arc<str>]>;
 
 /// The values of an object in each index of a view, or the decode error of the view's type.
@@ -35,7 +34,6 @@ pub(crate) struct DecodeReport {
 static PLAIN: ViewResult = Ok(Vec::new());
 
 impl ViewResults {
-    /// Returns the result of the view at this position.
     pub(crate) fn get(&self, number: usize) -> Option<&ViewResult> {
         match self {
             Self::Unasked => None,
@@ -67,7 +65,6 @@ impl FromIterator<ViewResult> for ViewResults {
 }
 
 impl ViewsVersion {
-    /// Returns the version after this one.
     pub(crate) fn next(self) -> Self {
         Self(self.0 + 1)
     }

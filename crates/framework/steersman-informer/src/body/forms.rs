@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use steersman_object::Object;
 
-/// A decoded object of any type.
 pub(crate) type AnyDecoded = Arc<dyn Any + Send + Sync>;
 
 /// The decoded forms of a body. Most bodies have none or one.

@@ -9,7 +9,6 @@ use steersman_object::Object;
 use super::Body;
 use crate::body::forms::AnyDecoded;
 
-/// A decoded form, borrowed from its body.
 pub(crate) struct PeekGuard<'a>(MappedRwLockReadGuard<'a, AnyDecoded>);
 
 impl Body {

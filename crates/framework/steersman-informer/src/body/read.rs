@@ -21,7 +21,7 @@ impl Body {
             self.visited.store(true, Ordering::Relaxed);
         }
         if let Some(context) = &self.context {
-            context.counters().hit();
+            context.counters.inc(|all| &all.hits);
         }
         Some(form)
     }
@@ -70,7 +70,6 @@ impl Body {
         self.decode_if_room::<K>(holder).map(drop)
     }
 
-    /// Decodes the body, and caches the form if the budget admits it.
     fn decode_and_cache<K: Object>(
         &self,
         holder: impl Fn() -> Weak<dyn Evictable>,
@@ -116,12 +115,12 @@ impl Body {
             state.packed.clone()
         };
         // STORE-7: decoding holds no lock.
-        let quotes = self.context.as_ref().is_none_or(|context| context.quotes());
+        let quotes = self.context.as_ref().is_none_or(|context| context.quotes);
         let look = |json: &[u8]| (decode(json, quotes), Some(also(json)));
         let looked = match (&packed, &self.context) {
             (Packed::Fresh(json), _) => Ok(look(json)),
             (packed, Some(context)) => {
-                context.counters().unpack();
+                context.counters.inc(|all| &all.unpacks);
                 context.pack.unpack(packed, look)
             }
             (_, None) => Err(Broken),

@@ -16,11 +16,11 @@ struct Held(Body);
 
 impl Evictable for Held {
     fn take_visited(&self) -> bool {
-        self.0.take_visited()
+        self.0.visited.swap(false, Ordering::Relaxed)
     }
 
     fn evicted_at(&self) -> &AtomicU32 {
-        self.0.evicted_at()
+        &self.0.evicted_at
     }
 
     fn evict(&self) {
@@ -255,7 +255,7 @@ fn pack_3_arriving_objects_evict_nothing() {
     // Only a read evicts others.
     decode_if_room(&another);
     assert!(is_cached(&one) && !is_cached(&another));
-    one.0.take_visited();
+    one.take_visited();
     decode_if_room(&one);
     decoded::<ConfigMap>(&another).unwrap();
     assert!(!is_cached(&one) && is_cached(&another));
@@ -269,10 +269,10 @@ fn pack_3_decode_once_caches_and_evicts_nothing() {
     body.0.decode_once::<ConfigMap>().unwrap();
     assert!(!is_cached(&body));
     decoded::<ConfigMap>(&body).unwrap();
-    body.0.take_visited();
+    body.take_visited();
     body.0.decode_once::<ConfigMap>().unwrap();
-    assert!(!body.0.take_visited());
-    assert!(is_cached(&body) && body.0.take_visited());
+    assert!(!body.take_visited());
+    assert!(is_cached(&body) && body.take_visited());
 }
 
 // PACK-2

@@ -66,9 +66,6 @@ impl Mailbox {
             marker: SyncMarker::default(),
         }
     }
-}
-
-impl Mailbox {
     /// Adds the objects that are present when the subscriber joins (FAN-1).
     pub(crate) fn fill(&mut self, present: impl Iterator<Item = RawEntry>) {
         for entry in present {
@@ -127,7 +124,6 @@ impl Mailbox {
         }
     }
 
-    /// Returns the number of waiting deliveries.
     pub(crate) fn len(&self) -> usize {
         self.waiting.len() + self.half.len() + usize::from(self.marker.is_waiting())
     }
@@ -236,7 +232,6 @@ impl CollapsedChange {
         self.any().key()
     }
 
-    #[expect(clippy::expect_used, reason = "proven below")]
     fn any(&self) -> &RawEntry {
         let now = self.now.as_ref().map(|(entry, _)| entry);
         // An empty change is never kept, so one of the two is set.

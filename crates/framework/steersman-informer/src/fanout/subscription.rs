@@ -37,7 +37,6 @@ pub struct Subscription<K> {
     of: PhantomData<fn() -> K>,
 }
 
-/// A mailbox, shared by the informer and one subscriber.
 pub(crate) struct SharedMailbox {
     state: Mutex<MailboxState>,
     notify: Notify,
@@ -45,9 +44,7 @@ pub(crate) struct SharedMailbox {
 
 struct MailboxState {
     mailbox: Mailbox,
-    /// The informer has stopped.
     closed: bool,
-    /// The subscriber has dropped its subscription.
     left: bool,
 }
 
@@ -135,7 +132,6 @@ impl SharedMailbox {
         true
     }
 
-    /// Returns whether the subscription was dropped.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.state.lock().left
     }

@@ -33,7 +33,6 @@ impl SyncMarker {
         self.delivered
     }
 
-    /// Returns whether the marker waits to be delivered.
     pub(crate) fn is_waiting(&self) -> bool {
         self.position.is_some() && !self.delivered
     }

@@ -7,7 +7,6 @@ pub(crate) const EVERY: Duration = Duration::from_secs(1);
 /// The timeout of a readiness check.
 pub(crate) const WITHIN: Duration = Duration::from_secs(2);
 
-/// The state of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Availability {
     Up,
@@ -17,7 +16,6 @@ enum Availability {
     Away,
 }
 
-/// The answer of a readiness check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerReadiness {
     /// The `ListWatch` has no readiness check.
@@ -61,7 +59,6 @@ pub(crate) struct Pause {
 #[derive(Debug)]
 pub(crate) struct HealthMachine {
     availability: Availability,
-    /// The number of times the server has returned.
     returns: u64,
     /// The earliest time of the next check.
     next: Option<Instant>,
@@ -80,7 +77,6 @@ impl HealthMachine {
         }
     }
 
-    /// Returns the number of times the server has returned.
     pub(crate) fn returns(&self) -> u64 {
         self.returns
     }
@@ -107,7 +103,6 @@ impl HealthMachine {
         was != Availability::Up
     }
 
-    /// Notes the answer of a readiness check.
     pub(crate) fn handle_ready(&mut self, answer: ServerReadiness, now: Instant) {
         match answer {
             ServerReadiness::Ready => {

@@ -16,11 +16,9 @@ use crate::store::StoreState;
 use crate::transform::Transform;
 use crate::view_results::DecodeReport;
 
-/// Makes the entries of one informer.
 pub(crate) struct EntryMaker {
     transform: Option<Transform>,
     interners: Interners,
-    /// The state that the bodies share.
     context: Arc<BodyContext>,
     store: Arc<StoreState>,
     /// Wakes the task that trains dictionaries, because a training may be due.
@@ -28,7 +26,6 @@ pub(crate) struct EntryMaker {
 }
 
 impl EntryMaker {
-    /// Returns the maker of the entries of this store.
     pub(crate) fn new(
         transform: Option<Transform>,
         context: BodyContext,
@@ -96,7 +93,7 @@ impl EntryMaker {
                 stored.raw_body().complete(object, projection);
                 return reused(stored);
             }
-            Some(stored) if !self.context.changes_form() => return reused(stored),
+            Some(stored) if !self.context.changes_form => return reused(stored),
             Some(stored) => {
                 let object = self.transformed(object)?;
                 if stored.raw_body().has_form(object.json(), projection) {
@@ -129,7 +126,7 @@ impl EntryMaker {
         };
         let (key, uid) = (object.head().key.clone(), object.head().uid.clone());
         let version = object.head().version.clone();
-        let transformed = transform.apply(object, self.context.quotes());
+        let transformed = transform.apply(object, self.context.quotes);
         transformed.map_err(|problem| Malformed::new(key, uid, version, problem))
     }
 
@@ -142,7 +139,6 @@ impl EntryMaker {
 
     // ----- what the stored bodies share -----
 
-    /// Returns the stored entries.
     pub(crate) fn stored(&self) -> Vec<RawEntry> {
         self.store.indexer.read().entries(None).cloned().collect()
     }
@@ -151,12 +147,10 @@ impl EntryMaker {
         &self.context
     }
 
-    /// Waits until a training may be due.
     pub(super) async fn training_due(&self) {
         self.train.notified().await;
     }
 
-    /// Wakes the training.
     pub(crate) fn wake_training(&self) {
         self.train.notify_one();
     }

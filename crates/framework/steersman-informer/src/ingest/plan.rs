@@ -1,9 +1,8 @@
 //! Machine: decides whether an object that arrives gets a new entry or reuses the stored one, and when it is packed.
 
-use steersman_api::Head;
+use steersman_api::{Head, Projection};
 
 use crate::entry::RawEntry;
-use steersman_api::Projection;
 
 /// The number of live events that may wait for the store without being packed.
 const MOST_UNPACKED: usize = 16;

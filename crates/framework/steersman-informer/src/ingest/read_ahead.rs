@@ -33,7 +33,6 @@ pub(crate) struct ReadAhead {
     workers: usize,
     /// The size of a batch, in bytes of JSON.
     batch: usize,
-    /// The number of parts that wait to be processed.
     waiting: usize,
     /// The size of the waiting parts, in bytes of JSON.
     bytes: usize,
@@ -80,7 +79,6 @@ impl ReadAhead {
         self.bytes += bytes;
     }
 
-    /// Records the end of the stream.
     pub(crate) fn handle_end(&mut self) {
         self.ended = true;
     }

@@ -7,14 +7,13 @@ use std::task::{Context, Poll, ready};
 
 use futures::stream::{Stream, StreamExt as _};
 use futures::{FutureExt as _, future};
-use steersman_api::{Decoded, Error, ListPart, RawObject, WatchEvent};
+use steersman_api::{Decoded, Error, ListPart, Projection, RawObject, WatchEvent};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::task::JoinHandle;
 
 use crate::delta::{Arrived, EventType, IngestContext};
 use crate::ingest::read_ahead::{ReadAhead, ReadStep, Worker};
 use crate::options::DecodeBatches;
-use steersman_api::Projection;
 
 /// The size of a batch, in bytes of JSON: large enough to be worth a task.
 const BATCH: usize = 64 << 10;
@@ -46,7 +45,6 @@ pub(crate) struct IngestStream<S, I, T> {
     projection: Projection,
     in_list: bool,
     read_ahead: ReadAhead,
-    /// The parts that wait to be worked on.
     waiting: Vec<StreamPart<Decoded<RawObject>, T>>,
     in_flight: VecDeque<JoinHandle<Ready<T>>>,
     ready: Ready<T>,
@@ -123,7 +121,6 @@ where
         }
     }
 
-    /// Waits for the oldest batch.
     fn poll_batch(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(oldest) = self.in_flight.front_mut() else {
             return Poll::Ready(());
@@ -172,7 +169,6 @@ where
     }
 }
 
-/// Returns the part for an item of a list.
 pub(crate) fn listed(
     part: Result<ListPart, Error>,
 ) -> StreamPart<Decoded<RawObject>, Result<ListPart, Error>> {
@@ -182,7 +178,6 @@ pub(crate) fn listed(
     }
 }
 
-/// Returns the part for an event of a watch.
 pub(crate) fn watched(
     event: Result<WatchEvent, Error>,
 ) -> StreamPart<Decoded<RawObject>, Result<WatchEvent, Error>> {

@@ -40,7 +40,6 @@ pub(crate) struct Sum {
     pub(crate) packed: usize,
     pub(crate) decoded: usize,
     pub(crate) queued: usize,
-    /// The oldest version of any informer.
     pub(crate) version: Option<u64>,
     /// The age of the last event of the informer that was silent for longest.
     pub(crate) event_age: Option<Duration>,
@@ -55,13 +54,11 @@ impl Gauges {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Replaces a number of packed bytes by another.
     pub(crate) fn pack(&self, before: usize, now: usize) {
         self.packed.fetch_add(now, Ordering::Relaxed);
         self.packed.fetch_sub(before, Ordering::Relaxed);
     }
 
-    /// Replaces a number of decoded bytes by another.
     pub(crate) fn decode(&self, before: usize, now: usize) {
         self.decoded.fetch_add(now, Ordering::Relaxed);
         self.decoded.fetch_sub(before, Ordering::Relaxed);

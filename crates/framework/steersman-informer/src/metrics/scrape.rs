@@ -21,19 +21,63 @@ pub(crate) struct LiveGauges {
 #[derive(Debug)]
 pub(crate) struct Scrape {
     living: Arc<LiveGauges>,
-    objects: GaugeVec,
-    malformed: GaugeVec,
-    bytes: GaugeVec,
-    packed: GaugeVec,
-    decoded: GaugeVec,
-    queued: GaugeVec,
-    version: GaugeVec,
-    event_age: GaugeVec,
-    bookmark_age: GaugeVec,
+    /// A family for each of [`GAUGES`].
+    families: Vec<GaugeVec>,
     states: GaugeVec,
     /// Serialises collections, which share the metric vectors.
     turn: Mutex<()>,
 }
+
+/// The name and the help of a gauge, and its value for one kind, if there is one.
+type SumGauge = (&'static str, &'static str, fn(&Sum) -> Option<f64>);
+
+const GAUGES: [SumGauge; 9] = [
+    (
+        "steersman_informer_objects",
+        "Objects in the stores of a kind",
+        |sum| Some(sum.objects as f64),
+    ),
+    (
+        "steersman_informer_malformed_objects",
+        "Objects that do not decode",
+        |sum| Some(sum.malformed as f64),
+    ),
+    (
+        "steersman_informer_bytes",
+        "JSON of the objects in the stores of a kind, in bytes",
+        |sum| Some(sum.bytes as f64),
+    ),
+    (
+        "steersman_informer_packed_bytes",
+        "Packed bytes of the objects of a kind",
+        |sum| Some(sum.packed as f64),
+    ),
+    (
+        "steersman_informer_decoded_bytes",
+        "Estimated bytes of the cached decoded objects of a kind",
+        |sum| Some(sum.decoded as f64),
+    ),
+    (
+        "steersman_informer_queued_deltas",
+        "Deltas that wait for the stores of a kind; a list is one delta",
+        |sum| Some(sum.queued as f64),
+    ),
+    (
+        "reflector_last_resource_version",
+        "The last 15 digits of the version up to which everything was applied",
+        |sum| sum.version.map(|version| version as f64),
+    ),
+    (
+        "steersman_informer_last_event_age_seconds",
+        "How long ago the last event or list came",
+        |sum| sum.event_age.map(|age| age.as_secs_f64()),
+    ),
+    (
+        "steersman_informer_last_bookmark_age_seconds",
+        "How long ago the last bookmark came",
+        |sum| sum.bookmark_age.map(|age| age.as_secs_f64()),
+    ),
+];
 
 impl LiveGauges {
     pub(crate) fn add(&self, name: &str, gauges: &Arc<Gauges>) {
@@ -63,45 +107,12 @@ impl LiveGauges {
 
 impl Scrape {
     pub(crate) fn new(living: Arc<LiveGauges>) -> prometheus::Result<Self> {
-        let gauge = |name: &str, help: &str| GaugeVec::new(Opts::new(name, help), &["name"]);
+        let families = GAUGES
+            .iter()
+            .map(|(name, help, _)| GaugeVec::new(Opts::new(*name, *help), &["name"]));
         Ok(Self {
             living,
-            objects: gauge(
-                "steersman_informer_objects",
-                "Objects in the stores of a kind",
-            )?,
-            malformed: gauge(
-                "steersman_informer_malformed_objects",
-                "Objects that do not decode",
-            )?,
-            bytes: gauge(
-                "steersman_informer_bytes",
-                "JSON of the objects in the stores of a kind, in bytes",
-            )?,
-            packed: gauge(
-                "steersman_informer_packed_bytes",
-                "Packed bytes of the objects of a kind",
-            )?,
-            decoded: gauge(
-                "steersman_informer_decoded_bytes",
-                "Estimated bytes of the cached decoded objects of a kind",
-            )?,
-            queued: gauge(
-                "steersman_informer_queued_deltas",
-                "Deltas that wait for the stores of a kind; a list is one delta",
-            )?,
-            version: gauge(
-                "reflector_last_resource_version",
-                "The last 15 digits of the version up to which everything was applied",
-            )?,
-            event_age: gauge(
-                "steersman_informer_last_event_age_seconds",
-                "How long ago the last event or list came",
-            )?,
-            bookmark_age: gauge(
-                "steersman_informer_last_bookmark_age_seconds",
-                "How long ago the last bookmark came",
-            )?,
+            families: families.collect::<prometheus::Result<_>>()?,
             states: GaugeVec::new(
                 Opts::new("steersman_informers", "Informers, by state"),
                 &["name", "state"],
@@ -110,41 +121,15 @@ impl Scrape {
         })
     }
 
-    fn families(&self) -> [&GaugeVec; 10] {
-        [
-            &self.objects,
-            &self.malformed,
-            &self.bytes,
-            &self.packed,
-            &self.decoded,
-            &self.queued,
-            &self.version,
-            &self.event_age,
-            &self.bookmark_age,
-            &self.states,
-        ]
+    fn families(&self) -> impl Iterator<Item = &GaugeVec> {
+        self.families.iter().chain([&self.states])
     }
 
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "objects and bytes are fewer than 2^53, and a version has 15 digits"
-    )]
     fn show(&self, name: &str, sum: &Sum) {
-        let set = |family: &GaugeVec, value: f64| family.with_label_values(&[name]).set(value);
-        set(&self.objects, sum.objects as f64);
-        set(&self.malformed, sum.malformed as f64);
-        set(&self.bytes, sum.bytes as f64);
-        set(&self.packed, sum.packed as f64);
-        set(&self.decoded, sum.decoded as f64);
-        set(&self.queued, sum.queued as f64);
-        if let Some(version) = sum.version {
-            set(&self.version, version as f64);
-        }
-        if let Some(age) = sum.event_age {
-            set(&self.event_age, age.as_secs_f64());
-        }
-        if let Some(age) = sum.bookmark_age {
-            set(&self.bookmark_age, age.as_secs_f64());
+        for (family, (_, _, value)) in self.families.iter().zip(GAUGES) {
+            if let Some(value) = value(sum) {
+                family.with_label_values(&[name]).set(value);
+            }
         }
         for (state, informers) in &sum.states {
             let of_state = self.states.with_label_values(&[name, state]);
@@ -155,8 +140,7 @@ impl Scrape {
 
 impl Collector for Scrape {
     fn desc(&self) -> Vec<&Desc> {
-        let families = self.families().into_iter();
-        families.flat_map(Collector::desc).collect()
+        self.families().flat_map(Collector::desc).collect()
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
@@ -167,7 +151,6 @@ impl Collector for Scrape {
         for (name, sum) in self.living.sums() {
             self.show(&name, &sum);
         }
-        let families = self.families().into_iter();
-        families.flat_map(Collector::collect).collect()
+        self.families().flat_map(Collector::collect).collect()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use parking_lot::RwLockWriteGuard;
-use steersman_api::{Decoded, Malformed};
+use steersman_api::{Decoded, Malformed, Projection};
 use steersman_object::ResourceVersion;
 use tokio::time::Instant;
 
@@ -16,7 +16,6 @@ use crate::event::Origin;
 use crate::queue::Queued;
 use crate::store::{Effects, Relist, StoreChange, ViewSnapshot};
 use crate::view_results::ViewResults;
-use steersman_api::Projection;
 
 /// The most changes that become visible together; they take a fraction of a millisecond.
 const SECTION: usize = 64;
@@ -45,7 +44,6 @@ impl Core {
         }
     }
 
-    /// Applies deltas and delivers the events to subscribers.
     pub(super) fn apply(&self, batch: Vec<Delta>) {
         let mut writer = self.writer.lock();
         // FAN-4: the run goes on until it is cancelled.
@@ -101,7 +99,7 @@ impl Core {
         self.shared.indexer.read().decoders()
     }
 
-    /// Notifies tasks that wait for [`Core::key_state`] or the state to change.
+    /// Notifies tasks that wait for the store or the state to change.
     pub(super) fn notify_applied(&self) {
         self.applied
             .send_modify(|count| *count = count.wrapping_add(1));
@@ -186,8 +184,8 @@ impl Core {
         {
             let indexer = self.shared.indexer.read();
             for view in indexer.views() {
-                if before < Some(view.needs()) && view.needs() <= projection {
-                    writer.fanout.mark_synced(view.id());
+                if before < Some(view.needs) && view.needs <= projection {
+                    writer.fanout.mark_synced(view.id);
                 }
             }
             if before.is_none() {
@@ -222,7 +220,6 @@ impl Core {
         }
     }
 
-    /// Logs objects that do not decode.
     pub(super) fn log_malformed(&self, malformed: &[Malformed]) {
         for malformed in malformed {
             tracing::warn!(
@@ -236,7 +233,6 @@ impl Core {
     }
 }
 
-/// Returns the entry of a live event.
 fn entry(delta: &Delta) -> Option<RawEntry> {
     match delta {
         Delta::Put(arrived) | Delta::Removed(arrived) => match &arrived.item {

@@ -13,7 +13,6 @@ use crate::queue::channel::QueueLength;
 use crate::reflector::driver::ReflectorHost;
 use crate::reflector::step::RequestProblem;
 
-/// The informer of one reflector.
 pub(super) struct CoreHost {
     pub(super) core: Arc<Core>,
     /// The number of deltas that wait for the store.

@@ -7,7 +7,6 @@ use crate::state::Reason;
 /// A problem that comes back within this time after its end is not logged again.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// The line to log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogLine {
     None,
@@ -20,11 +19,9 @@ pub(crate) enum LogLine {
 pub(crate) struct ProblemLog {
     /// The current problem: its beginning is in the log, its end is not.
     open: Option<ProblemGroup>,
-    /// The last problem that ended, and the time of its end.
     ended: Option<(ProblemGroup, Instant)>,
 }
 
-/// Reasons that count as one problem in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProblemGroup {
     /// An outage shows itself with several reasons, one after the other.

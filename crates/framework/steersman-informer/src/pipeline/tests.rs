@@ -112,7 +112,7 @@ fn while_writing(versions: u64, write: impl Fn(u64) + Send, mut look: impl FnMut
 
 /// Asserts that an index contains exactly the stored objects.
 fn assert_agrees(indexer: &Indexer, handle: &ViewHandle, index: &str) {
-    let view = indexer.view(handle.id()).unwrap();
+    let view = indexer.view(handle.id).unwrap();
     let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in indexer.entries(None) {
         for value in value(&entry.cast::<Map>().object()) {
@@ -446,7 +446,7 @@ fn store_7_reads_do_not_wait_for_a_new_index() {
         has_read.send(()).unwrap();
     });
     let indexer = core.shared.indexer.read();
-    let index = indexer.view(handle.id()).unwrap().index("slow").unwrap();
+    let index = indexer.view(handle.id).unwrap().index("slow").unwrap();
     assert!(index.has(&ObjectKey::cluster("m0"), "Ok(())"));
 }
 

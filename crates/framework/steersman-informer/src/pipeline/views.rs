@@ -4,17 +4,15 @@ use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use steersman_api::{Decoded, Malformed, RawObject};
-use steersman_object::{Kind, ListOptions, Object, ObjectKey};
+use steersman_object::{Kind, Object, ObjectKey};
 
 use super::{Core, RunState, StoreWriter};
 use crate::error::Error;
 use crate::fanout::Subscription;
 use crate::store::{
     EntryDiff, Index, IndexFailure, IndexFn, Indexer, KnownEntries, View, ViewEffects, ViewHandle,
-    select, unreadable, values,
+    values,
 };
-use crate::uncached::{UncachedList, UncachedObject};
 use steersman_api::Projection;
 
 /// The number of rounds in which changed objects are processed without a lock (VIEW-7). The last
@@ -33,7 +31,6 @@ struct NewView {
 struct NewIndex {
     index: Index,
     function: IndexFn,
-    /// The objects for which the index function fails.
     failures: BTreeMap<ObjectKey, IndexFailure>,
     known: KnownEntries,
 }
@@ -56,7 +53,7 @@ impl Core {
             let mut writer = self.writer.lock();
             let is_ready = self.is_ready(Projection::of::<K>());
             let mut new_view = match unfinished.take() {
-                Some(new_view) if new_view.view.is_ready() == is_ready => new_view,
+                Some(new_view) if new_view.view.ready == is_ready => new_view,
                 _ => {
                     // Before the new view decodes anything: the old view may be of the same type.
                     self.drop_unused_views();
@@ -87,7 +84,7 @@ impl Core {
         } = new_view;
         self.log_malformed(&view_effects.malformed);
         self.shared.indexer.write().add_view(view);
-        self.want(handle.needs());
+        self.want(handle.needs);
         self.publish(writer);
         handle
     }
@@ -123,45 +120,12 @@ impl Core {
         }
     }
 
-    /// Returns the objects that a query selects, without a view (VIEW-5).
-    pub(crate) fn list_uncached<K>(&self, query: &ListOptions) -> Result<UncachedList<K>, Error> {
-        Error::refuse_fields(&self.kind, query)?;
-        let indexer = self.shared.indexer.read();
-        let mut objects = Vec::new();
-        let selected = select(&indexer, None, query, |entry| {
-            objects.push(UncachedObject::new(entry))
-        });
-        selected.map_err(|name| Error::NoSuchIndex {
-            kind: self.kind.to_string(),
-            name: name.to_owned(),
-            known: "only views have indexes".to_owned(),
-        })?;
-        Ok(UncachedList {
-            objects,
-            version: indexer.version().clone(),
-            unreadable: unreadable(&indexer, None, query.selected_namespace()),
-        })
-    }
-
-    /// Decodes an object that did not come through the reflector, as if it had.
-    pub(crate) fn decode_foreign<K: Object>(
-        &self,
-        arrived: Decoded<RawObject>,
-    ) -> Result<Arc<K>, Malformed> {
-        let object = match arrived {
-            Decoded::Good(object) => self.entries.transformed(object)?,
-            Decoded::Malformed(malformed) => return Err(*malformed),
-        };
-        let entry = self.entries.entry_of(object, Projection::EveryField, None);
-        UncachedObject::new(&entry).read()
-    }
-
     pub(crate) fn subscribe<K>(&self, handle: &Arc<ViewHandle>) -> Subscription<K> {
         let mut writer = self.writer.lock();
-        let synced = self.has_synced(handle.needs());
+        let synced = self.has_synced(handle.needs);
         let subscription = {
             let indexer = self.shared.indexer.read();
-            let view = indexer.view(handle.id()).into_iter();
+            let view = indexer.view(handle.id).into_iter();
             let present = view.flat_map(|view| indexer.seen(view, None));
             writer.fanout.join(handle, present, synced)
         };
@@ -182,7 +146,7 @@ impl Core {
         let _turn = self.view_creation.lock();
         {
             let indexer = self.shared.indexer.read();
-            let view = indexer.view(handle.id());
+            let view = indexer.view(handle.id);
             if view.is_some_and(|view| view.index(index.name()).is_some()) {
                 return Err(Error::IndexExists {
                     kind: self.kind.to_string(),
@@ -198,10 +162,10 @@ impl Core {
             rounds += 1;
             if diff.is_empty() || rounds == ROUNDS {
                 new_index.file(&diff);
-                let mut view_effects = ViewEffects::nothing(handle.id());
+                let mut view_effects = ViewEffects::nothing(handle.id);
                 let failures = new_index.failures.into_values().collect();
                 let mut indexer = self.shared.indexer.write();
-                indexer.add_index(handle.id(), new_index.index, failures, &mut view_effects);
+                indexer.add_index(handle.id, new_index.index, failures, &mut view_effects);
                 drop(indexer);
                 self.log_malformed(&view_effects.malformed);
                 return Ok(());
@@ -216,7 +180,7 @@ impl NewView {
     fn new<K: Object>(kind: &Kind, number: u64, is_ready: bool, labels: &[String]) -> Self {
         let handle = Arc::new(ViewHandle::new::<K>(number));
         let mut view = View::new::<K>(&handle, is_ready).of_kind::<K>(kind);
-        let mut view_effects = ViewEffects::nothing(handle.id());
+        let mut view_effects = ViewEffects::nothing(handle.id);
         for label in labels {
             view.add_index(Index::of_label(label), Vec::new(), &mut view_effects);
         }
@@ -230,7 +194,7 @@ impl NewView {
 
     /// Returns the entries to decode and to forget; none if the store does not hold enough of the objects.
     fn update(&mut self, indexer: &Indexer) -> EntryDiff {
-        match self.view.is_ready() {
+        match self.view.ready {
             true => self.known.update(indexer.entries(None)),
             false => EntryDiff::default(),
         }
@@ -261,7 +225,7 @@ impl NewIndex {
 
     /// Returns the entries to index and to forget, by the entries that the view sees now.
     fn update(&mut self, indexer: &Indexer, handle: &ViewHandle) -> EntryDiff {
-        let view = indexer.view(handle.id()).into_iter();
+        let view = indexer.view(handle.id).into_iter();
         let known = view.flat_map(|view| indexer.seen(view, None));
         self.known.update(known)
     }

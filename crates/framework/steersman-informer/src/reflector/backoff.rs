@@ -6,7 +6,6 @@ use steersman_object::Jitter;
 
 /// The first delay, as in client-go's reflector.
 const FIRST: Duration = Duration::from_millis(800);
-/// The longest delay.
 const CAP: Duration = Duration::from_secs(30);
 /// The longest wait that a server's `Retry-After` can demand.
 const ASKED: Duration = Duration::from_secs(300);

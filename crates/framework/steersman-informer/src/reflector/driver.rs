@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use futures::StreamExt as _;
 use futures::future::Either;
 use steersman_api::{
-    Decoded, Error, ListPart, ListStream, ListWatch, PageEnd, PageRequest, Paging, VersionMatch,
-    WatchEvent, WatchOptions, WatchStream,
+    Decoded, Error, ListPart, ListStream, ListWatch, PageEnd, PageRequest, Paging, Projection,
+    VersionMatch, WatchEvent, WatchOptions, WatchStream,
 };
 use steersman_object::ResourceVersion;
 use tokio::sync::OwnedSemaphorePermit;
@@ -24,21 +24,16 @@ use crate::reflector::partial_list::PartialList;
 use crate::reflector::request_metrics::RequestMetrics;
 use crate::reflector::step::{BookmarkEffect, ReflectorStep, RequestProblem, WatchEnd};
 use crate::reflector::version_check::VersionCheck;
-use steersman_api::Projection;
 
-/// The receiver of a reflector's deltas.
 pub(crate) trait DeltaSink: Send + Sync {
-    /// Sends a delta, as soon as there is room for it.
     fn send(&self, delta: Delta) -> impl Future<Output = ()> + Send;
 }
 
 /// The informer of a reflector: decides what the reflector requests, and receives the failures of
 /// the requests.
 pub(crate) trait ReflectorHost: Send + Sync {
-    /// Makes entries of objects.
     type Ingest: Ingest;
 
-    /// Returns the maker of entries.
     fn ingest(&self) -> Self::Ingest;
 
     /// Reports why requests fail at the moment, or that they do not.
@@ -50,7 +45,6 @@ pub(crate) trait ReflectorHost: Send + Sync {
     /// Notes the instant by which the reflector does its next step, receives data, or times out.
     fn expect_activity(&self, by: Instant);
 
-    /// Returns the number of requested relists.
     fn relists(&self) -> u64;
 
     /// Waits until more of each object is wanted, or more relists are requested.
@@ -94,12 +88,7 @@ const LONGEST_REQUEST: Duration = Duration::from_secs(180);
 /// The number of objects of a list after which the reflector notes its activity again.
 const NOTED_OBJECTS: usize = 1024;
 
-impl<L, S, H> Reflector<L, S, H>
-where
-    L: ListWatch,
-    S: DeltaSink,
-    H: ReflectorHost,
-{
+impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
     pub(crate) fn new(
         list_watch: L,
         sink: S,
@@ -135,7 +124,6 @@ where
         }
     }
 
-    /// Runs until it is dropped.
     #[expect(clippy::infinite_loop, reason = "the caller cancels by dropping")]
     pub(crate) async fn run(mut self) {
         loop {
@@ -283,7 +271,6 @@ where
         self.version_check.note_end(now(), timeout);
     }
 
-    /// Opens a watch and follows it until it ends.
     async fn follow(&mut self, options: WatchOptions, timeout: Duration) {
         let options = self.complete_options(options, timeout);
         self.request_metrics.ask_watch();

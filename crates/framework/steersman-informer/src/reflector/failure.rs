@@ -10,7 +10,6 @@ use crate::state::Reason;
 #[derive(Clone, Debug)]
 pub(crate) struct RequestFailure {
     pub(crate) class: FailureClass,
-    /// Whether the response had begun.
     pub(crate) begun: bool,
     /// The server's `Retry-After`.
     pub(crate) after: Option<Duration>,
@@ -18,7 +17,6 @@ pub(crate) struct RequestFailure {
     pub(crate) message: String,
 }
 
-/// The class of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FailureClass {
     /// 410: the resource version or the continue token expired.

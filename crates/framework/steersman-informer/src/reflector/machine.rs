@@ -97,7 +97,6 @@ impl ReflectorMachine {
         self.problems.problem()
     }
 
-    /// Returns the next step.
     pub(crate) fn next_step(&mut self, now: Instant) -> ReflectorStep {
         if let Some((until, away)) = self.pauses.current(now) {
             return ReflectorStep::Sleep { until, away };
@@ -160,7 +159,6 @@ impl ReflectorMachine {
         self.watch = self.watch.open(self.phase == ReflectorPhase::Watching, now);
     }
 
-    /// Returns the time at which the response to a watch is due.
     pub(crate) fn answer_due(&self, now: Instant) -> Instant {
         now + if self.broke { ANSWER_OF_BROKEN } else { ANSWER }
     }
@@ -184,7 +182,6 @@ impl ReflectorMachine {
         &mut self.pauses
     }
 
-    /// Handles an event of an object at this version.
     pub(crate) fn handle_event(&mut self, version: &ResourceVersion, now: Instant) {
         // The initial events of a streaming list are unordered.
         if self.phase == ReflectorPhase::Watching {
@@ -201,7 +198,6 @@ impl ReflectorMachine {
         }
     }
 
-    /// Handles a bookmark.
     pub(crate) fn handle_bookmark(
         &mut self,
         version: &ResourceVersion,
@@ -438,7 +434,6 @@ impl ReflectorMachine {
         }
     }
 
-    /// Ends the watch, and returns its activity.
     fn close(&mut self, now: Instant) -> WatchActivity {
         let watch = std::mem::take(&mut self.watch);
         if watch.live.is_some_and(|since| now >= since + WELL) {

@@ -14,7 +14,6 @@ use crate::delta::{Arrived, DeltaItem, key_of};
 #[derive(Debug, Default)]
 pub(crate) struct PartialList {
     items: ChunkedVec<Arrived>,
-    /// The index of each key's item.
     indexes: HashTable<usize>,
     hasher: DefaultHashBuilder,
 }

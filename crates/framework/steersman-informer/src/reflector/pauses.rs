@@ -8,14 +8,12 @@ use crate::reflector::failure::{FailureClass, RequestFailure};
 /// The present pause, and the backoffs that determine its length.
 #[derive(Debug)]
 pub(crate) struct Pauses {
-    /// The backoff of failures of this kind.
     own: ReflectorBackoff,
     /// The backoff of outages; any response of the server resets it.
     outage: ReflectorBackoff,
     /// The backoff of expired resource versions.
     expiry: ReflectorBackoff,
     until: Option<Instant>,
-    /// Whether the pause is due to an outage.
     away: bool,
 }
 
@@ -44,19 +42,16 @@ impl Pauses {
         (self.until, self.away) = (Some(until), false);
     }
 
-    /// Notes a failure of this kind.
     pub(crate) fn fail(&mut self, now: Instant, asked: Option<Duration>) {
         let until = self.own.fail(now, asked);
         self.until(until);
     }
 
-    /// Notes an expired resource version.
     pub(crate) fn expire(&mut self, now: Instant, asked: Option<Duration>) {
         let until = self.expiry.fail(now, asked);
         self.until(until);
     }
 
-    /// Notes a failed request of any class.
     pub(crate) fn fail_by(&mut self, failure: &RequestFailure, now: Instant) {
         if !failure.is_outage() {
             return self.fail(now, failure.after);
@@ -68,7 +63,6 @@ impl Pauses {
         });
     }
 
-    /// Notes that the server answered.
     pub(crate) fn handle_answer(&mut self) {
         self.outage.end();
     }

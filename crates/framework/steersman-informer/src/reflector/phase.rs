@@ -1,6 +1,5 @@
 //! Words: the phases of a reflector.
 
-/// The phase of a reflector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReflectorPhase {
     /// The next request lists everything.
@@ -16,7 +15,6 @@ pub(crate) enum ReflectorPhase {
     Watching,
 }
 
-/// Whether lists are streamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Streams {
     /// Each list is streamed.

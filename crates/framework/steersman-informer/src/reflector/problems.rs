@@ -19,7 +19,6 @@ impl ProblemTracker {
         self.problem.as_ref()
     }
 
-    /// Notes that requests succeed.
     pub(crate) fn succeed(&mut self) {
         *self = Self::default();
     }

@@ -29,23 +29,20 @@ impl RequestMetrics {
 
     /// Starts the measurement of a list, ordinary or streaming.
     pub(crate) fn begin_list(&mut self, now: Instant) {
-        self.counters.list();
+        self.counters.inc(|all| &all.lists);
         self.listing = Some(now);
     }
 
-    /// Ends the measurement of a list.
     pub(crate) fn complete_list(&mut self, items: usize, now: Instant) {
         if let Some(since) = self.listing.take() {
             self.counters.listed(items, now - since);
         }
     }
 
-    /// Counts a requested watch.
     pub(crate) fn ask_watch(&self) {
-        self.counters.watch();
+        self.counters.inc(|all| &all.watches);
     }
 
-    /// Starts the measurement of an open watch.
     pub(crate) fn open_watch(&mut self, now: Instant) {
         self.watch = Some(OpenRequest {
             since: now,
@@ -53,14 +50,12 @@ impl RequestMetrics {
         });
     }
 
-    /// Counts an event of the watch.
     pub(crate) fn count_event(&mut self) {
         if let Some(watch) = &mut self.watch {
             watch.events += 1;
         }
     }
 
-    /// Ends the measurement of the watch, if it was open.
     pub(crate) fn end_watch(&mut self, now: Instant) {
         if let Some(OpenRequest { since, events }) = self.watch.take() {
             let open: Duration = now - since;
@@ -68,7 +63,6 @@ impl RequestMetrics {
         }
     }
 
-    /// Counts a failed request.
     pub(crate) fn fail(&self, reason: &str) {
         self.counters.failure(reason);
     }

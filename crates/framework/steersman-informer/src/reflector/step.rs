@@ -6,7 +6,6 @@ use steersman_object::ResourceVersion;
 
 use crate::state::Reason;
 
-/// The next step of a reflector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReflectorStep {
     /// Request one page of a list.
@@ -34,7 +33,6 @@ pub(crate) enum ReflectorStep {
     },
 }
 
-/// The effect of a bookmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BookmarkEffect {
     /// At most the position advances.

@@ -32,7 +32,6 @@ impl VersionCheck {
         self.is_wanted |= opened.is_some_and(|opened| now + MARGIN < opened + timeout);
     }
 
-    /// Notes a request that failed as during an outage.
     pub(crate) fn note_outage(&mut self) {
         self.is_wanted = true;
     }
@@ -49,17 +48,14 @@ impl VersionCheck {
         (self.is_wanted, self.due) = (false, None);
     }
 
-    /// Notes a check that failed, but not because of the version.
     pub(crate) fn note_failure(&mut self, now: Instant) {
         self.due = Some(now + AGAIN);
     }
 
-    /// Returns whether the open watch is to be checked now.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.due.is_some_and(|due| due <= now)
     }
 
-    /// Returns the deadline, or the time of the check if that is earlier.
     pub(crate) fn or_before(&self, deadline: Instant) -> Instant {
         self.due.map_or(deadline, |due| due.min(deadline))
     }

@@ -43,7 +43,6 @@ pub(crate) struct Bookmarks {
 }
 
 impl WatchActivity {
-    /// Returns the activity of a watch that was opened now.
     pub(crate) fn open(&self, live: bool, now: Instant) -> Self {
         Self {
             opened: Some(now),
@@ -55,7 +54,6 @@ impl WatchActivity {
 }
 
 impl Bookmarks {
-    /// Notes a bookmark of an ordinary watch.
     pub(crate) fn handle_bookmark(&mut self, watch_activity: &mut WatchActivity, now: Instant) {
         let before = watch_activity.marked.or(watch_activity.live);
         watch_activity.marked = Some(now);

@@ -19,7 +19,6 @@ pub(crate) struct EntryDiff {
     /// Processed entries that left the store. A replaced entry is not among them: the new one is in
     /// `new`.
     pub(crate) gone: Vec<RawEntry>,
-    /// Entries of the store that were not processed.
     pub(crate) new: Vec<RawEntry>,
 }
 

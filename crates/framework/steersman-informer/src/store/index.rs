@@ -12,22 +12,19 @@ use crate::view_results::IndexValues;
 /// Returns the values of one object, or an error. It must be pure.
 pub(crate) type IndexFn = Arc<dyn Fn(&RawEntry) -> Result<Vec<String>, Arc<str>> + Send + Sync>;
 
-/// One named index.
 #[derive(Clone)]
 pub(crate) struct Index {
     name: Arc<str>,
     function: IndexFn,
     /// Whether the values are those of the label with the index's name.
-    of_label: bool,
+    pub(crate) of_label: bool,
     by_value: HashMap<Arc<str>, IndexBucket>,
     /// The values of each object, so that removing one does not call the function again.
     by_key: EntryTable<IndexedEntry>,
 }
 
-/// The objects that have one value.
 #[derive(Clone)]
 struct IndexBucket {
-    /// The values of the objects that have this value alone, which share it.
     alone: IndexValues,
     entries: Ordered,
 }
@@ -60,10 +57,6 @@ impl Index {
             of_label: true,
             ..Self::new(label, Arc::new(value))
         }
-    }
-
-    pub(crate) fn is_of_label(&self) -> bool {
-        self.of_label
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -134,18 +127,15 @@ impl Index {
         }
     }
 
-    /// Returns whether an object has a value.
     pub(crate) fn has(&self, key: &ObjectKey, value: &str) -> bool {
         self.get(value).is_some_and(|entries| entries.contains(key))
     }
 
-    /// Returns each value with the number of objects that have it.
     pub(crate) fn values(&self) -> impl Iterator<Item = (&Arc<str>, usize)> {
         let bucket = self.by_value.iter();
         bucket.map(|(value, bucket)| (value, bucket.entries.len()))
     }
 
-    /// Returns the entries that have a value.
     pub(crate) fn get(&self, value: &str) -> Option<&Ordered> {
         self.by_value.get(value).map(|bucket| &bucket.entries)
     }

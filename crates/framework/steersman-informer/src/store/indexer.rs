@@ -6,7 +6,7 @@ use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use steersman_api::{Decoded, Malformed};
+use steersman_api::{Decoded, Malformed, Projection};
 use steersman_object::{ObjectKey, ResourceVersion};
 
 use crate::delta::{DeltaItem, key_of};
@@ -19,7 +19,6 @@ use crate::store::view::{
     ChangeCounts, IndexFailure, View, ViewDecoder, ViewEffects, ViewHandle, ViewId,
 };
 use crate::view_results::{DecodeReport, ViewResults, ViewsVersion};
-use steersman_api::Projection;
 
 /// A change of the store, with the results of decoding the object for each view.
 #[derive(Debug)]
@@ -29,10 +28,8 @@ pub(crate) enum StoreChange {
     Advance(ResourceVersion),
 }
 
-/// A complete list.
 #[derive(Debug)]
 pub(crate) struct Relist {
-    /// The number of its objects.
     pub(crate) objects: usize,
     pub(crate) version: ResourceVersion,
     pub(crate) origin: Origin,
@@ -40,14 +37,11 @@ pub(crate) struct Relist {
     pub(crate) projection: Projection,
 }
 
-/// The effects of changes.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    /// The number of changed objects.
     pub(crate) counts: ChangeCounts,
     /// Objects that newly failed to decode for every type.
     pub(crate) malformed: Vec<Malformed>,
-    /// The effects on each view.
     pub(crate) views: Vec<ViewEffects>,
 }
 
@@ -84,8 +78,6 @@ impl Default for AppliedVersion {
     }
 }
 
-// ===== impl Indexer: reads =====
-
 impl Indexer {
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&RawEntry> {
         self.by_key.get(key)
@@ -100,27 +92,23 @@ impl Indexer {
         self.bytes
     }
 
-    /// Returns the entries of a namespace or of all, ordered by key.
     pub(crate) fn entries(&self, namespace: Option<&str>) -> impl Iterator<Item = &RawEntry> {
         self.ordered.within(namespace)
     }
 
-    /// Returns a view, if it still has a handle.
     pub(crate) fn view(&self, id: ViewId) -> Option<&View> {
-        self.views.iter().find(|view| view.id() == id)
+        self.views.iter().find(|view| view.id == id)
     }
 
     pub(crate) fn views(&self) -> &[View] {
         &self.views
     }
 
-    /// Returns a handle of a type's view, if one exists.
     pub(crate) fn handle(&self, of: TypeId) -> Option<Arc<ViewHandle>> {
-        let view = self.views.iter().find(|view| view.type_id() == of)?;
+        let view = self.views.iter().find(|view| view.of == of)?;
         view.handle()
     }
 
-    /// Returns the entries that a view sees in a namespace or in all, ordered by key.
     pub(crate) fn seen<'a>(
         &'a self,
         view: &'a View,
@@ -134,7 +122,6 @@ impl Indexer {
         Arc::clone(&self.decoders)
     }
 
-    /// Returns the objects that no type can decode.
     pub(crate) fn malformed(&self) -> &BTreeMap<ObjectKey, Malformed> {
         &self.malformed
     }
@@ -149,8 +136,6 @@ impl Indexer {
         &self.version.0
     }
 }
-
-// ===== impl ViewSnapshot =====
 
 impl ViewSnapshot {
     /// Decodes an object that arrives for each view, and calls the index functions, before the object
@@ -211,10 +196,7 @@ impl ViewSnapshot {
     }
 }
 
-// ===== impl Indexer: changes =====
-
 impl Indexer {
-    /// Adds a view that contains the stored objects.
     pub(crate) fn add_view(&mut self, view: View) {
         self.views.push(view);
         self.renew_decoders();
@@ -229,7 +211,7 @@ impl Indexer {
         failures: Vec<IndexFailure>,
         view_effects: &mut ViewEffects,
     ) {
-        if let Some(view) = self.views.iter_mut().find(|view| view.id() == id) {
+        if let Some(view) = self.views.iter_mut().find(|view| view.id == id) {
             view.add_index(index, failures, view_effects);
         }
         self.renew_decoders();
@@ -239,7 +221,7 @@ impl Indexer {
     /// Removes views without handles. Returns their types.
     pub(crate) fn drop_unused_views(&mut self) -> Vec<TypeId> {
         let left = self.views.extract_if(.., |view| !view.is_held());
-        let types = left.map(|view| view.type_id()).collect();
+        let types = left.map(|view| view.of).collect();
         self.renew_decoders();
         self.count();
         types
@@ -251,7 +233,7 @@ impl Indexer {
             views: self
                 .views
                 .iter()
-                .map(|view| ViewEffects::nothing(view.id()))
+                .map(|view| ViewEffects::nothing(view.id))
                 .collect(),
             ..Effects::default()
         }
@@ -320,9 +302,9 @@ impl Indexer {
     pub(crate) fn reach(&mut self, projection: Projection) -> Vec<ViewEffects> {
         let mut ready = Vec::new();
         for view in &mut self.views {
-            if view.needs() <= projection && !view.is_ready() {
-                view.set_ready(true);
-                let mut view_effects = ViewEffects::nothing(view.id());
+            if view.needs <= projection && !view.ready {
+                view.ready = true;
+                let mut view_effects = ViewEffects::nothing(view.id);
                 let decoder = view.decoder();
                 for entry in self.ordered.iter() {
                     view.insert(entry, &decoder.decode(entry, false), &mut view_effects);
@@ -369,7 +351,6 @@ impl Indexer {
         self.malformed.insert(malformed.key.clone(), malformed);
     }
 
-    /// Applies a transition to every view.
     fn apply_transition(
         &mut self,
         transition: &Transition,

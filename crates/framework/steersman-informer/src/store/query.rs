@@ -183,7 +183,6 @@ fn narrowest<'a, 'q>(
     Ok(least)
 }
 
-/// Returns the entries with a required label, if the label is indexed.
 fn entries_of<'a>(view: &'a View, required: &Required<'_>) -> Option<CandidateEntries<'a>> {
     let label = |key: &str| view.label_index(key);
     let all = || view.index(LABELS);
@@ -228,12 +227,10 @@ pub(crate) fn unreadable(
     unseen.min_by(|a, b| a.key.cmp(&b.key)).cloned()
 }
 
-/// Returns the entry that a view sees; without a view, the stored one.
 fn sees<'a>(view: Option<&'a View>, stored: &'a RawEntry) -> Option<&'a RawEntry> {
     view.map_or(Some(stored), |view| view.sees(stored))
 }
 
-/// Returns each value of an index in order, with the number of objects that have it.
 pub(crate) fn distinct(index: &Index) -> Vec<IndexedValue> {
     let values = index.values().map(|(value, objects)| IndexedValue {
         value: Arc::clone(value),
@@ -265,7 +262,6 @@ mod tests {
         Entry::new(map).cast()
     }
 
-    /// The labels that are indexed.
     #[derive(Clone, Copy)]
     enum Indexed {
         None,
@@ -279,7 +275,7 @@ mod tests {
         let mut indexer = Indexer::default();
         let handle = Arc::new(ViewHandle::new::<ConfigMap>(1));
         let mut view = View::new::<ConfigMap>(&handle, true);
-        let mut effects = ViewEffects::nothing(handle.id());
+        let mut effects = ViewEffects::nothing(handle.id);
         let name = |entry: &RawEntry| entry.key().name().to_owned();
         let digit = move |entry: &RawEntry| Ok(vec![name(entry).split_off(name(entry).len() - 1)]);
         view.add_index(
@@ -312,7 +308,7 @@ mod tests {
     }
 
     fn keys(indexer: &Indexer, handle: &ViewHandle, query: &ListOptions) -> Vec<String> {
-        let view = indexer.view(handle.id());
+        let view = indexer.view(handle.id);
         let mut keys = Vec::new();
         select(indexer, view, query, |entry| {
             keys.push(entry.key().to_string())
@@ -365,7 +361,7 @@ mod tests {
         let looked_at = |indexed, selector: &str| {
             let (indexer, handle) = store(indexed);
             let query = ListOptions::new().labels(selector.parse().unwrap());
-            let candidates = narrowest(indexer.view(handle.id()), &query).unwrap();
+            let candidates = narrowest(indexer.view(handle.id), &query).unwrap();
             candidates.map(|candidates| candidates.entries_of.len())
         };
         for (indexed, selector, expected) in [
@@ -394,7 +390,7 @@ mod tests {
             let mut effects = indexer.unchanged();
             indexer.apply(change, &mut effects);
         }
-        let view = indexer.view(handle.id());
+        let view = indexer.view(handle.id);
         let unreadable_key =
             |namespace| unreadable(&indexer, view, namespace).map(|m| m.key.to_string());
         assert_eq!(unreadable_key(None).as_deref(), Some("ns0/y"));
@@ -405,7 +401,7 @@ mod tests {
     #[test]
     fn a_missing_index_is_named_and_the_index_of_labels_cannot_be_queried_by_name() {
         let (indexer, handle) = store(Indexed::All);
-        let view = indexer.view(handle.id()).unwrap();
+        let view = indexer.view(handle.id).unwrap();
         for name in ["none", LABELS] {
             let query = ListOptions::new().index("digit", "1").index(name, "x");
             let found = select(&indexer, Some(view), &query, |_| ());

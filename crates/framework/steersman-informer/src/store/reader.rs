@@ -17,7 +17,6 @@ use crate::store::query::{
 };
 use crate::store::view::{View, ViewHandle};
 
-/// The store, shared by its readers and its writer.
 pub(crate) struct StoreState {
     pub(crate) kind: Kind,
     pub(crate) indexer: RwLock<Indexer>,
@@ -33,6 +32,7 @@ pub(crate) struct StoreState {
 ///
 /// An object that does not decode as `K` is left out, or stays at the last version that did decode;
 /// [`malformed`](Self::malformed) lists both.
+#[derive(Clone)]
 pub struct Store<K> {
     shared: Arc<StoreState>,
     handle: Arc<ViewHandle>,
@@ -69,8 +69,10 @@ impl<K: Object> Store<K> {
         entry.decoded().ok()
     }
 
-    /// Returns one object if it is decoded and no writer holds the store's lock.
-    pub(crate) fn get_if_decoded(&self, key: &ObjectKey) -> Option<Arc<K>> {
+    /// Returns an object if it is decoded and no writer holds the lock of the store. Never waits and decodes nothing;
+    /// `None` does not mean that the object is absent, which [`try_get`](Self::try_get) reports. For `steersman-cache`.
+    #[doc(hidden)]
+    pub fn get_decoded(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let indexer = self.shared.indexer.try_read()?;
         let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
         entry.cached()?.ok()
@@ -274,7 +276,7 @@ impl<K: Object> Store<K> {
     pub fn len(&self) -> usize {
         let indexer = self.shared.indexer.read();
         match self.view(&indexer) {
-            Some(view) if view.malformed().next().is_none() && view.is_ready() => indexer.len(),
+            Some(view) if view.malformed().next().is_none() && view.ready => indexer.len(),
             Some(view) => indexer.seen(view, None).count(),
             None => 0,
         }
@@ -334,9 +336,8 @@ impl<K: Object> Store<K> {
         Ok((version, unreadable))
     }
 
-    /// Returns the view, which exists as long as this handle.
     fn view<'a>(&self, indexer: &'a Indexer) -> Option<&'a View> {
-        indexer.view(self.handle.id())
+        indexer.view(self.handle.id)
     }
 
     fn no_such_index(&self, name: &str, view: Option<&View>) -> Error {
@@ -358,16 +359,6 @@ impl<K: Object> Store<K> {
 impl<K> Store<K> {
     pub(crate) fn handle(&self) -> &Arc<ViewHandle> {
         &self.handle
-    }
-}
-
-impl<K> Clone for Store<K> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-            handle: Arc::clone(&self.handle),
-            of: PhantomData,
-        }
     }
 }
 

@@ -12,7 +12,6 @@ use steersman_object::ObjectKey;
 
 use crate::entry::RawEntry;
 
-/// A value that contains its own key.
 pub(crate) trait Keyed {
     fn key(&self) -> &ObjectKey;
 }
@@ -27,15 +26,11 @@ pub(crate) struct EntryTable<T> {
     hasher: DefaultHashBuilder,
 }
 
-/// Entries ordered by key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ordered(BTreeSet<Placed>);
 
-/// An entry, compared by its key.
 #[derive(Clone, Debug)]
 struct Placed(RawEntry);
-
-// ===== impl EntryTable =====
 
 impl<T: Keyed> EntryTable<T> {
     pub(crate) fn with_capacity(capacity: usize) -> Self {
@@ -86,10 +81,7 @@ impl<T: Keyed> Default for EntryTable<T> {
     }
 }
 
-// ===== impl Ordered =====
-
 impl Ordered {
-    /// Inserts an entry in place of the previous one of its key.
     pub(crate) fn insert(&mut self, entry: RawEntry) {
         self.0.replace(Placed(entry));
     }
@@ -114,7 +106,6 @@ impl Ordered {
         self.0.iter().map(|Placed(entry)| entry)
     }
 
-    /// Returns the entries of one namespace, or all of them.
     pub(crate) fn within(&self, namespace: Option<&str>) -> impl Iterator<Item = &RawEntry> {
         // Keys are ordered by namespace first, and an empty name precedes all others.
         let start = namespace.map(|namespace| ObjectKey::namespaced(namespace, ""));
@@ -133,8 +124,6 @@ impl FromIterator<RawEntry> for Ordered {
         Self(entries.into_iter().map(Placed).collect())
     }
 }
-
-// ===== impl RawEntry =====
 
 impl Keyed for RawEntry {
     fn key(&self) -> &ObjectKey {

@@ -2,10 +2,9 @@
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::{Arc, Weak};
 
-use steersman_api::Malformed;
+use steersman_api::{Malformed, Projection};
 use steersman_object::{Kind, Object, ObjectKey, decodes_all_protobuf};
 
 use crate::entry::RawEntry;
@@ -13,7 +12,6 @@ use crate::event::{Certainty, Event, Origin, RawEvent};
 use crate::store::index::{Index, IndexFn};
 use crate::store::transition::Transition;
 use crate::view_results::{IndexValues, ViewResult};
-use steersman_api::Projection;
 
 /// Identifies a view within its informer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,14 +20,14 @@ pub(crate) struct ViewId(u64);
 /// A handle of a view. The view exists as long as one of its handles.
 #[derive(Debug)]
 pub(crate) struct ViewHandle {
-    id: ViewId,
-    needs: Projection,
+    pub(crate) id: ViewId,
+    /// How much of an object the view's type needs.
+    pub(crate) needs: Projection,
 }
 
 /// An object for which a new index fails, and the error.
 pub(crate) type IndexFailure = (RawEntry, Arc<str>);
 
-/// Returns whether an object decodes as the type of a view.
 type DecodeCheck = fn(&RawEntry) -> Result<(), Arc<str>>;
 
 /// A snapshot of one view with which objects are decoded before any lock is taken.
@@ -42,7 +40,6 @@ pub(crate) struct ViewDecoder {
     handle: Weak<ViewHandle>,
 }
 
-/// The number of changes of each sort.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeCounts {
     pub(crate) created: u64,
@@ -56,13 +53,14 @@ pub(crate) struct ChangeCounts {
 /// (VIEW-1), until a version decodes or the object is gone.
 #[derive(Clone)]
 pub(crate) struct View {
-    id: ViewId,
-    of: TypeId,
-    needs: Projection,
+    pub(crate) id: ViewId,
+    pub(crate) of: TypeId,
+    pub(crate) needs: Projection,
     handle: Weak<ViewHandle>,
     check: DecodeCheck,
-    /// Whether the store holds as much of the objects as the type needs.
-    ready: bool,
+    /// Whether the store holds as much of the objects as the type needs. A view that is not ready
+    /// sees no objects.
+    pub(crate) ready: bool,
     malformed_entries: BTreeMap<ObjectKey, MalformedEntry>,
     indexes: Vec<Index>,
 }
@@ -75,13 +73,11 @@ struct MalformedEntry {
     last_good: Option<RawEntry>,
 }
 
-/// The effects of changes on one view.
 #[derive(Debug)]
 pub(crate) struct ViewEffects {
     pub(crate) view: ViewId,
     /// Whether the view has subscribers, so that events are recorded.
     has_subscribers: bool,
-    /// The events, in the order of delivery.
     pub(crate) events: Vec<RawEvent>,
     /// Objects that newly failed to decode.
     pub(crate) malformed: Vec<Malformed>,
@@ -93,15 +89,6 @@ impl ViewHandle {
             id: ViewId(number),
             needs: Projection::of::<K>(),
         }
-    }
-
-    pub(crate) fn id(&self) -> ViewId {
-        self.id
-    }
-
-    /// Returns how much of an object the view's type needs.
-    pub(crate) fn needs(&self) -> Projection {
-        self.needs
     }
 }
 
@@ -176,7 +163,6 @@ impl ViewEffects {
         }
     }
 
-    /// Records no events, as the view has no subscribers.
     pub(crate) fn drop_events(&mut self) {
         self.has_subscribers = false;
     }
@@ -211,35 +197,12 @@ impl View {
         self
     }
 
-    pub(crate) fn id(&self) -> ViewId {
-        self.id
-    }
-
-    pub(crate) fn type_id(&self) -> TypeId {
-        self.of
-    }
-
-    pub(crate) fn needs(&self) -> Projection {
-        self.needs
-    }
-
-    /// Returns a handle of the view, if one exists.
     pub(crate) fn handle(&self) -> Option<Arc<ViewHandle>> {
         self.handle.upgrade()
     }
 
     pub(crate) fn is_held(&self) -> bool {
         self.handle.strong_count() > 0
-    }
-
-    pub(crate) fn is_ready(&self) -> bool {
-        self.ready
-    }
-
-    /// Sets whether the store holds enough of the objects. A view that is not ready sees no
-    /// objects.
-    pub(crate) fn set_ready(&mut self, ready: bool) {
-        self.ready = ready;
     }
 
     pub(crate) fn decoder(&self) -> ViewDecoder {
@@ -254,7 +217,6 @@ impl View {
 
     // ----- reads -----
 
-    /// Returns the version of a stored object that the view sees.
     pub(crate) fn sees<'a>(&'a self, stored: &'a RawEntry) -> Option<&'a RawEntry> {
         if !self.ready {
             return None;
@@ -286,9 +248,8 @@ impl View {
         self.indexes.iter().find(|index| index.name() == name)
     }
 
-    /// Returns the index of a label's values.
     pub(crate) fn label_index(&self, label: &str) -> Option<&Index> {
-        self.index(label).filter(|index| index.is_of_label())
+        self.index(label).filter(|index| index.of_label)
     }
 
     pub(crate) fn index_names(&self) -> Vec<String> {
@@ -305,7 +266,7 @@ impl View {
         result: &ViewResult,
         effects: &mut ViewEffects,
     ) {
-        self.index_or_mark(stored, result, None, effects);
+        self.index_or_mark(stored, Some(result), None, effects);
     }
 
     /// Adds a stored object as [`insert`](Self::insert) does, in place of its earlier version.
@@ -366,7 +327,7 @@ impl View {
         result: Option<&ViewResult>,
         effects: &mut ViewEffects,
     ) {
-        if self.index_or_mark_if(new, result, None, effects) {
+        if self.index_or_mark(new, result, None, effects) {
             effects.push(Event::created(new.clone(), origin));
         }
     }
@@ -379,7 +340,7 @@ impl View {
         effects: &mut ViewEffects,
     ) {
         let before = self.sees(old).cloned();
-        if self.index_or_mark_if(new, result, before.clone(), effects) {
+        if self.index_or_mark(new, result, before.clone(), effects) {
             effects.push(match before {
                 Some(old) => Event::updated(old, new.clone(), Origin::Live),
                 // No earlier version of the object decoded as this type.
@@ -399,26 +360,17 @@ impl View {
         }
     }
 
-    fn index_or_mark_if(
+    /// Files an object that decodes, or notes its error. Returns whether it decodes.
+    fn index_or_mark(
         &mut self,
         new: &RawEntry,
         result: Option<&ViewResult>,
         before: Option<RawEntry>,
         effects: &mut ViewEffects,
     ) -> bool {
-        result.is_some_and(|result| self.index_or_mark(new, result, before, effects))
-    }
-
-    /// Files an object that decodes, or notes its error. Returns whether it decodes.
-    fn index_or_mark(
-        &mut self,
-        new: &RawEntry,
-        result: &ViewResult,
-        before: Option<RawEntry>,
-        effects: &mut ViewEffects,
-    ) -> bool {
         match result {
-            Ok(values) => {
+            None => false,
+            Some(Ok(values)) => {
                 self.malformed_entries.remove(new.key());
                 let mut values = values.iter();
                 let none = IndexValues::default();
@@ -427,7 +379,7 @@ impl View {
                 }
                 true
             }
-            Err(problem) => {
+            Some(Err(problem)) => {
                 self.mark_malformed(new, problem, before, effects);
                 false
             }
@@ -441,12 +393,7 @@ impl View {
         last_good: Option<RawEntry>,
         effects: &mut ViewEffects,
     ) {
-        let malformed = Malformed::new(
-            entry.key().clone(),
-            entry.uid().to_string(),
-            entry.version().clone(),
-            &**problem,
-        );
+        let malformed = entry.malformed(problem);
         let known = self.malformed_entries.get(entry.key());
         if known.is_none_or(|known| known.malformed != malformed) {
             effects.malformed.push(malformed.clone());
@@ -459,21 +406,10 @@ impl View {
             .insert(entry.key().clone(), malformed_entries);
     }
 
-    /// Removes an object.
     pub(crate) fn forget(&mut self, key: &ObjectKey) {
         self.malformed_entries.remove(key);
         for index in &mut self.indexes {
             index.remove(key);
         }
-    }
-}
-
-impl fmt::Debug for View {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("View")
-            .field("id", &self.id)
-            .field("ready", &self.ready)
-            .field("malformed_entries", &self.malformed_entries)
-            .finish_non_exhaustive()
     }
 }

@@ -71,7 +71,7 @@ fn view_6_objects_that_arrived_before_an_index_or_view_are_judged_by_it() {
 fn ryow_2_events_bookmarks_and_lists_advance_the_observed_state() {
     let (core, _held) = core(8);
     let key = ObjectKey::cluster("m1");
-    let mut applied = core.applied();
+    let mut applied = core.applied.subscribe();
     let version = ResourceVersion::new("9");
     for (delta, has_come_to, stored) in [
         (replaced(5, 1..2), "5", Some("5")),
@@ -82,9 +82,9 @@ fn ryow_2_events_bookmarks_and_lists_advance_the_observed_state() {
         applied.borrow_and_update();
         core.apply(vec![delta]);
         assert!(applied.has_changed().unwrap(), "{has_come_to}");
-        let key_state = core.key_state(&key);
-        assert_eq!(key_state.applied.as_str(), has_come_to);
-        let version = key_state.stored.map(|stored| stored.version);
-        assert_eq!(version.as_ref().map(ResourceVersion::as_str), stored);
+        let indexer = core.shared.indexer.read();
+        assert_eq!(indexer.version().as_str(), has_come_to);
+        let version = indexer.get(&key).map(|entry| entry.version().as_str());
+        assert_eq!(version, stored);
     }
 }

@@ -198,7 +198,7 @@ fn view_7_a_new_index_does_not_block_the_writer_and_misses_nothing() {
         opens.send(()).unwrap();
     });
     let indexer = core.shared.indexer.read();
-    let index = indexer.view(handle.id()).unwrap().index("slow").unwrap();
+    let index = indexer.view(handle.id).unwrap().index("slow").unwrap();
     let having = |value: &str| -> Vec<String> {
         let entries = index.get(value).into_iter().flat_map(|found| found.iter());
         entries.map(|entry| format!("{entry:?}")).collect()
@@ -231,7 +231,7 @@ fn view_7_a_view_created_during_writes_misses_none() {
             // The last view was dropped, so each of these creates a new one.
             let handle = core.view::<StrictMap>();
             let indexer = core.shared.indexer.read();
-            let view = indexer.view(handle.id()).unwrap();
+            let view = indexer.view(handle.id).unwrap();
             let mut aside = 0;
             for entry in indexer.entries(None) {
                 let version: u64 = entry.version().as_str().parse().unwrap();

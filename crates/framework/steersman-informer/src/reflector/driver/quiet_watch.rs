@@ -2,23 +2,17 @@
 
 use std::time::Duration;
 
-use steersman_api::{ListWatch, PageRequest, Paging, VersionMatch};
+use steersman_api::{ListWatch, PageRequest, Paging, Projection, VersionMatch};
 use steersman_object::ResourceVersion;
 
 use super::{DeltaSink, Reflector, ReflectorHost, now};
 use crate::reflector::failure::RequestFailure;
 use crate::reflector::step::WatchEnd;
-use steersman_api::Projection;
 
 /// The longest time for which a check of a version delays the events of its watch.
 const LONGEST_CHECK: Duration = Duration::from_secs(5);
 
-impl<L, S, H> Reflector<L, S, H>
-where
-    L: ListWatch,
-    S: DeltaSink,
-    H: ReflectorHost,
-{
+impl<L: ListWatch, S: DeltaSink, H: ReflectorHost> Reflector<L, S, H> {
     /// Decides at a deadline without an event whether the watch is kept. A watch that is not kept has ended or failed.
     pub(super) async fn is_quiet_watch_kept(&mut self, after: &ResourceVersion) -> bool {
         if self.version_check.is_due(now()) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use steersman_api::{Decoded, Malformed};
+use steersman_api::{Decoded, Malformed, Projection};
 use steersman_object::ResourceVersion;
 
 use super::{AppliedVersion, Effects, Indexer, Relist};
@@ -13,7 +13,6 @@ use crate::store::table::{EntryTable, Ordered};
 use crate::store::transition::Transition;
 use crate::store::view::{ViewEffects, ViewId};
 use crate::view_results::ViewResults;
-use steersman_api::Projection;
 
 impl Indexer {
     /// Builds the store after a relist, and the effects: first deletes, then the other changes in
@@ -101,7 +100,6 @@ impl Indexer {
         self.malformed.insert(malformed.key.clone(), malformed);
     }
 
-    /// Stores the listed objects.
     fn fill(&mut self, listed: Vec<RawEntry>) {
         for entry in &listed {
             self.bytes += entry.raw_body().bytes();
@@ -138,8 +136,8 @@ impl Indexer {
         // list brings.
         let mut has_waiting = false;
         for view in &mut next.views {
-            if view.is_ready() && view.needs() > projection {
-                view.set_ready(false);
+            if view.ready && view.needs > projection {
+                view.ready = false;
                 has_waiting = true;
             }
         }

@@ -115,7 +115,7 @@ impl Bench {
         let handle = Arc::new(ViewHandle::new::<Map>(1));
         let mut view = View::new::<Map>(&handle, true);
         let function: IndexFn = Arc::new(|_| Ok(Vec::new()));
-        let mut view_effects = ViewEffects::nothing(handle.id());
+        let mut view_effects = ViewEffects::nothing(handle.id);
         view.add_index(Index::new("facts", function), Vec::new(), &mut view_effects);
         indexer.add_view(view);
         Self {
@@ -130,7 +130,7 @@ impl Bench {
     }
 
     fn view(&self) -> &View {
-        self.indexer.view(self.handle.id()).unwrap()
+        self.indexer.view(self.handle.id).unwrap()
     }
 
     fn uid(&mut self, name: u8, fresh: bool) -> u8 {
@@ -399,7 +399,7 @@ fn the_number_of_unreadable_objects_is_kept_up_to_date() {
     });
     let (index, id) = (
         Index::new("odd", Arc::new(|_| Ok(Vec::new()))),
-        bench.handle.id(),
+        bench.handle.id,
     );
     let mut view_effects = ViewEffects::nothing(id);
     bench
