@@ -16,7 +16,8 @@ use crate::informer_entry::InformerEntry;
 use crate::informer_map::CachePhase;
 use crate::options::CacheOptions;
 use crate::reads::{Reads, get};
-use crate::shared::{CacheRun, SharedCache};
+use crate::shared::SharedCache;
+pub use crate::shared::StartedCache;
 use crate::unsynced::{InformerFailure, InformerReport, Unsynced};
 
 mod declaring;
@@ -40,16 +41,14 @@ mod namespaces;
 /// println!("{} pods", cache.list::<Pod>(&here).await?.len());
 /// # Ok(()) }
 /// ```
+///
+/// # Cancel safety
+///
+/// A read is cancel safe: an informer that the read started continues.
 #[derive(Clone)]
 #[must_use]
 pub struct Cache {
     pub(crate) shared: Arc<SharedCache>,
-}
-
-/// A cache that is marked as running; see [`Cache::begin`].
-#[must_use = "dropping it stops the cache for good"]
-pub struct StartedCache {
-    run: CacheRun,
 }
 
 impl Cache {
@@ -96,30 +95,20 @@ impl Cache {
     /// read ([`Error::Unavailable`] if it never synced, [`Error::OutsideScope`],
     /// [`Error::MustBeDeclared`], [`Error::NotStarted`] and similar); [`Error::SyncTimeout`];
     /// [`Error::Stopped`] after the cache has stopped.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe. An informer that the read started continues.
     #[track_caller]
     pub fn get<K: TypedObject>(
         &self,
         key: &ObjectKey,
     ) -> impl Future<Output = Result<Arc<K>, Error>> + Send {
-        self.get_at(key, Location::caller())
-    }
-
-    /// Reads on behalf of the code at `caller`, which the warning about undeclared informers names.
-    async fn get_at<K: TypedObject>(
-        &self,
-        key: &ObjectKey,
-        caller: &'static Location<'static>,
-    ) -> Result<Arc<K>, Error> {
-        if let Some(found) = self.shared.typed_decoded(key) {
-            return Ok(found);
+        let caller = Location::caller();
+        async move {
+            if let Some(found) = self.shared.typed_decoded(key) {
+                return Ok(found);
+            }
+            let coverage = self.shared.coverage_of::<K>();
+            // Boxed: the future of the slow path is large, and most reads find the object decoded.
+            Box::pin(get(&self.shared, &coverage, key, caller)).await
         }
-        let coverage = self.shared.coverage_of::<K>();
-        // Boxed: the future of the slow path is large, and most reads find the object decoded.
-        Box::pin(get(&self.shared, &coverage, key, caller)).await
     }
 
     /// Returns the object like [`get`](Self::get), or `None` if it does not exist.
@@ -127,10 +116,6 @@ impl Cache {
     /// # Errors
     ///
     /// Those of [`get`](Self::get), except [`Error::NotFound`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`get`](Self::get).
     #[track_caller]
     pub fn get_opt<K: TypedObject>(
         &self,
@@ -150,26 +135,16 @@ impl Cache {
     /// Those of [`get`](Self::get), and [`Error::NoIndex`]. [`Error::Malformed`] names an object
     /// that does not decode and that never decoded before: only its namespace is known, so the
     /// list options may select it (CACHE-4). [`ListOptions::skip_malformed`] omits such objects.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`get`](Self::get).
     #[track_caller]
     pub fn list<K: TypedObject>(
         &self,
         list_options: &ListOptions,
     ) -> impl Future<Output = Result<Vec<Arc<K>>, Error>> + Send {
-        self.list_at(list_options, Location::caller())
-    }
-
-    /// Lists on behalf of the code at `caller`.
-    async fn list_at<K: TypedObject>(
-        &self,
-        list_options: &ListOptions,
-        caller: &'static Location<'static>,
-    ) -> Result<Vec<Arc<K>>, Error> {
-        let listed = self.typed::<K>().list_at(list_options, caller).await?;
-        Ok(listed.items)
+        let caller = Location::caller();
+        async move {
+            let listed = self.typed::<K>().list_at(list_options, caller).await?;
+            Ok(listed.items)
+        }
     }
 
     // ===== state =====
@@ -289,8 +264,7 @@ impl Cache {
     ///
     /// [`Error::AlreadyRan`].
     pub fn begin(&self) -> Result<StartedCache, Error> {
-        let run = SharedCache::begin(&self.shared).ok_or(Error::AlreadyRan)?;
-        Ok(StartedCache { run })
+        StartedCache::begin(&self.shared).ok_or(Error::AlreadyRan)
     }
 
     /// Waits until the cache runs and every informer that is declared at that moment has synced.
@@ -346,36 +320,11 @@ impl Cache {
     }
 }
 
-impl StartedCache {
-    /// Same as [`Cache::run`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Cache::run`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Same as [`Cache::run`].
-    pub async fn run(
-        self,
-        client_config: ClientConfig,
-        cancel: CancellationToken,
-    ) -> Result<(), Error> {
-        self.run.until(client_config, &cancel).await
-    }
-}
-
 impl fmt::Debug for Cache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cache")
             .field("options", &self.shared.options)
             .field("registry", &*self.shared.registry.read())
             .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for StartedCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StartedCache").finish_non_exhaustive()
     }
 }

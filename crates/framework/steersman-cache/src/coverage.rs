@@ -28,7 +28,6 @@ pub(crate) struct Coverage {
     undeclared: Undeclared,
 }
 
-/// The namespace and the settings of one informer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct InformerScope {
     /// `None` covers all namespaces, except those that have an informer of their own.
@@ -91,7 +90,6 @@ impl Coverage {
         self.scopes.iter().map(|p| p.namespace.clone()).collect()
     }
 
-    /// Returns the settings of the informer of a namespace.
     pub(crate) fn settings(&self, namespace: Option<&str>) -> Option<&Settings> {
         let mut scopes = self.scopes.iter();
         let scope = scopes.find(|scope| scope.namespace.as_deref() == namespace)?;
@@ -226,7 +224,6 @@ impl Coverage {
         self.types.contains(&of)
     }
 
-    /// Returns whether the options name the kind.
     pub(crate) fn is_declared(&self) -> bool {
         self.declared
     }

@@ -56,7 +56,6 @@ impl Advice {
         }
     }
 
-    /// Returns the remedy for a failure of this reason.
     pub(crate) fn remedy(&self, reason: Reason) -> Option<String> {
         let text = match reason {
             Reason::Forbidden => self.rule(),

@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use steersman_api::{ApiListWatch, FieldManagers, kube_client};
-use steersman_informer::internal::StoreInternals as _;
 use steersman_informer::{Informer, InformerState, UntypedInformer};
 use steersman_object::{Kind, Object, ObjectKey};
 use tokio::sync::{Semaphore, watch};
@@ -52,7 +51,6 @@ struct EntryState {
     holds: AtomicUsize,
     /// Counters of the reads of the kind; `None` without metrics.
     reads: Option<Arc<ReadCounts>>,
-    /// Fires when the informer is removed.
     removed: CancellationToken,
     /// Whether the informer was removed together with its namespace.
     has_left_scope: AtomicBool,
@@ -133,7 +131,6 @@ impl InformerEntry {
         self.inner.types.write().sweep();
     }
 
-    /// Returns the untyped informer.
     pub(crate) fn untyped(&self) -> &UntypedInformer {
         &self.inner.untyped
     }
@@ -161,14 +158,12 @@ impl InformerEntry {
         }
     }
 
-    /// Counts a read in the metrics.
     pub(crate) fn count(&self, verb: Verb) {
         if let Some(reads) = &self.inner.reads {
             reads.count(verb);
         }
     }
 
-    /// Marks the informer as in use until the guard is dropped.
     pub(crate) fn guard(&self) -> UseGuard {
         self.inner.guards.fetch_add(1, Ordering::Relaxed);
         let entry = self.clone();
@@ -193,7 +188,6 @@ impl InformerEntry {
         self.inner.guards.load(Ordering::Acquire) > 0
     }
 
-    /// Returns whether the informer was removed from the cache.
     pub(crate) fn is_removed(&self) -> bool {
         self.inner.removed.is_cancelled()
     }
@@ -278,7 +272,6 @@ impl InformerEntry {
         self.inner.advice.unsynced(&self.inner.untyped.state())
     }
 
-    /// Returns a report on the informer, whatever its state.
     pub(crate) fn report(&self) -> InformerReport {
         let untyped = &self.inner.untyped;
         InformerReport {

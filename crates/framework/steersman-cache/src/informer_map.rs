@@ -23,7 +23,6 @@ pub(crate) enum CachePhase {
     Stopped,
 }
 
-/// The entries of one kind by namespace.
 type ByNamespace<E> = BTreeMap<Option<Arc<str>>, E>;
 
 /// All entries, and the keys of those that have not been started.
@@ -47,7 +46,6 @@ impl<E: Clone> InformerMap<E> {
         self.phase
     }
 
-    /// Returns the entry of a key.
     pub(crate) fn get(&self, informer_key: &InformerKey) -> Option<E> {
         self.at(&informer_key.gvk, &informer_key.namespace).cloned()
     }
@@ -76,7 +74,6 @@ impl<E: Clone> InformerMap<E> {
         (entry, true)
     }
 
-    /// Returns the entries of a kind.
     pub(crate) fn of_kind(&self, gvk: &Gvk) -> Vec<E> {
         let places = self.entries.get(gvk).into_iter();
         places.flat_map(BTreeMap::values).cloned().collect()

@@ -54,7 +54,6 @@
 //!
 //! - [`unsynced`] has [`Unsynced`] and [`InformerFailure`], the reports on informers that have not synced or that fail.
 //! - [`error`] has [`Error`].
-//! - `field_index`: a named index of a kind, shared by the informers of the kind.
 //! - [`metrics`] has [`CacheMetrics`], the metrics of caches and their informers.
 //! - [`settings`] has [`Settings`], which apply to all kinds, one kind, or one namespace.
 //! - [`watch_error`] has [`WatchError`], the argument of the hook for failed requests.
@@ -83,7 +82,6 @@
 
 pub mod unsynced;
 pub mod error;
-mod field_index;
 pub mod metrics;
 pub mod settings;
 pub mod watch_error;

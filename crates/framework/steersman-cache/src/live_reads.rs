@@ -20,6 +20,10 @@ const PAGE: u32 = 500;
 ///
 /// RYOW-6: the requests need no rights but the informer's. One object is read by a list of its name, which
 /// kube-apiserver looks up by the key (apiserver, `SelectionPredicate.MatchesSingle`).
+///
+/// # Cancel safety
+///
+/// Every read is cancel safe.
 #[derive(Debug)]
 pub struct LiveReads {
     pub(crate) untyped: UntypedInformer,
@@ -71,10 +75,6 @@ impl LiveReads {
     /// # Errors
     ///
     /// The errors of the server.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn object<K: Object>(
         &self,
         client: kube_client::Client,
@@ -121,10 +121,6 @@ impl LiveReads {
     /// # Errors
     ///
     /// The errors of the server.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn identity(
         &self,
         client: kube_client::Client,
@@ -140,10 +136,6 @@ impl LiveReads {
     /// # Errors
     ///
     /// The errors of the server.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
     pub async fn identities(&self, client: kube_client::Client) -> Result<LiveList, ApiError> {
         let mut request = self.everything();
         request.paging = Paging::new().page_size(PAGE);
@@ -169,7 +161,6 @@ impl LiveReads {
         list_watch.list_all(request).await
     }
 
-    /// Returns the request for all objects that the informer selects.
     fn everything(&self) -> PageRequest {
         let settings = &self.settings;
         let mut request = PageRequest::default();

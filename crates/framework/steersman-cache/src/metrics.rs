@@ -7,7 +7,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use prometheus::{HistogramVec, IntCounterVec, Opts, Registry};
+use steersman_api::metrics::{counters, histograms};
 use steersman_informer::InformerMetrics;
 
 /// Bucket bounds of the waits for a first sync, in seconds: 1 ms to the default sync timeout.
@@ -44,7 +45,6 @@ pub(crate) enum SyncWait {
     Stopped,
 }
 
-/// The reads of one kind in one cache.
 #[derive(Debug, Default)]
 pub(crate) struct ReadCounts {
     gets: AtomicU64,
@@ -69,34 +69,31 @@ impl CacheMetrics {
     ///
     /// If the registry has metrics of these names: create one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let waits = HistogramOpts::new(
-            "steersman_cache_sync_wait_seconds",
-            "How long reads waited for the first sync of their kind, by outcome",
+        let shown = Opts::new(
+            "steersman_cache_reads_total",
+            "Reads of the cache by verb, without reads through a store handle",
         );
         let metrics = Self {
             informers: InformerMetrics::register(registry)?,
             reads: Arc::new(AllReadCounts {
                 counts: Mutex::default(),
-                shown: IntCounterVec::new(
-                    Opts::new(
-                        "steersman_cache_reads_total",
-                        "Reads of the cache by verb, without reads through a store handle",
-                    ),
-                    &["name", "verb"],
-                )?,
+                shown: IntCounterVec::new(shown, &["name", "verb"])?,
             }),
-            waits: HistogramVec::new(waits.buckets(WAITS.to_vec()), &["name", "outcome"])?,
-            lingered: IntCounterVec::new(
-                Opts::new(
-                    "steersman_cache_informers_lingered_total",
-                    "Undeclared informers that ended because they were idle",
-                ),
+            waits: histograms(
+                registry,
+                "steersman_cache_sync_wait_seconds",
+                "How long reads waited for the first sync of their kind, by outcome",
+                &["name", "outcome"],
+                &WAITS,
+            )?,
+            lingered: counters(
+                registry,
+                "steersman_cache_informers_lingered_total",
+                "Undeclared informers that ended because they were idle",
                 &["name"],
             )?,
         };
         registry.register(Box::new(ReadsCollector(Arc::clone(&metrics.reads))))?;
-        registry.register(Box::new(metrics.waits.clone()))?;
-        registry.register(Box::new(metrics.lingered.clone()))?;
         Ok(metrics)
     }
 
@@ -129,7 +126,6 @@ impl CacheMetrics {
 }
 
 impl ReadCounts {
-    /// Counts a read.
     pub(crate) fn count(&self, verb: Verb) {
         let reads = match verb {
             Verb::Get => &self.gets,

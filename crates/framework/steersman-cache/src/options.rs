@@ -331,7 +331,6 @@ impl ByObject {
 }
 
 impl Namespaces {
-    /// Adds a namespace, or replaces its settings.
     pub(crate) fn name(&mut self, namespace: String, settings: Settings) {
         match self.named.iter_mut().find(|(known, _)| *known == namespace) {
             Some((_, known)) => *known = settings,
@@ -339,7 +338,6 @@ impl Namespaces {
         }
     }
 
-    /// Returns the settings of a namespace.
     pub(crate) fn settings(&self, namespace: &str) -> Option<&Settings> {
         let mut named = self.named.iter();
         let found = named.find(|(known, _)| known == namespace);

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use futures::future::try_join_all;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
 };
@@ -24,7 +25,6 @@ use crate::shared::has_kind;
 /// a conflict.
 const VERBS: [&str; 3] = ["get", "list", "watch"];
 
-/// The verbs on Events that a recorder of events needs.
 const EVENT_VERBS: [&str; 2] = ["create", "patch"];
 
 /// The namespace of Events about cluster-scoped objects.
@@ -101,26 +101,8 @@ impl Cache {
             });
             // CACHE-14: the server authorizes a list under such a selector by this name.
             let name = advice.coverage.only_name(namespace);
-            let asked = (namespace, name.as_deref());
-            let (get, list, watch) = tokio::try_join!(
-                allowed(&client, kind, asked, VERBS[0]),
-                allowed(&client, kind, asked, VERBS[1]),
-                allowed(&client, kind, asked, VERBS[2]),
-            )
-            .map_err(Error::Preflight)?;
-            let verbs = VERBS.into_iter().zip([get, list, watch]);
-            let verbs: Vec<&str> = verbs
-                .filter(|(_, may)| !may)
-                .map(|(verb, _)| verb)
-                .collect();
-            if !verbs.is_empty() {
-                found.missing.push(MissingRule {
-                    kind: kind.clone(),
-                    namespace: namespace.map(Into::into),
-                    name,
-                    verbs,
-                });
-            }
+            let missing = missing_rule(&client, kind, namespace, name, &VERBS).await?;
+            found.missing.extend(missing);
         }
         found.advice = missing_for_events(&client, event_namespaces).await?;
         Ok(found)
@@ -170,25 +152,31 @@ async fn missing_for_events(
     let kind = Kind::of::<Event>();
     let mut missing = Vec::new();
     for namespace in namespaces {
-        let asked = (namespace.as_deref(), None);
-        let (create, patch) = tokio::try_join!(
-            allowed(client, &kind, asked, EVENT_VERBS[0]),
-            allowed(client, &kind, asked, EVENT_VERBS[1]),
-        )
-        .map_err(Error::Preflight)?;
-        let verbs = EVENT_VERBS.into_iter().zip([create, patch]);
-        let verbs = verbs.filter(|(_, may)| !may).map(|(verb, _)| verb);
-        let verbs: Vec<&str> = verbs.collect();
-        if !verbs.is_empty() {
-            missing.push(MissingRule {
-                kind: kind.clone(),
-                namespace,
-                name: None,
-                verbs,
-            });
-        }
+        let namespace = namespace.as_deref();
+        missing.extend(missing_rule(client, &kind, namespace, None, &EVENT_VERBS).await?);
     }
     Ok(missing)
+}
+
+/// Returns the rule for the verbs that are not allowed, if there are any.
+async fn missing_rule(
+    client: &kube_client::Client,
+    kind: &Kind,
+    namespace: Option<&str>,
+    name: Option<String>,
+    verbs: &[&'static str],
+) -> Result<Option<MissingRule>, Error> {
+    let asked = (namespace, name.as_deref());
+    let answers = verbs.iter().map(|verb| allowed(client, kind, asked, verb));
+    let answers = try_join_all(answers).await.map_err(Error::Preflight)?;
+    let denied = verbs.iter().zip(answers).filter(|(_, may)| !may);
+    let verbs: Vec<&'static str> = denied.map(|(verb, _)| *verb).collect();
+    Ok((!verbs.is_empty()).then(|| MissingRule {
+        kind: kind.clone(),
+        namespace: namespace.map(Into::into),
+        name,
+        verbs,
+    }))
 }
 
 async fn allowed(

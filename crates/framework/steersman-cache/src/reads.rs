@@ -30,6 +30,11 @@ use point_read::malformed;
 /// Created by [`Cache::of`](crate::Cache::of), [`Cache::typed`](crate::Cache::typed) and
 /// [`Cache::metadata`](crate::Cache::metadata). All reads of a kind share its informers, whatever
 /// their type.
+///
+/// # Cancel safety
+///
+/// Every read is cancel safe: an informer that the read started continues.
+#[derive(Clone)]
 pub struct Reads<K> {
     shared: Arc<SharedCache>,
     coverage: Arc<Coverage>,
@@ -111,17 +116,18 @@ impl<K: Object> Reads<K> {
     /// # Errors
     ///
     /// Those of [`Cache::get`](crate::Cache::get).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`Cache::get`](crate::Cache::get).
     #[track_caller]
     pub fn get(&self, key: &ObjectKey) -> impl Future<Output = Result<Arc<K>, Error>> + Send {
         self.get_at(key, Location::caller())
     }
 
     /// Reads on behalf of the code at `caller`, which the warning about undeclared informers names.
-    pub(crate) async fn get_at(
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get`](Self::get).
+    #[doc(hidden)]
+    pub async fn get_at(
         &self,
         key: &ObjectKey,
         caller: &'static Location<'static>,
@@ -139,10 +145,6 @@ impl<K: Object> Reads<K> {
     /// # Errors
     ///
     /// Those of [`get_opt`](Self::get_opt).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`get`](Self::get).
     #[track_caller]
     pub fn get_with_version(
         &self,
@@ -164,10 +166,6 @@ impl<K: Object> Reads<K> {
     /// # Errors
     ///
     /// Those of [`get`](Self::get), except [`Error::NotFound`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`get`](Self::get).
     #[track_caller]
     pub fn get_opt(
         &self,
@@ -182,10 +180,6 @@ impl<K: Object> Reads<K> {
     /// # Errors
     ///
     /// Those of [`Cache::list`](crate::Cache::list).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`Cache::get`](crate::Cache::get).
     #[track_caller]
     pub fn list(
         &self,
@@ -195,7 +189,12 @@ impl<K: Object> Reads<K> {
     }
 
     /// Lists on behalf of the code at `caller`.
-    pub(crate) async fn list_at(
+    ///
+    /// # Errors
+    ///
+    /// Those of [`list`](Self::list).
+    #[doc(hidden)]
+    pub async fn list_at(
         &self,
         list_options: &ListOptions,
         caller: &'static Location<'static>,
@@ -243,10 +242,6 @@ impl<K: Object> Reads<K> {
     ///
     /// Those of [`list`](Self::list). An error about an object that does not decode may come after
     /// calls of `f` with other objects.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe: `f` is not called again.
     #[track_caller]
     pub fn for_each(
         &self,
@@ -276,10 +271,6 @@ impl<K: Object> Reads<K> {
     /// # Errors
     ///
     /// Those of [`list`](Self::list).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`get`](Self::get).
     #[track_caller]
     pub fn keys(
         &self,
@@ -294,10 +285,6 @@ impl<K: Object> Reads<K> {
     /// # Errors
     ///
     /// Those of [`keys`](Self::keys).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`get`](Self::get).
     #[track_caller]
     pub fn keys_with_versions(
         &self,
@@ -311,10 +298,6 @@ impl<K: Object> Reads<K> {
     /// # Errors
     ///
     /// Those of [`list`](Self::list).
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe, as [`get`](Self::get).
     #[track_caller]
     pub fn index_values(
         &self,
@@ -474,17 +457,6 @@ impl<K: Object> Reads<K> {
         Error::NoIndex {
             kind: self.coverage.kind().clone(),
             index: index.to_owned(),
-        }
-    }
-}
-
-impl<K> Clone for Reads<K> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: Arc::clone(&self.shared),
-            coverage: Arc::clone(&self.coverage),
-            as_of: self.as_of,
-            of: PhantomData,
         }
     }
 }

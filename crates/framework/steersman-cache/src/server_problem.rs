@@ -1,6 +1,5 @@
 //! Handle: a problem of the whole server, noted by the owner of a cache because no informer can observe it.
 
-use std::fmt;
 use std::sync::Arc;
 
 use steersman_informer::Reason;
@@ -8,17 +7,11 @@ use tokio::sync::watch;
 
 /// The problem because of which no informer of a cache can sync at the moment, whatever its kind, for example that no
 /// client can be made: the reason, which decides the remedy, and a text. Clones share the problem.
-#[derive(Clone)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ServerProblem(Arc<watch::Sender<Option<ExplainedReason>>>);
 
 /// A reason, and a text that names the cause.
 type ExplainedReason = (Reason, Arc<str>);
-
-impl Default for ServerProblem {
-    fn default() -> Self {
-        Self(Arc::new(watch::Sender::new(None)))
-    }
-}
 
 impl ServerProblem {
     pub(crate) fn get(&self) -> Option<ExplainedReason> {
@@ -35,11 +28,5 @@ impl ServerProblem {
         let mut changes = self.0.subscribe();
         // This handle owns the sender, so the wait cannot fail.
         let _problem = changes.wait_for(Option::is_some).await;
-    }
-}
-
-impl fmt::Debug for ServerProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ServerProblem").field(&self.get()).finish()
     }
 }

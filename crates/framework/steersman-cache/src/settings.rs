@@ -27,7 +27,6 @@ pub struct Settings {
     pub(crate) mailbox_bound: Option<usize>,
     /// The inner `None` means no limit.
     pub(crate) decoded_budget: Option<Option<usize>>,
-    /// The number of batches, and the bytes of each.
     pub(crate) decode_batches: Option<(usize, usize)>,
     pub(crate) indexed_labels: Option<Vec<String>>,
 }
@@ -171,56 +170,35 @@ impl Settings {
         self
     }
 
-    /// Applies the settings to the options of an informer.
-    pub(crate) fn applied_to(&self, mut options: InformerOptions) -> InformerOptions {
-        options = options.bookmarks(self.bookmarks.unwrap_or(true));
-        if let Some(labels) = self.sent_labels() {
-            options = options.labels(labels);
-        }
-        if let Some(fields) = self.sent_fields() {
-            options = options.fields(fields);
-        }
-        if let Some(transform) = self.changing() {
-            options = options.transform(transform.clone());
-        }
-        if let Some(every) = self.resync {
-            options = options.resync(every);
-        }
-        if let Some(objects) = self.page_size {
-            options = options.page_size(objects);
-        }
-        if let Some(changes) = self.queue_bound {
-            options = options.queue_bound(changes);
-        }
-        if let Some(bytes) = self.queue_bytes {
-            options = options.queue_bytes(bytes);
-        }
-        if let Some(events) = self.mailbox_bound {
-            options = options.mailbox_bound(events);
-        }
-        if let Some(bytes) = self.decoded_budget {
-            options = options.budget(Budget::new(bytes));
-        }
-        if let Some((batches, bytes)) = self.decode_batches {
-            options = options.decode_batches(batches, bytes);
-        }
-        if let Some(labels) = &self.indexed_labels {
-            options = options.index_labels(labels);
-        }
-        options
+    /// Returns the options of an informer with these settings.
+    pub(crate) fn applied_to(&self, options: InformerOptions) -> InformerOptions {
+        use InformerOptions as Options;
+        let budget = self.decoded_budget.map(Budget::new);
+        let batches = self.decode_batches;
+        let options = options.bookmarks(self.bookmarks.unwrap_or(true));
+        let options = with(options, self.sent_labels(), Options::labels);
+        let options = with(options, self.sent_fields(), Options::fields);
+        let options = with(options, self.changing().cloned(), Options::transform);
+        let options = with(options, self.resync, Options::resync);
+        let options = with(options, self.page_size, Options::page_size);
+        let options = with(options, self.queue_bound, Options::queue_bound);
+        let options = with(options, self.queue_bytes, Options::queue_bytes);
+        let options = with(options, self.mailbox_bound, Options::mailbox_bound);
+        let options = with(options, budget, Options::budget);
+        let options = with(options, batches, |options, (batches, bytes)| {
+            options.decode_batches(batches, bytes)
+        });
+        with(options, self.indexed_labels.as_ref(), Options::index_labels)
     }
 
-    /// Returns the label selector of requests, if there is one.
     pub(crate) fn sent_labels(&self) -> Option<&str> {
         self.labels.as_deref().filter(|text| !text.is_empty())
     }
 
-    /// Returns the field selector of requests, if there is one.
     pub(crate) fn sent_fields(&self) -> Option<&str> {
         self.fields.as_deref().filter(|text| !text.is_empty())
     }
 
-    /// Returns the transform, unless it is the identity.
     pub(crate) fn changing(&self) -> Option<&Transform> {
         self.transform.as_ref().filter(|t| !t.is_identity())
     }
@@ -230,12 +208,23 @@ impl Settings {
         self.keep_managed_fields == Some(true)
     }
 
-    /// Returns the selectors as text, for messages.
     pub(crate) fn scoped_by(&self) -> Option<String> {
         let labels = self.sent_labels().map(|l| format!("labels {l:?}"));
         let fields = self.sent_fields().map(|f| format!("fields {f:?}"));
         let parts: Vec<String> = labels.into_iter().chain(fields).collect();
         (!parts.is_empty()).then(|| parts.join(" and "))
+    }
+}
+
+/// Sets an option if there is a value for it.
+fn with<T>(
+    options: InformerOptions,
+    value: Option<T>,
+    set: impl FnOnce(InformerOptions, T) -> InformerOptions,
+) -> InformerOptions {
+    match value {
+        Some(value) => set(options, value),
+        None => options,
     }
 }
 

@@ -36,7 +36,7 @@ use crate::written_versions::WrittenVersions;
 
 pub use crate::shared::holds::HeldInformers;
 pub use crate::shared::namespaced_informer::NamespacedInformer;
-pub(crate) use crate::shared::run::CacheRun;
+pub use crate::shared::run::StartedCache;
 use crate::shared::scope::Scope;
 pub(crate) use crate::shared::scope::{AddIndex, IndexName};
 
@@ -255,17 +255,6 @@ impl SharedCache {
         }
     }
 
-    pub(crate) fn declare<K: Object>(
-        &self,
-        kind: &Kind,
-        namespace: Option<Arc<str>>,
-        purpose: Purpose,
-    ) -> Result<Informer<K>, Error> {
-        let permanent = matches!(purpose, Purpose::Declare);
-        let obtain = |entry: &InformerEntry| entry.informer(permanent);
-        Ok(self.entry(kind, namespace, purpose, obtain)?.1)
-    }
-
     /// Subscribes to the informer of a namespace, if a read of it would be allowed.
     pub(crate) fn subscribe<K: Object>(
         &self,
@@ -353,7 +342,7 @@ impl SharedCache {
             (entry.guard(), new, coverage)
         };
         if new {
-            self.prepare(&entry);
+            self.scope.index(&entry);
         }
         // Before the informer starts, so that its requests already cover what `obtain` needs.
         let read = obtain(&entry);

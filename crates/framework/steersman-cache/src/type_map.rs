@@ -14,7 +14,6 @@ pub(crate) type ByType<T> = HashMap<TypeId, T, BuildHasherDefault<TypeIdHasher>>
 #[derive(Default)]
 pub(crate) struct TypeIdHasher(u64);
 
-/// At most one value of each type.
 #[derive(Default)]
 pub(crate) struct TypeMap {
     values: Vec<TypeValue>,
@@ -44,7 +43,6 @@ impl TypeMap {
         value.value.downcast_ref()
     }
 
-    /// Inserts a value, unless the map has one of its type.
     pub(crate) fn put<T: Any + Send + Sync>(&mut self, value: T, permanent: bool) {
         if self.get::<T>(permanent).is_none() {
             self.values.push(TypeValue {

@@ -183,10 +183,15 @@ impl InformerFailure {
 
 impl fmt::Display for Unsynced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let problem = "could not be cached";
         let (place, remedy) = (self.namespace.as_deref(), self.remedy.as_deref());
-        show(f, &self.kind, problem, place, &self.why)?;
-        write_remedy(f, remedy)
+        show(
+            f,
+            &self.kind,
+            "could not be cached",
+            place,
+            &self.why,
+            remedy,
+        )
     }
 }
 
@@ -197,8 +202,7 @@ impl fmt::Display for InformerFailure {
             false => "could not be cached",
         };
         let (place, remedy) = (self.namespace.as_deref(), self.remedy.as_deref());
-        show(f, &self.kind, problem, place, &self.why)?;
-        write_remedy(f, remedy)
+        show(f, &self.kind, problem, place, &self.why, remedy)
     }
 }
 
@@ -208,15 +212,13 @@ fn show(
     problem: &str,
     namespace: Option<&str>,
     why: &str,
+    remedy: Option<&str>,
 ) -> fmt::Result {
     write!(f, "{} {problem}", kind.qualified_plural())?;
     if let Some(namespace) = namespace {
         write!(f, " in namespace {namespace:?}")?;
     }
-    write!(f, ": {why}")
-}
-
-fn write_remedy(f: &mut fmt::Formatter<'_>, remedy: Option<&str>) -> fmt::Result {
+    write!(f, ": {why}")?;
     match remedy {
         Some(remedy) => write!(f, "; {remedy}"),
         None => Ok(()),

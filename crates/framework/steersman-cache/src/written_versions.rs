@@ -19,15 +19,9 @@ impl WrittenVersions {
     /// first lists read the newest state.
     pub(crate) fn raise(&self, gvk: &Gvk, version: &ResourceVersion) {
         let mut newest = self.newest.lock();
-        let Some(known) = newest.get_mut(gvk) else {
-            let version = if version.compare(version).is_some() {
-                version.clone()
-            } else {
-                ResourceVersion::unset()
-            };
-            newest.insert(gvk.clone(), version);
-            return;
-        };
+        let known = newest.entry(gvk.clone());
+        let known = known.or_insert_with(|| version.clone());
+        // A version that cannot be ordered is not at least itself.
         if !known.is_at_least(version) {
             *known = if version.is_at_least(known) {
                 version.clone()

@@ -7,7 +7,6 @@ use steersman_object::{CONTROLLER_UID, IndexKey, Kind, OWNER_UID, Object, TypedO
 
 use super::Cache;
 use crate::error::Error;
-use crate::field_index::FieldIndex;
 use crate::shared::{AddIndex, IndexName, Purpose};
 
 impl Cache {
@@ -20,8 +19,10 @@ impl Cache {
     pub fn informer<K: TypedObject>(&self) -> Result<Informer<K>, Error> {
         let coverage = self.shared.coverage_of::<K>();
         let namespace = coverage.only_informer()?;
-        self.shared
-            .declare(coverage.kind(), namespace, Purpose::Declare)
+        let (_guard, declared) =
+            self.shared
+                .namespaced_informer(coverage.kind(), namespace, Purpose::Declare)?;
+        Ok(declared.informer().clone())
     }
 
     /// Returns all informers of the kind `K`, one per cached namespace, and declares them like
@@ -56,7 +57,7 @@ impl Cache {
         name: &str,
         value: impl Fn(&K) -> Option<String> + Send + Sync + 'static,
     ) -> Result<(), Error> {
-        self.register(FieldIndex::new(name, value))
+        self.register(name, value)
     }
 
     /// Registers a field index like [`index_field`](Self::index_field), with any number of values
@@ -70,7 +71,7 @@ impl Cache {
         name: &str,
         values: impl Fn(&K) -> Vec<String> + Send + Sync + 'static,
     ) -> Result<(), Error> {
-        self.register(FieldIndex::new(name, values))
+        self.register(name, values)
     }
 
     /// Registers a field index like [`index_values`](Self::index_values), with a typed key.
@@ -86,7 +87,7 @@ impl Cache {
         let texts = move |object: &K| -> Vec<String> {
             values(object).iter().map(ToString::to_string).collect()
         };
-        self.register(FieldIndex::new(key.name(), texts))
+        self.register(key.name(), texts)
     }
 
     /// Indexes the owners of each object, for [`ListOptions::owned_by`](crate::ListOptions::owned_by).
@@ -133,10 +134,15 @@ impl Cache {
         Ok(())
     }
 
-    fn register<K: TypedObject>(&self, index: FieldIndex<K>) -> Result<(), Error> {
-        let name = index.name().to_owned();
-        self.each::<K>(&name, move |informer| {
-            informer.add_index(index.name(), index.function())
+    fn register<K: TypedObject, I: IntoIterator<Item = String>>(
+        &self,
+        index: &str,
+        values: impl Fn(&K) -> I + Send + Sync + 'static,
+    ) -> Result<(), Error> {
+        let (name, values) = (index.to_owned(), Arc::new(values));
+        self.each::<K>(index, move |informer| {
+            let values = Arc::clone(&values);
+            informer.add_index(&name, move |object| values(object).into_iter().collect())
         })
     }
 

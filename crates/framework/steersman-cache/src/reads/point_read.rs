@@ -11,7 +11,6 @@ use crate::error::Error;
 use crate::metrics::Verb;
 use crate::shared::SharedCache;
 
-/// Reads an object from the informer that holds it.
 pub(crate) async fn get<K: Object>(
     shared: &SharedCache,
     coverage: &Coverage,

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::informer_entry::{InformerEntry, UseGuard};
 
 /// An informer with its namespace. Cheap to clone.
+#[derive(Clone)]
 pub struct NamespacedInformer<K: Object> {
     namespace: Option<Arc<str>>,
     informer: Informer<K>,
@@ -37,7 +38,6 @@ impl SharedCache {
         }
     }
 
-    /// Declares the informers of a kind.
     pub(crate) fn declare_in_each_namespace<K: Object>(
         &self,
         kind: &Kind,
@@ -49,8 +49,7 @@ impl SharedCache {
         self.for_each_namespace(kind, declare)
     }
 
-    /// Returns the informer of a namespace, created if needed, and the guard that keeps it.
-    pub(super) fn namespaced_informer<K: Object>(
+    pub(crate) fn namespaced_informer<K: Object>(
         &self,
         kind: &Kind,
         namespace: Option<Arc<str>>,
@@ -98,16 +97,6 @@ impl<K: Object> NamespacedInformer<K> {
     #[must_use]
     pub fn has_left_scope(&self) -> bool {
         self.entry.has_left_scope()
-    }
-}
-
-impl<K: Object> Clone for NamespacedInformer<K> {
-    fn clone(&self) -> Self {
-        Self {
-            namespace: self.namespace.clone(),
-            informer: self.informer.clone(),
-            entry: self.entry.clone(),
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Driver: runs a cache: starts its informers, ends idle ones, and stops all of them at the end.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,22 +23,13 @@ use crate::informer_map::CachePhase;
 /// lives between one and two intervals.
 const SWEEP: Duration = Duration::from_secs(5 * 60);
 
-/// The only run of a cache. Dropping it stops the cache for good.
-pub(crate) struct CacheRun {
+/// A cache that is marked as running; see [`Cache::begin`](crate::Cache::begin).
+#[must_use = "dropping it stops the cache for good"]
+pub struct StartedCache {
     shared: Arc<SharedCache>,
 }
 
 impl SharedCache {
-    /// Begins the run; returns `None` if the cache ran before.
-    pub(crate) fn begin(shared: &Arc<Self>) -> Option<CacheRun> {
-        if !shared.registry.write().start() {
-            return None;
-        }
-        shared.phase.send_replace(CachePhase::Running);
-        let shared = Arc::clone(shared);
-        Some(CacheRun { shared })
-    }
-
     /// Starts declared informers and supervises them until `cancel` fires.
     async fn supervise(
         &self,
@@ -106,12 +98,30 @@ impl SharedCache {
     }
 }
 
-impl CacheRun {
-    /// Runs informers until `cancel` fires and all of them have stopped.
-    pub(crate) async fn until(
+impl StartedCache {
+    /// Begins the only run of a cache; returns `None` if the cache ran before.
+    pub(crate) fn begin(shared: &Arc<SharedCache>) -> Option<Self> {
+        if !shared.registry.write().start() {
+            return None;
+        }
+        shared.phase.send_replace(CachePhase::Running);
+        let shared = Arc::clone(shared);
+        Some(Self { shared })
+    }
+
+    /// Same as [`Cache::run`](crate::Cache::run).
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Cache::run`](crate::Cache::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the cache for good.
+    pub async fn run(
         self,
         client_config: ClientConfig,
-        cancel: &CancellationToken,
+        cancel: CancellationToken,
     ) -> Result<(), Error> {
         // CLIENT-12
         self.shared.field_managers.note(&client_config.program());
@@ -120,13 +130,19 @@ impl CacheRun {
             let _first = self.shared.credentials.set(credentials.to_owned());
         }
         let client = client_config.client().map_err(Error::Connection)?;
-        self.shared.supervise(&client, cancel).await
+        self.shared.supervise(&client, &cancel).await
+    }
+}
+
+impl fmt::Debug for StartedCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StartedCache").finish_non_exhaustive()
     }
 }
 
 /// CACHE-11: every end of a run, also by a drop or a panic, releases the tasks that wait for the
 /// cache.
-impl Drop for CacheRun {
+impl Drop for StartedCache {
     fn drop(&mut self) {
         let declared = {
             let mut registry = self.shared.registry.write();

@@ -28,21 +28,18 @@ pub(crate) struct Scope {
     coverages: Mutex<HashMap<Gvk, Arc<Coverage>>>,
     /// The coverages by Rust type, so that a read does not build the names of its kind.
     pub(crate) typed: RwLock<ByType<Arc<Coverage>>>,
-    /// The number of changes of the namespaces.
     changes: AtomicU64,
     /// The number of changes of the namespaces, for tasks that wait for a change; sent after the informers have
     /// changed.
     changed: watch::Sender<u64>,
     /// Held during a change of the namespaces, and while an index is added.
     changing: Mutex<()>,
-    /// The registered indexes of each kind by their names.
     indexes: Mutex<HashMap<Gvk, BTreeMap<IndexName, AddIndex>>>,
 }
 
 /// The name of an index; `None` for the index of all labels.
 pub(crate) type IndexName = Option<String>;
 
-/// Adds an index to the informer of another namespace.
 pub(crate) type AddIndex = Arc<dyn Fn(&InformerEntry) + Send + Sync>;
 
 impl Scope {
@@ -63,7 +60,6 @@ impl Scope {
         self.changes.load(Ordering::Acquire)
     }
 
-    /// Returns a receiver of the number of changes, which changes after the informers have.
     pub(crate) fn watch_changes(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
@@ -85,14 +81,13 @@ impl Scope {
     }
 
     /// Adds the registered indexes to a new informer.
-    fn index(&self, entry: &InformerEntry) {
+    pub(crate) fn index(&self, entry: &InformerEntry) {
         let known = self.indexes.lock().get(entry.kind().gvk()).cloned();
         for add in known.into_iter().flat_map(BTreeMap::into_values) {
             add(entry);
         }
     }
 
-    /// Computes the coverages anew.
     fn refresh(&self, options: &CacheOptions) {
         {
             let mut coverages = self.coverages.lock();
@@ -115,7 +110,6 @@ impl Scope {
 }
 
 impl SharedCache {
-    /// Returns the coverage of a kind.
     pub(crate) fn coverage(&self, kind: &Kind) -> Arc<Coverage> {
         let mut coverages = self.scope.coverages.lock();
         if let Some(coverage) = coverages.get(kind.gvk()) {
@@ -224,11 +218,6 @@ impl SharedCache {
         Ok(true)
     }
 
-    /// Prepares a new informer: adds the indexes of its kind.
-    pub(crate) fn prepare(&self, entry: &InformerEntry) {
-        self.scope.index(entry);
-    }
-
     /// Refuses an informer of a namespace that was removed since the caller read the coverage.
     pub(crate) fn covered(coverage: &Coverage, namespace: Option<&Arc<str>>) -> Result<(), Error> {
         match namespace {
@@ -288,7 +277,8 @@ mod tests {
     fn a_declaration_in_a_removed_namespace_is_refused() {
         let shared = SharedCache::new(CacheOptions::new().default_namespaces(["a", "b"]));
         let kind = Kind::of::<ConfigMap>();
-        let declare = || shared.declare::<ConfigMap>(&kind, Some("b".into()), Purpose::Declare);
+        let declare =
+            || shared.namespaced_informer::<ConfigMap>(&kind, Some("b".into()), Purpose::Declare);
         assert!(declare().is_ok());
         assert!(shared.remove_namespace("b").unwrap());
         assert!(declare().err().unwrap().is_outside_scope());
