@@ -45,7 +45,6 @@ struct AppliedIntent {
     left: Option<AppliedState>,
 }
 
-/// The requests of this program about one object.
 #[derive(Debug, Default)]
 struct ObjectRequests {
     last: Vec<AppliedIntent>,
@@ -78,7 +77,6 @@ pub(crate) struct AppliedIntents {
     of: HashMap<Gvk, HashMap<ObjectKey, ObjectRequests>>,
     /// The namespaces in which all objects of a kind may have been deleted; `None` stands for all namespaces.
     emptied: HashMap<Gvk, HashMap<Option<String>, DeletedAfter>>,
-    /// The number of entries, with the namespaces.
     len: usize,
     sweep_at: usize,
 }
@@ -216,7 +214,6 @@ impl AppliedIntents {
         self.len = self.len + after - before - dropped;
     }
 
-    /// Returns the number of entries.
     #[cfg(test)]
     fn len(&self) -> usize {
         self.len
@@ -290,7 +287,6 @@ fn covers(namespace: Option<&str>, key: &ObjectKey) -> bool {
     namespace.is_none() || key.namespace() == namespace
 }
 
-/// Raises a version to a newer one.
 fn raise(after: &mut DeletedAfter, version: Option<&ResourceVersion>) {
     if let Some(version) = version
         && after

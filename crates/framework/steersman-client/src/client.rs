@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use steersman_api::{ClientConfig, FieldValidation, Mapper};
-use steersman_cache::internal::ReadsInternals as _;
 use steersman_cache::{Cache, Reads};
 use steersman_object::{Kind, ListOptions, Object, ObjectKey};
 
@@ -27,7 +26,6 @@ use crate::options::{ClientOptions, Lock};
 use crate::own_writes::unseen_writes::Read;
 use crate::read::cached;
 use crate::read::live::{self, Live};
-use crate::read::route::{ReadRoute, route};
 use crate::shared::SharedClient;
 use crate::write::{RequestId, WriteObserver};
 use status::StatusClient;
@@ -198,7 +196,7 @@ impl<S: Clone> Client<S> {
     /// [`writes_finished`](Self::writes_finished) waits only for the writes of the copy, its clones and the clients
     /// made from it. They count as writes of this client too. Each controller has such a copy.
     pub fn counting_apart(&self) -> Self {
-        self.over(self.shared.counting_apart())
+        self.over(self.shared.counting_within(&self.shared))
     }
 
     /// Returns a copy of this client with a count of its own, as [`counting_apart`](Self::counting_apart) does. Its
@@ -391,20 +389,16 @@ impl<S> Client<S> {
             let reads = self.reads::<K>();
             let kind = reads.kind();
             let placed = self.shared.options_in_namespace(kind, list_options)?;
-            match route(reads.is_cached()) {
-                ReadRoute::Cache => {
-                    let read = || async { Ok(reads.list_for(&placed, caller).await?.items) };
-                    let namespace = placed.selected_namespace();
-                    let namespace = namespace.filter(|_| kind.is_namespaced());
-                    match self.shared.owes(kind, Read::List(namespace)) {
-                        false => Ok(read().await?),
-                        true => Box::pin(cached::list(&self.shared, kind, &placed, read)).await,
-                    }
-                }
-                ReadRoute::Live => {
-                    let objects = Box::pin(live::list::<K>(&self.shared, kind, &placed)).await?;
-                    Ok(objects.into_iter().map(Arc::new).collect())
-                }
+            if !reads.is_cached() {
+                let objects = Box::pin(live::list::<K>(&self.shared, kind, &placed)).await?;
+                return Ok(objects.into_iter().map(Arc::new).collect());
+            }
+            let read = || async { Ok(reads.list_at(&placed, caller).await?.items) };
+            let namespace = placed.selected_namespace();
+            let namespace = namespace.filter(|_| kind.is_namespaced());
+            match self.shared.owes(kind, Read::List(namespace)) {
+                false => Ok(read().await?),
+                true => Box::pin(cached::list(&self.shared, kind, &placed, read)).await,
             }
         }
     }
@@ -430,8 +424,12 @@ impl<S> Client<S> {
         S: KindSource<K>,
     {
         // RYOW-1: checked before the cache is read. Most reads have no write to wait for.
-        if self.shared.may_owe(key.name()) && self.owes::<K>(key) {
-            return None;
+        if self.shared.may_owe(key.name()) {
+            let reads = self.reads::<K>();
+            let kind = reads.kind();
+            if self.shared.owes(kind, Read::Object(&key.placed(kind))) {
+                return None;
+            }
         }
         let own = self.shared.options().namespace.as_deref();
         if own.is_some_and(|own| key.namespace() != Some(own)) {
@@ -439,16 +437,6 @@ impl<S> Client<S> {
         }
         // The cache holds nothing of an uncached kind (CLIENT-1).
         self.kinds.decoded(self.shared.cache(), key)
-    }
-
-    /// Returns whether a read of the object must see a write that the cache may not show yet.
-    fn owes<K: Object>(&self, key: &ObjectKey) -> bool
-    where
-        S: KindSource<K>,
-    {
-        let reads = self.reads::<K>();
-        let kind = reads.kind();
-        self.shared.owes(kind, Read::Object(&key.placed(kind)))
     }
 
     async fn find<K: Object>(
@@ -461,16 +449,15 @@ impl<S> Client<S> {
     {
         let reads = self.reads::<K>();
         let kind = reads.kind();
-        match route(reads.is_cached()) {
-            ReadRoute::Cache => {
-                let key = self.shared.key_in_namespace(kind, key)?;
-                let read = || reads.get_for(&key, caller);
-                match self.shared.owes(kind, Read::Object(&key.placed(kind))) {
-                    false => Ok(read().await?),
-                    true => cached::get(&self.shared, kind, &key, read).await,
-                }
-            }
-            ReadRoute::Live => Ok(Arc::new(live::get(&self.shared, kind, key).await?)),
+        // CLIENT-1: the server answers for a kind that is declared uncached, and the cache for all others.
+        if !reads.is_cached() {
+            return Ok(Arc::new(live::get(&self.shared, kind, key).await?));
+        }
+        let key = self.shared.key_in_namespace(kind, key)?;
+        let read = || reads.get_at(&key, caller);
+        match self.shared.owes(kind, Read::Object(&key.placed(kind))) {
+            false => Ok(read().await?),
+            true => cached::get(&self.shared, kind, &key, read).await,
         }
     }
 

@@ -105,10 +105,7 @@ pub enum LastSeen {
     },
 }
 
-impl<K, F> Condition<K> for F
-where
-    F: Fn(Option<&K>) -> bool + Send + Sync,
-{
+impl<K, F: Fn(Option<&K>) -> bool + Send + Sync> Condition<K> for F {
     fn is_met(&self, object: Option<&K>) -> bool {
         self(object)
     }

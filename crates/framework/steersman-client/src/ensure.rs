@@ -9,7 +9,7 @@ use tracing::debug;
 use crate::error::Error;
 use crate::options::ClientOptions;
 use crate::patch::change::{
-    ChangedPart, PatchMode, PatchRetry, change, is_another, is_of_another, retry,
+    ChangedPart, PatchMode, change, is_another, is_of_another, is_tried_again,
 };
 use crate::patch::status_field::has_status;
 use crate::send::RequestSender;
@@ -82,7 +82,6 @@ impl<K> EnsuredWithStatus<K> {
         self.ensured.is_changed() || self.is_status_changed
     }
 
-    /// Adds the outcome of the write of the status.
     pub(crate) fn new(ensured: Ensured<K>, status: Option<Ensured<K>>) -> Self {
         let status = status.filter(Ensured::is_changed);
         let is_status_changed = status.is_some();
@@ -251,20 +250,18 @@ impl<K: Object> EnsurePlan<'_, K> {
         attempt: u32,
         refused: steersman_api::Error,
     ) -> Result<(), Error> {
-        match retry(&refused, attempt, self.options().attempts) {
-            PatchRetry::ReadLive => {
-                debug!(kind = %self.kind, %key, attempt, "the object has changed: reading it live");
-                Ok(())
-            }
-            PatchRetry::GiveUp if refused.is_conflict() || is_of_another(&refused) => {
-                Err(Error::KeptChanging {
-                    kind: self.kind.clone(),
-                    key: key.clone(),
-                    attempts: attempt,
-                    source: Box::new(refused),
-                })
-            }
-            PatchRetry::GiveUp => Err(Error::Api(refused)),
+        if is_tried_again(&refused, attempt, self.options().attempts) {
+            debug!(kind = %self.kind, %key, attempt, "the object has changed: reading it live");
+            return Ok(());
         }
+        if !refused.is_conflict() && !is_of_another(&refused) {
+            return Err(Error::Api(refused));
+        }
+        Err(Error::KeptChanging {
+            kind: self.kind.clone(),
+            key: key.clone(),
+            attempts: attempt,
+            source: Box::new(refused),
+        })
     }
 }

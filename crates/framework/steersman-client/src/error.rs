@@ -435,26 +435,26 @@ pub(crate) fn absent_is_none<T>(read: Result<T, Error>) -> Result<Option<T>, Err
     }
 }
 
-/// Returns the first few keys as text.
 fn names(keys: &[ObjectKey]) -> String {
-    const SHOWN: usize = 5;
-    let shown: Vec<String> = keys.iter().take(SHOWN).map(ToString::to_string).collect();
-    let mut text = shown.join(", ");
-    if let Some(more) = keys.len().checked_sub(SHOWN).filter(|n| *n > 0) {
-        text.push_str(&format!(", and {more} more"));
-    }
-    text
+    first_few(keys, ToString::to_string)
 }
 
 /// Returns the first few conflicts as text: `"helm" owns .spec.replicas, …`.
 fn listed(conflicts: &[FieldConflict]) -> String {
-    const SHOWN: usize = 5;
-    let shown = conflicts.iter().take(SHOWN).map(|conflict| {
-        let FieldConflict { manager, field, .. } = conflict;
+    first_few(conflicts, |FieldConflict { manager, field, .. }| {
         format!("{manager:?} owns {field}")
-    });
-    let mut text = shown.collect::<Vec<_>>().join(", ");
-    if let Some(more) = conflicts.len().checked_sub(SHOWN).filter(|n| *n > 0) {
+    })
+}
+
+fn first_few<T>(all: &[T], show: impl Fn(&T) -> String) -> String {
+    const SHOWN: usize = 5;
+    let mut text = all
+        .iter()
+        .take(SHOWN)
+        .map(show)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if let Some(more) = all.len().checked_sub(SHOWN).filter(|n| *n > 0) {
         text.push_str(&format!(", and {more} more"));
     }
     text

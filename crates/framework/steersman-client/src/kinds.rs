@@ -36,6 +36,7 @@ pub trait KindSource<K: Object>: sealed::Sealed + Clone + fmt::Debug + Send + Sy
 pub struct TypedKinds;
 
 /// One kind as a value, with objects of type `K`.
+#[derive(Clone)]
 pub struct OneKind<K> {
     kind: Kind,
     of: PhantomData<fn() -> K>,
@@ -79,12 +80,6 @@ impl<K: Object> KindSource<K> for OneKind<K> {
 
     fn decoded(&self, _: &Cache, _: &ObjectKey) -> Option<Arc<K>> {
         None
-    }
-}
-
-impl<K> Clone for OneKind<K> {
-    fn clone(&self) -> Self {
-        Self::new(self.kind.clone())
     }
 }
 

@@ -73,9 +73,8 @@
 //!   the server names a time (`Retry-After`).
 //! - `ensure` is create-or-patch: it reads, changes a copy, sends the difference, and reads again after a conflict.
 //! - `shared` has the state that all handles of one client share; `shared::apply` sends applies.
-//! - `read` has the reads: `read::route` is the one function that decides whether the cache or the server answers,
-//!   `read::live` asks the server, and `read::cached` reads from the cache once it has seen the writes that the read
-//!   must see.
+//! - `read` has the reads: `read::live` asks the server, and `read::cached` reads from the cache once it has seen the
+//!   writes that the read must see.
 //! - [`mod@watch`] has [`ObjectWatch`], a watch over a cache of its own; `wait` waits for a condition over one.
 //! - [`client`] has [`Client`], with each family of verbs in a file: `client::ensures` has create-or-patch and
 //!   `client::applies` server-side apply, each with its options; `client::status` has the verbs of the status

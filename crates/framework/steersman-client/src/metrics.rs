@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry};
+use prometheus::{DEFAULT_BUCKETS, HistogramVec, IntCounterVec, Registry};
+use steersman_api::metrics::{counters, histograms};
 use steersman_object::Kind;
 
 /// Bucket bounds of the waits before a repetition, in seconds: the shortest wait to the longest `Retry-After`.
@@ -31,58 +32,46 @@ impl ClientMetrics {
     ///
     /// If the registry already has metrics of these names: make one set per registry, and clone it.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
-        let metrics = Self {
-            waits: HistogramVec::new(
-                HistogramOpts::new(
-                    "steersman_own_write_wait_seconds",
-                    "How long cached reads waited for the cache to see what their own key wrote",
-                ),
+        Ok(Self {
+            waits: histograms(
+                registry,
+                "steersman_own_write_wait_seconds",
+                "How long cached reads waited for the cache to see what their own key wrote",
                 &["name"],
+                DEFAULT_BUCKETS,
             )?,
-            expiries: IntCounterVec::new(
-                Opts::new(
-                    "steersman_own_write_expiries_total",
-                    "Cached reads that the cache could not answer in time because it had not seen their own writes, by verb",
-                ),
+            expiries: counters(
+                registry,
+                "steersman_own_write_expiries_total",
+                "Cached reads that the cache could not answer in time because it had not seen their own writes, by verb",
                 &["name", "verb"],
             )?,
-            unknown: IntCounterVec::new(
-                Opts::new(
-                    "steersman_own_write_unknown_reads_total",
-                    "Cached reads that first asked the server what the cache has to show of a write",
-                ),
+            unknown: counters(
+                registry,
+                "steersman_own_write_unknown_reads_total",
+                "Cached reads that first asked the server what the cache has to show of a write",
                 &["name"],
             )?,
-            skipped: IntCounterVec::new(
-                Opts::new(
-                    "steersman_client_skipped_writes_total",
-                    "Applies that were not sent because the object is in the state that the same apply left",
-                ),
+            skipped: counters(
+                registry,
+                "steersman_client_skipped_writes_total",
+                "Applies that were not sent because the object is in the state that the same apply left",
                 &["name"],
             )?,
-            repeats: IntCounterVec::new(
-                Opts::new(
-                    "rest_client_request_retries_total",
-                    "Requests sent again because the server said so (Retry-After), by status code, method and server",
-                ),
+            repeats: counters(
+                registry,
+                "rest_client_request_retries_total",
+                "Requests sent again because the server said so (Retry-After), by status code, method and server",
                 &["code", "verb", "host"],
             )?,
-            repeat_waits: HistogramVec::new(
-                HistogramOpts::new(
-                    "steersman_request_retry_wait_seconds",
-                    "How long requests wait before they are sent again because the server said so (Retry-After), by status code, method and server",
-                )
-                .buckets(REPEAT_WAITS.to_vec()),
+            repeat_waits: histograms(
+                registry,
+                "steersman_request_retry_wait_seconds",
+                "How long requests wait before they are sent again because the server said so (Retry-After), by status code, method and server",
                 &["code", "verb", "host"],
+                &REPEAT_WAITS,
             )?,
-        };
-        registry.register(Box::new(metrics.waits.clone()))?;
-        registry.register(Box::new(metrics.expiries.clone()))?;
-        registry.register(Box::new(metrics.unknown.clone()))?;
-        registry.register(Box::new(metrics.skipped.clone()))?;
-        registry.register(Box::new(metrics.repeats.clone()))?;
-        registry.register(Box::new(metrics.repeat_waits.clone()))?;
-        Ok(metrics)
+        })
     }
 
     pub(crate) fn waited(&self, kind: &Kind, time: Duration) {
@@ -99,7 +88,6 @@ impl ClientMetrics {
         self.unknown.with_label_values(&[kind.to_string()]).inc();
     }
 
-    /// Counts an apply that is not sent.
     pub(crate) fn skipped(&self, kind: &Kind) {
         self.skipped.with_label_values(&[kind.to_string()]).inc();
     }

@@ -31,7 +31,6 @@ pub(crate) fn key_in_namespace(
     }
 }
 
-/// Returns the object with the client's namespace filled in.
 pub(crate) fn object_in_namespace<'a, K: Object>(
     namespace: Option<&str>,
     kind: &Kind,

@@ -1,6 +1,5 @@
 //! Words: the options of a client: field manager, namespace, locking, time limits and consistency.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::metrics::ClientMetrics;
 use crate::write::WriteObserver;
 
 /// The options of a [`Client`](crate::Client).
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use]
 #[expect(
     clippy::struct_excessive_bools,
@@ -212,10 +211,7 @@ impl ClientOptions {
         self.observers.push(observer);
         self
     }
-}
 
-impl ClientOptions {
-    /// Returns the options of creates, updates and patches.
     pub(crate) fn write(&self) -> WriteOptions {
         let mut options = WriteOptions::new().dry_run(self.dry_run);
         options.field_manager.clone_from(&self.field_manager);
@@ -226,27 +222,6 @@ impl ClientOptions {
     /// Returns the options of a delete: those of the caller, and this client's dry run.
     pub(crate) fn delete(&self, options: &DeleteOptions) -> DeleteOptions {
         options.clone().dry_run(self.dry_run || options.dry_run)
-    }
-}
-
-impl fmt::Debug for ClientOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientOptions")
-            .field("field_manager", &self.field_manager)
-            .field("field_validation", &self.field_validation)
-            .field("namespace", &self.namespace)
-            .field("dry_run", &self.dry_run)
-            .field("force", &self.force)
-            .field("lock", &self.lock)
-            .field("strategic", &self.strategic)
-            .field("attempts", &self.attempts)
-            .field("retry_after_limit", &self.retry_after_limit)
-            .field("observers", &self.observers.len())
-            .field("consistency", &self.consistency)
-            .field("own_write_wait", &self.own_write_wait)
-            .field("own_answers", &self.own_answers)
-            .field("request_timeout", &self.request_timeout)
-            .finish_non_exhaustive()
     }
 }
 

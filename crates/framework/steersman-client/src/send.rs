@@ -149,7 +149,6 @@ impl RequestSender {
         sender
     }
 
-    /// Returns the observers of a write; a dry run has none.
     fn observers(&self) -> Vec<Arc<dyn WriteObserver>> {
         if self.options.dry_run {
             return Vec::new();

@@ -87,10 +87,6 @@ impl SharedClient {
         other
     }
 
-    pub(crate) fn counting_apart(&self) -> Self {
-        self.counting_within(self)
-    }
-
     pub(crate) fn counting_within(&self, whole: &Self) -> Self {
         let mut other = self.clone();
         other.sender.in_flight = whole.sender.in_flight.part();
@@ -167,7 +163,6 @@ impl SharedClient {
         given.unwrap_or_else(|| field_manager::of_program(&self.client_config().program()))
     }
 
-    /// Returns the key, in the client's namespace if the client has one.
     pub(crate) fn key_in_namespace(
         &self,
         kind: &Kind,

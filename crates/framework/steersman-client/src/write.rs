@@ -15,7 +15,10 @@ use steersman_object::{Kind, ObjectKey, ResourceVersion};
 ///
 /// Two ids are equal if they have the same controller and an equal key of the same type. Cheap to clone.
 #[derive(Clone)]
-pub struct RequestId(Arc<dyn ErasedObject>);
+pub struct RequestId {
+    controller: Arc<str>,
+    key: Arc<dyn ErasedKey>,
+}
 
 /// One write, from the moment it is sent until its outcome is known.
 #[derive(Clone, Debug)]
@@ -46,7 +49,6 @@ pub struct Write {
 pub(crate) struct StateBeforeDelete {
     /// The uid of the object that the cache held.
     pub(crate) stored: Option<String>,
-    /// A resource version at which the object existed.
     pub(crate) version: Option<ResourceVersion>,
 }
 
@@ -108,21 +110,26 @@ pub trait WriteObserver: Send + Sync + 'static {
     fn ended(&self, write: &Write, outcome: &WriteOutcome<'_>);
 }
 
-trait ErasedObject: Any + Send + Sync {
-    fn controller(&self) -> &str;
+impl fmt::Debug for dyn WriteObserver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WriteObserver")
+    }
+}
+
+trait ErasedKey: Any + fmt::Debug + Send + Sync {
     fn is(&self, other: &dyn Any) -> bool;
     fn feed(&self, hasher: &mut dyn Hasher);
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result;
-    fn any(&self) -> &dyn Any;
 }
 
-#[derive(PartialEq, Eq, Hash)]
-struct NamedWrite<K> {
-    controller: Arc<str>,
-    key: K,
-}
+impl<K: Eq + Hash + fmt::Debug + Send + Sync + 'static> ErasedKey for K {
+    fn is(&self, other: &dyn Any) -> bool {
+        other.downcast_ref() == Some(self)
+    }
 
-// ===== impl RequestId =====
+    fn feed(&self, mut hasher: &mut dyn Hasher) {
+        self.hash(&mut hasher);
+    }
+}
 
 impl RequestId {
     /// Makes the id of the request `key` of the controller with this name.
@@ -131,54 +138,29 @@ impl RequestId {
     where
         K: Eq + Hash + fmt::Debug + Send + Sync + 'static,
     {
-        Self(Arc::new(NamedWrite {
+        Self {
             controller: controller.into(),
-            key,
-        }))
+            key: Arc::new(key),
+        }
     }
 
     /// Returns the name of the controller.
     #[must_use]
     pub fn controller(&self) -> &str {
-        self.0.controller()
+        &self.controller
     }
 
     /// Returns the key of the request, if it is a `K`.
     #[must_use]
-    pub fn key<K>(&self) -> Option<&K>
-    where
-        K: Eq + Hash + fmt::Debug + Send + Sync + 'static,
-    {
-        let named = self.0.any().downcast_ref::<NamedWrite<K>>();
-        named.map(|named| &named.key)
-    }
-}
-
-impl<K: Eq + Hash + fmt::Debug + Send + Sync + 'static> ErasedObject for NamedWrite<K> {
-    fn controller(&self) -> &str {
-        &self.controller
-    }
-
-    fn is(&self, other: &dyn Any) -> bool {
-        other.downcast_ref::<Self>() == Some(self)
-    }
-
-    fn feed(&self, mut hasher: &mut dyn Hasher) {
-        self.hash(&mut hasher);
-    }
-
-    fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {:?}", self.controller, self.key)
-    }
-
-    fn any(&self) -> &dyn Any {
-        self
+    pub fn key<K: Eq + Hash + fmt::Debug + Send + Sync + 'static>(&self) -> Option<&K> {
+        let key: &dyn Any = &*self.key;
+        key.downcast_ref()
     }
 }
 
 impl PartialEq for RequestId {
     fn eq(&self, other: &Self) -> bool {
-        self.0.is(other.0.any())
+        self.controller == other.controller && (*self.key).is(&*other.key)
     }
 }
 
@@ -186,13 +168,14 @@ impl Eq for RequestId {}
 
 impl Hash for RequestId {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.feed(state);
+        self.controller.hash(state);
+        (*self.key).feed(state);
     }
 }
 
 impl fmt::Debug for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.show(f)
+        write!(f, "{} {:?}", self.controller, self.key)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::shared::SharedClient;
 /// # Cancel safety
 ///
 /// As the [`Client`](crate::Client).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[must_use]
 pub struct Subresource<K> {
     shared: SharedClient,
@@ -139,16 +139,5 @@ impl<K: Object> Subresource<K> {
         let api = self.shared.api::<K>(&self.kind).await?;
         let request = request(&api, &key)?;
         Ok(self.shared.sender().write(&self.kind, request).await?)
-    }
-}
-
-impl<K> Clone for Subresource<K> {
-    fn clone(&self) -> Self {
-        Self {
-            shared: self.shared.clone(),
-            kind: self.kind.clone(),
-            name: self.name.clone(),
-            of: PhantomData,
-        }
     }
 }

@@ -63,7 +63,6 @@ pub(crate) enum NotedWrite {
     Unknown(UncertainObject),
 }
 
-/// The objects that a read is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Read<'a> {
     Object(&'a ObjectKey),
@@ -75,8 +74,6 @@ pub(crate) enum Read<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct UnseenWrites {
     of: HashMap<Gvk, HashMap<WriterHash, Notes>>,
-    /// The number of notes and questions of each object name, by the hash of the name.
-    names: HashMap<u64, usize>,
     filter: Arc<Filter>,
     sweep_at: usize,
     swept: Option<Instant>,
@@ -88,13 +85,6 @@ struct Notes {
     /// One note per key: a newer write of the key takes over what the older note knows.
     unseen: HashMap<ObjectKey, Note>,
     questions: Vec<Question>,
-}
-
-/// Updates the two counts of notes and questions: the exact one by name, and the filter that reads check without the
-/// lock.
-struct QuestionTally<'a> {
-    names: &'a mut HashMap<u64, usize>,
-    filter: &'a Filter,
 }
 
 impl<'a> Read<'a> {
@@ -113,7 +103,6 @@ impl UnseenWrites {
         Arc::clone(&self.filter)
     }
 
-    /// Notes a finished write.
     pub(crate) fn handle_write(
         &mut self,
         writer: WriterHash,
@@ -198,10 +187,6 @@ impl UnseenWrites {
         let (writer, key) = (note.writer, note.key.clone());
         let notes = self.of.entry(gvk.clone()).or_default();
         let notes = notes.entry(writer).or_default();
-        let mut tally = QuestionTally {
-            names: &mut self.names,
-            filter: &self.filter,
-        };
         // A note at a version answers the questions about this object at that version or an earlier one.
         let newest = note.version.iter().chain(&note.absent);
         let newest: Vec<ResourceVersion> = newest.cloned().collect();
@@ -210,12 +195,12 @@ impl UnseenWrites {
             let is_over = matches!(&question.subject, UncertainObject::Object(subject) if *subject == key)
                 && question.version.as_ref().is_some_and(is_past);
             if is_over {
-                tally.remove(writer, question.subject.name());
+                self.filter.remove(writer, question.subject.name());
             }
             !is_over
         });
         if notes.unseen.insert(key.clone(), note).is_none() {
-            tally.add(writer, Some(key.name()));
+            self.filter.add(writer, Some(key.name()));
         }
     }
 
@@ -226,11 +211,7 @@ impl UnseenWrites {
         match questions.find(|known| known.subject == question.subject) {
             Some(known) => *known = question.joined(known),
             None => {
-                let mut tally = QuestionTally {
-                    names: &mut self.names,
-                    filter: &self.filter,
-                };
-                tally.add(question.writer, question.subject.name());
+                self.filter.add(question.writer, question.subject.name());
                 notes.questions.push(question);
             }
         }
@@ -238,10 +219,7 @@ impl UnseenWrites {
 
     /// Returns whether a read for `writer`, or for all writers (`None`), must see any write.
     pub(crate) fn owes(&self, writer: Option<WriterHash>, gvk: &Gvk, read: Read<'_>) -> bool {
-        if let Read::Object(key) = read
-            && !self.names.contains_key(&filter::hash(key.name()))
-            && !self.filter.has_generated()
-        {
+        if !self.filter.may_owe(writer, read.name()) {
             return false;
         }
         let mut notes = self.notes(writer, gvk);
@@ -304,24 +282,24 @@ impl UnseenWrites {
 
     /// Drops a note that was seen, unless a newer note of the same object replaced it.
     pub(crate) fn handle_seen(&mut self, gvk: &Gvk, note: &Note) {
-        self.drop_from(note.writer, gvk, |notes, tally| {
+        self.drop_from(note.writer, gvk, |notes, filter| {
             let known = notes.unseen.get(&note.key);
             if known.is_some_and(|known| known.serial == note.serial) {
                 notes.unseen.remove(&note.key);
-                tally.remove(note.writer, Some(note.key.name()));
+                filter.remove(note.writer, Some(note.key.name()));
             }
         });
     }
 
     /// Drops a question that was answered, unless a newer question about the same object replaced it.
     pub(crate) fn handle_answer(&mut self, gvk: &Gvk, question: &Question) {
-        self.drop_from(question.writer, gvk, |notes, tally| {
+        self.drop_from(question.writer, gvk, |notes, filter| {
             let before = notes.questions.len();
             notes
                 .questions
                 .retain(|known| known.serial != question.serial);
             if notes.questions.len() < before {
-                tally.remove(question.writer, question.subject.name());
+                filter.remove(question.writer, question.subject.name());
             }
         });
     }
@@ -342,16 +320,12 @@ impl UnseenWrites {
         if !is_much && !self.swept.is_some_and(is_old) {
             return;
         }
-        let mut tally = QuestionTally {
-            names: &mut self.names,
-            filter: &self.filter,
-        };
         self.of.retain(|gvk, writers| {
             writers.retain(|writer, notes| {
                 notes.unseen.retain(|key, note| {
                     let stays = !is_seen(gvk, note);
                     if !stays {
-                        tally.remove(*writer, Some(key.name()));
+                        self.filter.remove(*writer, Some(key.name()));
                     }
                     stays
                 });
@@ -359,7 +333,7 @@ impl UnseenWrites {
                     let is_over =
                         is_passed(gvk, question) || question.is_old(now) && follows(gvk, question);
                     if is_over {
-                        tally.remove(*writer, question.subject.name());
+                        self.filter.remove(*writer, question.subject.name());
                     }
                     !is_over
                 });
@@ -368,13 +342,11 @@ impl UnseenWrites {
             writers.shrink_to(writers.len() * 2);
             !writers.is_empty()
         });
-        self.names.shrink_to(self.names.len() * 2);
         // The remaining notes are awaited or seen soon, so the next sweep runs at twice their number.
         self.sweep_at = self.len() * 2;
         self.swept = Some(now);
     }
 
-    /// Returns the number of writes that were not seen yet.
     pub(crate) fn len(&self) -> usize {
         self.filter.len()
     }
@@ -389,21 +361,12 @@ impl UnseenWrites {
         one.into_iter().chain(all.into_iter().flatten())
     }
 
-    fn drop_from(
-        &mut self,
-        writer: WriterHash,
-        gvk: &Gvk,
-        drop: impl FnOnce(&mut Notes, &mut QuestionTally<'_>),
-    ) {
+    fn drop_from(&mut self, writer: WriterHash, gvk: &Gvk, drop: impl FnOnce(&mut Notes, &Filter)) {
         let Some(writers) = self.of.get_mut(gvk) else {
             return;
         };
         if let Some(notes) = writers.get_mut(&writer) {
-            let mut tally = QuestionTally {
-                names: &mut self.names,
-                filter: &self.filter,
-            };
-            drop(notes, &mut tally);
+            drop(notes, &self.filter);
             if notes.is_empty() {
                 writers.remove(&writer);
             }
@@ -411,27 +374,6 @@ impl UnseenWrites {
         if writers.is_empty() {
             self.of.remove(gvk);
         }
-    }
-}
-
-impl QuestionTally<'_> {
-    fn add(&mut self, writer: WriterHash, name: Option<&str>) {
-        if let Some(name) = name {
-            *self.names.entry(filter::hash(name)).or_default() += 1;
-        }
-        self.filter.add(writer, name);
-    }
-
-    fn remove(&mut self, writer: WriterHash, name: Option<&str>) {
-        if let Some(name) = name.map(filter::hash)
-            && let Some(count) = self.names.get_mut(&name)
-        {
-            *count -= 1;
-            if *count == 0 {
-                self.names.remove(&name);
-            }
-        }
-        self.filter.remove(writer, name);
     }
 }
 

@@ -31,7 +31,6 @@ pub(crate) struct WriteTracker {
     /// Decides for most reads, without the lock, that no note is about them (RYOW-11).
     filter: Arc<Filter>,
     answers: AnswerBudget,
-    /// The number of times that the lock was taken.
     #[cfg(test)]
     locked: std::sync::atomic::AtomicUsize,
 }
@@ -83,7 +82,6 @@ impl WriteTracker {
         self.writes.lock()
     }
 
-    /// Returns the number of times that the lock was taken.
     #[cfg(test)]
     pub(crate) fn locked(&self) -> usize {
         self.locked.load(std::sync::atomic::Ordering::Relaxed)
@@ -100,7 +98,6 @@ impl WriteTracker {
         reader(options, writer).is_some_and(|reader| self.filter.may_owe(reader, name))
     }
 
-    /// Returns whether a read must see a write.
     pub(crate) fn owes(
         &self,
         options: &ClientOptions,
@@ -179,7 +176,6 @@ impl WriteTracker {
         self.close(gvk, question);
     }
 
-    /// Drops a question that the server has answered.
     pub(crate) fn close(&self, gvk: &Gvk, question: &Question) {
         self.lock().handle_answer(gvk, question);
     }

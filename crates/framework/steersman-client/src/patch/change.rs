@@ -22,7 +22,6 @@ pub(crate) const SERVER_SET: &[&str] = &[
     "uid",
 ];
 
-/// The part of an object that a change is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChangedPart {
     /// Every field except the metadata that only the server sets.
@@ -36,21 +35,11 @@ pub(crate) enum ChangedPart {
 /// How a difference is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PatchMode {
-    /// The part of the object that is changed.
     pub(crate) part: ChangedPart,
     /// When the patch carries the resource version that it was computed from.
     pub(crate) lock: Lock,
     /// Whether to send a strategic merge patch if the kind has merge keys.
     pub(crate) strategic: bool,
-}
-
-/// The next step after a change was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PatchRetry {
-    /// Read the object from the server and compute the difference again.
-    ReadLive,
-    /// Return the error to the caller.
-    GiveUp,
 }
 
 /// The mutated copy, and the patch that leads to it; `None` if there is nothing to send.
@@ -102,14 +91,11 @@ pub(crate) fn change<K: Object>(
     Ok((after, Some(patch)))
 }
 
-/// Decides what follows the failure `error` of the last of `attempts` attempts.
-pub(crate) fn retry(error: &steersman_api::Error, attempts: u32, allowed: u32) -> PatchRetry {
+/// Returns whether the object is read live and the difference computed again after the failure `error` of the last of
+/// `attempts` attempts.
+pub(crate) fn is_tried_again(error: &steersman_api::Error, attempts: u32, allowed: u32) -> bool {
     let passing = error.is_conflict() || error.is_already_exists() || is_of_another(error);
-    if passing && attempts < allowed {
-        PatchRetry::ReadLive
-    } else {
-        PatchRetry::GiveUp
-    }
+    passing && attempts < allowed
 }
 
 /// Returns whether the server refused the change because another object has the name now.
@@ -140,7 +126,6 @@ pub(crate) fn check_version<K: Object>(kind: &Kind, object: &K) -> Result<(), Er
     Ok(())
 }
 
-/// Encodes the object as the JSON that is sent, with its type.
 pub(crate) fn encode<K: Object>(kind: &Kind, object: &K) -> Result<Value, Error> {
     serde_json::to_value(object).map_err(|source| Error::Encode {
         kind: kind.clone(),
@@ -149,7 +134,6 @@ pub(crate) fn encode<K: Object>(kind: &Kind, object: &K) -> Result<Value, Error>
     })
 }
 
-/// Keeps only the part of the object that may be changed.
 fn cut(mut body: Value, part: ChangedPart) -> Value {
     match part {
         ChangedPart::Status => {

@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-/// The difference of two objects.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ObjectDifference {
     /// The merge patch (RFC 7386).

@@ -58,7 +58,6 @@ pub(crate) fn document(kind: &Kind, part: &impl Serialize) -> Result<(ObjectKey,
     Ok((key, without_nulls(Value::Object(members))))
 }
 
-/// Returns the kind that a manifest names.
 pub(crate) fn gvk_of(manifest: &impl Serialize) -> Result<Gvk, Error> {
     let unknown = Kind::new(Gvk::new("", "", "manifest"), "", Scope::Cluster);
     let encoded = serde_json::to_value(manifest).map_err(|source| Error::Encode {
@@ -77,7 +76,6 @@ pub(crate) fn gvk_of(manifest: &impl Serialize) -> Result<Gvk, Error> {
     }
 }
 
-/// Returns the document with its namespace filled in.
 pub(crate) fn in_namespace(mut document: Value, key: &ObjectKey) -> Value {
     if let (Some(namespace), Some(Value::Object(metadata))) =
         (key.namespace(), document.get_mut("metadata"))
@@ -87,7 +85,6 @@ pub(crate) fn in_namespace(mut document: Value, key: &ObjectKey) -> Value {
     document
 }
 
-/// The object that an apply is meant for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ApplyTo {
     /// The object of the name, whichever it is, or a new one.

@@ -11,7 +11,6 @@ use crate::own_writes::write_tracker::{RequiredWrites, WaitOutcome};
 use crate::shared::SharedClient;
 use crate::write::outcome::is_refused_for_good;
 
-/// The result of a read from the cache.
 type Cached<T> = Result<T, steersman_cache::Error>;
 
 /// Returns the object that `cached` reads once the cache has seen the writes to it; RYOW-5: the server's object if

@@ -148,7 +148,6 @@ pub(crate) async fn list<K: Object>(
     }
 }
 
-/// Separates the objects that decode from those that do not.
 fn separate<K>(items: Vec<Decoded<K>>) -> (Vec<K>, Vec<Malformed>) {
     let (mut good, mut malformed) = (Vec::with_capacity(items.len()), Vec::new());
     for item in items {

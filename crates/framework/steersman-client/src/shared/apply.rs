@@ -19,7 +19,6 @@ use crate::error::Error;
 use crate::patch::change::{ChangedPart, is_of_another};
 use crate::patch::document::{ApplyTo, conflicts, document, in_namespace, part_document};
 
-/// An apply that is ready to be sent.
 pub(crate) struct Apply {
     pub(crate) key: ObjectKey,
     pub(crate) to: ApplyTo,
@@ -29,7 +28,6 @@ pub(crate) struct Apply {
 }
 
 impl SharedClient {
-    /// Returns the apply of an object, or of a part of one.
     pub(crate) fn prepare_apply(
         &self,
         kind: &Kind,
@@ -80,14 +78,12 @@ impl SharedClient {
         })
     }
 
-    /// Counts an apply that is not sent.
     pub(crate) fn apply_skipped(&self, kind: &Kind) {
         if let Some(metrics) = &self.options().metrics {
             metrics.skipped(kind);
         }
     }
 
-    /// Forgets the applies to an object that a delete names.
     pub(crate) fn forget_applied(&self, kind: &Kind, key: &ObjectKey) {
         let mut applied = self.inner.applied.lock();
         applied.deleted(kind.gvk(), key, |gvk, known| {
@@ -145,7 +141,6 @@ impl SharedClient {
         })
     }
 
-    /// Applies a subresource of the object of this key.
     pub(crate) async fn apply_part<T: DeserializeOwned + Send + 'static>(
         &self,
         kind: &Kind,
@@ -168,13 +163,11 @@ impl SharedClient {
         })
     }
 
-    /// Returns the options of an apply, which always name a manager.
     fn applying(&self) -> WriteOptions {
         let options = self.options().write().field_manager(self.manager());
         options.force(self.options().force)
     }
 
-    /// Returns the error of a refused apply; for a conflict, with the managers that own the fields.
     fn conflict(&self, kind: &Kind, key: ObjectKey, refused: steersman_api::Error) -> Error {
         let conflicts = conflicts(&refused);
         if conflicts.is_empty() {

@@ -11,7 +11,6 @@ use crate::write::{Write, WriteOutcome, WrittenObject};
 /// The shortest wait before a repetition, so that a `Retry-After` of zero does not become a busy loop.
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Returns the outcome of a write.
 pub(crate) fn outcome<'a>(
     write: &Write,
     sent: Result<(Option<&AnsweredObject>, &Bytes), &'a Error>,
@@ -82,7 +81,6 @@ impl Repeats {
     }
 }
 
-/// Returns the written object if the answer is about that object.
 fn written(write: &Write, object: &AnsweredObject, body: &Bytes) -> Option<WrittenObject> {
     let itself = object.gvk.same_group_kind(write.kind.gvk());
     // A Scale has the uid and the version of the scaled object. The Status of a delete has the uid of the deleted

@@ -38,7 +38,6 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// Returns the number of notes and questions.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
@@ -53,13 +52,8 @@ impl Filter {
         by_writer && name.is_none_or(|name| self.may_name(name))
     }
 
-    /// Returns whether there are questions about generated names.
-    pub(super) fn has_generated(&self) -> bool {
-        self.generated.load(Ordering::Acquire) > 0
-    }
-
     fn may_name(&self, name: &str) -> bool {
-        self.has_generated() || is_set(&self.names, hash(name))
+        self.generated.load(Ordering::Acquire) > 0 || is_set(&self.names, hash(name))
     }
 
     /// Counts a note or question of a writer; `name` is `None` if the server generates the name.
@@ -96,8 +90,7 @@ fn is_set(counters: &[AtomicU32], hash: u64) -> bool {
     counter.is_some_and(|counter| counter.load(Ordering::Acquire) > 0)
 }
 
-/// Returns the hash of an object's name.
-pub(super) fn hash(name: &str) -> u64 {
+fn hash(name: &str) -> u64 {
     // FNV-1a: names are short, and a collision only costs a check under the lock.
     let mut hasher = FnvHasher::default();
     hasher.write(name.as_bytes());

@@ -9,7 +9,6 @@ use bytes::Bytes;
 /// The largest number of bytes of all kept answers of one client and of the clients made from it.
 const MOST_BYTES: usize = 4 << 20;
 
-/// The bytes of all kept answers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AnswerBudget(Arc<AtomicUsize>);
 

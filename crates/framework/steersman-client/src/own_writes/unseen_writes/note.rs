@@ -6,7 +6,6 @@ use steersman_object::{ObjectKey, ResourceVersion};
 
 use super::{KeptAnswer, WriterHash};
 
-/// The state of one object in an informer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CacheState<'a> {
     /// The resource version up to which the informer has applied everything that the server sent.
@@ -14,7 +13,6 @@ pub(crate) struct CacheState<'a> {
     pub(crate) stored: Option<StoredObject<'a>>,
 }
 
-/// An object that an informer stores.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoredObject<'a> {
     pub(crate) uid: &'a str,

@@ -13,7 +13,6 @@ pub(super) const UNKNOWN_FOR: Duration = Duration::from_secs(3600);
 /// `names.MaxGeneratedNameLength`).
 const GENERATED_FROM: usize = 58;
 
-/// The object of a write with an unknown result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum UncertainObject {
     Object(ObjectKey),
@@ -65,7 +64,6 @@ impl UncertainObject {
         }
     }
 
-    /// Returns the namespace, if there is one.
     pub(crate) fn namespace(&self) -> Option<&str> {
         match self {
             Self::Object(key) => key.namespace(),
@@ -81,7 +79,6 @@ impl UncertainObject {
         }
     }
 
-    /// Returns whether the write may have been about the object of this key.
     pub(crate) fn could_be(&self, key: &ObjectKey) -> bool {
         match self {
             Self::Object(subject) => subject == key,

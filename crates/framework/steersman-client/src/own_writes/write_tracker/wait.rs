@@ -10,7 +10,6 @@ use super::{WriteTracker, is_stuck, look};
 use crate::options::ClientOptions;
 use crate::own_writes::unseen_writes::{Note, Read};
 
-/// The result of a wait.
 pub(crate) enum WaitOutcome {
     /// The cache shows every write that the read must see. It stores none of these absent objects now; a result that
     /// is read afterwards is valid if they [still hold](WriteTracker::still_hold).
@@ -23,11 +22,9 @@ pub(crate) enum WaitOutcome {
 /// (RYOW-7).
 pub(crate) struct Unstored {
     note: Note,
-    /// The version that the informer had applied.
     applied: ResourceVersion,
 }
 
-/// The progress of an informer with respect to a note.
 pub(super) enum InformerProgress {
     /// There is nothing to wait for, and no older state can appear.
     Over,
@@ -72,7 +69,16 @@ impl WriteTracker {
         }
         match settled {
             Ok(unstored) => WaitOutcome::Cache(unstored),
-            Err(late) => Self::too_late(options, kind, read, late),
+            Err(late) => {
+                if let Some(metrics) = metrics {
+                    let verb = match read {
+                        Read::Object(_) => "get",
+                        Read::List(_) => "list",
+                    };
+                    metrics.expired(kind, verb);
+                }
+                WaitOutcome::Late(late)
+            }
         }
     }
 
@@ -125,22 +131,6 @@ impl WriteTracker {
         }
     }
 
-    fn too_late(
-        options: &ClientOptions,
-        kind: &Kind,
-        read: Read<'_>,
-        notes: Vec<Note>,
-    ) -> WaitOutcome {
-        if let Some(metrics) = &options.metrics {
-            let verb = match read {
-                Read::Object(_) => "get",
-                Read::List(_) => "list",
-            };
-            metrics.expired(kind, verb);
-        }
-        WaitOutcome::Late(notes)
-    }
-
     async fn until_over(&self, gvk: &Gvk, note: &Note) {
         // Looked up each time, because a kind may be removed from the cache and started again.
         while let Some(untyped) = self.cache.untyped_of(gvk, &note.key) {
@@ -156,7 +146,6 @@ impl WriteTracker {
         matches!(self.progress(gvk, note), InformerProgress::Pending)
     }
 
-    /// Returns the progress of the informer that covers a note; drops a note that was seen.
     pub(super) fn progress(&self, gvk: &Gvk, note: &Note) -> InformerProgress {
         let Some(untyped) = self.cache.untyped_of(gvk, &note.key) else {
             self.lock().handle_seen(gvk, note);

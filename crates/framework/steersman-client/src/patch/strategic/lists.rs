@@ -11,10 +11,8 @@ use steersman_object::Kind;
 
 const TEXT: &str = include_str!("lists.txt");
 
-/// The fields of a type that are lists with a merge key, or lead to one.
 pub(crate) type ListFields = BTreeMap<&'static str, FieldType>;
 
-/// The type of a field.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FieldType {
     /// A list with this merge key, and the type of its elements.
@@ -28,7 +26,6 @@ pub(crate) enum FieldType {
     Struct(&'static str),
 }
 
-/// All types and kinds of the table.
 #[derive(Debug, Default)]
 struct ListTypes {
     types: BTreeMap<&'static str, ListFields>,
@@ -52,7 +49,6 @@ fn table() -> &'static ListTypes {
     TABLE.get_or_init(|| read(TEXT))
 }
 
-/// Parses the table.
 fn read(text: &'static str) -> ListTypes {
     let mut table = ListTypes::default();
     for line in text.lines().filter(|line| !line.starts_with('#')) {

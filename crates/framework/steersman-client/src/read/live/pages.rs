@@ -10,7 +10,6 @@ use steersman_object::{Kind, ListOptions, Object, ResourceVersion};
 use crate::error::Error;
 use crate::shared::SharedClient;
 
-/// The number of objects in one page if the caller sets none.
 pub(super) const PAGE_SIZE: u32 = 500;
 
 /// The pages of a live list. Made by [`Live::pages`](crate::Live::pages).
@@ -151,7 +150,6 @@ impl<K: Object> Pages<K> {
             .boxed()
     }
 
-    /// Requests one page.
     async fn request(&mut self) -> Result<Page<K>, Error> {
         let api = match &self.api {
             Some(api) => api,
@@ -188,7 +186,6 @@ impl<K: Object> Pages<K> {
     }
 }
 
-/// Returns the error of an object that does not decode.
 pub(super) fn malformed(kind: &Kind, first: &Malformed) -> Error {
     Error::Cache(steersman_cache::Error::Malformed {
         kind: kind.clone(),

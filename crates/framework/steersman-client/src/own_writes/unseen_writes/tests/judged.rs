@@ -114,6 +114,6 @@ fn a_read_owes_by_writer_kind_and_object() {
     assert!(!writes.owes(Some(ME), &gvk(), Read::Object(&a)));
     let questions = writes.questions(None, &gvk(), Read::List(None));
     writes.handle_answer(&gvk(), &questions[0]);
-    assert!(writes.of.is_empty() && writes.names.is_empty());
+    assert!(writes.of.is_empty() && writes.len() == 0);
     assert_eq!(writes.len(), 0);
 }
