@@ -55,7 +55,6 @@ pub struct Api<K> {
 
 impl<K: Object> Api<K> {
     /// Makes the verbs of `kind`.
-    #[must_use]
     pub fn new(client: kube_client::Client, kind: Kind) -> Self {
         Self {
             client,
@@ -78,7 +77,6 @@ impl<K: Object> Api<K> {
     }
 
     /// Returns the kind.
-    #[must_use]
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -333,7 +331,6 @@ impl<K: Object> Api<K> {
 
 impl<K: TypedObject> Api<K> {
     /// Makes the verbs of the kind that `K` names.
-    #[must_use]
     pub fn typed(client: kube_client::Client) -> Self {
         Self::new(client, Kind::of::<K>())
     }

@@ -26,7 +26,6 @@ const NAMING: [&str; 2] = ["name", "namespace"];
 
 impl ApplyDigest {
     /// Returns the digest of an apply of a document.
-    #[must_use]
     pub fn of(manager: &str, gvk: &Gvk, document: &Value) -> Self {
         let mut hashed = Hashed::begin(manager, gvk);
         let metadata = document["metadata"].as_object().map(|metadata| {

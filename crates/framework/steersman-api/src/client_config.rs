@@ -279,7 +279,6 @@ impl ClientConfig {
     }
 
     /// Returns whether metrics were set.
-    #[must_use]
     pub fn has_metrics(&self) -> bool {
         self.around.metrics.is_some()
     }
@@ -360,7 +359,6 @@ impl ClientConfig {
     }
 
     /// Returns the program's name in the `User-Agent`, up to the slash: the field manager of writes that name none.
-    #[must_use]
     pub fn program(&self) -> String {
         let agent = String::from_utf8_lossy(self.around.agent.as_bytes());
         agent.split('/').next().unwrap_or_default().to_owned()
@@ -368,47 +366,40 @@ impl ClientConfig {
 
     /// Returns whether [`user_agent`](Self::user_agent), or a configuration with a `User-Agent`, named the program;
     /// otherwise its name is that of the binary.
-    #[must_use]
     pub fn names_program(&self) -> bool {
         self.names_program
     }
 
     /// Returns the address of the API server, for people.
-    #[must_use]
     pub fn endpoint(&self) -> String {
         self.endpoint.to_string()
     }
 
     /// Returns the host of the API server, and the port if the configuration names one, as in the label `host` of
     /// metrics; `in-process` for a server in this process.
-    #[must_use]
     pub fn host(&self) -> &str {
         &self.host
     }
 
     /// Returns the namespace of the current context or of this Pod; `default` if none is named.
-    #[must_use]
     pub fn default_namespace(&self) -> &str {
         &self.default_namespace
     }
 
     /// Returns the namespace that the current context, the Pod, or the program names; `None` if none of them names
     /// one, so that [`default_namespace`](Self::default_namespace) is `default` by default.
-    #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.names_namespace.then_some(&*self.default_namespace)
     }
 
     /// Returns the user of the credentials and where they are kept, for people: a user of a kubeconfig, or the
     /// service account of this Pod. `None` if the program itself made the configuration.
-    #[must_use]
     pub fn credentials(&self) -> Option<&str> {
         self.credentials.as_deref()
     }
 
     /// Reads the certificate that names the user; `None` if a token, a password or a credential plugin does. Blocks
     /// while a file is read.
-    #[must_use]
     pub fn client_certificate(&self) -> Option<std::io::Result<ClientCertificate>> {
         match &self.destination {
             Destination::Network(network) => network.client_certificate(self.credentials()),
@@ -417,7 +408,6 @@ impl ClientConfig {
     }
 
     /// Returns the context of the kubeconfig; `None` in a Pod, or if the program itself made the configuration.
-    #[must_use]
     pub fn context(&self) -> Option<&str> {
         self.context.as_deref()
     }

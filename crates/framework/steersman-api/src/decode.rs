@@ -107,7 +107,6 @@ impl AnswerDecoder {
 
 /// Decodes the metadata of one object of a kind, as it arrived from a server outside a list or watch. The result has
 /// the form of an object in a list: with the type of the kind, and without `managedFields` unless they are kept.
-#[must_use]
 pub fn decode_raw_object(kind: &Kind, keep_managed_fields: bool, raw: &[u8]) -> Decoded<RawObject> {
     AnswerDecoder::new(kind.clone(), !keep_managed_fields).raw_object(raw)
 }

@@ -50,7 +50,6 @@ impl Encoding {
 }
 
 /// Returns whether the objects of a kind may be sent in protobuf: whether it is one of Kubernetes itself.
-#[must_use]
 pub fn has_protobuf(kind: &Kind) -> bool {
     let gvk = kind.gvk();
     Message::of_kind(&gvk.api_version(), gvk.kind()).is_some()

@@ -111,13 +111,11 @@ const NOT_KUBERNETES: &str = "the address does not look like a Kubernetes API se
 
 impl ApiRefusal {
     /// Returns the request.
-    #[must_use]
     pub fn request_info(&self) -> &RequestInfo {
         &self.info
     }
 
     /// Returns the server's `Status`; derived from the HTTP status if the body held none.
-    #[must_use]
     pub fn status(&self) -> &Status {
         &self.status
     }
@@ -141,7 +139,6 @@ impl ApiRefusal {
     }
 
     /// Returns the time to wait that the server named (`Retry-After`, or `details.retryAfterSeconds`).
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after
     }
@@ -157,7 +154,6 @@ impl Error {
     /// Makes the error of an answer from its `Status` and its `Retry-After`.
     ///
     /// For tests, and for a `Status` from another source.
-    #[must_use]
     pub fn from_status(info: RequestInfo, status: Status, retry_after: Option<Duration>) -> Self {
         let hinted = status.details.as_ref().map(|d| d.retry_after_seconds);
         let hinted = hinted
@@ -257,7 +253,6 @@ impl Error {
     }
 
     /// Returns the refusal, if a server answered.
-    #[must_use]
     pub fn refusal(&self) -> Option<&ApiRefusal> {
         match self {
             Self::NotFound(refusal)
@@ -279,7 +274,6 @@ impl Error {
     }
 
     /// Returns the request, if one was made.
-    #[must_use]
     pub fn request_info(&self) -> Option<&RequestInfo> {
         match self {
             Self::InvalidRequest { info, .. }
@@ -292,7 +286,6 @@ impl Error {
 
     /// Returns the problem without the kind and without advice, for a caller that adds its own: `watch failed: the
     /// server answered 403 Forbidden: …`.
-    #[must_use]
     pub fn brief(&self) -> String {
         let Some(info) = self.request_info() else {
             return self.to_string();
@@ -311,19 +304,16 @@ impl Error {
     }
 
     /// Returns the server's `Status`, if a server answered.
-    #[must_use]
     pub fn status(&self) -> Option<&Status> {
         self.refusal().map(ApiRefusal::status)
     }
 
     /// Returns the HTTP code, if a server answered.
-    #[must_use]
     pub fn code(&self) -> Option<u16> {
         self.status().map(|s| s.code)
     }
 
     /// Returns the time to wait before another attempt, if the server named one.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.refusal().and_then(ApiRefusal::retry_after)
     }

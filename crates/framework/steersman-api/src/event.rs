@@ -113,7 +113,6 @@ impl<K> From<Malformed> for Decoded<K> {
 
 impl Malformed {
     /// Makes an object that did not decode, for other implementations of [`ListWatch`](crate::ListWatch).
-    #[must_use]
     pub fn new(
         key: ObjectKey,
         uid: impl Into<String>,
@@ -131,7 +130,6 @@ impl Malformed {
 
 impl<K> ListPage<K> {
     /// Makes a last page, for other implementations of [`ListWatch`](crate::ListWatch).
-    #[must_use]
     pub fn new(items: Vec<Decoded<K>>, version: ResourceVersion) -> Self {
         Self {
             items,

@@ -83,7 +83,6 @@ struct Metadata<'a> {
 
 impl Head {
     /// Returns the head of an object with this metadata.
-    #[must_use]
     pub fn of_meta(meta: &ObjectMeta) -> Self {
         let annotations = meta.annotations.as_ref();
         // A map of texts always encodes.
@@ -183,26 +182,22 @@ impl RawObject {
     }
 
     /// Returns the decoded metadata.
-    #[must_use]
     pub fn head(&self) -> &Head {
         &self.head
     }
 
     /// Returns the JSON.
-    #[must_use]
     pub fn json(&self) -> &[u8] {
         &self.json
     }
 
     /// Returns what is known of the JSON.
-    #[must_use]
     pub fn conformity(&self) -> Conformity {
         self.conformity
     }
 
     /// Returns the digests of the program's own applies that left the object in this state: those of the
     /// [`FieldManagers`](crate::FieldManagers) that the reader of the object knew when it arrived.
-    #[must_use]
     pub fn applies(&self) -> &[ApplyDigest] {
         &self.applies
     }

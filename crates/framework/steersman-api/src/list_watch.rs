@@ -75,7 +75,6 @@ pub struct ApiListWatch {
 
 impl ApiListWatch {
     /// Makes the lists and watches of `kind` in `namespace`, or in all namespaces.
-    #[must_use]
     pub fn new(client: kube_client::Client, kind: Kind, namespace: Option<String>) -> Self {
         Self {
             client,

@@ -198,7 +198,6 @@ impl Projection {
     pub const ALL: [Self; 3] = [Self::Metadata, Self::Whole, Self::EveryField];
 
     /// Returns how much of an object the type `K` needs: a dynamic type keeps every field.
-    #[must_use]
     pub fn of<K: Object>() -> Self {
         if K::metadata_api() {
             Self::Metadata
@@ -212,7 +211,6 @@ impl Projection {
 
 impl PageRequest {
     /// Requests every object on the pages that `paging` describes.
-    #[must_use]
     pub fn new(paging: Paging) -> Self {
         Self {
             paging,
@@ -370,7 +368,6 @@ impl DeleteOptions {
     }
 
     /// Returns the `DeleteOptions` of `meta/v1`: the body of a delete, and a part of the body of an eviction.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
         if let Some(uid) = &self.uid {

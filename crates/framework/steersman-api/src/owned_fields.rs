@@ -28,7 +28,6 @@ enum ItemPath {
 
 impl<'a> OwnedFields<'a> {
     /// Reads the `managedFields` of an object; `None` if the object has none.
-    #[must_use]
     pub fn of(object: &'a Value, item_keys: ItemKeys) -> Option<Self> {
         let entries = object["metadata"]["managedFields"].as_array()?;
         let entries = Some(entries).filter(|entries| !entries.is_empty())?;
@@ -52,7 +51,6 @@ impl<'a> OwnedFields<'a> {
     ///
     /// The fields are read as `managedfields.ExtractInto` of apimachinery reads them, with one difference: without the
     /// schema, a map that is owned as a whole is taken as a whole, unless a manager owns single members of it.
-    #[must_use]
     pub fn part_of(&self, entry: &Value) -> Map<String, Value> {
         let all: Vec<&Value> = self.entries.iter().map(|one| &one["fieldsV1"]).collect();
         match entry["fieldsV1"].as_object() {

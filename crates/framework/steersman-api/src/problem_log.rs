@@ -22,7 +22,6 @@ impl Default for ProblemLog {
 
 impl ProblemLog {
     /// Repeats the warning of a lasting problem after this time.
-    #[must_use]
     pub fn repeating_after(reminder: Duration) -> Self {
         Self {
             reminder,

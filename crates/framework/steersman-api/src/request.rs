@@ -64,20 +64,17 @@ impl<T> PreparedRequest<T> {
     }
 
     /// Returns the verb, the kind and the target of the request.
-    #[must_use]
     pub fn request_info(&self) -> &RequestInfo {
         &self.call.info
     }
 
     /// Returns the prefix of the name that the server makes (`metadata.generateName`); `None` if the object has a
     /// name.
-    #[must_use]
     pub fn generate_name(&self) -> Option<&str> {
         self.generate_name.as_deref()
     }
 
     /// Returns the HTTP method.
-    #[must_use]
     pub fn method(&self) -> &str {
         self.call.method.as_str()
     }

@@ -27,13 +27,11 @@ enum RequestTarget {
 
 impl RequestInfo {
     /// Describes a request for one object.
-    #[must_use]
     pub fn of_object(verb: &'static str, kind: &Kind, key: &ObjectKey) -> Self {
         Self::new(verb, kind, RequestTarget::Object(key.clone()))
     }
 
     /// Describes a request for a collection: of one namespace, or of the whole cluster.
-    #[must_use]
     pub fn of_collection(verb: &'static str, kind: &Kind, namespace: Option<&str>) -> Self {
         let target = match namespace {
             Some(namespace) => RequestTarget::Namespace(namespace.to_owned()),
@@ -43,7 +41,6 @@ impl RequestInfo {
     }
 
     /// Describes a request for a document such as discovery; `what` is the kind or the group version to look up.
-    #[must_use]
     pub fn of_document(verb: &'static str, what: impl Into<String>) -> Self {
         let what = what.into();
         Self {
@@ -93,13 +90,11 @@ impl RequestInfo {
     }
 
     /// Returns the verb, as in RBAC rules: `get`, `list`, `watch`, `create`, and so on.
-    #[must_use]
     pub fn verb(&self) -> &'static str {
         self.verb
     }
 
     /// Returns the kind, as `Kind.version.group`.
-    #[must_use]
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -115,7 +110,6 @@ impl RequestInfo {
     }
 
     /// Returns the key, if the request is for one object.
-    #[must_use]
     pub fn key(&self) -> Option<&ObjectKey> {
         match &self.target {
             RequestTarget::Object(key) => Some(key),
@@ -126,7 +120,6 @@ impl RequestInfo {
     }
 
     /// Returns the namespace of the collection or the object, if there is one.
-    #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         match &self.target {
             RequestTarget::Object(key) => key.namespace(),
@@ -136,7 +129,6 @@ impl RequestInfo {
     }
 
     /// Returns the subresource, if the request is for one.
-    #[must_use]
     pub fn subresource(&self) -> Option<&str> {
         self.part.as_deref()
     }

@@ -69,20 +69,17 @@ impl Cache {
     /// Returns reads of a kind as any type: for example
     /// [`DynamicObject`](steersman_api::kube_client::core::DynamicObject) for a kind known only at
     /// runtime, or a type with only the needed fields. Sends no request and declares nothing.
-    #[must_use]
     pub fn of<K: Object>(&self, kind: &Kind) -> Reads<K> {
         Reads::new(Arc::clone(&self.shared), |shared| shared.coverage(kind))
     }
 
     /// Returns reads of the metadata of the kind `K`. The informer requests metadata only, until a
     /// reader or watcher of the kind needs whole objects.
-    #[must_use]
     pub fn metadata<K: TypedObject>(&self) -> Reads<PartialObjectMeta<K>> {
         Reads::new(Arc::clone(&self.shared), SharedCache::coverage_of::<K>)
     }
 
     /// Returns reads of the kind `K`.
-    #[must_use]
     pub fn typed<K: TypedObject>(&self) -> Reads<K> {
         Reads::new(Arc::clone(&self.shared), SharedCache::coverage_of::<K>)
     }
@@ -150,34 +147,29 @@ impl Cache {
     // ===== state =====
 
     /// Returns whether both handles belong to the same cache.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
     /// Returns whether reads of the kind are served from memory; false if the options declare the
     /// kind `uncached`.
-    #[must_use]
     pub fn is_cached(&self, kind: &Kind) -> bool {
         self.shared.is_cached(&self.shared.coverage(kind))
     }
 
     /// Returns the selectors under which the kind is cached, as text. They may exclude existing
     /// objects.
-    #[must_use]
     pub fn scoped_by(&self, kind: &Kind) -> Option<String> {
         self.shared.coverage(kind).scoped_by()
     }
 
     /// Returns the name of the kind's transform, if there is one. Transformed objects differ from
     /// those on the server and must not replace them.
-    #[must_use]
     pub fn transformed(&self, kind: &Kind) -> Option<String> {
         self.shared.coverage(kind).transformed()
     }
 
     /// Returns a report on every declared informer of the kind that has not synced.
-    #[must_use]
     pub fn unsynced(&self, kind: &Kind) -> Vec<Unsynced> {
         let mut unsynced = self.all_unsynced();
         unsynced.retain(|u| u.kind == *kind);
@@ -185,7 +177,6 @@ impl Cache {
     }
 
     /// Returns a report on every declared informer that has not synced.
-    #[must_use]
     pub fn all_unsynced(&self) -> Vec<Unsynced> {
         let entries = self.shared.registry.read().entries();
         entries
@@ -198,14 +189,12 @@ impl Cache {
     /// Returns a report on every informer that does not follow its server at the moment: informers
     /// with failing requests, even if they had synced before, stopped informers, and declared
     /// informers without a first sync.
-    #[must_use]
     pub fn informer_failures(&self) -> Vec<InformerFailure> {
         let entries = self.shared.registry.read().entries();
         entries.iter().filter_map(InformerEntry::failure).collect()
     }
 
     /// Returns a report on every informer, declared or started by a read, in no particular order.
-    #[must_use]
     pub fn informer_reports(&self) -> Vec<InformerReport> {
         let entries = self.shared.registry.read().entries();
         entries.iter().map(InformerEntry::report).collect()

@@ -213,19 +213,16 @@ pub enum Error {
 
 impl Error {
     /// Returns whether the object is absent, or excluded by a selector of the cache.
-    #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound { .. })
     }
 
     /// Returns whether the object exists but does not decode.
-    #[must_use]
     pub fn is_malformed(&self) -> bool {
         matches!(self, Self::Malformed { .. })
     }
 
     /// Returns whether the kind cannot be read because it has not synced.
-    #[must_use]
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Unavailable(_) | Self::SyncTimeout { .. })
     }
@@ -239,7 +236,6 @@ impl Error {
     /// }
     /// # }
     /// ```
-    #[must_use]
     pub fn unsynced(&self) -> &[Unsynced] {
         match self {
             Self::Unavailable(unsynced) => std::slice::from_ref(unsynced),
@@ -249,13 +245,11 @@ impl Error {
     }
 
     /// Returns whether the cache has stopped.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         matches!(self, Self::Stopped { .. })
     }
 
     /// Returns whether the requested namespace is not cached.
-    #[must_use]
     pub fn is_outside_scope(&self) -> bool {
         matches!(self, Self::OutsideScope { .. })
     }
@@ -264,7 +258,6 @@ impl Error {
     ///
     /// For a `NotFound`, `None` means that the kind is cached without selectors: the object was
     /// absent in the latest state that the cache received.
-    #[must_use]
     pub fn scoped_by(&self) -> Option<&str> {
         match self {
             Self::NotFound { scoped_by, .. } => scoped_by.as_deref(),

@@ -201,7 +201,6 @@ impl CacheOptions {
     }
 
     /// Returns whether metrics are set.
-    #[must_use]
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }

@@ -38,7 +38,6 @@ pub struct MissingRule {
 
 impl Preflight {
     /// Returns whether all permissions are granted and all kinds are served.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         self.missing.is_empty() && self.not_served.is_empty()
     }
@@ -47,7 +46,6 @@ impl Preflight {
     /// cluster-wide access, and one Role per namespace. Empty if no rule is missing.
     ///
     /// Each role has the name `name` and grants the missing verbs only. No bindings are included.
-    #[must_use]
     pub fn rules(&self, name: &str) -> String {
         let mut roles: BTreeMap<Option<&str>, Vec<&MissingRule>> = BTreeMap::new();
         for rule in self.missing.iter().chain(&self.advice) {

@@ -68,14 +68,12 @@ impl<K: Object> Reads<K> {
     }
 
     /// Returns the kind.
-    #[must_use]
     pub fn kind(&self) -> &Kind {
         self.coverage.kind()
     }
 
     /// Returns whether reads of the kind are served from memory; false if the options declare the
     /// kind `uncached`.
-    #[must_use]
     pub fn is_cached(&self) -> bool {
         self.shared.is_cached(&self.coverage)
     }

@@ -86,7 +86,6 @@ pub enum UnsyncedReason {
 
 impl Unsynced {
     /// Returns the reason of failing requests.
-    #[must_use]
     pub fn failing(&self) -> Option<Reason> {
         match self.reason {
             UnsyncedReason::Failing(reason) => Some(reason),
@@ -95,50 +94,42 @@ impl Unsynced {
     }
 
     /// Returns whether the informer has sent no request yet.
-    #[must_use]
     pub fn is_not_started(&self) -> bool {
         self.reason == UnsyncedReason::NotStarted
     }
 
     /// Returns whether the first list is in progress without a failure.
-    #[must_use]
     pub fn is_syncing(&self) -> bool {
         self.reason == UnsyncedReason::Syncing
     }
 
     /// Returns whether the credentials do not permit reading the kind (403).
-    #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.failing() == Some(Reason::Forbidden)
     }
 
     /// Returns whether the server does not serve the kind, for example because its definition is
     /// not installed.
-    #[must_use]
     pub fn is_not_served(&self) -> bool {
         self.failing() == Some(Reason::NotServed)
     }
 
     /// Returns whether the server's responses do not decode.
-    #[must_use]
     pub fn is_undecodable(&self) -> bool {
         self.failing() == Some(Reason::Decode)
     }
 
     /// Returns whether the server throttles its clients (429).
-    #[must_use]
     pub fn is_throttled(&self) -> bool {
         self.failing() == Some(Reason::Throttled)
     }
 
     /// Returns whether resource versions expire before they can be used (410).
-    #[must_use]
     pub fn is_expired(&self) -> bool {
         self.failing() == Some(Reason::Expired)
     }
 
     /// Returns whether the server is unreachable, fails, or closes connections early.
-    #[must_use]
     pub fn is_unreachable(&self) -> bool {
         let failing = self.failing();
         failing.is_some_and(|reason| {

@@ -74,7 +74,6 @@ impl Client {
 
 impl<K: Object> KindClient<K> {
     /// Returns the kind of the objects.
-    #[must_use]
     pub fn kind(&self) -> &Kind {
         self.kinds.kind()
     }
@@ -90,7 +89,6 @@ impl<S: Clone> Client<S> {
     }
 
     /// Returns the field manager that the options set, if they set one.
-    #[must_use]
     pub fn given_field_manager(&self) -> Option<&str> {
         self.shared.options().given_field_manager()
     }
@@ -213,7 +211,6 @@ impl<S: Clone> Client<S> {
     }
 
     /// Returns the reconcile request that the client works for.
-    #[must_use]
     pub fn request(&self) -> Option<&RequestId> {
         self.shared.sender().request.as_ref()
     }
@@ -236,7 +233,6 @@ impl<S: Clone> Client<S> {
     }
 
     /// Returns the client configuration for the server that the client writes to.
-    #[must_use]
     pub fn client_config(&self) -> &ClientConfig {
         self.shared.client_config()
     }
@@ -265,7 +261,6 @@ impl<S: Clone> Client<S> {
 
     /// Returns the mapper, which asks the server for its kinds on demand. It forgets a group when the server answers
     /// a request of this client that it does not serve a kind of the group.
-    #[must_use]
     pub fn mapper(&self) -> &Mapper {
         &self.shared.sender().mapper
     }

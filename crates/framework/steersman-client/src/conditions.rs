@@ -10,7 +10,6 @@ use crate::condition::Condition;
 
 /// Returns the condition that the object with this uid does not exist: there is no object of its name, or one with
 /// another uid. An empty uid stands for every object of the name.
-#[must_use]
 pub fn is_deleted<K: Object>(uid: &str) -> impl Condition<K> + use<K> {
     let uid = uid.to_owned();
     let is_deleted = move |object: Option<&K>| match object {
@@ -21,7 +20,6 @@ pub fn is_deleted<K: Object>(uid: &str) -> impl Condition<K> + use<K> {
 }
 
 /// Returns the condition that a CustomResourceDefinition has the condition `Established`: the server serves its kind.
-#[must_use]
 pub fn is_crd_established() -> impl Condition<CustomResourceDefinition> {
     let is_established = |crd: Option<&CustomResourceDefinition>| {
         let status = crd.and_then(|crd| crd.status.as_ref());
@@ -34,7 +32,6 @@ pub fn is_crd_established() -> impl Condition<CustomResourceDefinition> {
 }
 
 /// Returns the condition that a Pod has the phase `Running`. A Pod that has ended does not meet it.
-#[must_use]
 pub fn is_pod_running() -> impl Condition<Pod> {
     let is_running = |pod: Option<&Pod>| {
         let status = pod.and_then(|pod| pod.status.as_ref());
@@ -44,7 +41,6 @@ pub fn is_pod_running() -> impl Condition<Pod> {
 }
 
 /// Returns the condition that a Job has the condition `Complete`. A Job that has failed does not meet it.
-#[must_use]
 pub fn is_job_completed() -> impl Condition<Job> {
     let is_completed = |job: Option<&Job>| {
         let status = job.and_then(|job| job.status.as_ref());
@@ -59,7 +55,6 @@ pub fn is_job_completed() -> impl Condition<Job> {
 /// Returns the condition that the rollout of a Deployment's current generation has ended: all replicas are of the
 /// newest template and available, and none of an earlier template is left. This is the rule of
 /// `kubectl rollout status`.
-#[must_use]
 pub fn is_deployment_completed() -> impl Condition<Deployment> {
     let is_completed = |deployment: Option<&Deployment>| {
         let Some(deployment) = deployment else {

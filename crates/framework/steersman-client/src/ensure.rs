@@ -28,7 +28,6 @@ pub enum Ensured<K> {
 
 impl<K> Ensured<K> {
     /// Returns a reference to the object, as writes take it.
-    #[must_use]
     pub fn object(&self) -> &K {
         match self {
             Self::Created(object) | Self::Updated(object) | Self::Unchanged(object) => object,
@@ -45,7 +44,6 @@ impl<K> Ensured<K> {
     }
 
     /// Returns whether a request was sent.
-    #[must_use]
     pub fn is_changed(&self) -> bool {
         !matches!(self, Self::Unchanged(_))
     }
@@ -65,7 +63,6 @@ pub struct EnsuredWithStatus<K> {
 
 impl<K> EnsuredWithStatus<K> {
     /// Returns a reference to the object, as writes take it.
-    #[must_use]
     pub fn object(&self) -> &K {
         self.ensured.object()
     }
@@ -77,7 +74,6 @@ impl<K> EnsuredWithStatus<K> {
     }
 
     /// Returns whether a request was sent, for the object or for its status.
-    #[must_use]
     pub fn is_changed(&self) -> bool {
         self.ensured.is_changed() || self.is_status_changed
     }

@@ -233,7 +233,6 @@ pub struct FieldConflict {
 
 impl Error {
     /// Returns whether the object is absent: on the server, in the cache, or because another object has its name.
-    #[must_use]
     pub fn is_not_found(&self) -> bool {
         match self {
             Self::Cache(error) => error.is_not_found(),
@@ -244,7 +243,6 @@ impl Error {
     }
 
     /// Returns whether an object of that name exists already.
-    #[must_use]
     pub fn is_already_exists(&self) -> bool {
         match self {
             Self::Api(error) => error.is_already_exists(),
@@ -254,7 +252,6 @@ impl Error {
     }
 
     /// Returns whether the object changed since it was read.
-    #[must_use]
     pub fn is_conflict(&self) -> bool {
         match self {
             Self::Api(error) => error.is_conflict(),
@@ -266,7 +263,6 @@ impl Error {
     }
 
     /// Returns whether an object exists but does not decode. Such an object is not absent.
-    #[must_use]
     pub fn is_malformed(&self) -> bool {
         match self {
             Self::Cache(error) => error.is_malformed(),
@@ -276,19 +272,16 @@ impl Error {
     }
 
     /// Returns whether the server does not allow the request (403).
-    #[must_use]
     pub fn is_forbidden(&self) -> bool {
         self.says(steersman_api::Error::is_forbidden)
     }
 
     /// Returns whether the server does not accept the credentials (401).
-    #[must_use]
     pub fn is_unauthorized(&self) -> bool {
         self.says(steersman_api::Error::is_unauthorized)
     }
 
     /// Returns whether the object, or the change to it, is invalid (422). The same request fails again.
-    #[must_use]
     pub fn is_invalid(&self) -> bool {
         // A server may refuse the uid of an object that was found as an invalid change.
         let is_of_another = matches!(self, Self::NotAsFound { .. });
@@ -296,55 +289,46 @@ impl Error {
     }
 
     /// Returns whether the server throttles its clients, or a disruption budget forbids an eviction at present (429).
-    #[must_use]
     pub fn is_throttled(&self) -> bool {
         self.says(steersman_api::Error::is_throttled)
     }
 
     /// Returns the time to wait before another attempt, if the server named one.
-    #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.api()?.retry_after()
     }
 
     /// Returns whether the requested version or page is no longer available (410).
-    #[must_use]
     pub fn is_expired(&self) -> bool {
         self.says(steersman_api::Error::is_expired)
     }
 
     /// Returns whether the server took too long (`Timeout`, `ServerTimeout`). It may have executed the request.
-    #[must_use]
     pub fn is_timeout(&self) -> bool {
         self.says(|error| error.is_timeout() || error.is_server_timeout())
     }
 
     /// Returns whether the server failed internally (500).
-    #[must_use]
     pub fn is_internal(&self) -> bool {
         self.says(steersman_api::Error::is_internal)
     }
 
     /// Returns whether the server does not serve this kind, or this subresource of the kind.
-    #[must_use]
     pub fn is_kind_not_served(&self) -> bool {
         self.says(steersman_api::Error::is_kind_not_served)
     }
 
     /// Returns whether the server serves the kind, but not with this verb.
-    #[must_use]
     pub fn is_method_not_supported(&self) -> bool {
         self.says(steersman_api::Error::is_method_not_supported)
     }
 
     /// Returns whether the namespace is being deleted, so that nothing can be created in it.
-    #[must_use]
     pub fn is_namespace_terminating(&self) -> bool {
         self.says(steersman_api::Error::is_namespace_terminating)
     }
 
     /// Returns whether the kind cannot be read from the cache because it has not synced; the message has the reason.
-    #[must_use]
     pub fn is_unavailable(&self) -> bool {
         self.cache()
             .is_some_and(steersman_cache::Error::is_unavailable)
@@ -352,7 +336,6 @@ impl Error {
 
     /// Returns whether the namespace is outside the scope of the cache, or is not the one that the client is limited
     /// to.
-    #[must_use]
     pub fn is_outside_scope(&self) -> bool {
         match self {
             Self::Cache(error) => error.is_outside_scope(),
@@ -366,7 +349,6 @@ impl Error {
     }
 
     /// Returns the error of the cache; `None` for other errors.
-    #[must_use]
     pub fn cache(&self) -> Option<&steersman_cache::Error> {
         match self {
             Self::Cache(error) => Some(error),
@@ -375,7 +357,6 @@ impl Error {
     }
 
     /// Returns the error of the server or the transport; `None` for other errors.
-    #[must_use]
     pub fn api(&self) -> Option<&steersman_api::Error> {
         match self {
             Self::Api(error) => Some(error),
@@ -389,7 +370,6 @@ impl Error {
     }
 
     /// Returns the selectors of the cache that may hide the object, if there are any.
-    #[must_use]
     pub fn scoped_by(&self) -> Option<&str> {
         match self {
             Self::Cache(error) => error.scoped_by(),
@@ -399,7 +379,6 @@ impl Error {
     }
 
     /// Returns the fields of a refused apply that other managers own; empty for any other error.
-    #[must_use]
     pub fn conflicts(&self) -> &[FieldConflict] {
         match self {
             Self::ApplyConflict { conflicts, .. } => conflicts,
@@ -409,7 +388,6 @@ impl Error {
 
     /// Returns whether the server may have executed the failed write: the connection broke, the answer could not be
     /// read, or the server does not know either.
-    #[must_use]
     pub fn is_outcome_unknown(&self) -> bool {
         self.api().is_some_and(is_unknown)
     }

@@ -16,7 +16,6 @@ pub enum FinalizerStage {
 }
 
 /// Returns whether the object has this finalizer.
-#[must_use]
 pub fn contains<K: Object>(object: &impl AsObject<K>, finalizer: &str) -> bool {
     object
         .as_object()
@@ -83,7 +82,6 @@ pub fn remove<K: Object>(object: &mut K, finalizer: &str) -> bool {
 /// finalizer::add(&mut config, "example.com/cleanup");
 /// assert_eq!(finalizer::stage(&config, "example.com/cleanup"), FinalizerStage::Held);
 /// ```
-#[must_use]
 pub fn stage<K: Object>(object: &impl AsObject<K>, finalizer: &str) -> FinalizerStage {
     let object = object.as_object();
     match (object.is_being_deleted(), contains(object, finalizer)) {

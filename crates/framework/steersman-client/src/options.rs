@@ -87,7 +87,6 @@ impl ClientOptions {
     }
 
     /// Returns the field manager that was set, if any.
-    #[must_use]
     pub fn given_field_manager(&self) -> Option<&str> {
         self.field_manager.as_deref()
     }
@@ -201,7 +200,6 @@ impl ClientOptions {
     }
 
     /// Returns whether metrics were set.
-    #[must_use]
     pub fn has_metrics(&self) -> bool {
         self.metrics.is_some()
     }

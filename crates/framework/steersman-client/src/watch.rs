@@ -119,7 +119,6 @@ impl<K> ObjectWatch<K> {
     }
 
     /// Returns why the watch does not follow its server at the moment, with the remedy; empty if it does.
-    #[must_use]
     pub fn informer_failures(&self) -> Vec<InformerFailure> {
         self.cache.informer_failures()
     }

@@ -133,7 +133,6 @@ impl<K: Eq + Hash + fmt::Debug + Send + Sync + 'static> ErasedKey for K {
 
 impl RequestId {
     /// Makes the id of the request `key` of the controller with this name.
-    #[must_use]
     pub fn new<K>(controller: impl Into<Arc<str>>, key: K) -> Self
     where
         K: Eq + Hash + fmt::Debug + Send + Sync + 'static,
@@ -145,13 +144,11 @@ impl RequestId {
     }
 
     /// Returns the name of the controller.
-    #[must_use]
     pub fn controller(&self) -> &str {
         &self.controller
     }
 
     /// Returns the key of the request, if it is a `K`.
-    #[must_use]
     pub fn key<K: Eq + Hash + fmt::Debug + Send + Sync + 'static>(&self) -> Option<&K> {
         let key: &dyn Any = &*self.key;
         key.downcast_ref()

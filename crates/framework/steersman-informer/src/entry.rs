@@ -69,7 +69,6 @@ static NO_ANNOTATIONS: BTreeMap<String, String> = BTreeMap::new();
 
 impl<K: Object> Entry<K> {
     /// Returns an entry of an object that is in no store.
-    #[must_use]
     pub fn new(object: impl Into<Arc<K>>) -> Self {
         let object = object.into();
         let head = Head::of_meta(object.meta());
@@ -81,7 +80,6 @@ impl<K: Object> Entry<K> {
     /// # Panics
     ///
     /// Panics if `K` decoded this JSON before and does not decode it again.
-    #[must_use]
     pub fn object(&self) -> Arc<K> {
         let decoded = self.inner.decoded();
         // An entry is returned as a `K` only after its JSON decoded as one (VIEW-1), and unpacking
@@ -96,7 +94,6 @@ impl<K: Object> Entry<K> {
     }
 
     /// Returns the object's annotations. The object may have to be decoded.
-    #[must_use]
     pub fn annotations(&self) -> Cow<'_, BTreeMap<String, String>> {
         match &self.object().meta().annotations {
             Some(annotations) => Cow::Owned(annotations.clone()),
@@ -107,63 +104,53 @@ impl<K: Object> Entry<K> {
 
 impl<K> Entry<K> {
     /// Returns the object's key.
-    #[must_use]
     pub fn key(&self) -> &ObjectKey {
         &self.inner.key
     }
 
     /// Returns the object's uid.
-    #[must_use]
     pub fn uid(&self) -> &Uid {
         &self.inner.uid
     }
 
     /// Returns the object's resource version.
-    #[must_use]
     pub fn version(&self) -> &ResourceVersion {
         &self.inner.version
     }
 
     /// Returns the object's generation; `None` for kinds without one.
-    #[must_use]
     pub fn generation(&self) -> Option<i64> {
         self.inner.generation.get()
     }
 
     /// Returns whether the object has a deletion timestamp: finalizers still hold it.
-    #[must_use]
     pub fn is_deleting(&self) -> bool {
         self.inner.deleting
     }
 
     /// Returns the object's labels.
-    #[must_use]
     pub fn labels(&self) -> &Labels {
         &self.inner.labels
     }
 
     /// Returns a hash of the object's annotations, which needs no decoding. Different annotations have equal hashes
     /// with a probability of one in four billion.
-    #[must_use]
     pub fn annotations_hash(&self) -> u32 {
         self.inner.annotations_hash
     }
 
     /// Returns the object's owner references.
-    #[must_use]
     pub fn owner_references(&self) -> &[OwnerReference] {
         &self.inner.owners_and_finalizers.owners
     }
 
     /// Returns the object's finalizers.
-    #[must_use]
     pub fn finalizers(&self) -> &[String] {
         &self.inner.owners_and_finalizers.finalizers
     }
 
     /// Returns whether both are the same version of the same object. Without a resource version the
     /// answer is false.
-    #[must_use]
     pub fn is_same_version_as(&self, other: &Self) -> bool {
         self.version().is_exact() && self.version() == other.version() && self.is_same_as(other)
     }
@@ -171,7 +158,6 @@ impl<K> Entry<K> {
     /// Returns whether both are the same version of the same object, in the same form. A definition
     /// that changes, for instance its conversion, gives its objects another form without a new
     /// version.
-    #[must_use]
     pub fn is_unchanged_from(&self, other: &Self) -> bool {
         let has_form_of = || self.inner.body.has_form_of(&other.inner.body);
         self.is_same_version_as(other) && (Arc::ptr_eq(&self.inner, &other.inner) || has_form_of())
@@ -179,7 +165,6 @@ impl<K> Entry<K> {
 
     /// Returns whether both are the same object, in any version. An object that was deleted and
     /// created again under its name is another object.
-    #[must_use]
     pub fn is_same_as(&self, other: &Self) -> bool {
         self.uid() == other.uid() && self.key() == other.key()
     }

@@ -62,19 +62,16 @@ impl Error {
     }
 
     /// Returns whether an index with this name exists already.
-    #[must_use]
     pub fn is_index_exists(&self) -> bool {
         matches!(self, Self::IndexExists { .. })
     }
 
     /// Returns whether no index has this name.
-    #[must_use]
     pub fn is_no_such_index(&self) -> bool {
         matches!(self, Self::NoSuchIndex { .. })
     }
 
     /// Returns whether the informer stopped before its first list was complete.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         matches!(self, Self::Stopped { .. })
     }

@@ -62,19 +62,16 @@ pub enum Certainty {
 
 impl<K> Event<K> {
     /// Returns the event of an object that appeared. Tests of predicates and handlers use it, too.
-    #[must_use]
     pub fn created(new: Entry<K>, origin: Origin) -> Self {
         Self::Created { new, origin }
     }
 
     /// Returns the event of an object that changed.
-    #[must_use]
     pub fn updated(old: Entry<K>, new: Entry<K>, origin: Origin) -> Self {
         Self::Updated { old, new, origin }
     }
 
     /// Returns the event of an object that disappeared.
-    #[must_use]
     pub fn deleted(last_known: Entry<K>, certainty: Certainty) -> Self {
         Self::Deleted {
             last_known,
@@ -83,13 +80,11 @@ impl<K> Event<K> {
     }
 
     /// Returns the object's key.
-    #[must_use]
     pub fn key(&self) -> &ObjectKey {
         self.entry().key()
     }
 
     /// Returns the version before an update, or the last known version of a deleted object.
-    #[must_use]
     pub fn old(&self) -> Option<&Entry<K>> {
         match self {
             Self::Created { .. } => None,
@@ -99,7 +94,6 @@ impl<K> Event<K> {
     }
 
     /// Returns the current version; `None` for a delete.
-    #[must_use]
     pub fn current(&self) -> Option<&Entry<K>> {
         match self {
             Self::Created { new, .. } | Self::Updated { new, .. } => Some(new),
@@ -108,7 +102,6 @@ impl<K> Event<K> {
     }
 
     /// Returns the current version, or the last known version of a deleted object.
-    #[must_use]
     pub fn entry(&self) -> &Entry<K> {
         match self {
             Self::Created { new, .. } | Self::Updated { new, .. } => new,
@@ -117,7 +110,6 @@ impl<K> Event<K> {
     }
 
     /// Returns the cause of the event; a delete is always live.
-    #[must_use]
     pub fn origin(&self) -> Origin {
         match self {
             Self::Created { origin, .. } | Self::Updated { origin, .. } => *origin,
@@ -126,31 +118,26 @@ impl<K> Event<K> {
     }
 
     /// Returns whether the object appeared.
-    #[must_use]
     pub fn is_create(&self) -> bool {
         matches!(self, Self::Created { .. })
     }
 
     /// Returns whether the object changed.
-    #[must_use]
     pub fn is_update(&self) -> bool {
         matches!(self, Self::Updated { .. })
     }
 
     /// Returns whether the object disappeared.
-    #[must_use]
     pub fn is_delete(&self) -> bool {
         matches!(self, Self::Deleted { .. })
     }
 
     /// Returns whether the object was deleted and its final version is unknown.
-    #[must_use]
     pub fn final_state_unknown(&self) -> bool {
         let unknown = Certainty::FinalStateUnknown;
         matches!(self, Self::Deleted { certainty, .. } if *certainty == unknown)
     }
     /// Returns whether the event repeats an unchanged object.
-    #[must_use]
     pub fn is_resync(&self) -> bool {
         matches!(self, Self::Updated { old, new, .. } if new.is_unchanged_from(old))
     }

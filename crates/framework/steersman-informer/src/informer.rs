@@ -68,7 +68,6 @@ impl<K: Object> Informer<K> {
     ///
     /// If `K` is metadata alone (`PartialObjectMeta`), the informer asks for metadata only, until a
     /// view needs the whole objects.
-    #[must_use]
     pub fn new(kind: Kind, options: InformerOptions) -> Self {
         UntypedInformer::new(kind, options).view()
     }
@@ -90,7 +89,6 @@ impl<K: Object> Informer<K> {
     }
 
     /// Returns the kind of the objects.
-    #[must_use]
     pub fn kind(&self) -> &Kind {
         self.untyped.kind()
     }
@@ -113,13 +111,11 @@ impl<K: Object> Informer<K> {
     }
 
     /// Returns the store.
-    #[must_use]
     pub fn store(&self) -> Store<K> {
         self.store.clone()
     }
 
     /// Returns the store by reference.
-    #[must_use]
     pub fn as_store(&self) -> &Store<K> {
         &self.store
     }
@@ -131,7 +127,6 @@ impl<K: Object> Informer<K> {
     }
 
     /// Returns the number of subscribers of all types.
-    #[must_use]
     pub fn subscribers(&self) -> usize {
         self.core().subscribers()
     }
@@ -226,7 +221,6 @@ impl<K: Object> Informer<K> {
     }
 
     /// Returns the state of the informer.
-    #[must_use]
     pub fn state(&self) -> InformerState {
         self.core().state(self.needs())
     }
@@ -238,7 +232,6 @@ impl<K: Object> Informer<K> {
     }
 
     /// Returns whether the store was ever complete.
-    #[must_use]
     pub fn has_synced(&self) -> bool {
         self.core().has_synced(self.needs())
     }
@@ -262,7 +255,6 @@ impl UntypedInformer {
     /// handles costs nothing.
     ///
     /// The stored objects are decoded before this returns.
-    #[must_use]
     pub fn view<K: Object>(&self) -> Informer<K> {
         Informer {
             untyped: self.clone(),

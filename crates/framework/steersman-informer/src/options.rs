@@ -320,7 +320,6 @@ impl fmt::Debug for OnFailure {
 
 impl FailureAdvice {
     /// Returns the advice for a reason, if there is any.
-    #[must_use]
     pub fn of(&self, reason: Reason) -> Option<String> {
         self.0.as_ref().and_then(|advise| advise(reason))
     }

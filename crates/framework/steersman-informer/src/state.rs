@@ -61,7 +61,6 @@ pub enum Reason {
 
 impl InformerState {
     /// Returns the state as one lower-case word, as in labels of metrics.
-    #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Declared => "declared",
@@ -73,13 +72,11 @@ impl InformerState {
     }
 
     /// Returns whether requests fail.
-    #[must_use]
     pub fn is_degraded(&self) -> bool {
         matches!(self, Self::Degraded { .. })
     }
 
     /// Returns whether the store follows the server.
-    #[must_use]
     pub fn is_synced(&self) -> bool {
         matches!(self, Self::Synced)
     }

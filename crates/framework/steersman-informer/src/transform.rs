@@ -115,13 +115,11 @@ impl Transform {
     }
 
     /// Returns the transform's name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns whether the transform changes no object.
-    #[must_use]
     pub fn is_identity(&self) -> bool {
         self.change.is_none()
     }

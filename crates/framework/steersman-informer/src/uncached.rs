@@ -37,7 +37,6 @@ impl<K> UncachedObject<K> {
     }
 
     /// Returns the object's key.
-    #[must_use]
     pub fn key(&self) -> &ObjectKey {
         self.entry.key()
     }

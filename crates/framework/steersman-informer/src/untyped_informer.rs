@@ -36,7 +36,6 @@ impl UntypedInformer {
     }
 
     /// Returns the kind of the objects.
-    #[must_use]
     pub fn kind(&self) -> &Kind {
         &self.core.kind
     }
@@ -71,7 +70,6 @@ impl UntypedInformer {
     }
 
     /// Returns the state of the informer, as regards the projection of the objects that its views need.
-    #[must_use]
     pub fn state(&self) -> InformerState {
         self.core.state(self.core.wanted())
     }
@@ -85,13 +83,11 @@ impl UntypedInformer {
 
     /// Returns whether the store was ever complete, with the projection of the objects that its views
     /// need.
-    #[must_use]
     pub fn has_synced(&self) -> bool {
         self.core.has_synced(self.core.wanted())
     }
 
     /// Returns the number of subscribers of all types.
-    #[must_use]
     pub fn subscribers(&self) -> usize {
         self.core.subscribers()
     }
@@ -104,7 +100,6 @@ impl UntypedInformer {
     }
 
     /// Returns the progress of the informer, and the object that it stores under a key.
-    #[must_use]
     pub fn key_state(&self, key: &ObjectKey) -> KeyState {
         let indexer = self.core.shared.indexer.read();
         KeyState {
@@ -118,7 +113,6 @@ impl UntypedInformer {
     }
 
     /// Returns whether the store holds no object in a namespace, or none at all.
-    #[must_use]
     pub fn is_empty_in(&self, namespace: Option<&str>) -> bool {
         let indexer = self.core.shared.indexer.read();
         indexer.entries(namespace).next().is_none()
@@ -126,7 +120,6 @@ impl UntypedInformer {
 
     /// Returns whether the store holds this version of an object, and an apply with this digest would change nothing in
     /// it (CLIENT-12). Only applies of the managers that the list and the watch recognise are known.
-    #[must_use]
     pub fn is_applied(
         &self,
         key: &ObjectKey,
@@ -203,7 +196,6 @@ impl UntypedInformer {
     }
 
     /// Returns whether the informer was started and has not stopped.
-    #[must_use]
     pub fn is_running(&self) -> bool {
         !matches!(
             self.state(),
@@ -213,13 +205,11 @@ impl UntypedInformer {
 
     /// Returns the instant by which the reflector has received something, tried a request, or ended a pause; `None`
     /// unless the informer runs. An instant in the past means that the reflector is stuck (HEALTH-3).
-    #[must_use]
     pub fn activity_due(&self) -> Option<Instant> {
         self.core.activity_due()
     }
 
     /// Returns whether the informer asks for metadata only.
-    #[must_use]
     pub fn is_metadata_only(&self) -> bool {
         self.core.wanted() == Projection::Metadata
     }

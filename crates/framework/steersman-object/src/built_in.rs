@@ -39,7 +39,6 @@ macro_rules! each_built_in_type {
 ///
 /// Protobuf fixes the type of each field, as far as no JSON is embedded. So such an object needs no check before a
 /// program reads it.
-#[must_use]
 pub fn decodes_all_protobuf(of: TypeId, gvk: &Gvk) -> bool {
     fn is<K: k8s_openapi::Resource>(gvk: &Gvk) -> bool {
         (gvk.group(), gvk.version(), gvk.kind()) == (K::GROUP, K::VERSION, K::KIND)

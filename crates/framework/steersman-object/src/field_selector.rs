@@ -42,7 +42,6 @@ impl FieldSelector {
     /// Parses terms `field=value`, `field==value` and `field!=value`, separated by commas, without
     /// checking the field names. Returns `None` if a term has another form, or a value contains an
     /// unescaped special character (apimachinery, `fields.ParseSelector`).
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let terms = split(text).into_iter().filter(|term| !term.is_empty());
         let terms = terms.map(|term| {
@@ -60,7 +59,6 @@ impl FieldSelector {
     }
 
     /// Returns the value that the selector requires of a field.
-    #[must_use]
     pub fn required(&self, field: &str) -> Option<&str> {
         let mut terms = self.terms.iter();
         let (_, _, value) = terms.find(|(of, equal, _)| of == field && *equal)?;
@@ -68,7 +66,6 @@ impl FieldSelector {
     }
 
     /// Returns whether objects of this name are selected; `None` if that depends on other fields.
-    #[must_use]
     pub fn matches_name(&self, name: &str) -> Option<bool> {
         let is_of_name = |field: &str| field == "metadata.name";
         let mut terms = self.terms.iter();
@@ -80,7 +77,6 @@ impl FieldSelector {
     }
 
     /// Returns whether this selects every object.
-    #[must_use]
     pub fn is_everything(&self) -> bool {
         self.terms.is_empty()
     }

@@ -8,7 +8,6 @@ pub struct Jitter(fastrand::Rng);
 
 impl Jitter {
     /// Starts the sequence of a seed.
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(fastrand::Rng::with_seed(seed))
     }

@@ -45,7 +45,6 @@ fn with_path<K: DeserializeOwned>(bytes: &[u8]) -> Option<String> {
 }
 
 /// Returns the class and the position of a JSON error, without any of the content: `it is not JSON (line 1, column 7)`.
-#[must_use]
 pub fn json_error_position(error: &serde_json::Error) -> String {
     let what = match error.classify() {
         serde_json::error::Category::Io => "it cannot be read",

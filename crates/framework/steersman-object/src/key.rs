@@ -34,7 +34,6 @@ impl ObjectKey {
     /// Creates the key of a namespaced object.
     ///
     /// An empty namespace creates the key of a cluster-scoped object.
-    #[must_use]
     pub fn namespaced(namespace: impl AsRef<str>, name: impl AsRef<str>) -> Self {
         let (namespace, name) = (namespace.as_ref(), name.as_ref());
         if namespace.is_empty() {
@@ -47,7 +46,6 @@ impl ObjectKey {
     }
 
     /// Creates the key of a cluster-scoped object.
-    #[must_use]
     pub fn cluster(name: impl AsRef<str>) -> Self {
         Self {
             text: name.as_ref().into(),
@@ -58,27 +56,23 @@ impl ObjectKey {
     /// Creates the key of the object with this metadata.
     ///
     /// The name is empty if the object has none yet.
-    #[must_use]
     pub fn of_meta(meta: &ObjectMeta) -> Self {
         let namespace = meta.namespace.as_deref().unwrap_or_default();
         Self::namespaced(namespace, meta.name.as_deref().unwrap_or_default())
     }
 
     /// Returns the namespace; `None` for a cluster-scoped object.
-    #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         let end = self.name.checked_sub(1)?;
         self.text.get(..end)
     }
 
     /// Returns the name.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.text.get(self.name..).unwrap_or_default()
     }
 
     /// Returns metadata with this namespace and name only, as the start of a new object.
-    #[must_use]
     pub fn to_meta(&self) -> ObjectMeta {
         ObjectMeta {
             namespace: self.namespace().map(ToOwned::to_owned),
@@ -94,7 +88,6 @@ impl ObjectKey {
     }
 
     /// Returns the key in the scope of the kind: without a namespace if the kind is cluster-scoped.
-    #[must_use]
     pub fn placed(&self, kind: &Kind) -> Cow<'_, Self> {
         match self.namespace() {
             Some(_) if !kind.is_namespaced() => Cow::Owned(Self::cluster(self.name())),

@@ -52,7 +52,6 @@ struct KindParts {
 
 impl Gvk {
     /// Creates a kind of a group (empty for the core group) and version.
-    #[must_use]
     pub fn new(group: impl AsRef<str>, version: impl AsRef<str>, kind: impl AsRef<str>) -> Self {
         Self {
             group: group.as_ref().into(),
@@ -62,32 +61,27 @@ impl Gvk {
     }
 
     /// Creates a kind from the two fields of every object, such as `apps/v1` and `Deployment`.
-    #[must_use]
     pub fn from_api_version(api_version: &str, kind: &str) -> Self {
         let (group, version) = split_api_version(api_version);
         Self::new(group, version, kind)
     }
 
     /// Returns the API group; empty for the core group.
-    #[must_use]
     pub fn group(&self) -> &str {
         &self.group
     }
 
     /// Returns the version within the group, such as `v1`.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
     /// Returns the kind in CamelCase, such as `Deployment`.
-    #[must_use]
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
     /// Returns the `apiVersion` of objects of this kind: `v1`, or `group/version`.
-    #[must_use]
     pub fn api_version(&self) -> String {
         join_api_version(&self.group, &self.version)
     }
@@ -96,7 +90,6 @@ impl Gvk {
     ///
     /// Owner references are matched this way, because they may name any served version of the
     /// owner.
-    #[must_use]
     pub fn same_group_kind(&self, other: &Self) -> bool {
         self.group == other.group && self.kind == other.kind
     }
@@ -116,7 +109,6 @@ impl fmt::Debug for Gvk {
 
 impl Gvr {
     /// Creates a resource (plural) of a group (empty for the core group) and version.
-    #[must_use]
     pub fn new(
         group: impl AsRef<str>,
         version: impl AsRef<str>,
@@ -130,19 +122,16 @@ impl Gvr {
     }
 
     /// Returns the API group; empty for the core group.
-    #[must_use]
     pub fn group(&self) -> &str {
         &self.group
     }
 
     /// Returns the version within the group.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.version
     }
 
     /// Returns the plural in URLs, such as `deployments`.
-    #[must_use]
     pub fn resource(&self) -> &str {
         &self.resource
     }
@@ -162,7 +151,6 @@ impl fmt::Debug for Gvr {
 
 impl Kind {
     /// Creates a kind from its parts.
-    #[must_use]
     pub fn new(gvk: Gvk, plural: impl AsRef<str>, scope: Scope) -> Self {
         let plural = plural.as_ref().into();
         Self {
@@ -171,13 +159,11 @@ impl Kind {
     }
 
     /// Returns the group, version and kind.
-    #[must_use]
     pub fn gvk(&self) -> &Gvk {
         &self.inner.gvk
     }
 
     /// Returns the group, version and plural.
-    #[must_use]
     pub fn gvr(&self) -> Gvr {
         let Gvk { group, version, .. } = self.gvk().clone();
         Gvr {
@@ -188,26 +174,22 @@ impl Kind {
     }
 
     /// Returns the plural in URLs.
-    #[must_use]
     pub fn plural(&self) -> &str {
         &self.inner.plural
     }
 
     /// Returns the scope.
-    #[must_use]
     pub fn scope(&self) -> Scope {
         self.inner.scope
     }
 
     /// Returns whether objects of this kind belong to a namespace.
-    #[must_use]
     pub fn is_namespaced(&self) -> bool {
         self.scope() == Scope::Namespaced
     }
 
     /// Returns the plural qualified by its group, as in kubectl and error messages:
     /// `deployments.apps`, `pods`.
-    #[must_use]
     pub fn qualified_plural(&self) -> String {
         match self.gvk().group() {
             "" => self.plural().to_owned(),
@@ -219,7 +201,6 @@ impl Kind {
     /// `/apis/apps/v1/namespaces/web/deployments`.
     ///
     /// Ignores the namespace for a cluster-scoped kind.
-    #[must_use]
     pub fn collection_path(&self, namespace: Option<&str>) -> String {
         let gvk = self.gvk();
         let root = if gvk.group().is_empty() {
@@ -240,7 +221,6 @@ impl Kind {
     }
 
     /// Returns the kind as the `ApiResource` of kube-core's dynamic types.
-    #[must_use]
     pub fn api_resource(&self) -> ApiResource {
         let gvk = self.gvk();
         let gvk = GroupVersionKind::gvk(gvk.group(), gvk.version(), gvk.kind());

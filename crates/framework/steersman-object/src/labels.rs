@@ -18,7 +18,6 @@ const NO_CHARACTERS: u32 = 0x800;
 
 impl Labels {
     /// Returns the value of a label.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         let found = self.iter().find(|(own, _)| *own == key);
         found.map(|(_, value)| value)
@@ -36,19 +35,16 @@ impl Labels {
     }
 
     /// Returns the number of labels.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
     /// Returns whether there are no labels.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
     /// Returns the labels as the map in an object's metadata.
-    #[must_use]
     pub fn to_map(&self) -> BTreeMap<String, String> {
         let labels = self.iter().map(|(key, value)| (key.into(), value.into()));
         labels.collect()

@@ -141,13 +141,11 @@ impl ListOptions {
     }
 
     /// Returns the selected namespace; `None` stands for all.
-    #[must_use]
     pub fn selected_namespace(&self) -> Option<&str> {
         self.namespace.as_deref()
     }
 
     /// Returns the label selector; the default one selects every object.
-    #[must_use]
     pub fn selected_labels(&self) -> &LabelSelector {
         &self.labels
     }
@@ -158,26 +156,22 @@ impl ListOptions {
     }
 
     /// Returns every index that an object is selected by, with the value.
-    #[must_use]
     pub fn selected_indexes(&self) -> &[(String, String)] {
         &self.index_terms
     }
 
     /// Returns the largest number of objects that is selected.
-    #[must_use]
     pub fn selected_limit(&self) -> Option<usize> {
         self.limit
     }
 
     /// Returns whether objects that do not decode are omitted.
-    #[must_use]
     pub fn skips_malformed(&self) -> bool {
         self.skip_malformed
     }
 
     /// Returns the first index that was named by a key of another type than `K`, with the name of that type
     /// (CACHE-9).
-    #[must_use]
     pub fn index_of_another_type<K: 'static>(&self) -> Option<(&'static str, &'static str)> {
         let mut indexes = self.typed_indexes.iter();
         let other = indexes.find(|index| index.type_id != TypeId::of::<K>())?;
@@ -187,7 +181,6 @@ impl ListOptions {
 
 impl<K, V> IndexKey<K, V> {
     /// Creates the key of the index named `name`.
-    #[must_use]
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -196,7 +189,6 @@ impl<K, V> IndexKey<K, V> {
     }
 
     /// Returns the name of the index.
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }

@@ -78,7 +78,6 @@ impl<K: Object<DynamicType = ()>> TypedObject for K {}
 
 impl Kind {
     /// Returns the kind of all objects of the type `K`.
-    #[must_use]
     pub fn of<K: TypedObject>() -> Self {
         let gvk = Gvk::new(K::group(&()), K::version(&()), K::kind(&()));
         let cluster = TypeId::of::<K::Scope>() == TypeId::of::<ClusterResourceScope>();

@@ -81,7 +81,6 @@ pub enum OwnerError {
 }
 
 /// Returns the owner reference of the controlling owner, if there is one.
-#[must_use]
 pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references
         .iter()
@@ -90,7 +89,6 @@ pub fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
 }
 
 /// Returns whether an owner reference names an object of this kind, in any version.
-#[must_use]
 pub fn refers_to_kind(reference: &OwnerReference, kind: &Kind) -> bool {
     Gvk::from_api_version(&reference.api_version, &reference.kind).same_group_kind(kind.gvk())
 }
@@ -99,7 +97,6 @@ pub fn refers_to_kind(reference: &OwnerReference, kind: &Kind) -> bool {
 /// namespace of the owned object.
 ///
 /// The key of a cluster-scoped owner has no namespace.
-#[must_use]
 pub fn owner_key(reference: &OwnerReference, kind: &Kind, namespace: Option<&str>) -> ObjectKey {
     match (kind.scope(), namespace) {
         (Scope::Namespaced, Some(namespace)) => ObjectKey::namespaced(namespace, &reference.name),
@@ -190,14 +187,12 @@ fn remove<O: Object, K: Object>(
 }
 
 /// Returns whether any object is the controller of `object`.
-#[must_use]
 pub fn has_controller<K: Object>(object: &impl AsObject<K>) -> bool {
     controller_of(object.as_object().meta()).is_some()
 }
 
 /// Returns whether `owner` itself, and no other object of its name, is an owner of `object`: whether a reference has
 /// its uid.
-#[must_use]
 pub fn is_owned_by<O: Object, K: Object>(
     object: &impl AsObject<K>,
     owner: &impl AsObject<O>,
@@ -210,7 +205,6 @@ pub fn is_owned_by<O: Object, K: Object>(
 
 /// Returns whether `owner` itself, and no other object of its name, is the controller of `object`
 /// (`metav1.IsControlledBy`).
-#[must_use]
 pub fn is_controlled_by<O: Object, K: Object>(
     object: &impl AsObject<K>,
     owner: &impl AsObject<O>,

@@ -3,7 +3,6 @@
 use std::any::Any;
 
 /// Returns the text of a panic from the payload of `catch_unwind`, or a placeholder if it has none.
-#[must_use]
 pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied())

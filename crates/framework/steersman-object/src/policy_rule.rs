@@ -34,7 +34,6 @@ pub struct PolicyRule {
 
 impl PolicyRule {
     /// Makes a rule for all objects of these resources of one group.
-    #[must_use]
     pub fn new(group: &str, resources: &[&str], verbs: &[&str]) -> Self {
         Self {
             api_groups: vec![group.to_owned()],
@@ -52,7 +51,6 @@ impl PolicyRule {
     /// let rule = PolicyRule::on::<Deployment>(&["patch"]);
     /// assert_eq!(rule, PolicyRule::new("apps", &["deployments"], &["patch"]));
     /// ```
-    #[must_use]
     pub fn on<K: TypedObject>(verbs: &[&str]) -> Self {
         let kind = Kind::of::<K>();
         Self::new(kind.gvk().group(), &[kind.plural()], verbs)

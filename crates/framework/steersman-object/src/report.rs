@@ -20,7 +20,6 @@ pub struct Report<'a> {
 /// let error = "a/b/c".parse::<steersman_object::ObjectKey>().unwrap_err();
 /// eprintln!("error: {}", report(&error));
 /// ```
-#[must_use]
 pub fn report<'a>(error: &'a (dyn Error + 'static)) -> Report<'a> {
     Report { error }
 }

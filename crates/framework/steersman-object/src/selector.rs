@@ -38,25 +38,21 @@ pub struct ParseSelectorError {
 
 impl LabelSelector {
     /// Creates the selector that matches every object.
-    #[must_use]
     pub fn everything() -> Self {
         Self::default()
     }
 
     /// Creates a selector that requires the value of one label.
-    #[must_use]
     pub fn label(key: impl Into<String>, value: impl Into<String>) -> Self {
         Self(vec![Expression::Equal(key.into(), value.into())])
     }
 
     /// Returns whether this selects every object.
-    #[must_use]
     pub fn is_everything(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the number of terms; a selected object meets all of them.
-    #[must_use]
     pub fn terms(&self) -> usize {
         self.0.len()
     }
@@ -73,7 +69,6 @@ impl LabelSelector {
     }
 
     /// Returns whether an object with these labels is selected.
-    #[must_use]
     pub fn matches(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
         static NONE: BTreeMap<String, String> = BTreeMap::new();
         let labels = labels.unwrap_or(&NONE);
@@ -81,7 +76,6 @@ impl LabelSelector {
     }
 
     /// Returns the same as [`matches`](Self::matches), for labels in their compact form.
-    #[must_use]
     pub fn selects(&self, labels: &Labels) -> bool {
         self.0.iter().all(|term| selects(term, labels))
     }

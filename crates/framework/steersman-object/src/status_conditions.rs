@@ -139,19 +139,16 @@ pub fn condition_of(
 }
 
 /// Returns the condition of a type.
-#[must_use]
 pub fn find<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|one| one.type_ == type_)
 }
 
 /// Returns whether the list has a condition of this type with the status `True`.
-#[must_use]
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     find(conditions, type_).is_some_and(|one| one.status == TRUE)
 }
 
 /// Returns whether the list has a condition of this type with the status `False`.
-#[must_use]
 pub fn is_false(conditions: &[Condition], type_: &str) -> bool {
     find(conditions, type_).is_some_and(|one| one.status == FALSE)
 }
@@ -186,7 +183,6 @@ impl Progress {
     /// Returns how far an object is, by the rules of kstatus for kinds that it does not know: being deleted goes
     /// before all conditions, and a `Ready` of an earlier generation is not taken as the present one. An object
     /// without conditions is current.
-    #[must_use]
     pub fn of<K: HasConditions>(object: &impl AsObject<K>) -> Self {
         let object = object.as_object();
         let conditions = object.conditions();

@@ -20,7 +20,6 @@ const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
 impl Uid {
     /// Creates a uid from the text that the server sent.
-    #[must_use]
     pub fn new(text: &str) -> Self {
         Self(match uuid(text) {
             Some(bytes) => UidForm::Uuid(bytes),
@@ -29,7 +28,6 @@ impl Uid {
     }
 
     /// Returns whether the uid is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         matches!(&self.0, UidForm::Text(text) if text.is_empty())
     }

@@ -25,7 +25,6 @@ const INLINE: usize = 14;
 
 impl ResourceVersion {
     /// Creates a version from the string that the server sent.
-    #[must_use]
     pub fn new(version: impl AsRef<str>) -> Self {
         let text = version.as_ref();
         let mut bytes = [0; INLINE];
@@ -41,19 +40,16 @@ impl ResourceVersion {
     }
 
     /// Returns `"0"`: any version that the server has in memory, which may be stale.
-    #[must_use]
     pub fn any() -> Self {
         Self::new("0")
     }
 
     /// Returns the empty string: the most recent version.
-    #[must_use]
     pub fn unset() -> Self {
         Self::new("")
     }
 
     /// Returns the string that the server sent.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match &self.0 {
             VersionForm::Inline { length, bytes } => {
@@ -66,7 +62,6 @@ impl ResourceVersion {
     }
 
     /// Returns whether this names a state of the server: neither empty nor `"0"`.
-    #[must_use]
     pub fn is_exact(&self) -> bool {
         !matches!(self.as_str(), "" | "0")
     }
@@ -75,7 +70,6 @@ impl ResourceVersion {
     ///
     /// Returns `None` if either is not a positive decimal integer: such versions can only be tested
     /// for equality.
-    #[must_use]
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         let (a, b) = (self.decimal()?, other.decimal()?);
         // Without leading zeros, the longer number is the larger one.
@@ -83,7 +77,6 @@ impl ResourceVersion {
     }
 
     /// Returns whether this version is known to be at least as new as `other`.
-    #[must_use]
     pub fn is_at_least(&self, other: &Self) -> bool {
         self.compare(other).is_some_and(Ordering::is_ge)
     }

@@ -28,19 +28,16 @@ struct BudgetState {
 
 impl Budget {
     /// Returns a budget of this many bytes; 0 caches no decoded object.
-    #[must_use]
     pub fn bytes(bytes: usize) -> Self {
         Self::new(Some(bytes))
     }
 
     /// Returns a budget without a limit: every decoded object stays cached.
-    #[must_use]
     pub fn unlimited() -> Self {
         Self::new(None)
     }
 
     /// Returns a budget of this many bytes; `None` for no limit.
-    #[must_use]
     pub fn new(limit: Option<usize>) -> Self {
         let state = BudgetState {
             limit,
@@ -53,13 +50,11 @@ impl Budget {
     }
 
     /// Returns the limit in bytes; `None` if there is none.
-    #[must_use]
     pub fn limit(&self) -> Option<usize> {
         self.state.limit
     }
 
     /// Returns the charged bytes; 0 if there is no limit.
-    #[must_use]
     pub fn charged(&self) -> usize {
         self.state.s3_fifo.lock().charged()
     }

@@ -71,7 +71,6 @@ impl<'a> Envelope<'a> {
     }
 
     /// Returns the message of the object's kind; `None` if the kind is not built in.
-    #[must_use]
     pub fn message(&self) -> Option<&'static Message> {
         Message::of_kind(&self.api_version, &self.kind)
     }
@@ -123,7 +122,6 @@ pub(crate) fn type_meta(bytes: &[u8]) -> Result<(Cow<'_, str>, Cow<'_, str>), St
 }
 
 /// Returns an encoded object in its envelope.
-#[must_use]
 pub fn seal(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let mut out = begin_envelope(api_version, kind, raw.len());
     out.reserve(raw.len() + END_OF_ENVELOPE.len());
@@ -136,7 +134,6 @@ pub fn seal(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
 pub const END_OF_ENVELOPE: [u8; 4] = [3 << 3 | 2, 0, 4 << 3 | 2, 0];
 
 /// Returns the bytes of an envelope before a message of `length` bytes. [`END_OF_ENVELOPE`] follows the message.
-#[must_use]
 pub fn begin_envelope(api_version: &str, kind: &str, length: usize) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     let mut writer = FieldWriter { out: &mut out };
@@ -151,7 +148,6 @@ pub fn append_field_head(number: u32, length: usize, out: &mut Vec<u8>) {
 }
 
 /// Returns the number of bytes that [`append_field_head`] appends.
-#[must_use]
 pub fn field_head_length(number: u32, length: usize) -> usize {
     varint_length(u64::from(number) << 3) + varint_length(length as u64)
 }
@@ -180,7 +176,6 @@ pub fn encode_object(object: &Map<String, Value>) -> Result<Option<Vec<u8>>, Enc
 }
 
 /// Returns a list in its envelope: the encoded `ListMeta`, and the message of each item.
-#[must_use]
 pub fn seal_list<'a>(
     api_version: &str,
     kind: &str,
@@ -197,7 +192,6 @@ pub fn seal_list<'a>(
 }
 
 /// Returns the frame of an event of a watch; `object` is in its envelope.
-#[must_use]
 pub fn frame(event: &str, object: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(object.len() + event.len() + 24);
     out.extend_from_slice(&[0; 4]);

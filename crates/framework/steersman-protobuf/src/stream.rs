@@ -84,7 +84,6 @@ const LONGEST_HEADER: usize = 20;
 
 impl ListItems {
     /// Makes the state before the first byte.
-    #[must_use]
     pub fn new() -> Self {
         Self {
             due: NextFrame::Magic,
@@ -144,7 +143,6 @@ impl ListItems {
     }
 
     /// Returns the `apiVersion` and the kind of the list, which come before its items; empty if they have not arrived.
-    #[must_use]
     pub fn list_kind(&self) -> (&str, &str) {
         (&self.api_version, &self.kind)
     }

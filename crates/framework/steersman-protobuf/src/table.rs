@@ -98,7 +98,6 @@ struct MessageTable {
 impl Message {
     /// Returns the message of a kind; `None` for a kind that is not built in. A `DeleteOptions` is served in every
     /// group.
-    #[must_use]
     pub fn of_kind(api_version: &str, kind: &str) -> Option<&'static Self> {
         if kind == "DeleteOptions" {
             return Self::named("meta.v1.DeleteOptions");
@@ -108,7 +107,6 @@ impl Message {
     }
 
     /// Returns a message by its name, for example `meta.v1.ListMeta`; `None` for a name that is not in the table.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         table().by_name.get(name).map(|id| id.message())
     }
@@ -124,19 +122,16 @@ impl Message {
     }
 
     /// Returns the name in the table, for example `apps.v1.Deployment`.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
     /// Returns the name without the package, for example `Deployment`: the kind, if the message is one.
-    #[must_use]
     pub fn short_name(&self) -> &'static str {
         self.short_name
     }
 
     /// Returns whether the zero of a field differs from an absent field; `false` for an unknown field.
-    #[must_use]
     pub fn keeps_zero(&'static self, field: &str) -> bool {
         let found = self.member(field);
         found.is_some_and(|found| found.presence != Presence::Omitted)

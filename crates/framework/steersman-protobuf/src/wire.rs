@@ -229,7 +229,6 @@ pub struct FieldWriter<'o> {
 
 impl<'o> FieldWriter<'o> {
     /// Returns a writer that appends to `out`.
-    #[must_use]
     pub fn new(out: &'o mut Vec<u8>) -> Self {
         Self { out }
     }

@@ -32,7 +32,6 @@ pub struct Transport {
 impl Transport {
     /// Makes a transport from the address, the credentials and the proxy of a configuration. `endpoint` is the name of
     /// the server in logs and errors. Opens no connection.
-    #[must_use]
     pub fn new(config: Config, endpoint: Arc<str>) -> Self {
         Self {
             config,
@@ -58,7 +57,6 @@ impl Transport {
     }
 
     /// Returns the configuration.
-    #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }

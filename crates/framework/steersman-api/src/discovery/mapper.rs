@@ -81,7 +81,6 @@ pub struct ServedKinds {
 
 impl Mapper {
     /// Makes a mapper that asks the server of `connection`.
-    #[must_use]
     pub fn new(connection: ClientConfig) -> Self {
         Self {
             inner: Arc::new(MapperState {

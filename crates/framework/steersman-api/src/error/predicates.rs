@@ -6,130 +6,109 @@ use super::Error;
 /// client-go's `apierrors` gives it, unless a plainer name says more.
 impl Error {
     /// Returns whether no configuration was found.
-    #[must_use]
     pub fn is_no_config(&self) -> bool {
         matches!(self, Self::NoConfig { .. })
     }
 
     /// Returns whether a configuration was found and cannot be used.
-    #[must_use]
     pub fn is_config(&self) -> bool {
         matches!(self, Self::Config { .. })
     }
 
     /// Returns whether the object is absent.
-    #[must_use]
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::NotFound(_))
     }
 
     /// Returns whether an object of this name exists already.
-    #[must_use]
     pub fn is_already_exists(&self) -> bool {
         matches!(self, Self::AlreadyExists(_))
     }
 
     /// Returns whether the object has changed since it was read, or a precondition failed.
-    #[must_use]
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict(_))
     }
 
     /// Returns whether the version or continue token is no longer available.
-    #[must_use]
     pub fn is_expired(&self) -> bool {
         matches!(self, Self::Expired(_))
     }
 
     /// Returns whether the object, or the change to it, is invalid.
-    #[must_use]
     pub fn is_invalid(&self) -> bool {
         matches!(self, Self::Invalid(_))
     }
 
     /// Returns whether the server throttles its clients.
-    #[must_use]
     pub fn is_throttled(&self) -> bool {
         matches!(self, Self::Throttled { .. })
     }
 
     /// Returns whether the server does not allow the request.
-    #[must_use]
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Forbidden(_))
     }
 
     /// Returns whether the server does not accept the credentials.
-    #[must_use]
     pub fn is_unauthorized(&self) -> bool {
         matches!(self, Self::Unauthorized(_))
     }
 
     /// Returns whether the server does not serve this kind.
-    #[must_use]
     pub fn is_kind_not_served(&self) -> bool {
         matches!(self, Self::KindNotServed(_))
     }
 
     /// Returns whether the request is wrong: it does not parse, or cannot be fulfilled.
-    #[must_use]
     pub fn is_bad_request(&self) -> bool {
         self.is_refused_as("BadRequest", 400)
     }
 
     /// Returns whether the server serves the kind or the subresource, but not with this verb.
-    #[must_use]
     pub fn is_method_not_supported(&self) -> bool {
         self.is_refused_as("MethodNotAllowed", 405)
     }
 
     /// Returns whether the server does not accept a body of this type, such as a strategic merge patch of a custom
     /// resource.
-    #[must_use]
     pub fn is_unsupported_media_type(&self) -> bool {
         self.is_refused_as("UnsupportedMediaType", 415)
     }
 
     /// Returns whether the body is larger than the server accepts.
-    #[must_use]
     pub fn is_too_large(&self) -> bool {
         self.is_refused_as("RequestEntityTooLarge", 413)
     }
 
     /// Returns whether the server failed internally. Whether the request was executed is unknown.
-    #[must_use]
     pub fn is_internal(&self) -> bool {
         self.is_refused_as("InternalError", 500)
     }
 
     /// Returns whether the server, or a part of it such as an aggregated API, is unavailable.
-    #[must_use]
     pub fn is_service_unavailable(&self) -> bool {
         self.is_refused_as("ServiceUnavailable", 503)
     }
 
     /// Returns whether the request took too long: the server (`Timeout`) or a proxy gave up waiting.
-    #[must_use]
     pub fn is_timeout(&self) -> bool {
         self.is_refused_as("Timeout", 504)
     }
 
     /// Returns whether the server asks for another attempt later (`ServerTimeout`, a 500);
     /// [`retry_after`](Self::retry_after) has the time.
-    #[must_use]
     pub fn is_server_timeout(&self) -> bool {
         self.reason() == Some("ServerTimeout")
     }
 
     /// Returns whether the namespace is being deleted, so that nothing can be created in it: a 403 with the cause
     /// `NamespaceTerminating` (apiserver, plugin `NamespaceLifecycle`).
-    #[must_use]
     pub fn is_namespace_terminating(&self) -> bool {
         self.has_cause("NamespaceTerminating")
     }
 
     /// Returns whether the server named this cause (`details.causes[].reason`), such as `FieldManagerConflict`.
-    #[must_use]
     pub fn has_cause(&self, reason: &str) -> bool {
         let details = self.status().and_then(|status| status.details.as_ref());
         let mut causes = details.iter().flat_map(|details| &details.causes);
@@ -137,7 +116,6 @@ impl Error {
     }
 
     /// Returns the server's reason, if it named one.
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         let reason = self.status().map(|status| status.reason.as_str());
         reason.filter(|reason| !reason.is_empty())
@@ -152,13 +130,11 @@ impl Error {
     }
 
     /// Returns whether the server could not be reached, or the connection broke.
-    #[must_use]
     pub fn is_transport(&self) -> bool {
         matches!(self, Self::Transport { .. })
     }
 
     /// Returns whether the answer does not decode.
-    #[must_use]
     pub fn is_decode(&self) -> bool {
         matches!(self, Self::Decode { .. })
     }
@@ -168,7 +144,6 @@ impl Error {
     ///
     /// Kubernetes answers 504 Timeout with the cause `ResourceVersionTooLarge` (apiserver,
     /// `storage.NewTooLargeResourceVersionError`).
-    #[must_use]
     pub fn is_version_too_large(&self) -> bool {
         let Some(status) = self.status() else {
             return false;

@@ -7,7 +7,6 @@ use crate::settings::Settings;
 impl Cache {
     /// Returns the [default namespaces](crate::CacheOptions::default_namespaces) as they are now; `None` if the
     /// cache holds all namespaces.
-    #[must_use]
     pub fn default_namespaces(&self) -> Option<Vec<String>> {
         self.shared.default_namespaces()
     }

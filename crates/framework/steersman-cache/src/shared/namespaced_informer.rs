@@ -69,13 +69,11 @@ impl SharedCache {
 
 impl<K: Object> NamespacedInformer<K> {
     /// Returns the namespace; `None` for all namespaces.
-    #[must_use]
     pub fn namespace(&self) -> Option<&Arc<str>> {
         self.namespace.as_ref()
     }
 
     /// Returns the informer.
-    #[must_use]
     pub fn informer(&self) -> &Informer<K> {
         &self.informer
     }
@@ -87,14 +85,12 @@ impl<K: Object> NamespacedInformer<K> {
 
     /// Returns whether the informer was removed from the cache, with its namespace or alone. True before its
     /// subscriptions end.
-    #[must_use]
     pub fn was_removed(&self) -> bool {
         self.entry.is_removed()
     }
 
     /// Returns whether the informer ended because its namespace was removed from the scope of the cache, and not
     /// for another reason. True before its subscriptions end.
-    #[must_use]
     pub fn has_left_scope(&self) -> bool {
         self.entry.has_left_scope()
     }

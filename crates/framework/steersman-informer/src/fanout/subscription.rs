@@ -82,7 +82,6 @@ impl<K> Subscription<K> {
     }
 
     /// Returns the number of waiting deliveries.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.mailbox.state.lock().mailbox.len()
     }

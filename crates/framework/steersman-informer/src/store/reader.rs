@@ -49,13 +49,11 @@ impl<K: Object> Store<K> {
     }
 
     /// Returns the kind of the objects.
-    #[must_use]
     pub fn kind(&self) -> &Kind {
         &self.shared.kind
     }
 
     /// Returns one object.
-    #[must_use]
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<K>> {
         let entry = {
             let indexer = self.shared.indexer.read();
@@ -115,7 +113,6 @@ impl<K: Object> Store<K> {
     }
 
     /// Returns the entry of one object: its metadata, without decoding the body.
-    #[must_use]
     pub fn entry(&self, key: &ObjectKey) -> Option<Entry<K>> {
         let indexer = self.shared.indexer.read();
         let entry = self.view(&indexer)?.sees(indexer.get(key)?)?;
@@ -123,14 +120,12 @@ impl<K: Object> Store<K> {
     }
 
     /// Returns all objects.
-    #[must_use]
     pub fn list(&self) -> Vec<Arc<K>> {
         self.list_with(None, &LabelSelector::everything())
     }
 
     /// Returns the objects of a namespace (or of all) with these labels. Without an index for the
     /// labels this visits each object of the namespace.
-    #[must_use]
     pub fn list_with(&self, namespace: Option<&str>, labels: &LabelSelector) -> Vec<Arc<K>> {
         let query = ListOptions::new()
             .labels(labels.clone())
@@ -214,7 +209,6 @@ impl<K: Object> Store<K> {
     }
 
     /// Returns the entries of a namespace (or of all).
-    #[must_use]
     pub fn entries(&self, namespace: Option<&str>) -> Vec<Entry<K>> {
         let indexer = self.shared.indexer.read();
         let Some(view) = self.view(&indexer) else {
@@ -257,7 +251,6 @@ impl<K: Object> Store<K> {
     }
 
     /// Returns whether an index has this name.
-    #[must_use]
     pub fn has_index(&self, name: &str) -> bool {
         let indexer = self.shared.indexer.read();
         self.view(&indexer)
@@ -272,7 +265,6 @@ impl<K: Object> Store<K> {
     }
 
     /// Returns the number of objects.
-    #[must_use]
     pub fn len(&self) -> usize {
         let indexer = self.shared.indexer.read();
         match self.view(&indexer) {
@@ -283,20 +275,17 @@ impl<K: Object> Store<K> {
     }
 
     /// Returns whether there are no objects.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the resource version up to which all events, bookmarks and lists were applied; unset
     /// before the first list.
-    #[must_use]
     pub fn version(&self) -> ResourceVersion {
         self.shared.indexer.read().version().clone()
     }
 
     /// Returns the objects that do not decode as `K`, ordered by key.
-    #[must_use]
     pub fn malformed(&self) -> Vec<Malformed> {
         let indexer = self.shared.indexer.read();
         // An object that no type can read is newer than the version that this type could not.
@@ -310,7 +299,6 @@ impl<K: Object> Store<K> {
 
     /// Returns the decode error of an object's newest version, if it does not decode.
     /// [`get`](Self::get) returns an earlier version then.
-    #[must_use]
     pub fn malformed_at(&self, key: &ObjectKey) -> Option<Malformed> {
         let indexer = self.shared.indexer.read();
         let aside = || self.view(&indexer)?.malformed_at(key);
