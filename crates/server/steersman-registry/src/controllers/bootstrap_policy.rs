@@ -18,24 +18,25 @@ impl Registry {
     /// bindings. Existing roles and bindings get back their missing rules and subjects, unless their annotation
     /// `rbac.authorization.kubernetes.io/autoupdate` is `false`.
     pub fn bootstrap(&mut self, now: Timestamp) {
+        self.now = now;
         self.note_lacks();
-        self.settle(now);
+        self.settle();
         if self.options.authorization != Authorization::Rbac {
             return;
         }
         for object in bootstrap_objects() {
-            self.ensure_policy(object, now);
+            self.ensure_policy(object);
             // Most of these objects are never read.
             self.store.fold_all();
         }
-        self.settle(now);
+        self.settle();
         self.aggregate_roles();
         self.store.fold_all();
     }
 
     /// Creates or completes a role or a binding. Upstream a client of the server does so after the
     /// start; admission webhooks and policies do not see these writes.
-    fn ensure_policy(&mut self, object: BootstrapObject, now: Timestamp) {
+    fn ensure_policy(&mut self, object: BootstrapObject) {
         let (namespace, name) = (object.namespace, object.name.as_str());
         let storage = StorageKey::new(GROUP, object.plural);
         if let Some(stored) = self.store.get(&storage, namespace, name).cloned() {
@@ -46,7 +47,7 @@ impl Registry {
                         return;
                     };
                     let face = (&*resource, Subresource::Main);
-                    let draft = self.server_write(face, SERVER, (&stored, new), now);
+                    let draft = self.server_write(face, SERVER, (&stored, new));
                     self.put(&storage, namespace, name, draft);
                     return;
                 }
@@ -56,6 +57,6 @@ impl Registry {
             }
         }
         let kind = (GROUP, object.plural);
-        self.plant(kind, SERVER, (namespace, object.value), now);
+        self.plant(kind, SERVER, (namespace, object.value));
     }
 }

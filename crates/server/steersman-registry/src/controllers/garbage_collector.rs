@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::Value;
 use steersman_schema::resource::{Resource, StorageKey};
 use steersman_store::{Draft, Stored};
@@ -30,7 +29,7 @@ enum OwnerState {
 
 impl Registry {
     /// Carries out `attemptToDeleteItem` and `attemptToOrphanWorker` of the garbage collector.
-    pub(crate) fn attempt_collection(&mut self, at: &Address, now: Timestamp) {
+    pub(crate) fn attempt_collection(&mut self, at: &Address) {
         let (storage, namespace, name) = at;
         let Some(found) = self.store.get(storage, namespace, name).cloned() else {
             return;
@@ -66,13 +65,7 @@ impl Registry {
             self.drop_references(storage, &found, &lost);
         } else if waiting && self.dependents.contains_key(found.meta("uid")) {
             let found = self.break_circle(storage, &found);
-            self.begin_delete(
-                &resource,
-                &found,
-                None,
-                Some(PropagationPolicy::Foreground),
-                now,
-            );
+            self.begin_delete(&resource, &found, None, Some(PropagationPolicy::Foreground));
         } else if !lost.is_empty() {
             let finalizers = &object["metadata"]["finalizers"];
             let has = |finalizer: &str| {
@@ -86,7 +79,7 @@ impl Registry {
             } else {
                 PropagationPolicy::Background
             };
-            self.begin_delete(&resource, &found, None, Some(policy), now);
+            self.begin_delete(&resource, &found, None, Some(policy));
         }
     }
 

@@ -75,7 +75,7 @@ impl Registry {
 
     /// Deletes the content of a terminating namespace, Pods first, reports what remains, and
     /// removes the namespace if nothing does.
-    pub(crate) fn empty_namespace(&mut self, name: &str, now: Timestamp) {
+    pub(crate) fn empty_namespace(&mut self, name: &str) {
         let namespaces = StorageKey::new("", "namespaces");
         let Some(found) = self.store.get(&namespaces, "", name).cloned() else {
             return;
@@ -88,22 +88,17 @@ impl Registry {
         let pods = StorageKey::new("", "pods");
         let mut storages: Vec<StorageKey> = self.store.storages().cloned().collect();
         storages.sort();
-        self.clear(&pods, Some(name), Some(PropagationPolicy::Background), now);
+        self.clear(&pods, Some(name), Some(PropagationPolicy::Background));
         let mut rest = self.rest(std::slice::from_ref(&pods), name);
         // SRV-GC-3: Pods may need the other objects as long as they run.
         if rest.objects.is_empty() {
             for storage in &storages {
-                self.clear(
-                    storage,
-                    Some(name),
-                    Some(PropagationPolicy::Background),
-                    now,
-                );
+                self.clear(storage, Some(name), Some(PropagationPolicy::Background));
             }
             rest = self.rest(&storages, name);
         }
         let mut draft = found.draft();
-        let mut changed = rest.report(&mut draft.value, now);
+        let mut changed = rest.report(&mut draft.value, self.now);
         if changed {
             draft = self.put(&namespaces, "", name, draft).draft();
         }

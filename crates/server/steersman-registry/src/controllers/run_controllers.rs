@@ -69,17 +69,18 @@ impl Registry {
     /// definitions and namespaces without objects. One with an object that a finalizer holds is removed
     /// after that object.
     pub fn remove_marked(&mut self, now: Timestamp) {
-        self.clear_definitions(now);
+        self.now = now;
+        self.clear_definitions();
         self.pending.resume_namespaces();
-        self.settle(now);
+        self.settle();
     }
 
     /// Does all recorded work, including work that this causes. A loop over a queue rather than
     /// recursion, because a chain of owners can be arbitrarily long (SRV-GC-2).
-    pub(crate) fn settle(&mut self, now: Timestamp) {
+    pub(crate) fn settle(&mut self) {
         loop {
             if let Some((storage, gone)) = self.removed.pop_front() {
-                self.finish_definition(&storage, now);
+                self.finish_definition(&storage);
                 if self.options.collect_garbage {
                     self.note_removal(&gone);
                 }
@@ -88,17 +89,17 @@ impl Registry {
                 }
                 self.note_lack(&storage, &gone);
             } else if let Some(next) = self.pending.next_object() {
-                self.attempt_collection(&next, now);
+                self.attempt_collection(&next);
             } else if let Some(name) = self.pending.next_namespace() {
-                self.empty_namespace(&name, now);
+                self.empty_namespace(&name);
             } else if let Some(noted) = self.pending.addresses.pop() {
-                self.settle_address(&noted, now);
+                self.settle_address(&noted);
             } else if let Some(name) = self.pending.next_lacking() {
-                self.furnish_namespace(&name, now);
+                self.furnish_namespace(&name);
             } else if std::mem::take(&mut self.pending.versions) {
-                self.register_versions(now);
+                self.register_versions();
             } else if !self.pending.tallies.is_empty() {
-                self.settle_quotas(now);
+                self.settle_quotas();
             } else {
                 break;
             }

@@ -21,6 +21,7 @@ impl Registry {
     /// Writes the day into the Secrets with tokens that were used since the last call. Like writes of the
     /// garbage collector it passes no webhooks.
     pub fn mark_used_secrets(&mut self, now: Timestamp) {
+        self.now = now;
         let used = std::mem::take(self.used_secrets.get_mut());
         let Some(resource) = self
             .resource("", "v1", "secrets")
@@ -39,7 +40,7 @@ impl Registry {
                 .or_insert_with(Value::default);
             metadata::members(labels).insert(LAST_USED.to_owned(), day(now).into());
             let face = (&*resource, Subresource::Main);
-            let draft = self.server_write(face, SERVER, (&stored, secret), now);
+            let draft = self.server_write(face, SERVER, (&stored, secret));
             self.put(&resource.storage, &namespace, &name, draft);
         }
     }

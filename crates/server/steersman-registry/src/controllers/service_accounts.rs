@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
@@ -62,14 +61,14 @@ impl Registry {
 
     /// Creates what a namespace lacks, unless it is terminating (SRV-NS-1). The certificate exists
     /// once the server listens.
-    pub(crate) fn furnish_namespace(&mut self, name: &str, now: Timestamp) {
+    pub(crate) fn furnish_namespace(&mut self, name: &str) {
         let found = self.store.get(&StorageKey::new("", "namespaces"), "", name);
         if found.is_none_or(|found| !found.meta("deletionTimestamp").is_empty()) {
             return;
         }
         if self.account(name, DEFAULT).is_none() {
             let account = json!({"metadata": {"name": DEFAULT}});
-            self.plant(("", "serviceaccounts"), MANAGER, (name, account), now);
+            self.plant(("", "serviceaccounts"), MANAGER, (name, account));
         }
         let Some(authority) = &self.authority else {
             return;
@@ -81,7 +80,7 @@ impl Registry {
                 "metadata": {"name": AUTHORITY, "annotations": {ABOUT: DESCRIPTION}},
                 "data": data,
             });
-            self.plant(("", "configmaps"), MANAGER, (name, map), now);
+            self.plant(("", "configmaps"), MANAGER, (name, map));
             return;
         };
         let mut draft = there.draft();

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_schema::resource::StorageKey;
 use steersman_store::Stored;
@@ -45,7 +44,7 @@ impl Registry {
     }
 
     /// Creates or removes the IPAddress of an address of this network (SRV-IP-2).
-    pub(crate) fn settle_address(&mut self, noted: &ServiceAddress, now: Timestamp) {
+    pub(crate) fn settle_address(&mut self, noted: &ServiceAddress) {
         let (address, namespace, name) = noted;
         let services = StorageKey::new("", "services");
         let service = self.store.get(&services, namespace, name);
@@ -64,7 +63,7 @@ impl Registry {
                         "ipaddress.kubernetes.io/ip-family": family, MANAGED_BY: ALLOCATOR}},
                     "spec": {"parentRef": parent},
                 });
-                self.plant((GROUP, "ipaddresses"), SERVER, ("", body), now);
+                self.plant((GROUP, "ipaddresses"), SERVER, ("", body));
             }
             _ => {}
         }
@@ -72,25 +71,25 @@ impl Registry {
 
     /// Creates the ServiceCIDR of the server, and the IPAddresses that Services lack: those of a
     /// snapshot of an earlier release have none.
-    pub(super) fn furnish_network(&mut self, now: Timestamp) {
+    pub(super) fn furnish_network(&mut self) {
         let kind = (GROUP, "servicecidrs");
         let body = json!({
             "metadata": {"name": "kubernetes"},
             "spec": {"cidrs": [self.service_network.to_string()]},
         });
-        if let Some(made) = self.supply(kind, SERVER, ("", body), now) {
+        if let Some(made) = self.supply(kind, SERVER, ("", body)) {
             let status = json!({"conditions": [{
-                "type": "Ready", "status": "True", "lastTransitionTime": metadata::time(now),
+                "type": "Ready", "status": "True", "lastTransitionTime": metadata::time(self.now),
                 "reason": "", "message": "Kubernetes default Service CIDR is ready",
             }]});
-            self.report(kind, CIDR_MANAGER, made, status, now);
+            self.report(kind, CIDR_MANAGER, made, status);
         }
         let services = StorageKey::new("", "services");
         let all: Vec<Arc<Stored>> = self.store.list(&services, None).cloned().collect();
         for service in all {
             self.note_addresses(&services, None, Some(&service));
         }
-        self.settle(now);
+        self.settle();
     }
 
     /// Returns whether an address belongs to an IPAddress.

@@ -30,6 +30,7 @@ impl Registry {
         (listens, authority, clients): (SocketAddr, &str, Option<&str>),
         now: Timestamp,
     ) {
+        self.now = now;
         self.authority = Some(authority.to_owned());
         self.listens = Some(listens);
         self.note_lacks();
@@ -47,9 +48,9 @@ impl Registry {
                 }),
             });
             let classes = ("scheduling.k8s.io", "priorityclasses");
-            self.supply(classes, SERVER, ("", body), now);
+            self.supply(classes, SERVER, ("", body));
         }
-        self.furnish_flows(now);
+        self.furnish_flows();
         let text = metadata::time(now);
         for body in standard_objects::api_services() {
             let spec = |field: &str| body["spec"][field].as_str().unwrap_or_default();
@@ -57,14 +58,8 @@ impl Registry {
                 continue;
             }
             let services = ("apiregistration.k8s.io", "apiservices");
-            if let Some(made) = self.supply(services, SERVER, ("", body), now) {
-                self.report(
-                    services,
-                    SERVER,
-                    made,
-                    standard_objects::available(&text),
-                    now,
-                );
+            if let Some(made) = self.supply(services, SERVER, ("", body)) {
+                self.report(services, SERVER, made, standard_objects::available(&text));
             }
         }
         let service = json!({
@@ -77,26 +72,26 @@ impl Registry {
                     "targetPort": listens.port()}],
             },
         });
-        self.furnish_network(now);
-        self.supply(("", "services"), SERVER, ("default", service), now);
-        self.furnish_system_namespace(clients, now);
-        self.point_to(listens, now);
+        self.furnish_network();
+        self.supply(("", "services"), SERVER, ("default", service));
+        self.furnish_system_namespace(clients);
+        self.point_to(listens);
     }
 
     /// Creates the flow control configurations. The server does not act on them.
-    fn furnish_flows(&mut self, now: Timestamp) {
+    fn furnish_flows(&mut self) {
         let levels = (
             "flowcontrol.apiserver.k8s.io",
             "prioritylevelconfigurations",
         );
         for body in standard_objects::priority_levels() {
-            self.supply(levels, FLOWS.0, ("", body), now);
+            self.supply(levels, FLOWS.0, ("", body));
         }
         let schemas = ("flowcontrol.apiserver.k8s.io", "flowschemas");
         for body in standard_objects::flow_schemas() {
-            if let Some(made) = self.supply(schemas, FLOWS.0, ("", body), now) {
-                let status = standard_objects::found(&made, &metadata::time(now));
-                self.report(schemas, FLOWS.1, made, status, now);
+            if let Some(made) = self.supply(schemas, FLOWS.0, ("", body)) {
+                let status = standard_objects::found(&made, &metadata::time(self.now));
+                self.report(schemas, FLOWS.1, made, status);
             }
         }
     }
@@ -104,7 +99,7 @@ impl Registry {
     /// Creates an APIService for each version of custom resources, and removes those of versions
     /// that are not served any more (upstream: `crdregistration` and the controller
     /// `autoregister`).
-    pub(crate) fn register_versions(&mut self, now: Timestamp) {
+    pub(crate) fn register_versions(&mut self) {
         let services = ("apiregistration.k8s.io", "apiservices");
         let resource = self.resource(services.0, "v1", services.1);
         let Some(resource) = resource.filter(|_| self.authority.is_some()) else {
@@ -126,10 +121,10 @@ impl Registry {
             if known.iter().any(|one| *one.name == *name) {
                 continue;
             }
-            if let Some(made) = self.plant(services, SERVER, ("", body), now) {
+            if let Some(made) = self.plant(services, SERVER, ("", body)) {
                 let mut whole = made.lean().clone();
-                whole["status"] = standard_objects::available(&metadata::time(now));
-                let whole = self.own_status(&resource, &made, whole, now);
+                whole["status"] = standard_objects::available(&metadata::time(self.now));
+                let whole = self.own_status(&resource, &made, whole);
                 self.put(&resource.storage, "", &name, whole);
             }
         }
@@ -142,7 +137,6 @@ impl Registry {
         (group, plural): (&str, &str),
         manager: &str,
         (namespace, body): (&str, Value),
-        now: Timestamp,
     ) -> Option<Arc<Stored>> {
         let resource = self.resource(group, "v1", plural)?;
         let mut object = body;
@@ -152,11 +146,11 @@ impl Registry {
         if resource.namespaced {
             metadata::of(&mut object).insert("namespace".to_owned(), namespace.into());
         }
-        self.stamp(&resource, &mut object, now);
+        self.stamp(&resource, &mut object);
         let options = by(manager);
         let asked = managed::sent_fields(&resource, &object);
         let ownership = Ownership::Track(&options);
-        let managed = self.created_managed_fields(&resource, &object, (asked, ownership), now);
+        let managed = self.created_managed_fields(&resource, &object, (asked, ownership));
         let draft = Draft::new(object, managed);
         Some(self.put(&resource.storage, namespace, &name, draft))
     }
@@ -167,7 +161,6 @@ impl Registry {
         (group, plural): (&str, &str),
         manager: &str,
         (namespace, body): (&str, Value),
-        now: Timestamp,
     ) -> Option<Value> {
         let name = metadata::text(&body, "name").to_owned();
         let resource = self.resource(group, "v1", plural)?;
@@ -178,7 +171,7 @@ impl Registry {
         let place = Some(namespace).filter(|_| resource.namespaced);
         let target = ObjectTarget::collection(&resource, place);
         // If a policy or a quota forbids the object, it stays missing, as in a cluster.
-        let written = self.create(target, body, &by(manager), now).ok()?;
+        let written = self.create(target, body, &by(manager), self.now).ok()?;
         Some(written.object.value().clone())
     }
 
@@ -189,7 +182,6 @@ impl Registry {
         manager: &str,
         mut object: Value,
         status: Value,
-        now: Timestamp,
     ) {
         let Some(resource) = self.resource(group, "v1", plural) else {
             return;
@@ -197,11 +189,11 @@ impl Registry {
         let name = metadata::text(&object, "name").to_owned();
         object["status"] = status;
         let target = ObjectTarget::object(&resource, None, &name).part(Subresource::Status);
-        let _ = self.update(target, object, &by(manager), now);
+        let _ = self.update(target, object, &by(manager), self.now);
     }
 
     /// Points the Service at the listener. The address may be loopback, which clients cannot write.
-    fn point_to(&mut self, listens: SocketAddr, now: Timestamp) {
+    fn point_to(&mut self, listens: SocketAddr) {
         let (ip, port) = (listens.ip().to_string(), listens.port());
         let family = if listens.is_ipv4() { "IPv4" } else { "IPv6" };
         let ports = json!([{"name": "https", "port": port, "protocol": "TCP"}]);
@@ -217,27 +209,22 @@ impl Registry {
             "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}],
             "ports": ports,
         });
-        self.maintain(("", "endpoints"), ("default", endpoints), now);
+        self.maintain(("", "endpoints"), ("default", endpoints));
         let slices = ("discovery.k8s.io", "endpointslices");
-        self.maintain(slices, ("default", slice), now);
-        self.settle(now);
+        self.maintain(slices, ("default", slice));
+        self.settle();
     }
 
     /// Creates an object, or updates the members that are given and differ. Like writes of the garbage
     /// collector it passes no webhooks.
-    pub(super) fn maintain(
-        &mut self,
-        kind: (&str, &str),
-        (namespace, body): (&str, Value),
-        now: Timestamp,
-    ) {
+    pub(super) fn maintain(&mut self, kind: (&str, &str), (namespace, body): (&str, Value)) {
         let Some(resource) = self.resource(kind.0, "v1", kind.1) else {
             return;
         };
         let name = metadata::text(&body, "name").to_owned();
         let stored = self.store.get(&resource.storage, namespace, &name).cloned();
         let Some(stored) = stored else {
-            self.plant(kind, SERVER, (namespace, body), now);
+            self.plant(kind, SERVER, (namespace, body));
             return;
         };
         let before = stored.look();
@@ -251,7 +238,7 @@ impl Registry {
         }
         metadata::raise_generation(&resource, &mut new, &before, false);
         let face = (&*resource, Subresource::Main);
-        let draft = self.server_write(face, SERVER, (&stored, new), now);
+        let draft = self.server_write(face, SERVER, (&stored, new));
         self.put(&resource.storage, namespace, &name, draft);
     }
 }

@@ -101,6 +101,7 @@ impl StorageMigrator {
         done: Option<(MigrationStep, Result<(), Status>)>,
         now: MigratorTime,
     ) -> MigratorWork {
+        registry.now = now.wall;
         if let Some((step, outcome)) = done {
             self.finish_step(registry, &step, outcome, now);
         }
@@ -111,10 +112,7 @@ impl StorageMigrator {
         {
             let storage = next.prepare(registry, now);
             if let Some(outcome) = &next.outcome {
-                if registry
-                    .end_migration(&next.name, outcome, now.wall)
-                    .is_err()
-                {
+                if registry.end_migration(&next.name, outcome).is_err() {
                     next.delay(now);
                     self.running.push_back(next);
                 }
@@ -184,7 +182,7 @@ impl StorageMigrator {
         }
         // The own writes of this call count as changes, so that their effects are looked at.
         self.seen = Some(registry.revision());
-        let is_refused = registry.admit_migrations(now.wall).is_err();
+        let is_refused = registry.admit_migrations().is_err();
         let refusals = self.refused.map_or(0, |(count, _)| count) + 1;
         let due = now.tick.saturating_add(backoff(refusals));
         self.refused = is_refused.then_some((refusals, due));
@@ -234,7 +232,7 @@ impl RunningMigration {
             return None;
         }
         if self.waiting.is_none() {
-            let Ok(listed) = registry.list_candidates(&found, &resource, now.wall) else {
+            let Ok(listed) = registry.list_candidates(&found, &resource) else {
                 self.delay(now);
                 return None;
             };

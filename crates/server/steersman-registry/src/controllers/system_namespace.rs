@@ -4,7 +4,6 @@
 //! Kubernetes source: `pkg/controlplane/controller` (`clusterauthenticationtrust`,
 //! `legacytokentracking`) and `pkg/controlplane/apiserver/server.go`.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_schema::resource::StorageKey;
 
@@ -24,13 +23,13 @@ const LEASE_SECONDS: u64 = 3600;
 impl Registry {
     /// Writes these objects. The Lease is renewed at each start only, so that an idle server writes
     /// nothing.
-    pub(super) fn furnish_system_namespace(&mut self, clients: Option<&str>, now: Timestamp) {
-        self.publish_client_authorities(clients, now);
+    pub(super) fn furnish_system_namespace(&mut self, clients: Option<&str>) {
+        self.publish_client_authorities(clients);
         let maps = StorageKey::new("", "configmaps");
         if self.store.get(&maps, NAMESPACE, TRACKING).is_none() {
-            let since = now.strftime("%Y-%m-%d").to_string();
+            let since = self.now.strftime("%Y-%m-%d").to_string();
             let map = json!({"metadata": {"name": TRACKING}, "data": {"since": since}});
-            self.maintain(("", "configmaps"), (NAMESPACE, map), now);
+            self.maintain(("", "configmaps"), (NAMESPACE, map));
         }
         let holder = format!("{IDENTITY}_{}", self.rng.uid());
         let lease = json!({
@@ -41,14 +40,14 @@ impl Registry {
             "spec": {
                 "holderIdentity": holder,
                 "leaseDurationSeconds": LEASE_SECONDS,
-                "renewTime": now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
+                "renewTime": self.now.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string(),
             },
         });
-        self.maintain(("coordination.k8s.io", "leases"), (NAMESPACE, lease), now);
+        self.maintain(("coordination.k8s.io", "leases"), (NAMESPACE, lease));
     }
 
     /// Adds the authorities of client certificates to those that other servers published.
-    fn publish_client_authorities(&mut self, clients: Option<&str>, now: Timestamp) {
+    fn publish_client_authorities(&mut self, clients: Option<&str>) {
         const FIELD: &str = "client-ca-file";
         let maps = StorageKey::new("", "configmaps");
         let stored = self.store.get(&maps, NAMESPACE, AUTHENTICATION);
@@ -63,6 +62,6 @@ impl Registry {
             data[FIELD] = format!("{known}{new}").into();
             map["data"] = data;
         }
-        self.maintain(("", "configmaps"), (NAMESPACE, map), now);
+        self.maintain(("", "configmaps"), (NAMESPACE, map));
     }
 }

@@ -23,6 +23,7 @@ impl Registry {
     /// # Errors
     /// Returns the `Status` of the refused create or update.
     pub fn install_crd(&mut self, crd: Value, now: Timestamp) -> Result<StoredWrite, Status> {
+        self.now = now;
         let Some(resource) =
             self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         else {
@@ -47,18 +48,18 @@ impl Registry {
 
     /// Accepts (or refuses) the names of a new definition, and serves its resources. The answer to
     /// the request shows the state before, because accepting is a change of its own.
-    pub(crate) fn establish(&mut self, resource: &Resource, created: &Stored, now: Timestamp) {
+    pub(crate) fn establish(&mut self, resource: &Resource, created: &Stored) {
         let mut crd = created.lean().clone();
-        self.judge_names(&mut crd, now);
-        let crd = self.own_status(resource, created, crd, now);
+        self.judge_names(&mut crd);
+        let crd = self.own_status(resource, created, crd);
         let stored = self.put(&definitions(), "", &created.name, crd);
         self.serve_definition(&stored, stored.revision, false);
     }
 
     /// Decides about a definition's names and writes the conditions, including the condition of its approval. Free
     /// names are accepted even if other names of the same definition are taken.
-    pub(crate) fn judge_names(&self, crd: &mut Value, now: Timestamp) {
-        let now = metadata::time(now);
+    pub(crate) fn judge_names(&self, crd: &mut Value) {
+        let now = metadata::time(self.now);
         let group = crd["spec"]["group"].as_str().unwrap_or_default().to_owned();
         let (resources, kinds) = self.claimed_names.of_others(&group, &storage_of(crd));
         let asked = crd["spec"]["names"].clone();
@@ -100,7 +101,7 @@ impl Registry {
     }
 
     /// Returns whether a new decision about a definition's names and its approval changes nothing.
-    pub(crate) fn keeps_names(&self, crd: &Value, now: Timestamp) -> bool {
+    pub(crate) fn keeps_names(&self, crd: &Value) -> bool {
         // The decision needs no version, and the versions are most of a definition.
         let head = json!({
             "metadata": crd["metadata"],
@@ -108,7 +109,7 @@ impl Registry {
             "status": crd["status"],
         });
         let mut judged = head.clone();
-        self.judge_names(&mut judged, now);
+        self.judge_names(&mut judged);
         judged == head
     }
 
@@ -177,7 +178,7 @@ impl Registry {
 
     /// Deletes the objects of the definitions that are marked as deleted, and removes the definitions
     /// without objects. `settle` draws the consequences.
-    pub(crate) fn clear_definitions(&mut self, now: Timestamp) {
+    pub(crate) fn clear_definitions(&mut self) {
         let Some(resource) =
             self.resource("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         else {
@@ -189,20 +190,26 @@ impl Registry {
             };
             let storage = storage_of(marked.lean());
             if !crd::is_in_cleanup(marked.lean()) {
-                self.begin_cleanup(&resource, &marked, now);
+                self.begin_cleanup(&resource, &marked);
             }
-            self.clear(&storage, None, None, now);
-            self.finish_definition(&storage, now);
+            self.clear(&storage, None, None);
+            self.finish_definition(&storage);
         }
     }
 
     /// Writes the first condition of the controller that deletes the objects. The answer to the
     /// request shows the state before.
-    fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored, now: Timestamp) {
+    fn begin_cleanup(&mut self, resource: &Resource, marked: &Stored) {
         let why = (crd::CLEANUP, "CustomResource deletion is in progress");
         let mut crd = marked.lean().clone();
-        crd::set_condition(&mut crd, "Terminating", true, why, &metadata::time(now));
-        let crd = self.own_status(resource, marked, crd, now);
+        crd::set_condition(
+            &mut crd,
+            "Terminating",
+            true,
+            why,
+            &metadata::time(self.now),
+        );
+        let crd = self.own_status(resource, marked, crd);
         let put = self.put(&resource.storage, "", &marked.name, crd);
         self.serve_again(marked.lean(), &put);
     }
@@ -213,7 +220,6 @@ impl Registry {
         storage: &StorageKey,
         namespace: Option<&str>,
         policy: Option<PropagationPolicy>,
-        now: Timestamp,
     ) {
         let all: Vec<_> = self.store.list(storage, namespace).cloned().collect();
         let served = self.catalogue.of_storage(storage).cloned();
@@ -221,7 +227,7 @@ impl Registry {
             return;
         };
         for stored in all {
-            self.begin_delete(&resource, &stored, Some(0), policy, now);
+            self.begin_delete(&resource, &stored, Some(0), policy);
         }
     }
 
@@ -237,7 +243,7 @@ impl Registry {
     }
 
     /// Removes a terminating definition without objects.
-    pub(crate) fn finish_definition(&mut self, storage: &StorageKey, now: Timestamp) {
+    pub(crate) fn finish_definition(&mut self, storage: &StorageKey) {
         if self.store.list(storage, None).next().is_some() {
             return;
         }
@@ -256,11 +262,11 @@ impl Registry {
         self.catalogue.install(storage, end, Vec::new(), compacted);
         self.pending.versions = true;
         self.touch(storage);
-        self.judge_waiting(&found.lean()["spec"]["group"], now);
+        self.judge_waiting(&found.lean()["spec"]["group"]);
     }
 
     /// Decides again about definitions of a group that wait for a name, which may be free now.
-    pub(crate) fn judge_waiting(&mut self, group: &Value, now: Timestamp) {
+    pub(crate) fn judge_waiting(&mut self, group: &Value) {
         let refused = self
             .claimed_names
             .refused(group.as_str().unwrap_or_default());
@@ -270,7 +276,7 @@ impl Registry {
         let waiting: Vec<_> = refused.cloned().collect();
         for stored in waiting {
             let mut crd = stored.draft();
-            self.judge_names(&mut crd.value, now);
+            self.judge_names(&mut crd.value);
             if !stored.holds(&crd) {
                 let put = self.put(&definitions(), "", &stored.name, crd);
                 self.serve_again(stored.lean(), &put);

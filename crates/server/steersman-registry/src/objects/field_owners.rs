@@ -156,7 +156,6 @@ impl Registry {
         resource: &Resource,
         object: &Value,
         (asked, ownership): (SentFields, Ownership<'_>),
-        now: Timestamp,
     ) -> ManagedFields {
         let options = match ownership {
             _ if !self.options.track_managed_fields => return ManagedFields::default(),
@@ -168,7 +167,7 @@ impl Registry {
             object: object.clone(),
             asked,
             manager: manager::name_of(options),
-            now,
+            now: self.now,
         };
         match self.resource_for_later(resource) {
             Some(resource) => ManagedFields::later(move |_| tracked.managed(&resource)),
@@ -183,7 +182,7 @@ impl Registry {
         (resource, subresource): (&Resource, Subresource),
         (stored, shown, after): (&Arc<Stored>, &Stored, &Value),
         (named, sent): (Option<Value>, Option<Value>),
-        (ownership, now): (&Ownership<'_>, Timestamp),
+        ownership: &Ownership<'_>,
     ) -> ManagedFields {
         let options = match ownership {
             _ if !self.options.track_managed_fields => return ManagedFields::default(),
@@ -192,7 +191,7 @@ impl Registry {
         };
         let face = (resource, subresource);
         let manager = manager::name_of(options);
-        let tracked = self.tracked_update(face, manager, (named, sent), now);
+        let tracked = self.tracked_update(face, manager, (named, sent));
         // The later computation compares the stored objects. So the request must use the version in which
         // they are stored, and until the new object is stored, the server may change only fields that
         // no manager owns.
@@ -228,7 +227,6 @@ impl Registry {
         (resource, subresource): (&Resource, Subresource),
         manager: String,
         (named, sent): (Option<Value>, Option<Value>),
-        now: Timestamp,
     ) -> TrackedUpdate {
         TrackedUpdate {
             subresource,
@@ -236,12 +234,12 @@ impl Registry {
             versions: self.versions_of(resource),
             named,
             sent,
-            now,
+            now: self.now,
         }
     }
 
     /// Sets the managedFields of a token's answer; the token itself is not stored.
-    pub(crate) fn track_token(&self, token: &mut Value, options: &WriteOptions, now: Timestamp) {
+    pub(crate) fn track_token(&self, token: &mut Value, options: &WriteOptions) {
         if !self.options.track_managed_fields {
             return;
         }
@@ -258,7 +256,13 @@ impl Registry {
         };
         let mut entries = ManagerEntries::default();
         let states = (&before, &*token);
-        update(&reach, &mut entries, &manager, states, &metadata::time(now));
+        update(
+            &reach,
+            &mut entries,
+            &manager,
+            states,
+            &metadata::time(self.now),
+        );
         show(token, &mut entries.write().into());
     }
 
@@ -268,10 +272,9 @@ impl Registry {
         resource: &Resource,
         before: &Stored,
         mut after: Value,
-        now: Timestamp,
     ) -> Draft {
         take(&mut after);
-        self.server_status(resource, "kube-apiserver", (before, after), now)
+        self.server_status(resource, "kube-apiserver", (before, after))
     }
 
     /// Returns a draft of an object with a status that this manager wrote.
@@ -280,10 +283,9 @@ impl Registry {
         resource: &Resource,
         manager: &str,
         (before, after): (&Stored, Value),
-        now: Timestamp,
     ) -> Draft {
         let face = (resource, Subresource::Status);
-        self.server_write(face, manager, (before, after), now)
+        self.server_write(face, manager, (before, after))
     }
 
     /// Returns a draft of an object that this manager, a part of the server, wrote.
@@ -292,12 +294,11 @@ impl Registry {
         face: (&Resource, Subresource),
         manager: &str,
         (before, after): (&Stored, Value),
-        now: Timestamp,
     ) -> Draft {
         if !self.options.track_managed_fields {
             return Draft::new(after, None);
         }
-        let tracked = self.tracked_update(face, manager.to_owned(), (None, None), now);
+        let tracked = self.tracked_update(face, manager.to_owned(), (None, None));
         let managed = tracked.managed(face.0, (before.lean(), &after), before.managed());
         Draft::new(after, managed)
     }

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use steersman_apimachinery::quantity::Quantity;
 use steersman_apimachinery::status::Status;
@@ -150,7 +149,7 @@ impl Registry {
 
     /// Counts the recorded changes (QUOTA-1). Each quota is written once, however many changes
     /// there are.
-    pub(crate) fn settle_quotas(&mut self, now: Timestamp) {
+    pub(crate) fn settle_quotas(&mut self) {
         let mut by_namespace: BTreeMap<Arc<str>, Vec<QuotaTally>> = BTreeMap::new();
         for tally in std::mem::take(&mut self.pending.tallies) {
             if let Some(one) = tally.new.as_ref().or(tally.old.as_ref()) {
@@ -165,9 +164,9 @@ impl Registry {
                     tally.storage == quotas() && new.is_some_and(|new| new.name == quota.name)
                 };
                 if self.options.count_quotas && tallies.iter().any(itself) {
-                    self.recount(&quota, now);
+                    self.recount(&quota);
                 } else {
-                    self.adjust(&quota, &tallies, now);
+                    self.adjust(&quota, &tallies);
                 }
             }
         }
@@ -175,7 +174,7 @@ impl Registry {
 
     /// Adjusts the usage of a quota by the recorded changes. Without the controller only admission
     /// counts, which never subtracts.
-    fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[QuotaTally], now: Timestamp) {
+    fn adjust(&mut self, quota: &Arc<Stored>, tallies: &[QuotaTally]) {
         let hard = amounts(&quota.lean()["status"]["hard"]);
         if hard.is_empty() {
             return;
@@ -211,11 +210,11 @@ impl Registry {
                 used.insert(name, if sum.sign() < 0 { zero } else { sum });
             }
         }
-        self.write_usage(quota, None, &used, now);
+        self.write_usage(quota, None, &used);
     }
 
     /// Recounts the usage of a namespace.
-    fn recount(&mut self, quota: &Arc<Stored>, now: Timestamp) {
+    fn recount(&mut self, quota: &Arc<Stored>) {
         let spec = &quota.lean()["spec"];
         let hard = amounts(&spec["hard"]);
         let zero = |name: &String| (name.clone(), Quantity::of(0));
@@ -232,16 +231,10 @@ impl Registry {
                 }
             }
         }
-        self.write_usage(quota, Some(&spec["hard"]), &used, now);
+        self.write_usage(quota, Some(&spec["hard"]), &used);
     }
 
-    fn write_usage(
-        &mut self,
-        quota: &Arc<Stored>,
-        hard: Option<&Value>,
-        used: &Amounts,
-        now: Timestamp,
-    ) {
+    fn write_usage(&mut self, quota: &Arc<Stored>, hard: Option<&Value>, used: &Amounts) {
         let mut after = quota.draft();
         let written = |used: &Amounts| -> Map<String, Value> {
             let text =
@@ -264,7 +257,7 @@ impl Registry {
         };
         let storage = quotas();
         if let Some(resource) = self.catalogue.of_storage(&storage).cloned() {
-            after = self.server_status(&resource, manager, (quota, after.value), now);
+            after = self.server_status(&resource, manager, (quota, after.value));
         }
         self.put(&storage, &quota.namespace, &quota.name, after);
     }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_auth::OptionError;
 use steersman_auth::{Authorization, Authorizer, TokenIssuer, TokenOptions, TokenSecret, Tokens};
@@ -110,6 +111,8 @@ impl Default for RegistryOptions {
 #[derive(Debug)]
 pub struct Registry {
     pub(crate) options: RegistryOptions,
+    /// The time of the running verb, which its caller passes.
+    pub(crate) now: Timestamp,
     pub(crate) rng: Rng,
     pub(crate) store: Store,
     pub(crate) catalogue: Catalogue,
@@ -160,12 +163,13 @@ impl Registry {
     /// Creates a server with the built-in kinds and the four initial namespaces. If an option cannot
     /// be used, [`option_problem`](Self::option_problem) returns the error.
     #[must_use]
-    pub fn new(options: RegistryOptions, now: jiff::Timestamp) -> Self {
+    pub fn new(options: RegistryOptions, now: Timestamp) -> Self {
         let issuer = TokenIssuer::new(&options.tokens, token_secret(options.seed));
         let range = options.service_cluster_ip_range.as_deref();
         let network = range.map_or_else(|| Ok(ServiceNetwork::default()), ServiceNetwork::parse);
         let problem = issuer.problem().or(network.as_ref().err()).cloned();
         let mut new = Self {
+            now,
             rng: Rng::new(options.seed),
             store: Store::new(options.retained_revisions, options.retained_bytes),
             catalogue: Catalogue::new(|resource| {

@@ -28,7 +28,6 @@ impl Registry {
         name: &str,
         body: &Value,
         query: &WriteOptions,
-        now: Timestamp,
     ) -> Result<(), Status> {
         if metadata::text(body, "name") != name {
             let message = "name in URL does not match name in Eviction object";
@@ -63,19 +62,19 @@ impl Registry {
             ..options.clone()
         };
         let target = ObjectTarget::object(&pods, Some(namespace), name);
-        self.delete_asked(target, &rehearsal, false, now)?;
+        self.delete_asked(target, &rehearsal, false)?;
         if let Some(budget) = self.budget_of(&pod)? {
-            let taken = take_disruption(budget.lean(), name, now)?;
+            let taken = take_disruption(budget.lean(), name, self.now)?;
             if options.dry_run.is_empty() {
                 let storage = StorageKey::new("policy", "poddisruptionbudgets");
                 if let Some(resource) = self.catalogue.of_storage(&storage).cloned() {
-                    let taken = self.own_status(&resource, &budget, taken, now);
+                    let taken = self.own_status(&resource, &budget, taken);
                     self.put(&storage, namespace, &budget.name, taken);
                 }
             }
         }
         if options.dry_run.is_empty() {
-            let marked = self.mark_disrupted(&pod, now);
+            let marked = self.mark_disrupted(&pod);
             // A client that named a resource version named the one before this condition was
             // written.
             let wanted = options.preconditions.as_mut();
@@ -83,14 +82,14 @@ impl Registry {
                 *version = marked.revision.to_string();
             }
         }
-        self.delete_asked(target, &options, false, now)?;
+        self.delete_asked(target, &options, false)?;
         Ok(())
     }
 
     /// Sets the condition that the Pod was evicted. The condition has no field owner, because
     /// upstream's storage of evictions bypasses the tracking of owners
     /// (`addConditionAndDeletePod`).
-    fn mark_disrupted(&mut self, pod: &Arc<Stored>, now: Timestamp) -> Arc<Stored> {
+    fn mark_disrupted(&mut self, pod: &Arc<Stored>) -> Arc<Stored> {
         let mut draft = pod.draft();
         let known = draft.value["status"]["conditions"].as_array();
         let mut known = known.into_iter().flatten();
@@ -102,7 +101,7 @@ impl Registry {
             "status": "True",
             "observedGeneration": draft.value["metadata"]["generation"],
             "lastProbeTime": null,
-            "lastTransitionTime": since.unwrap_or_else(|| metadata::time(now).into()),
+            "lastTransitionTime": since.unwrap_or_else(|| metadata::time(self.now).into()),
             "reason": "EvictionByEvictionAPI",
             "message": "Eviction API: evicting",
         });

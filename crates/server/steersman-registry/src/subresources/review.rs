@@ -31,12 +31,13 @@ impl Registry {
     /// # Errors
     /// Returns the `Status` of the refusal.
     pub fn review(
-        &self,
+        &mut self,
         target: ObjectTarget<'_>,
         body: Value,
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Value, Status> {
+        self.now = now;
         let (_, validation) = intake::options("CreateOptions", options)?;
         let resource = target.resource;
         let mut review = body;
@@ -44,7 +45,7 @@ impl Registry {
         place(target, &mut review)?;
         let asked = managed::sent_fields(resource, &review);
         let ownership = Ownership::Track(options);
-        let mut managed = self.created_managed_fields(resource, &review, (asked, ownership), now);
+        let mut managed = self.created_managed_fields(resource, &review, (asked, ownership));
         managed::show(&mut review, &mut managed);
         let name = metadata::text(&review, "name").to_owned();
         let admission = WriteAdmission::of_write(target, ("CREATE", &name), options);
@@ -53,7 +54,7 @@ impl Registry {
         self.admit_validating(&admission, Some(&review), None)?;
         let user = &options.user;
         let answer = match resource.kind.as_str() {
-            "TokenReview" => self.token_review(review, now)?,
+            "TokenReview" => self.token_review(review)?,
             "SelfSubjectReview" => json!({
                 "kind": review["kind"],
                 "apiVersion": review["apiVersion"],
@@ -69,7 +70,7 @@ impl Registry {
         Ok(answer)
     }
 
-    fn token_review(&self, mut review: Value, now: Timestamp) -> Result<Value, Status> {
+    fn token_review(&self, mut review: Value) -> Result<Value, Status> {
         let token = review["spec"]["token"].as_str().unwrap_or_default();
         if token.is_empty() {
             let message = "token is required for TokenReview in authentication";
@@ -80,7 +81,7 @@ impl Registry {
             .filter_map(Value::as_str)
             .map(str::to_owned)
             .collect();
-        review["status"] = match self.authenticate(token, &audiences, now) {
+        review["status"] = match self.authenticate(token, &audiences, self.now) {
             Ok(known) => json!({
                 "authenticated": true,
                 "user": known.user.info(),

@@ -22,7 +22,6 @@ impl Registry {
         namespace: &str,
         name: &str,
         body: &Value,
-        now: Timestamp,
     ) -> Result<Value, Status> {
         let group_kind = GroupResource::new("authentication.k8s.io", "TokenRequest");
         let own = metadata::text(body, "name");
@@ -70,16 +69,16 @@ impl Registry {
         };
         let lifetime = self.lifetime(lasts, &audiences, &claims);
         if lifetime > lasts {
-            claims["warnafter"] = json!(after(now, lasts).as_second());
+            claims["warnafter"] = json!(after(self.now, lasts).as_second());
         }
         let payload = json!({
             "aud": audiences,
-            "exp": after(now, lifetime).as_second(),
-            "iat": now.as_second(),
+            "exp": after(self.now, lifetime).as_second(),
+            "iat": self.now.as_second(),
             "iss": self.issuer.name(),
             "jti": self.rng.uid(),
             "kubernetes.io": claims,
-            "nbf": now.as_second(),
+            "nbf": self.now.as_second(),
             "sub": format!("system:serviceaccount:{namespace}:{name}"),
         });
         let token = self.issuer.issue(&payload);
@@ -92,14 +91,14 @@ impl Registry {
                 "name": name,
                 "namespace": namespace,
                 "uid": self.rng.uid(),
-                "creationTimestamp": metadata::time(now),
+                "creationTimestamp": metadata::time(self.now),
             },
             "spec": {
                 "audiences": audiences,
                 "expirationSeconds": lasts,
                 "boundObjectRef": bound,
             },
-            "status": { "token": token, "expirationTimestamp": metadata::time(after(now, lasts)) },
+            "status": { "token": token, "expirationTimestamp": metadata::time(after(self.now, lasts)) },
         }))
     }
 

@@ -39,6 +39,7 @@ impl Registry {
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<Option<Value>, Status> {
+        self.now = now;
         let (dry, validation) = intake::options("CreateOptions", options)?;
         let kind = match request.act {
             Act::Bind => request_kinds::BINDING,
@@ -65,13 +66,11 @@ impl Registry {
             body,
         } = request;
         match act {
-            Act::Bind => self.bind(namespace, name, body, dry, now).map(|()| None),
-            Act::Evict => self
-                .evict(namespace, name, body, options, now)
-                .map(|()| None),
+            Act::Bind => self.bind(namespace, name, body, dry).map(|()| None),
+            Act::Evict => self.evict(namespace, name, body, options).map(|()| None),
             Act::Token => {
-                let mut token = self.token(namespace, name, body, now)?;
-                self.track_token(&mut token, options, now);
+                let mut token = self.token(namespace, name, body)?;
+                self.track_token(&mut token, options);
                 Ok(Some(token))
             }
             Act::Log | Act::Connect | Act::Review => Err(Status::method_not_allowed()),
@@ -149,14 +148,7 @@ impl Registry {
         Status::internal(why)
     }
 
-    fn bind(
-        &mut self,
-        namespace: &str,
-        name: &str,
-        body: &Value,
-        dry: bool,
-        now: Timestamp,
-    ) -> Result<(), Status> {
+    fn bind(&mut self, namespace: &str, name: &str, body: &Value, dry: bool) -> Result<(), Status> {
         let own = metadata::text(body, "name");
         let name = if name.is_empty() { own } else { name };
         if own != name {
@@ -196,7 +188,7 @@ impl Registry {
             "type": "PodScheduled",
             "status": "True",
             "lastProbeTime": null,
-            "lastTransitionTime": metadata::time(now),
+            "lastTransitionTime": metadata::time(self.now),
         });
         pods::set_condition(value, scheduled);
         self.put(&StorageKey::new("", "pods"), namespace, name, draft);

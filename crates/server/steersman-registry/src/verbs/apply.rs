@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::{Map, Value};
 use steersman_apimachinery::status::Status;
 use steersman_patch::apply::{
@@ -33,7 +32,6 @@ struct ApplyBody<'a> {
     manager: &'a str,
     force: bool,
     checked: (bool, FieldValidation),
-    now: Timestamp,
 }
 
 impl Registry {
@@ -47,7 +45,6 @@ impl Registry {
         target: ObjectTarget<'_>,
         body: &[u8],
         options: &WriteOptions,
-        now: Timestamp,
     ) -> Result<StoredWrite, Status> {
         let checked = intake::apply_options(options)?;
         let (configuration, mut warnings) =
@@ -68,7 +65,6 @@ impl Registry {
             manager: options.field_manager.as_deref().unwrap_or_default(),
             force: options.force.unwrap_or_default(),
             checked,
-            now,
         };
         let found = self.store.get(&resource.storage, target.scope(), name);
         let Some(stored) = found.cloned() else {
@@ -94,7 +90,7 @@ impl Registry {
         let origin = ObjectOrigin::Apply;
         let managed = entries.write();
         let asked = (checked.0, options, Ownership::Given(managed.clone()));
-        let write = ObjectWrite::new(target, Arc::clone(&stored), origin, asked, now);
+        let write = ObjectWrite::new(target, Arc::clone(&stored), origin, asked);
         if new.is_none() && self.is_unwritten(&write, live, managed.as_deref()) {
             self.note_warnings(request.warnings);
             return Ok(StoredWrite {
@@ -129,7 +125,7 @@ impl Registry {
             && !self.is_judged()
             && managed::differ_in_times(managed, write.stored.managed())
             && self.check(write, live, live, &mut Vec::new()).is_ok()
-            && self.keeps_names(live, write.now)
+            && self.keeps_names(live)
     }
 
     /// Applies a configuration to an object that does not exist.
@@ -161,7 +157,7 @@ impl Registry {
         let place = place_of(&request.configuration);
         let asked = (request.checked, options, ownership);
         let how = CreateRequest::Apply;
-        let created = self.create_owned(target, new, how, asked, request.now);
+        let created = self.create_owned(target, new, how, asked);
         self.note_warnings(request.warnings.clone());
         created.map_err(|status| {
             if resource.built_in {
@@ -197,7 +193,7 @@ impl Registry {
         };
         let configuration = managed::without_kept(resource, subresource, &request.configuration);
         let states = (live, &*configuration);
-        let time = metadata::time(request.now);
+        let time = metadata::time(self.now);
         let force = request.force;
         let applied = apply_over_client_side(&reach, entries, &manager, states, force, &time)
             .map_err(|conflicts| refuse_conflicts(&conflicts))?;
@@ -238,7 +234,7 @@ impl Registry {
         };
         let live = managed::without_kept(resource, subresource, live);
         let states = (&Value::Object(Map::new()), &*live);
-        let time = metadata::time(request.now);
+        let time = metadata::time(self.now);
         update(&reach, entries, &manager, states, &time);
     }
 }

@@ -71,13 +71,14 @@ impl Registry {
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<StoredWrite, Status> {
+        self.now = now;
         if target.resource.terminating {
             return Err(Status::terminating(target.resource.group_resource()));
         }
         let checked = intake::options("CreateOptions", options)?;
         let ownership = Ownership::Track(options);
         let request = CreateRequest::Post;
-        self.create_owned(target, body, request, (checked, options, ownership), now)
+        self.create_owned(target, body, request, (checked, options, ownership))
     }
 
     /// Continues a create that stopped for webhooks in its last run. Returns `None` if it begins anew:
@@ -91,8 +92,9 @@ impl Registry {
         options: &WriteOptions,
         now: Timestamp,
     ) -> Option<Result<StoredWrite, Status>> {
+        self.now = now;
         let new = self.take_waiting()?;
-        Some(self.create_decoded(target, new, CreateRequest::Post, options, now))
+        Some(self.create_decoded(target, new, CreateRequest::Post, options))
     }
 
     /// Decodes the body of a create or of a review: refuses another kind, and records unknown
@@ -119,10 +121,9 @@ impl Registry {
         body: Value,
         request: CreateRequest,
         (checked, options, ownership): ((bool, FieldValidation), &WriteOptions, Ownership<'_>),
-        now: Timestamp,
     ) -> Result<StoredWrite, Status> {
-        let new = self.decode_new(target, body, request, (checked, options, ownership), now)?;
-        self.create_decoded(target, new, request, options, now)
+        let new = self.decode_new(target, body, request, (checked, options, ownership))?;
+        self.create_decoded(target, new, request, options)
     }
 
     /// Decodes the body of a create, and sets the server's fields.
@@ -136,7 +137,6 @@ impl Registry {
             &WriteOptions,
             Ownership<'_>,
         ),
-        now: Timestamp,
     ) -> Result<NewObject, Status> {
         let resource = target.resource;
         let mut object = body;
@@ -149,10 +149,10 @@ impl Registry {
         let asked_name = metadata::text(&object, "name").to_owned();
         self.name(resource, namespace, &mut object);
         self.admit(resource, namespace, &object)?;
-        self.stamp(resource, &mut object, now);
+        self.stamp(resource, &mut object);
         let asked = managed::sent_fields(resource, &object);
         intake::complete(resource, &mut object);
-        let mut managed = self.created_managed_fields(resource, &object, (asked, ownership), now);
+        let mut managed = self.created_managed_fields(resource, &object, (asked, ownership));
         if self.shows_managed(resource) {
             managed::show(&mut object, &mut managed);
         }
@@ -177,7 +177,6 @@ impl Registry {
         mut new: NewObject,
         request: CreateRequest,
         options: &WriteOptions,
-        now: Timestamp,
     ) -> Result<StoredWrite, Status> {
         if let Err(status) = self.admit_created(target, &mut new, request, options) {
             // The other requests do more than a create before they get here.
@@ -186,7 +185,7 @@ impl Registry {
             }
             return Err(status);
         }
-        self.store_new(target, new, now)
+        self.store_new(target, new)
     }
 
     /// Lets plugins, policies and webhooks change and judge a decoded object, and validates it.
@@ -256,7 +255,6 @@ impl Registry {
         &mut self,
         target: ObjectTarget<'_>,
         new: NewObject,
-        now: Timestamp,
     ) -> Result<StoredWrite, Status> {
         let resource = target.resource;
         let namespace = target.scope();
@@ -295,9 +293,9 @@ impl Registry {
         }
         let stored = self.put(&resource.storage, namespace, &name, draft);
         if is_definition(resource) {
-            self.establish(resource, &stored, now);
+            self.establish(resource, &stored);
         }
-        self.settle(now);
+        self.settle();
         Ok(StoredWrite {
             object: self.answered(resource, &stored, foreseen)?,
             created: true,
@@ -357,7 +355,7 @@ impl Registry {
     }
 
     /// Sets the fields that only the server sets, and removes those that a client may not set.
-    pub(crate) fn stamp(&mut self, resource: &Resource, object: &mut Value, now: Timestamp) {
+    pub(crate) fn stamp(&mut self, resource: &Resource, object: &mut Value) {
         let uid = self.rng.uid();
         let fields = metadata::of(object);
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
@@ -366,7 +364,7 @@ impl Registry {
         fields.insert("uid".to_owned(), Value::String(uid));
         fields.insert(
             "creationTimestamp".to_owned(),
-            Value::String(metadata::time(now)),
+            Value::String(metadata::time(self.now)),
         );
         if resource.generation != Generation::Unmanaged {
             fields.insert("generation".to_owned(), json!(1));

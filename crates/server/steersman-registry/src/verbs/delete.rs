@@ -38,7 +38,8 @@ impl Registry {
         options: &DeleteOptions,
         now: Timestamp,
     ) -> Result<Deleted, Status> {
-        self.delete_asked(target, options, true, now)
+        self.now = now;
+        self.delete_asked(target, options, true)
     }
 
     /// Deletes one object. Calls webhooks if told so, which is always except within a request that
@@ -48,7 +49,6 @@ impl Registry {
         target: ObjectTarget<'_>,
         options: &DeleteOptions,
         admitted: bool,
-        now: Timestamp,
     ) -> Result<Deleted, Status> {
         let (dry, policy) = check_options(options)?;
         let ObjectTarget { resource, name, .. } = target;
@@ -82,10 +82,10 @@ impl Registry {
         }
         if dry {
             let shown = self.answered(resource, &stored, foreseen)?;
-            return self.rehearse(resource, (&stored, &shown), (grace, policy), now);
+            return self.rehearse(resource, (&stored, &shown), (grace, policy));
         }
-        let progress = self.begin_delete(resource, &stored, grace, policy, now);
-        self.settle(now);
+        let progress = self.begin_delete(resource, &stored, grace, policy);
+        self.settle();
         match progress {
             DeleteOutcome::Marked(stored) => {
                 let answer = self.answered(resource, &stored, foreseen)?;
@@ -107,6 +107,7 @@ impl Registry {
         options: &DeleteOptions,
         now: Timestamp,
     ) -> Result<StoredPage, Status> {
+        self.now = now;
         let (dry, policy) = check_options(options)?;
         let resource = target.resource;
         self.warn_of_orphans(resource, options);
@@ -126,10 +127,10 @@ impl Registry {
                 if let Some(found) = found.cloned() {
                     let grace = options.grace_period_seconds;
                     let policy = policy.or_else(|| default_policy(resource, &found));
-                    self.begin_delete(resource, &found, grace, policy, now);
+                    self.begin_delete(resource, &found, grace, policy);
                 }
             }
-            self.settle(now);
+            self.settle();
         }
         Ok(page)
     }
@@ -158,13 +159,12 @@ impl Registry {
         resource: &Resource,
         (stored, shown): (&Arc<Stored>, &VersionedObject),
         (grace, policy): (Option<i64>, Option<PropagationPolicy>),
-        now: Timestamp,
     ) -> Result<Deleted, Status> {
         let mut value = shown.value().clone();
         if self.options.collect_garbage {
             unprotect(resource, &mut value);
         }
-        let beginning = begun(resource, &mut value, (grace, policy), now);
+        let beginning = begun(resource, &mut value, (grace, policy), self.now);
         let (namespace, name) = (&stored.namespace, &stored.name);
         match beginning {
             // Upstream runs an update here that ends before it fills in its answer.
@@ -191,10 +191,9 @@ impl Registry {
         stored: &Arc<Stored>,
         grace: Option<i64>,
         policy: Option<PropagationPolicy>,
-        now: Timestamp,
     ) -> DeleteOutcome {
         if is_definition(resource) {
-            return self.delete_definition(resource, stored, now);
+            return self.delete_definition(resource, stored);
         }
         if is_namespace(resource) && stored.meta("deletionTimestamp").is_empty() {
             self.put_removal_off(&stored.name);
@@ -203,7 +202,7 @@ impl Registry {
         if self.options.collect_garbage {
             unprotect(resource, &mut draft.value);
         }
-        let beginning = begun(resource, &mut draft.value, (grace, policy), now);
+        let beginning = begun(resource, &mut draft.value, (grace, policy), self.now);
         // A grace period is written, and seen by watches, even if the object is removed right
         // after. The removal of a finalizer by the policy is not: see
         // `updateForGracefulDeletionAndFinalizers` of upstream's generic store, where
@@ -223,22 +222,17 @@ impl Registry {
         }
     }
 
-    fn delete_definition(
-        &mut self,
-        resource: &Resource,
-        stored: &Arc<Stored>,
-        now: Timestamp,
-    ) -> DeleteOutcome {
+    fn delete_definition(&mut self, resource: &Resource, stored: &Arc<Stored>) -> DeleteOutcome {
         let mut marked = Arc::clone(stored);
         if stored.meta("deletionTimestamp").is_empty() {
             let mut crd = stored.draft();
-            Self::terminate_definition(&mut crd.value, now);
+            Self::terminate_definition(&mut crd.value, self.now);
             marked = self.put(&resource.storage, "", &stored.name, crd);
             self.serve_again(stored.lean(), &marked);
         }
         self.pending.definitions.insert(Arc::clone(&stored.name));
         if self.options.remove_at_once {
-            self.clear_definitions(now);
+            self.clear_definitions();
         }
         DeleteOutcome::Marked(marked)
     }

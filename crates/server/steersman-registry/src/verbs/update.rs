@@ -37,7 +37,6 @@ pub(crate) struct ObjectWrite<'a> {
     pub(crate) dry: bool,
     pub(crate) ownership: Ownership<'a>,
     pub(crate) admission: WriteAdmission<'a>,
-    pub(crate) now: Timestamp,
 }
 
 impl<'a> ObjectWrite<'a> {
@@ -47,7 +46,6 @@ impl<'a> ObjectWrite<'a> {
         stored: Arc<Stored>,
         origin: ObjectOrigin,
         (dry, options, ownership): (bool, &'a WriteOptions, Ownership<'a>),
-        now: Timestamp,
     ) -> Self {
         let admission = WriteAdmission::of_write(target, ("UPDATE", target.name), options);
         Self {
@@ -58,7 +56,6 @@ impl<'a> ObjectWrite<'a> {
             dry,
             ownership,
             admission,
-            now,
         }
     }
 }
@@ -75,6 +72,7 @@ impl Registry {
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<StoredWrite, Status> {
+        self.now = now;
         let checked = intake::options("UpdateOptions", options)?;
         let ObjectTarget {
             resource,
@@ -101,7 +99,7 @@ impl Registry {
         place(target, &mut body)?;
         let Some(stored) = found else {
             if creates {
-                return self.create_by_update(target, body, options, now);
+                return self.create_by_update(target, body, options);
             }
             return Err(Status::not_found(resource.group_resource(), name));
         };
@@ -117,7 +115,7 @@ impl Registry {
         }
         let ownership = Ownership::Track(options);
         let asked = (checked.0, options, ownership);
-        let write = ObjectWrite::new(target, stored, ObjectOrigin::Body, asked, now);
+        let write = ObjectWrite::new(target, stored, ObjectOrigin::Body, asked);
         self.write(&write, (body, sent))
     }
 
@@ -151,8 +149,9 @@ impl Registry {
         options: &WriteOptions,
         now: Timestamp,
     ) -> Result<StoredWrite, Status> {
+        self.now = now;
         if kind == PatchKind::Apply {
-            return self.apply(target, body, options, now);
+            return self.apply(target, body, options);
         }
         let checked = intake::options("PatchOptions", options)?;
         let ObjectTarget { resource, name, .. } = target;
@@ -218,7 +217,7 @@ impl Registry {
         let origin = ObjectOrigin::Patch { reached_metadata };
         let ownership = Ownership::Track(options);
         let asked = (checked.0, options, ownership);
-        let write = ObjectWrite::new(target, stored, origin, asked, now);
+        let write = ObjectWrite::new(target, stored, origin, asked);
         self.note_warnings(oddities);
         let sent = self.read(resource, &mut patched, origin, checked.1)?;
         self.write(&write, (patched, sent))
@@ -230,7 +229,6 @@ impl Registry {
         target: ObjectTarget<'_>,
         mut body: Value,
         options: &WriteOptions,
-        now: Timestamp,
     ) -> Result<StoredWrite, Status> {
         let uid = metadata::text(&body, "uid").to_owned();
         let name = metadata::text(&body, "name").to_owned();
@@ -243,7 +241,7 @@ impl Registry {
         let checked = intake::options("CreateOptions", options)?;
         let ownership = Ownership::Track(options);
         let request = CreateRequest::Put;
-        self.create_owned(target, body, request, (checked, options, ownership), now)
+        self.create_owned(target, body, request, (checked, options, ownership))
     }
 
     /// Runs the strategy of a built-in kind for an update before validation.
@@ -255,7 +253,7 @@ impl Registry {
     ) -> Result<(), Status> {
         let strategy = steersman_builtins::of(write.resource);
         if signing::is_request(write.resource) {
-            signing::time_conditions(new, old, write.now);
+            signing::time_conditions(new, old, self.now);
         }
         match (write.subresource, strategy) {
             (Subresource::Main, strategy) => {
@@ -280,10 +278,7 @@ impl Registry {
         (mut new, sent): (Value, Option<Value>),
     ) -> Result<StoredWrite, Status> {
         let ObjectWrite {
-            resource,
-            stored,
-            now,
-            ..
+            resource, stored, ..
         } = write;
         check_version(write, &new)?;
         metadata::keep(&mut new, stored.lean());
@@ -298,10 +293,10 @@ impl Registry {
             face,
             (stored, &shown.stored, &merged),
             (named, sent),
-            (&write.ownership, *now),
+            &write.ownership,
         );
         if let Some(finish) = finish_status(face) {
-            finish(&mut merged, old, &metadata::time(*now));
+            finish(&mut merged, old, &metadata::time(self.now));
         }
         if self.shows_managed(resource) {
             managed::show(&mut merged, &mut managed);
@@ -328,7 +323,7 @@ impl Registry {
         self.admit_changed(write, &merged, &shown)?;
         self.admit_quota(&write.admission, &merged, Some(old))?;
         if is_definition(resource) && !write.dry && write.subresource == Subresource::Main {
-            self.judge_names(&mut merged, *now);
+            self.judge_names(&mut merged);
         }
         let version = stored.lean()["metadata"]["resourceVersion"].clone();
         metadata::of(&mut merged).insert("resourceVersion".to_owned(), version);
@@ -361,10 +356,7 @@ impl Registry {
     /// Stores the result of an update, unless nothing changes.
     fn commit(&mut self, write: &ObjectWrite<'_>, mut draft: Draft) -> Arc<Stored> {
         let ObjectWrite {
-            resource,
-            stored,
-            now,
-            ..
+            resource, stored, ..
         } = write;
         // SRV-REG-4: the comparison includes the `apiVersion`, which `to_storage` has set to the
         // storage version, so an object of an old storage version is stored anew.
@@ -373,7 +365,7 @@ impl Registry {
         } else if write.dry || may_go(&draft.value) {
             if !write.dry {
                 self.remove(&resource.storage, stored);
-                self.settle(*now);
+                self.settle();
             }
             // SRV-REG-5: an object that is removed instead of stored is answered at the version
             // before the write.
@@ -383,13 +375,13 @@ impl Registry {
             let put = self.put(&resource.storage, &stored.namespace, &stored.name, draft);
             if is_definition(resource) {
                 self.serve_again(stored.lean(), &put);
-                self.judge_waiting(&put.lean()["spec"]["group"], *now);
+                self.judge_waiting(&put.lean()["spec"]["group"]);
                 let storage = crate::objects::definitions::storage_of(put.lean());
                 if !put.meta("deletionTimestamp").is_empty() {
-                    self.finish_definition(&storage, *now);
+                    self.finish_definition(&storage);
                 }
             }
-            self.settle(*now);
+            self.settle();
             put
         }
     }

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use steersman_apimachinery::status::Status;
 use steersman_schema::resource::StorageKey;
@@ -26,17 +25,13 @@ const MANAGER: &str = "migration-runner-controller";
 impl Registry {
     /// Writes into the definition of a migration's resource, if it has one, that the migration
     /// runs, and for which generation.
-    pub(super) fn mark_migrating(
-        &mut self,
-        migration: &Stored,
-        now: Timestamp,
-    ) -> Result<(), Status> {
+    pub(super) fn mark_migrating(&mut self, migration: &Stored) -> Result<(), Status> {
         let Some(definition) = self.migrated_definition(migration) else {
             return Ok(());
         };
         let message = format!("Migration {} is running", migration.name);
         let why = ("True", "MigrationRunning", message.as_str());
-        self.write_definition(&definition, why, None, now)
+        self.write_definition(&definition, why, None)
     }
 
     /// Writes into the definition that the migration ended. If the definition is still of the
@@ -46,7 +41,6 @@ impl Registry {
         &mut self,
         migration: &Stored,
         is_success: bool,
-        now: Timestamp,
     ) -> Result<(), Status> {
         let Some(definition) = self.migrated_definition(migration) else {
             return Ok(());
@@ -70,7 +64,7 @@ impl Registry {
         let versions = value["spec"]["versions"].as_array().into_iter().flatten();
         let mut versions = versions.filter(|one| one["storage"] == true);
         let version = versions.next().map(|one| one["name"].clone());
-        self.write_definition(&definition, why, version.filter(|_| is_same), now)
+        self.write_definition(&definition, why, version.filter(|_| is_same))
     }
 
     fn migrated_definition(&self, migration: &Stored) -> Option<Arc<Stored>> {
@@ -87,7 +81,6 @@ impl Registry {
         definition: &Stored,
         (status, reason, message): (&str, &str, &str),
         stored: Option<Value>,
-        now: Timestamp,
     ) -> Result<(), Status> {
         let Some(resource) = self.resource(GROUP, "v1", PLURAL) else {
             return Ok(());
@@ -101,7 +94,7 @@ impl Registry {
             "status": {"conditions": [{
                 "type": CONDITION,
                 "status": status,
-                "lastTransitionTime": metadata::time(now),
+                "lastTransitionTime": metadata::time(self.now),
                 "reason": reason,
                 "message": message,
                 "observedGeneration": value["metadata"]["generation"],
@@ -113,7 +106,13 @@ impl Registry {
         let target =
             ObjectTarget::object(&resource, None, &definition.name).part(Subresource::Status);
         let (body, options) = (body.to_string(), options(MANAGER, Some(true)));
-        self.patch(target, PatchKind::Apply, body.as_bytes(), &options, now)?;
+        self.patch(
+            target,
+            PatchKind::Apply,
+            body.as_bytes(),
+            &options,
+            self.now,
+        )?;
         Ok(())
     }
 }

@@ -68,6 +68,7 @@ impl Registry {
     /// 409 if the object was changed or deleted since it was listed, 404 if its kind is not served,
     /// and the errors of [`Registry::patch`].
     pub fn store_anew(&mut self, step: &MigrationStep, now: Timestamp) -> Result<(), Status> {
+        self.now = now;
         // The definition may have changed since the object was listed.
         let resource = self.catalogue.of_storage(&step.storage).cloned();
         let resource = resource.ok_or_else(Status::no_such_path)?;
@@ -86,7 +87,7 @@ impl Registry {
 
     /// Ends the bookkeeping of migrations that succeeded or failed, and lets the oldest migration
     /// of each resource run that has no running one (SRV-SVM-1).
-    pub(super) fn admit_migrations(&mut self, now: Timestamp) -> Result<(), Status> {
+    pub(super) fn admit_migrations(&mut self) -> Result<(), Status> {
         let all: Vec<Arc<Stored>> = self.store.list(&storage(), None).cloned().collect();
         // By resource, the oldest migration that waits; `None` if another one runs.
         let mut next: BTreeMap<String, Option<&Arc<Stored>>> = BTreeMap::new();
@@ -100,7 +101,7 @@ impl Registry {
             let value = one.lean();
             if conditions::is_ended(value) {
                 if conditions::holds(value, RUNNING) {
-                    self.close_migration(one, now)?;
+                    self.close_migration(one)?;
                 }
                 continue;
             }
@@ -113,24 +114,24 @@ impl Registry {
             }
         }
         for one in next.into_values().flatten() {
-            self.start_migration(one, now)?;
+            self.start_migration(one)?;
         }
         Ok(())
     }
 
-    fn start_migration(&mut self, migration: &Stored, now: Timestamp) -> Result<(), Status> {
-        self.mark_migrating(migration, now)?;
+    fn start_migration(&mut self, migration: &Stored) -> Result<(), Status> {
+        self.mark_migrating(migration)?;
         let why = ("MigrationRunning", "The migration is running");
-        self.write_migration(&migration.name, now, |value, time| {
+        self.write_migration(&migration.name, |value, time| {
             conditions::set(value, (RUNNING, "True"), why, time);
         })
     }
 
-    fn close_migration(&mut self, migration: &Stored, now: Timestamp) -> Result<(), Status> {
+    fn close_migration(&mut self, migration: &Stored) -> Result<(), Status> {
         let is_success = conditions::holds(migration.lean(), SUCCEEDED);
-        self.unmark_migrating(migration, is_success, now)?;
+        self.unmark_migrating(migration, is_success)?;
         let why = ("MigrationCompleted", "Migration completed");
-        self.write_migration(&migration.name, now, |value, time| {
+        self.write_migration(&migration.name, |value, time| {
             conditions::set(value, (RUNNING, "False"), why, time);
         })
     }
@@ -140,9 +141,8 @@ impl Registry {
         &mut self,
         name: &str,
         outcome: &Result<(), String>,
-        now: Timestamp,
     ) -> Result<(), Status> {
-        self.write_migration(name, now, |value, time| match outcome {
+        self.write_migration(name, |value, time| match outcome {
             Ok(()) => {
                 let why = ("StorageVersionMigrationSucceeded", "");
                 conditions::set(value, (SUCCEEDED, "True"), why, time);
@@ -176,14 +176,13 @@ impl Registry {
         &mut self,
         migration: &Stored,
         resource: &Resource,
-        now: Timestamp,
     ) -> Result<VecDeque<MigrationCandidate>, Status> {
         let known = migration.lean()["status"]["resourceVersion"].as_str();
         let last = match known.and_then(|text| text.parse().ok()) {
             Some(known) => known,
             None => {
                 let last = self.revision();
-                self.write_migration(&migration.name, now, |value, _| {
+                self.write_migration(&migration.name, |value, _| {
                     value["status"]["resourceVersion"] = last.to_string().into();
                 })?;
                 last
@@ -211,7 +210,6 @@ impl Registry {
     fn write_migration(
         &mut self,
         name: &str,
-        now: Timestamp,
         change: impl FnOnce(&mut Value, &str),
     ) -> Result<(), Status> {
         let resource = self.resource(STORAGE_MIGRATION.0, STORAGE_MIGRATION.1, PLURAL);
@@ -219,9 +217,9 @@ impl Registry {
             return Ok(());
         };
         let mut value = stored.lean().clone();
-        change(&mut value, &metadata::time(now));
+        change(&mut value, &metadata::time(self.now));
         let target = ObjectTarget::object(&resource, None, name).part(Subresource::Status);
-        self.update(target, value, &options(STATUS_MANAGER, None), now)?;
+        self.update(target, value, &options(STATUS_MANAGER, None), self.now)?;
         Ok(())
     }
 }
