@@ -22,13 +22,11 @@ pub(super) const WAITING: usize = 256;
 
 impl AfterWrites {
     /// Returns the number of objects.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.written.len() + self.replaced.len()
     }
 
     /// Returns whether nothing is left to do.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

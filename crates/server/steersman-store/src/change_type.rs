@@ -13,7 +13,6 @@ pub enum ChangeType {
 
 impl ChangeType {
     /// Returns the type of the event, for instance `ADDED`.
-    #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "ADDED",

@@ -16,7 +16,7 @@ use super::revision_text::{MANAGED, ManagedFields, RevisionText};
 /// works with the lean form without them; the whole object is put together on demand (SRV-STORE-8).
 #[derive(Debug)]
 pub struct Decoded {
-    text: Arc<RevisionText>,
+    pub(super) text: Arc<RevisionText>,
     lean: OnceLock<Arc<Value>>,
     whole: OnceLock<Box<Value>>,
     /// Where the decoding of an object of the store is reported.
@@ -35,30 +35,16 @@ impl Decoded {
         }
     }
 
-    /// Returns the same object, undecoded.
-    pub(super) fn fold(&self) -> Self {
+    /// Returns the same object, undecoded, which reports when it is decoded.
+    pub(super) fn fold(&self, reporter: Option<ReadReporter>) -> Self {
         Self {
             text: Arc::clone(&self.text),
             lean: OnceLock::new(),
             whole: OnceLock::new(),
-            reporter: None,
+            reporter: reporter.map(Box::new),
         }
     }
 
-    /// Returns the same object, undecoded, which reports when it is decoded.
-    pub(super) fn fold_in_store(&self, reporter: ReadReporter) -> Self {
-        Self {
-            reporter: Some(Box::new(reporter)),
-            ..self.fold()
-        }
-    }
-
-    /// Returns the JSON of the object.
-    pub(super) fn text(&self) -> &Arc<RevisionText> {
-        &self.text
-    }
-
-    /// Returns the object without its managedFields, and keeps it decoded.
     pub(super) fn lean(&self) -> &Value {
         self.lean.get_or_init(|| {
             self.report();
@@ -66,12 +52,10 @@ impl Decoded {
         })
     }
 
-    /// Returns the object without its managedFields, if it is decoded.
     pub(super) fn decoded(&self) -> Option<&Value> {
         self.lean.get().map(|lean| &**lean)
     }
 
-    /// Returns the object without its managedFields; does not keep a newly decoded form.
     pub(super) fn look(&self) -> Cow<'_, Value> {
         match self.decoded() {
             Some(value) => Cow::Borrowed(value),
@@ -79,7 +63,6 @@ impl Decoded {
         }
     }
 
-    /// Returns the whole object; does not keep a newly decoded form.
     pub(super) fn look_whole(&self) -> Cow<'_, Value> {
         match self.whole.get() {
             Some(value) => Cow::Borrowed(value),
@@ -88,7 +71,6 @@ impl Decoded {
         }
     }
 
-    /// Returns the managedFields as JSON.
     pub(super) fn managed(&self) -> Option<&str> {
         self.text.managed()
     }

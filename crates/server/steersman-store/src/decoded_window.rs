@@ -26,7 +26,6 @@ pub(super) struct DecodedWindow {
     reads: Arc<LaterReads>,
 }
 
-/// A decoded object.
 #[derive(Debug)]
 pub(super) struct DecodedObject {
     pub(super) storage: StorageKey,
@@ -38,7 +37,6 @@ pub(super) struct DecodedObject {
 }
 
 impl DecodedWindow {
-    /// Adds a decoded object as the newest one.
     pub(super) fn add(&mut self, object: DecodedObject) {
         if object.bytes > LARGE {
             self.large.push(object);
@@ -61,17 +59,14 @@ impl DecodedWindow {
         Some(oldest)
     }
 
-    /// Returns a reporter for an object that is not decoded.
     pub(super) fn reporter(&self, storage: &StorageKey, key: &Arc<str>) -> ReadReporter {
         ReadReporter::new(&self.reads, storage, key)
     }
 
-    /// Takes the reads since the last call that decoded an object again.
     pub(super) fn take_reads(&self) -> Vec<LaterRead> {
         self.reads.take()
     }
 
-    /// Forgets all objects.
     pub(super) fn clear(&mut self) {
         self.objects.clear();
         self.large.clear();

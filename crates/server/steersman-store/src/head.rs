@@ -7,7 +7,6 @@ use steersman_protobuf::EncodeError;
 
 use super::protobuf_form::ProtobufForm;
 
-/// The key and the value of a label.
 type Label = (Box<str>, Box<str>);
 /// The name of a field in field selectors, and its value.
 pub type Field = (Box<str>, Box<str>);
@@ -16,21 +15,20 @@ pub type Field = (Box<str>, Box<str>);
 /// finalizers and garbage collection.
 #[derive(Debug, Default)]
 pub(super) struct Head {
-    api_version: Box<str>,
+    pub(super) api_version: Box<str>,
     uid: Box<str>,
-    has_status: bool,
+    pub(super) has_status: bool,
     created: Box<str>,
     deleted: Box<str>,
-    labels: Box<[Label]>,
-    owners: Box<[Box<str>]>,
+    pub(super) labels: Box<[Label]>,
+    pub(super) owners: Box<[Box<str>]>,
     /// The fields for field selectors, computed at their first use.
-    fields: OnceLock<Box<[Field]>>,
+    pub(super) fields: OnceLock<Box<[Field]>>,
     /// The object in protobuf, encoded at its first use.
-    protobuf: OnceLock<Box<Result<ProtobufForm, EncodeError>>>,
+    pub(super) protobuf: OnceLock<Box<Result<ProtobufForm, EncodeError>>>,
 }
 
 impl Head {
-    /// Reads the head of an object.
     pub(super) fn of(object: &Value) -> Self {
         let metadata = &object["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default().into();
@@ -53,14 +51,6 @@ impl Head {
         }
     }
 
-    pub(super) fn api_version(&self) -> &str {
-        &self.api_version
-    }
-
-    pub(super) fn has_status(&self) -> bool {
-        self.has_status
-    }
-
     /// Returns `metadata.<field>`, empty if absent; `None` for a field that the head does not hold.
     pub(super) fn text(&self, field: &str) -> Option<&str> {
         match field {
@@ -77,25 +67,5 @@ impl Head {
         labels
             .find(|(own, _)| **own == *key)
             .map(|(_, value)| &**value)
-    }
-
-    pub(super) fn labels(&self) -> &[(Box<str>, Box<str>)] {
-        &self.labels
-    }
-
-    pub(super) fn fields(&self, pick: impl FnOnce() -> Box<[Field]>) -> &[Field] {
-        self.fields.get_or_init(pick)
-    }
-
-    pub(super) fn protobuf(
-        &self,
-        encode: impl FnOnce() -> Result<ProtobufForm, EncodeError>,
-    ) -> Result<&ProtobufForm, &EncodeError> {
-        let known = self.protobuf.get_or_init(|| Box::new(encode()));
-        known.as_ref().as_ref()
-    }
-
-    pub(super) fn owners(&self) -> impl Iterator<Item = &str> {
-        self.owners.iter().map(|owner| &**owner)
     }
 }

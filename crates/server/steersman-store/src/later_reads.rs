@@ -29,14 +29,12 @@ pub(super) struct ReadReporter {
 }
 
 impl LaterReads {
-    /// Takes the reads since the last call.
     pub(super) fn take(&self) -> Vec<LaterRead> {
         std::mem::take(&mut *self.0.lock())
     }
 }
 
 impl ReadReporter {
-    /// Creates a reporter for the object with this key.
     pub(super) fn new(reads: &Arc<LaterReads>, storage: &StorageKey, key: &Arc<str>) -> Self {
         Self {
             reads: Arc::clone(reads),
@@ -45,7 +43,6 @@ impl ReadReporter {
         }
     }
 
-    /// Reports that this revision was decoded.
     pub(super) fn report(&self, text: &Arc<RevisionText>) {
         self.reads.0.lock().push(LaterRead {
             storage: self.storage.clone(),

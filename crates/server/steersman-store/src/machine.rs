@@ -63,7 +63,6 @@ pub struct Store {
     untaken: Option<Vec<(StorageKey, Change)>>,
 }
 
-/// A change of the object with this key.
 #[derive(Debug)]
 struct Uncounted {
     storage: StorageKey,
@@ -128,26 +127,22 @@ impl Store {
     }
 
     /// Returns the newest revision.
-    #[must_use]
     pub fn revision(&self) -> u64 {
         self.revision
     }
 
     /// Returns the oldest revision that can be read or watched from.
-    #[must_use]
     pub fn compacted(&self) -> u64 {
         self.compacted
     }
 
     /// Returns the newest state of an object.
-    #[must_use]
     pub fn get(&self, storage: &StorageKey, namespace: &str, name: &str) -> Option<&Arc<Stored>> {
         let table = self.tables.get(storage)?;
         table.objects.get(object_key(namespace, name).as_str())
     }
 
     /// Returns the number of decoded objects.
-    #[must_use]
     pub fn decoded(&self, storage: &StorageKey) -> usize {
         let all = self.tables.get(storage).into_iter();
         let objects = all.flat_map(|table| table.objects.values());
@@ -155,7 +150,6 @@ impl Store {
     }
 
     /// Returns the number of objects.
-    #[must_use]
     pub fn count(&self, storage: &StorageKey) -> usize {
         self.tables
             .get(storage)
@@ -268,7 +262,7 @@ impl Store {
             ),
             None => (ChangeType::Added, key.into(), namespace.into(), name.into()),
         };
-        let stored = Stored::made((namespace, name), object.into(), revision, made);
+        let stored = Stored::made((namespace, name), object.into(), revision, Some(made));
         let stored = Arc::new(stored);
         if made == ChangeType::Added {
             table.order.insert(Arc::clone(&key));

@@ -46,7 +46,7 @@ impl Stored {
         object: impl Into<Draft>,
         revision: u64,
     ) -> Self {
-        Self::laid_out((namespace, name), object.into(), revision, None)
+        Self::made((namespace, name), object.into(), revision, None)
     }
 
     /// Returns the same revision, undecoded, so that a retained past revision takes no more memory
@@ -57,7 +57,7 @@ impl Stored {
             namespace: Arc::clone(&self.namespace),
             name: Arc::clone(&self.name),
             revision: self.revision,
-            value: self.value.fold(),
+            value: self.value.fold(None),
             head: Arc::clone(&self.head),
         }
     }
@@ -65,7 +65,7 @@ impl Stored {
     /// Returns the same revision, undecoded, which reports when it is decoded.
     pub(super) fn folded_in_store(&self, reporter: ReadReporter) -> Self {
         Self {
-            value: self.value.fold_in_store(reporter),
+            value: self.value.fold(Some(reporter)),
             ..self.folded()
         }
     }
@@ -81,19 +81,9 @@ impl Stored {
         }
     }
 
-    /// Like [`Stored::new`], with its bytes inside the line of a watch event, so that the line is
-    /// serialised once for all watches (SRV-STORE-6).
-    #[must_use]
-    pub fn made(
-        (namespace, name): (Arc<str>, Arc<str>),
-        object: Draft,
-        revision: u64,
-        made: ChangeType,
-    ) -> Self {
-        Self::laid_out((namespace, name), object, revision, Some(made))
-    }
-
-    fn laid_out(
+    /// Like [`Stored::new`]. With an event type, its bytes lie inside the line of that watch event, so that the
+    /// line is serialised once for all watches (SRV-STORE-6).
+    pub(super) fn made(
         (namespace, name): (Arc<str>, Arc<str>),
         Draft { mut value, managed }: Draft,
         revision: u64,
@@ -125,29 +115,25 @@ impl Stored {
     }
 
     /// Returns whether the object is serialised.
-    #[must_use]
     pub fn is_serialised(&self) -> bool {
-        self.value.text().is_serialised()
+        self.value.text.is_serialised()
     }
 
     /// Returns the object as JSON, starting with `kind` and `apiVersion`, and with its
     /// `resourceVersion`.
-    #[must_use]
     pub fn bytes(&self) -> &Bytes {
-        self.value.text().bytes()
+        self.value.text.bytes()
     }
 
     /// Returns the offset in the bytes after `kind` and `apiVersion`.
-    #[must_use]
     pub fn after_type(&self) -> usize {
-        self.value.text().after_type()
+        self.value.text.after_type()
     }
 
     /// Returns the line of this revision's watch event, newline included, if the event is of that
     /// type.
-    #[must_use]
     pub fn line(&self, made: ChangeType) -> Option<Bytes> {
-        self.value.text().line(made).cloned()
+        self.value.text.line(made).cloned()
     }
 
     /// Returns the object's last state stamped with the revision that deleted it, or hid it from a
@@ -155,69 +141,65 @@ impl Stored {
     #[must_use]
     pub fn restamped(&self, revision: u64) -> Self {
         let place = (Arc::clone(&self.namespace), Arc::clone(&self.name));
-        Self::made(place, self.draft(), revision, ChangeType::Deleted)
+        Self::made(place, self.draft(), revision, Some(ChangeType::Deleted))
     }
 
     /// Returns the object without its managedFields (SRV-STORE-8).
-    #[must_use]
     pub fn lean(&self) -> &Value {
         self.value.lean()
     }
 
     /// Returns `metadata.managedFields` as JSON, if the object has any.
-    #[must_use]
     pub fn managed(&self) -> Option<&str> {
         self.value.managed()
     }
 
     /// Returns a copy of the object to change and store again.
-    #[must_use]
     pub fn draft(&self) -> Draft {
         Draft {
             value: self.look().into_owned(),
-            managed: ManagedFields::of(self.value.text()),
+            managed: ManagedFields::of(&self.value.text),
         }
     }
 
     /// Returns whether a draft is an unchanged copy of this object.
-    #[must_use]
     pub fn holds(&self, draft: &Draft) -> bool {
-        draft.managed.are_of(self.value.text()) && *self.lean() == draft.value
+        draft.managed.are_of(&self.value.text) && *self.lean() == draft.value
     }
 
     /// Returns the object's key in its storage, which orders lists and continues pages.
-    #[must_use]
     pub fn key(&self) -> String {
         object_key(&self.namespace, &self.name)
     }
 
     /// Returns `metadata.<field>` as text; empty if absent.
-    #[must_use]
     pub fn meta(&self, field: &str) -> &str {
         let known = self.head.text(field);
         known.unwrap_or_else(|| self.lean()["metadata"][field].as_str().unwrap_or_default())
     }
 
+    /// Returns whether the deletion of the object has begun.
+    pub fn is_terminating(&self) -> bool {
+        !self.meta("deletionTimestamp").is_empty()
+    }
+
     /// Returns the object without its managedFields; does not keep a newly decoded form.
-    #[must_use]
     pub fn look(&self) -> Cow<'_, Value> {
         self.value.look()
     }
 
     /// Returns whether both have the same labels.
-    #[must_use]
     pub fn labelled_as(&self, other: &Self) -> bool {
-        self.head.labels() == other.head.labels()
+        self.head.labels == other.head.labels
     }
 
     /// Returns the keys and the values of the labels.
     pub fn labels(&self) -> impl Iterator<Item = (&str, &str)> {
-        let labels = self.head.labels().iter();
+        let labels = self.head.labels.iter();
         labels.map(|(key, value)| (&**key, &**value))
     }
 
     /// Returns the label with this key.
-    #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         self.head.label(key)
     }
@@ -225,19 +207,17 @@ impl Stored {
     /// Returns the fields for field selectors; `pick` reads them from the object on the first call.
     /// All copies of this revision share them, decoded or not.
     pub fn fields(&self, pick: impl FnOnce(&Value) -> Box<[Field]>) -> &[Field] {
-        self.head.fields(|| pick(&self.look()))
+        self.head.fields.get_or_init(|| pick(&self.look()))
     }
 
     /// Returns the `apiVersion` in which it was stored.
-    #[must_use]
     pub fn api_version(&self) -> &str {
-        self.head.api_version()
+        &self.head.api_version
     }
 
     /// Returns whether the object has a status.
-    #[must_use]
     pub fn has_status(&self) -> bool {
-        self.head.has_status()
+        self.head.has_status
     }
 
     /// Returns the kind, which the JSON begins with. JSON escapes no character of a built-in kind.
@@ -255,20 +235,20 @@ impl Stored {
     /// # Errors
     /// Fails if the kind is not built in, or if a member is not of its type.
     pub fn protobuf(&self) -> Result<&ProtobufForm, &EncodeError> {
-        self.head.protobuf(|| {
+        let known = self.head.protobuf.get_or_init(|| {
             let kind = (self.api_version(), self.kind());
-            ProtobufForm::of(kind, self.bytes(), self.value.text().made())
-        })
+            let form = ProtobufForm::of(kind, self.bytes(), self.value.text.made());
+            Box::new(form)
+        });
+        (**known).as_ref()
     }
 
     /// Returns the whole object; does not keep a newly decoded form.
-    #[must_use]
     pub fn look_whole(&self) -> Cow<'_, Value> {
         self.value.look_whole()
     }
 
     /// Returns the JSON text of the object's metadata without decoding the object.
-    #[must_use]
     pub fn metadata(&self) -> &str {
         let parts = serde_json::from_slice::<Parts<'_>>(self.bytes());
         // The bytes were serialised from a value; an object without metadata gives `null`.
@@ -277,16 +257,14 @@ impl Stored {
 
     /// Returns the uids of the owners.
     pub fn owners(&self) -> impl Iterator<Item = &str> {
-        self.head.owners()
+        self.head.owners.iter().map(|owner| &**owner)
     }
 
-    /// Returns whether this is the revision with this JSON.
     pub(super) fn is_of(&self, text: &Arc<RevisionText>) -> bool {
-        Arc::ptr_eq(self.value.text(), text)
+        Arc::ptr_eq(&self.value.text, text)
     }
 
     /// Returns whether the object is decoded.
-    #[must_use]
     pub fn is_decoded(&self) -> bool {
         self.value.is_decoded()
     }

@@ -48,7 +48,6 @@ impl ProtobufForm {
     }
 
     /// Returns the frame of this revision's watch event, if the event is of that type.
-    #[must_use]
     pub fn event(&self, made: ChangeType) -> Option<Bytes> {
         let (own, frame) = self.event.as_ref()?;
         (*own == made).then(|| frame.clone())

@@ -29,14 +29,12 @@ pub(super) struct RevisionText {
     made: Option<ChangeType>,
 }
 
-/// An object that is not serialised yet.
 #[derive(Debug)]
 struct Unserialised {
     lean: Arc<Value>,
     managed: ManagedFields,
 }
 
-/// An object as JSON.
 #[derive(Debug)]
 struct Serialised {
     /// All bytes: the object, or the line of a watch event around it.
@@ -52,7 +50,6 @@ struct Serialised {
 /// The managedFields of an object that is not serialised yet.
 pub struct ManagedFields(Form);
 
-/// The source of managedFields.
 enum Form {
     /// Their JSON; `None` for an object without managedFields.
     Known(Option<String>),
@@ -76,32 +73,26 @@ impl RevisionText {
         }
     }
 
-    /// Returns whether the object is serialised.
     pub(super) fn is_serialised(&self) -> bool {
         self.serialised.get().is_some()
     }
 
-    /// Returns the object as JSON, `kind` and `apiVersion` first.
     pub(super) fn bytes(&self) -> &Bytes {
         &self.serialised().object
     }
 
-    /// Returns the offset in the bytes after `kind` and `apiVersion`.
     pub(super) fn after_type(&self) -> usize {
         self.serialised().after_type
     }
 
-    /// Returns the line of the watch event of this revision, if the event is of that type.
     pub(super) fn line(&self, made: ChangeType) -> Option<&Bytes> {
         (self.made == Some(made)).then(|| &self.serialised().all)
     }
 
-    /// Returns the type of the watch event with this revision.
     pub(super) fn made(&self) -> Option<ChangeType> {
         self.made
     }
 
-    /// Returns the managedFields as JSON.
     pub(super) fn managed(&self) -> Option<&str> {
         let Serialised {
             object, managed, ..
@@ -111,7 +102,6 @@ impl RevisionText {
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// Returns the object without its managedFields.
     pub(super) fn lean(&self) -> Arc<Value> {
         let waiting = self.unserialised.lock();
         match &*waiting {
@@ -321,7 +311,6 @@ fn write_member(out: &mut Vec<u8>, field: &str, member: &Value) {
     out.push(b',');
 }
 
-/// Takes the managedFields out of an object.
 pub(super) fn take(object: &mut Value) -> Option<Value> {
     let metadata = object.get_mut("metadata")?.as_object_mut()?;
     metadata.remove(MANAGED)

@@ -9,7 +9,7 @@ fn made(value: Value) -> Stored {
         ("ns".into(), "a".into()),
         value.into(),
         7,
-        ChangeType::Added,
+        Some(ChangeType::Added),
     )
 }
 
