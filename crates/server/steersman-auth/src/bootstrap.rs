@@ -23,6 +23,18 @@ pub struct BootstrapObject {
     pub value: Value,
 }
 
+impl BootstrapObject {
+    /// Creates an object; the plural names are those without and with a namespace.
+    fn of(plurals: [&'static str; 2], namespace: &'static str, name: &str, value: Value) -> Self {
+        Self {
+            plural: plurals[usize::from(!namespace.is_empty())],
+            namespace,
+            name: name.to_owned(),
+            value,
+        }
+    }
+}
+
 /// Returns the roles and bindings one after another, so that a start holds one of them at a time.
 pub fn objects() -> impl Iterator<Item = BootstrapObject> {
     let mut lines = TABLE
@@ -89,16 +101,7 @@ fn role<'a>(
             value["rules"] = Value::Null;
         }
     }
-    BootstrapObject {
-        plural: if namespace.is_empty() {
-            "clusterroles"
-        } else {
-            "roles"
-        },
-        namespace,
-        name: name.to_owned(),
-        value,
-    }
+    BootstrapObject::of(["clusterroles", "roles"], namespace, name, value)
 }
 
 fn rule<'a>(mut words: impl Iterator<Item = &'a str>) -> Value {
@@ -169,16 +172,8 @@ fn binding_to<'a>(
     if !subjects.is_empty() {
         value["subjects"] = Value::from(subjects);
     }
-    BootstrapObject {
-        plural: if namespace.is_empty() {
-            "clusterrolebindings"
-        } else {
-            "rolebindings"
-        },
-        namespace,
-        name: name.to_owned(),
-        value,
-    }
+    let plurals = ["clusterrolebindings", "rolebindings"];
+    BootstrapObject::of(plurals, namespace, name, value)
 }
 
 #[cfg(test)]

@@ -15,9 +15,7 @@ use super::user::{
     User,
 };
 
-/// The API group of permissions about users.
 const GROUP: &str = "authentication.k8s.io";
-/// Prefix of the user names of nodes.
 const NODE_PREFIX: &str = "system:node:";
 /// The extra key that holds the node of a ServiceAccount's Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
@@ -106,16 +104,16 @@ const MODES: [Mode; 5] = [
 
 impl Mode {
     fn name(self) -> &'static str {
-        match self {
-            Self::AssociatedNode => "associated-node",
-            Self::ArbitraryNode => "arbitrary-node",
-            Self::ServiceAccount => "serviceaccount",
-            Self::UserInfo => "user-info",
-            Self::Legacy => "",
-        }
+        let names = [
+            "associated-node",
+            "arbitrary-node",
+            "serviceaccount",
+            "user-info",
+            "",
+        ];
+        names[self as usize]
     }
 
-    /// Returns whether the mode applies to such a user.
     fn fits(self, wanted: &User, requestor: &User) -> bool {
         let bare = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
         let node = node_of(&wanted.name);
@@ -139,7 +137,6 @@ fn node_of(name: &str) -> Option<&str> {
     is_valid(NameRule::Subdomain, node).then_some(node)
 }
 
-/// Splits the user name of a ServiceAccount into namespace and name.
 fn account_of(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
     let valid = is_valid(NameRule::Label, namespace) && is_valid(NameRule::Subdomain, name);
@@ -163,7 +160,6 @@ pub struct Impersonations {
     last: HashMap<String, Mode>,
 }
 
-/// One request to impersonate.
 struct ImpersonationRequest<'a> {
     authorizer: &'a Authorizer<'a>,
     requestor: &'a User,
@@ -236,7 +232,6 @@ impl ImpersonationRequest<'_> {
         Ok(user)
     }
 
-    /// Builds the attributes of the permission to impersonate one property of a user.
     fn about(mode: Mode, group: &str, resource: &str, name: &str) -> Attributes {
         let verb = match mode {
             Mode::Legacy => "impersonate".to_owned(),

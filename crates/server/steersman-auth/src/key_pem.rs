@@ -61,7 +61,6 @@ fn private_key(kind: SectionKind, der: &[u8]) -> Option<Result<SigningKey, Strin
     }
 }
 
-/// Decodes the sections of a PEM text with known labels.
 fn sections(pem: &str) -> Result<Vec<PemSection>, String> {
     let all = PemSection::pem_slice_iter(pem.as_bytes());
     let all: Result<Vec<_>, _> = all.collect();

@@ -57,8 +57,7 @@ mod key_pem;
 mod token_issuer;
 mod certificate;
 
-pub use attributes::Attributes;
-pub use attributes::Authorization;
+pub use attributes::{Attributes, Authorization};
 pub use bootstrap::{BootstrapObject, objects as bootstrap_objects};
 pub use certificate::user_of;
 pub use escalation::Escalation;

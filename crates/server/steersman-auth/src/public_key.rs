@@ -7,6 +7,8 @@ use ring::signature::{
     ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey,
     VerificationAlgorithm,
 };
+use rustls::pki_types::{AlgorithmIdentifier, alg_id};
+use rustls::sign::public_key_to_spki;
 use serde_json::{Value, json};
 use x509_parser::oid_registry::OID_EC_P256;
 use x509_parser::prelude::{FromDer as _, SubjectPublicKeyInfo, X509Certificate};
@@ -14,23 +16,9 @@ use x509_parser::public_key::{PublicKey, RSAPublicKey};
 
 /// The sizes of RSA keys that can be used, in bits.
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
-/// The start of the DER of a public EC key on the curve P-256; the point follows.
-const EC_PREFIX: [u8; 26] = [
-    0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08, 0x2a,
-    0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
-];
 /// The size of an uncompressed point of P-256, in bytes.
 const EC_POINT: usize = 65;
-/// The start of the DER of a public Ed25519 key; the 32 bytes of the key follow.
-const ED25519_PREFIX: [u8; 12] = [
-    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
-];
-/// The DER of the algorithm of RSA keys.
-const RSA_ALGORITHM: [u8; 15] = [
-    0x30, 0x0d, 0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
-];
 
-/// A signature algorithm of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SignatureAlgorithm {
     /// RSA with PKCS#1 padding and SHA-256.
@@ -51,6 +39,14 @@ pub(super) struct VerifyingKey {
 }
 
 impl SignatureAlgorithm {
+    fn identifier(self) -> AlgorithmIdentifier {
+        match self {
+            Self::Rs256 => alg_id::RSA_ENCRYPTION,
+            Self::Es256 => alg_id::ECDSA_P256,
+            Self::EdDsa => alg_id::ED25519,
+        }
+    }
+
     /// Returns the name in the header of a token (`alg`).
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -63,8 +59,8 @@ impl SignatureAlgorithm {
 
 impl VerifyingKey {
     pub(super) fn new(algorithm: SignatureAlgorithm, bytes: &[u8]) -> Self {
-        let info = subject_public_key_info(algorithm, bytes);
-        let hash = digest::digest(&digest::SHA256, &info);
+        let info = public_key_to_spki(&algorithm.identifier(), bytes);
+        let hash = digest::digest(&digest::SHA256, info.as_ref());
         Self {
             algorithm,
             bytes: bytes.to_vec(),
@@ -72,7 +68,6 @@ impl VerifyingKey {
         }
     }
 
-    /// Parses the DER of a certificate, and returns its key.
     pub(super) fn of_certificate(der: &[u8]) -> Result<Self, String> {
         let parsed = X509Certificate::from_der(der);
         let (_, certificate) = parsed.map_err(|_| "the certificate is malformed".to_owned())?;
@@ -130,7 +125,6 @@ impl VerifyingKey {
         self.algorithm
     }
 
-    /// Returns whether a signature of the text is of this key.
     pub(super) fn verifies(&self, text: &str, signature: &[u8]) -> bool {
         let algorithm: &'static dyn VerificationAlgorithm = match self.algorithm {
             SignatureAlgorithm::Rs256 => &RSA_PKCS1_2048_8192_SHA256,
@@ -169,19 +163,6 @@ impl VerifyingKey {
             }
         }
         key
-    }
-}
-
-/// Returns the DER of a public key with its algorithm, of which the id of the key is the hash.
-fn subject_public_key_info(algorithm: SignatureAlgorithm, bytes: &[u8]) -> Vec<u8> {
-    match algorithm {
-        SignatureAlgorithm::Rs256 => {
-            // A bit string starts with the number of unused bits.
-            let bits = der(0x03, &[&[0], bytes].concat());
-            der(0x30, &[&RSA_ALGORITHM, bits.as_slice()].concat())
-        }
-        SignatureAlgorithm::Es256 => [&EC_PREFIX, bytes].concat(),
-        SignatureAlgorithm::EdDsa => [&ED25519_PREFIX, bytes].concat(),
     }
 }
 

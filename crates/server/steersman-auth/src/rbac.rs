@@ -9,7 +9,6 @@ use super::attributes::{Attributes, Authorization};
 use super::rule::Rule;
 use super::user::{MASTERS, SERVICE_ACCOUNT_PREFIX, User};
 
-/// The API group of roles and bindings.
 pub(super) const GROUP: &str = "rbac.authorization.k8s.io";
 
 /// The decision of an authorizer.
@@ -59,30 +58,23 @@ impl<'a> Authorizer<'a> {
     /// Decides whether a user may carry out a request.
     pub fn authorize(&self, user: &User, asked: &Attributes) -> Decision {
         if self.mode == Authorization::AlwaysAllow || user.is_in(MASTERS) {
-            return Decision {
-                allowed: true,
-                reason: String::new(),
-            };
+            let (allowed, reason) = (true, String::new());
+            return Decision { allowed, reason };
         }
         let mut problems: Vec<String> = Vec::new();
         for grant in self.grants(user, &asked.namespace) {
-            match self.role(grant.binding) {
+            match self.role_of(&grant) {
                 Err(problem) => problems.push(problem),
-                Ok(role) => {
-                    if Rule::all(role.lean()).any(|rule| rule.allows(asked)) {
-                        return Decision {
-                            allowed: true,
-                            reason: format!("RBAC: allowed by {}", grant.describe()),
-                        };
-                    }
+                Ok(role) if Rule::all(role.lean()).any(|rule| rule.allows(asked)) => {
+                    let (allowed, reason) = (true, grant.describe());
+                    return Decision { allowed, reason };
                 }
+                Ok(_) => {}
             }
         }
         let reason = aggregate(problems).map(|all| format!("RBAC: {all}"));
-        Decision {
-            allowed: false,
-            reason: reason.unwrap_or_default(),
-        }
+        let (allowed, reason) = (false, reason.unwrap_or_default());
+        Decision { allowed, reason }
     }
 
     /// Returns every rule of a user in a namespace (with an empty one, in the cluster), and the
@@ -93,7 +85,7 @@ impl<'a> Authorizer<'a> {
         }
         let (mut rules, mut problems) = (Vec::new(), Vec::new());
         for grant in self.grants(user, namespace) {
-            match self.role(grant.binding) {
+            match self.role_of(&grant) {
                 Ok(role) => rules.extend(Rule::all(role.lean())),
                 Err(problem) => problems.push(problem),
             }
@@ -106,17 +98,8 @@ impl<'a> Authorizer<'a> {
     /// # Errors
     /// 404 for a role that does not exist, 500 for an unknown kind.
     pub fn rules_of(&self, reference: &Value, namespace: &str) -> Result<Vec<Rule<'a>>, Status> {
-        let (kind, name) = (text(reference, "kind"), text(reference, "name"));
-        let Some((plural, namespace)) = place(kind, namespace) else {
-            return Err(Status::internal_plain(unsupported(kind)));
-        };
-        match self
-            .store
-            .get(&StorageKey::new(GROUP, plural), namespace, name)
-        {
-            Some(role) => Ok(Rule::all(role.lean()).collect()),
-            None => Err(Status::not_found(GroupResource::new(GROUP, plural), name)),
-        }
+        let role = self.of_storage().role(reference, namespace)?;
+        Ok(Rule::all(role.lean()).collect())
     }
 
     /// Returns whether every user may do everything.
@@ -144,28 +127,34 @@ impl<'a> Authorizer<'a> {
         found
     }
 
-    fn role(&self, binding: &Stored) -> Result<&'a Stored, String> {
-        let reference = &binding.lean()["roleRef"];
+    fn role_of(&self, grant: &Grant<'_>) -> Result<&'a Stored, String> {
+        let role = self.role(&grant.binding.lean()["roleRef"], &grant.binding.namespace);
+        role.map_err(|status| status.message)
+    }
+
+    /// Returns the role that a `roleRef` names, as seen from a binding in a namespace.
+    fn role(&self, reference: &Value, namespace: &str) -> Result<&'a Stored, Status> {
         let (kind, name) = (text(reference, "kind"), text(reference, "name"));
-        let Some((plural, namespace)) = place(kind, &binding.namespace) else {
-            return Err(unsupported(kind));
+        let (plural, namespace) = match kind {
+            "Role" => ("roles", namespace),
+            "ClusterRole" => ("clusterroles", ""),
+            _ => {
+                let why = format!("unsupported role reference kind: \"{kind}\"");
+                return Err(Status::internal_plain(why));
+            }
         };
-        let found = self
-            .store
-            .get(&StorageKey::new(GROUP, plural), namespace, name);
+        let storage = StorageKey::new(GROUP, plural);
         let resource = if self.plural {
             plural
         } else {
             plural.trim_end_matches('s')
         };
-        found
-            .map(AsRef::as_ref)
-            .ok_or_else(|| Status::not_found(GroupResource::new(GROUP, resource), name).message)
+        let found = self.store.get(&storage, namespace, name).map(AsRef::as_ref);
+        found.ok_or_else(|| Status::not_found(GroupResource::new(GROUP, resource), name))
     }
 }
 
 impl Grant<'_> {
-    /// Formats the binding as the reasons of reviews name it.
     fn describe(&self) -> String {
         let binding = self.binding;
         let (kind, name) = if binding.namespace.is_empty() {
@@ -189,7 +178,7 @@ impl Grant<'_> {
             subject = format!("{subject}/{own}");
         }
         format!(
-            "{kind} \"{name}\" of {} \"{}\" to {whom} \"{subject}\"",
+            "RBAC: allowed by {kind} \"{name}\" of {} \"{}\" to {whom} \"{subject}\"",
             text(reference, "kind"),
             text(reference, "name"),
         )
@@ -200,21 +189,6 @@ fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value[field].as_str().unwrap_or_default()
 }
 
-fn unsupported(kind: &str) -> String {
-    format!("unsupported role reference kind: \"{kind}\"")
-}
-
-/// Returns the plural and the namespace of the roles of a kind, as seen from a binding in a
-/// namespace.
-fn place<'a>(kind: &str, namespace: &'a str) -> Option<(&'static str, &'a str)> {
-    match kind {
-        "Role" => Some(("roles", namespace)),
-        "ClusterRole" => Some(("clusterroles", "")),
-        _ => None,
-    }
-}
-
-/// Returns whether a subject of a binding in a namespace is the user.
 fn applies(subject: &Value, user: &User, namespace: &str) -> bool {
     let name = text(subject, "name");
     match text(subject, "kind") {
@@ -231,7 +205,6 @@ fn applies(subject: &Value, user: &User, namespace: &str) -> bool {
     }
 }
 
-/// Joins several problems without duplicates.
 fn aggregate(problems: Vec<String>) -> Option<String> {
     let mut all: Vec<String> = Vec::new();
     for problem in problems {

@@ -24,13 +24,11 @@ const RSA_OID: [u8; 11] = [
     0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01,
 ];
 
-/// A private key that signs tokens, and its public half.
 pub(super) struct SigningKey {
     pair: SigningPair,
     public: VerifyingKey,
 }
 
-/// A key pair of one of the algorithms.
 enum SigningPair {
     Rsa(Box<RsaKeyPair>),
     Ec(EcdsaKeyPair),

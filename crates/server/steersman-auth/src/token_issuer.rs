@@ -21,7 +21,6 @@ const ISSUER: &str = "https://kubernetes.default.svc";
 pub const SECRET_ISSUER: &str = "kubernetes/serviceaccount";
 /// The number of tokens of which the verified claims are kept.
 const VERIFIED: usize = 1024;
-/// The path of the key set.
 const KEY_SET_PATH: &str = "/openid/v1/jwks";
 
 /// The options of the tokens of ServiceAccounts, named after the flags of kube-apiserver.
@@ -120,7 +119,6 @@ pub struct TokenIssuer {
     jwks_uri: Option<String>,
     has_exact_expiration: bool,
     secret: TokenSecret,
-    /// The configured signing key.
     given: Option<Arc<SigningKey>>,
     /// The key of the secret, which signs without a configured key.
     derived: Result<Arc<SigningKey>, String>,

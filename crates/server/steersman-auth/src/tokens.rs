@@ -11,15 +11,8 @@ use super::user::User;
 /// The registered tokens and their users.
 #[derive(Clone, Default)]
 pub struct Tokens {
-    users: HashMap<String, TokenUser>,
-}
-
-/// The user of a token.
-#[derive(Clone)]
-struct TokenUser {
-    user: Arc<User>,
-    /// Whether the token is saved in snapshots.
-    kept: bool,
+    /// By token, the user, and whether the token is saved in snapshots.
+    users: HashMap<String, (Arc<User>, bool)>,
 }
 
 impl std::fmt::Debug for Tokens {
@@ -33,33 +26,30 @@ impl Tokens {
     /// snapshots.
     pub fn add(&mut self, token: String, user: Arc<User>, kept: bool) {
         if !token.is_empty() {
-            self.users.insert(token, TokenUser { user, kept });
+            self.users.insert(token, (user, kept));
         }
     }
 
     /// Returns the user of a token.
     pub fn get(&self, token: &str) -> Option<Arc<User>> {
-        self.users.get(token).map(|known| Arc::clone(&known.user))
+        self.users.get(token).map(|(user, _)| Arc::clone(user))
     }
 
     /// Returns the tokens that are part of snapshots.
     #[must_use]
     pub fn kept(&self) -> Self {
-        let all = self.users.iter().filter(|(_, known)| known.kept);
-        Self {
-            users: all
-                .map(|(token, known)| (token.clone(), known.clone()))
-                .collect(),
-        }
+        let mut kept = self.clone();
+        kept.users.retain(|_, (_, is_kept)| *is_kept);
+        kept
     }
 
     /// Serialises users by their tokens, in order, for a snapshot.
     pub fn to_json(&self) -> Value {
         let all = self.users.iter();
-        let all: BTreeMap<_, _> = all
-            .map(|(token, known)| (token, known.user.info()))
-            .collect();
-        json!(all)
+        json!(
+            all.map(|(token, (user, _))| (token, &**user))
+                .collect::<BTreeMap<_, _>>()
+        )
     }
 
     /// Parses the output of [`to_json`](Self::to_json) (SRV-SNAP-4).

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// The group that passes every authorization check.
 pub const MASTERS: &str = "system:masters";
@@ -23,16 +24,21 @@ pub const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
 pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
 /// The sender of a request as authentication found it, with the fields of Kubernetes' `userInfo`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct User {
     /// The name, for instance `ann` or `system:serviceaccount:default:builder`.
+    #[serde(rename = "username", skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// An id that distinguishes users of the same name; may be empty.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// The groups, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub groups: Vec<String>,
     /// Additional values by lower-case key.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
@@ -103,28 +109,13 @@ impl User {
     }
 
     /// Returns whether the user is in a group.
-    #[must_use]
     pub fn is_in(&self, group: &str) -> bool {
         self.groups.iter().any(|own| own == group)
     }
 
     /// Serialises the user as `userInfo` of `authentication.k8s.io/v1`, without empty members.
-    #[must_use]
     pub fn info(&self) -> Value {
-        let mut info = Map::new();
-        if !self.name.is_empty() {
-            info.insert("username".to_owned(), json!(self.name));
-        }
-        if !self.uid.is_empty() {
-            info.insert("uid".to_owned(), json!(self.uid));
-        }
-        if !self.groups.is_empty() {
-            info.insert("groups".to_owned(), json!(self.groups));
-        }
-        if !self.extra.is_empty() {
-            info.insert("extra".to_owned(), json!(self.extra));
-        }
-        Value::Object(info)
+        json!(self)
     }
 
     /// Parses a [`userInfo`](Self::info); unknown members are errors (SRV-SNAP-4).
@@ -132,25 +123,10 @@ impl User {
     /// # Errors
     /// Returns a description of the problem.
     pub fn of_info(info: &Value) -> Result<Self, &'static str> {
-        let texts = |value: &Value| -> Option<Vec<String>> {
-            let texts = value.as_array()?.iter().map(Value::as_str);
-            texts.map(|text| text.map(str::to_owned)).collect()
-        };
-        let mut user = Self::default();
-        for (member, value) in info.as_object().ok_or("it is no object")? {
-            let read = match member.as_str() {
-                "username" => value.as_str().map(|name| name.clone_into(&mut user.name)),
-                "uid" => value.as_str().map(|uid| uid.clone_into(&mut user.uid)),
-                "groups" => texts(value).map(|groups| user.groups = groups),
-                "extra" => value.as_object().and_then(|extra| {
-                    let extra = extra.iter();
-                    let all = extra.map(|(key, all)| Some((key.clone(), texts(all)?)));
-                    all.collect::<Option<_>>().map(|extra| user.extra = extra)
-                }),
-                _ => None,
-            };
-            read.ok_or("it has a member that no user has")?;
+        if !info.is_object() {
+            return Err("it is no object");
         }
+        let user = Self::deserialize(info).map_err(|_| "it has a member that no user has")?;
         if user.name.is_empty() {
             return Err("it has no username");
         }
