@@ -39,20 +39,12 @@ const SYSCTLS: &[(u32, &str)] = &[
 ];
 
 pub(super) fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
-    let kind = |holder: &'_ Value| {
-        let profile = &holder["securityContext"]["appArmorProfile"];
-        let kind = profile["type"].as_str().filter(|_| profile.is_object())?;
-        (!matches!(kind, "RuntimeDefault" | "Localhost")).then(|| kind.to_owned())
-    };
-    let bad: BTreeSet<String> = std::iter::once(pod.spec)
-        .chain(pod.containers())
-        .filter_map(kind)
-        .collect();
-    let mut setters: Vec<String> = pod
-        .setters(|holder| kind(holder).is_some())
-        .into_iter()
-        .collect();
-    let mut values: Vec<String> = bad.into_iter().collect();
+    fn kind(holder: &Value) -> Option<&str> {
+        let kind = holder["securityContext"]["appArmorProfile"]["type"].as_str()?;
+        (!matches!(kind, "RuntimeDefault" | "Localhost")).then_some(kind)
+    }
+    let mut setters = Vec::from_iter(pod.setters(|holder| kind(holder).is_some()));
+    let mut values: Vec<String> = pod.all(kind).into_iter().map(str::to_owned).collect();
     let annotations = pod.annotations.as_object().into_iter().flatten();
     let mut notes: Vec<String> = annotations
         .filter(|(key, _)| key.starts_with("container.apparmor.security.beta.kubernetes.io/"))
@@ -70,13 +62,16 @@ pub(super) fn app_armor(pod: &Pod<'_>) -> Option<Violation> {
     if setters.is_empty() {
         return None;
     }
-    let reason = counted("forbidden AppArmor profile", values.len());
+    let reason = match values.len() {
+        1 => "forbidden AppArmor profile",
+        _ => "forbidden AppArmor profiles",
+    };
     let detail = format!(
         "{} must not set AppArmor profile type to {}",
         setters.join(" and "),
         quoted(values.iter().map(String::as_str))
     );
-    violation(&reason, detail)
+    violation(reason, detail)
 }
 
 fn added(container: &Value) -> impl Iterator<Item = &str> {
@@ -87,24 +82,23 @@ fn added(container: &Value) -> impl Iterator<Item = &str> {
 /// Returns a message such as `containers "a", "b" must not include "X" in
 /// securityContext.capabilities.add`.
 pub(super) fn adding(pod: &Pod<'_>, allowed: &[&str]) -> Option<String> {
-    let bad = |container: &'_ Value| added(container).any(|one| !allowed.contains(&one));
-    let containers = pod.named(bad);
+    let containers = pod.list(|container| added(container).any(|one| !allowed.contains(&one)))?;
     let capabilities: BTreeSet<&str> = pod
         .containers()
         .flat_map(added)
         .filter(|one| !allowed.contains(one))
         .collect();
-    (!containers.is_empty()).then(|| {
-        format!(
-            "{} must not include {} in securityContext.capabilities.add",
-            list("container", &containers),
-            quoted(capabilities)
-        )
-    })
+    Some(format!(
+        "{containers} must not include {} in securityContext.capabilities.add",
+        quoted(capabilities)
+    ))
 }
 
-pub(super) fn capabilities(pod: &Pod<'_>, reason: &str) -> Option<Violation> {
-    violation(reason, adding(pod, DEFAULT_CAPABILITIES)?)
+pub(super) fn capabilities(pod: &Pod<'_>) -> Option<Violation> {
+    violation(
+        "non-default capabilities",
+        adding(pod, DEFAULT_CAPABILITIES)?,
+    )
 }
 
 pub(super) fn host_namespaces(pod: &Pod<'_>) -> Option<Violation> {
@@ -124,10 +118,7 @@ pub(super) fn volumes_of<'a>(pod: &Pod<'a>) -> impl Iterator<Item = &'a Value> +
 pub(super) fn host_paths(pod: &Pod<'_>) -> Option<Violation> {
     let bad = volumes_of(pod).filter(|volume| !volume["hostPath"].is_null());
     let bad: Vec<&str> = bad.filter_map(|volume| volume["name"].as_str()).collect();
-    if bad.is_empty() {
-        return None;
-    }
-    violation("hostPath volumes", list("volume", &bad))
+    violation("hostPath volumes", list("volume", &bad)?)
 }
 
 pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
@@ -143,12 +134,9 @@ pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
         .flat_map(ports)
         .map(|port| port.to_string())
         .collect();
-    if containers.is_empty() {
-        return None;
-    }
     let detail = format!(
         "{} {} {} {}",
-        list("container", &containers),
+        list("container", &containers)?,
         uses(containers.len()),
         counted("hostPort", all.len()),
         all.into_iter().collect::<Vec<_>>().join(", ")
@@ -156,7 +144,6 @@ pub(super) fn host_ports(pod: &Pod<'_>) -> Option<Violation> {
     violation("hostPort", detail)
 }
 
-/// Returns the hosts that the probes and hooks of a container name.
 fn named_hosts(container: &Value) -> Vec<&str> {
     let lifecycle = &container["lifecycle"];
     let handlers = [
@@ -175,28 +162,17 @@ fn named_hosts(container: &Value) -> Vec<&str> {
 }
 
 pub(super) fn hosts(pod: &Pod<'_>) -> Option<Violation> {
-    let containers: BTreeSet<&str> = pod
-        .named(|container| !named_hosts(container).is_empty())
-        .into_iter()
-        .collect();
-    let containers: Vec<&str> = containers.into_iter().collect();
-    if containers.is_empty() {
-        return None;
-    }
+    const REASON: &str = "probe or lifecycle host";
+    let mut containers = pod.named(|container| !named_hosts(container).is_empty());
+    containers.sort_unstable();
+    containers.dedup();
     let hosts: BTreeSet<&str> = pod.containers().flat_map(named_hosts).collect();
-    let detail = used(
-        ("container", &containers),
-        ("probe or lifecycle host", &hosts),
-    );
-    violation("probe or lifecycle host", detail)
+    let detail = used(("container", &containers), (REASON, &hosts))?;
+    violation(REASON, detail)
 }
 
 pub(super) fn privileged(pod: &Pod<'_>) -> Option<Violation> {
-    let containers = pod.named(|one| one["securityContext"]["privileged"] == true);
-    if containers.is_empty() {
-        return None;
-    }
-    let containers = list("container", &containers);
+    let containers = pod.list(|one| one["securityContext"]["privileged"] == true)?;
     let detail = format!("{containers} must not set securityContext.privileged=true");
     violation("privileged", detail)
 }
@@ -206,46 +182,36 @@ pub(super) fn proc_mount(pod: &Pod<'_>) -> Option<Violation> {
         let mount = container["securityContext"]["procMount"].as_str();
         mount.filter(|mount| *mount != "Default")
     }
-    let containers = pod.named(|container| mount(container).is_some());
-    if containers.is_empty() || pod.has_own_users() {
+    if pod.has_own_users() {
         return None;
     }
+    let containers = pod.list(|container| mount(container).is_some())?;
     let mounts: BTreeSet<&str> = pod.containers().filter_map(mount).collect();
-    let detail = format!(
-        "{} must not set securityContext.procMount to {}",
-        list("container", &containers),
-        quoted(mounts)
-    );
+    let mounts = quoted(mounts);
+    let detail = format!("{containers} must not set securityContext.procMount to {mounts}");
     violation("procMount", detail)
 }
 
 pub(super) fn selinux(pod: &Pod<'_>) -> Option<Violation> {
-    const TYPES: &[&str] = &["", "container_t", "container_init_t", "container_kvm_t"];
-    let engine = pod.version >= 31;
-    let text = |holder: &'_ Value, member: &str| {
-        let options = &holder["securityContext"]["seLinuxOptions"];
-        let text = options[member].as_str().filter(|text| !text.is_empty());
-        text.map(str::to_owned)
-    };
-    let bad_type = |holder: &Value| {
-        text(holder, "type").filter(|kind| {
-            !(TYPES.contains(&kind.as_str()) || engine && kind == "container_engine_t")
-        })
-    };
-    let setters = pod.setters(|holder| {
-        bad_type(holder).is_some()
-            || text(holder, "user").is_some()
-            || text(holder, "role").is_some()
-    })?;
-    let each = || std::iter::once(pod.spec).chain(pod.containers());
-    let types: BTreeSet<String> = each().filter_map(bad_type).collect();
-    let mut data = Vec::new();
-    if !types.is_empty() {
-        let types: Vec<&str> = types.iter().map(String::as_str).collect();
-        data.push(list("type", &types));
+    const TYPES: &[&str] = &["container_t", "container_init_t", "container_kvm_t"];
+    fn option<'a>(holder: &'a Value, member: &str) -> Option<&'a str> {
+        let text = holder["securityContext"]["seLinuxOptions"][member].as_str();
+        text.filter(|text| !text.is_empty())
     }
+    fn bad_type(holder: &Value, version: u32) -> Option<&str> {
+        let is_good =
+            |kind: &&str| TYPES.contains(kind) || (version >= 31 && *kind == "container_engine_t");
+        option(holder, "type").filter(|kind| !is_good(kind))
+    }
+    let setters = pod.setters(|holder| {
+        bad_type(holder, pod.version).is_some()
+            || option(holder, "user").is_some()
+            || option(holder, "role").is_some()
+    })?;
+    let types = pod.all(|holder| bad_type(holder, pod.version));
+    let mut data = Vec::from_iter(list("type", &Vec::from_iter(types)));
     for member in ["user", "role"] {
-        if each().any(|holder| text(holder, member).is_some()) {
+        if !pod.all(|holder| option(holder, member)).is_empty() {
             data.push(format!("{member} may not be set"));
         }
     }
@@ -254,7 +220,6 @@ pub(super) fn selinux(pod: &Pod<'_>) -> Option<Violation> {
     violation("seLinuxOptions", detail)
 }
 
-/// Returns the type of a profile if it is not allowed.
 fn bad_profile(holder: &Value) -> Option<&str> {
     let profile = &holder["securityContext"]["seccompProfile"];
     let kind = profile["type"].as_str().unwrap_or_default();
@@ -272,11 +237,10 @@ pub(super) fn seccomp(pod: &Pod<'_>, required: bool) -> Option<Violation> {
             format!("{setters} must not set securityContext.seccompProfile.type to {values}");
         return violation("seccompProfile", detail);
     }
-    let containers = pod.named(|one| one["securityContext"]["seccompProfile"].is_null());
-    if !required || pod.context("seccompProfile").is_object() || containers.is_empty() {
+    if !required || pod.context("seccompProfile").is_object() {
         return None;
     }
-    let containers = list("container", &containers);
+    let containers = pod.list(|one| one["securityContext"]["seccompProfile"].is_null())?;
     let detail = format!(
         "pod or {containers} must set securityContext.seccompProfile.type to \"RuntimeDefault\" or \"Localhost\""
     );

@@ -12,7 +12,8 @@ use super::baseline::{
     proc_mount, seccomp, selinux, sysctls, windows_processes,
 };
 use super::pod::{Pod, Violation};
-use super::policy::{Standard, StandardLevel};
+use super::policy::Standard;
+use super::policy::StandardLevel::{self, Baseline, Restricted};
 use super::restricted::{dropped_capabilities, escalation, non_root, user, volumes};
 
 /// The minor version that `latest` stands for.
@@ -22,66 +23,35 @@ const LATEST: u32 = 36;
 #[derive(Debug, Default)]
 pub(super) struct Violations(Vec<Violation>);
 
-/// A check, and the versions in which it applies.
-struct SecurityCheck {
-    level: StandardLevel,
-    from: u32,
-    /// The version from which on a check of the stricter level replaces this one.
-    replaced: Option<u32>,
-    run: fn(&Pod<'_>) -> Option<Violation>,
-}
+/// The level of a check, the first version in which it applies, the first one in which a check of the
+/// stricter level replaces it, and the check.
+type SecurityCheck = (StandardLevel, u32, u32, fn(&Pod<'_>) -> Option<Violation>);
+
+const NEVER: u32 = u32::MAX;
 
 /// All checks in the order in which violations are reported.
 const CHECKS: &[SecurityCheck] = &[
-    baseline(0, app_armor),
-    replaced(22, |pod| capabilities(pod, "non-default capabilities")),
-    baseline(0, host_namespaces),
-    replaced(0, host_paths),
-    baseline(0, host_ports),
-    baseline(34, hosts),
-    baseline(0, privileged),
-    baseline(0, proc_mount),
-    baseline(0, selinux),
-    replaced(19, |pod| seccomp(pod, false)),
-    baseline(0, sysctls),
-    baseline(0, windows_processes),
-    restricted(8, escalation),
-    restricted(22, dropped_capabilities),
-    restricted(0, volumes),
-    restricted(0, non_root),
-    restricted(23, user),
-    restricted(19, |pod| seccomp(pod, true)),
+    (Baseline, 0, NEVER, app_armor),
+    (Baseline, 0, 22, capabilities),
+    (Baseline, 0, NEVER, host_namespaces),
+    (Baseline, 0, 0, host_paths),
+    (Baseline, 0, NEVER, host_ports),
+    (Baseline, 34, NEVER, hosts),
+    (Baseline, 0, NEVER, privileged),
+    (Baseline, 0, NEVER, proc_mount),
+    (Baseline, 0, NEVER, selinux),
+    (Baseline, 0, 19, |pod| seccomp(pod, false)),
+    (Baseline, 0, NEVER, sysctls),
+    (Baseline, 0, NEVER, windows_processes),
+    (Restricted, 8, NEVER, escalation),
+    (Restricted, 22, NEVER, dropped_capabilities),
+    (Restricted, 0, NEVER, volumes),
+    (Restricted, 0, NEVER, non_root),
+    (Restricted, 23, NEVER, user),
+    (Restricted, 19, NEVER, |pod| seccomp(pod, true)),
 ];
 
-const fn baseline(from: u32, run: fn(&Pod<'_>) -> Option<Violation>) -> SecurityCheck {
-    SecurityCheck {
-        level: StandardLevel::Baseline,
-        from,
-        replaced: None,
-        run,
-    }
-}
-
-const fn replaced(from: u32, run: fn(&Pod<'_>) -> Option<Violation>) -> SecurityCheck {
-    SecurityCheck {
-        level: StandardLevel::Baseline,
-        from: 0,
-        replaced: Some(from),
-        run,
-    }
-}
-
-const fn restricted(from: u32, run: fn(&Pod<'_>) -> Option<Violation>) -> SecurityCheck {
-    SecurityCheck {
-        level: StandardLevel::Restricted,
-        from,
-        replaced: None,
-        run,
-    }
-}
-
 impl Violations {
-    /// Checks a Pod with this metadata and spec against a standard.
     pub(super) fn of(standard: Standard, metadata: &Value, spec: &Value) -> Self {
         let version = standard.version.unwrap_or(LATEST).min(LATEST);
         let pod = Pod {
@@ -89,33 +59,35 @@ impl Violations {
             spec,
             version,
         };
-        let counts = |check: &&SecurityCheck| {
-            let replaced = check.replaced.is_some_and(|from| version >= from);
-            check.level <= standard.level
-                && version >= check.from
-                && !(standard.level == StandardLevel::Restricted && replaced)
+        let is_restricted = standard.level == Restricted;
+        let counts = |(level, from, replaced, _): &&SecurityCheck| {
+            *level <= standard.level
+                && (*from..).contains(&version)
+                && !(is_restricted && version >= *replaced)
         };
         let checks = CHECKS.iter().filter(counts);
-        Self(checks.filter_map(|check| (check.run)(&pod)).collect())
+        Self(checks.filter_map(|(.., run)| run(&pod)).collect())
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns the reasons without details.
     pub(super) fn reasons(&self) -> String {
-        let reasons: Vec<&str> = self.0.iter().map(|(reason, _)| reason.as_str()).collect();
-        reasons.join(", ")
+        self.0
+            .iter()
+            .map(|(reason, _)| *reason)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
 impl fmt::Display for Violations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, (reason, detail)) in self.0.iter().enumerate() {
-            let comma = if at == 0 { "" } else { ", " };
-            write!(f, "{comma}{reason} ({detail})")?;
-        }
-        Ok(())
+        let each = self
+            .0
+            .iter()
+            .map(|(reason, detail)| format!("{reason} ({detail})"));
+        f.write_str(&each.collect::<Vec<_>>().join(", "))
     }
 }

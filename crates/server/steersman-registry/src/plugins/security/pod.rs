@@ -5,9 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 /// A short reason, and the details.
-pub(super) type Violation = (String, String);
+pub(super) type Violation = (&'static str, String);
 
-/// The Pod to check.
 pub(super) struct Pod<'a> {
     pub(super) annotations: &'a Value,
     pub(super) spec: &'a Value,
@@ -24,14 +23,12 @@ impl<'a> Pod<'a> {
             .flat_map(move |part| spec[part].as_array().into_iter().flatten())
     }
 
-    /// Returns the names of the containers that meet a condition.
     pub(super) fn named(&self, is_so: impl Fn(&Value) -> bool) -> Vec<&'a str> {
         let bad = self.containers().filter(|one| is_so(one));
         bad.map(|one| one["name"].as_str().unwrap_or_default())
             .collect()
     }
 
-    /// Returns a member of the Pod's security context.
     pub(super) fn context(&self, member: &str) -> &'a Value {
         &self.spec["securityContext"][member]
     }
@@ -45,24 +42,20 @@ impl<'a> Pod<'a> {
         self.version >= 35 && self.spec["hostUsers"] == false
     }
 
+    /// Lists the containers that meet a condition, for instance `containers "a", "b"`.
+    pub(super) fn list(&self, is_so: impl Fn(&Value) -> bool) -> Option<String> {
+        list("container", &self.named(is_so))
+    }
+
     /// Returns the parts of the Pod that meet a condition, for instance `pod and container "a"`.
     pub(super) fn setters(&self, is_so: impl Fn(&Value) -> bool) -> Option<String> {
-        let mut setters = Vec::new();
-        if is_so(self.spec) {
-            setters.push("pod".to_owned());
-        }
-        let containers = self.named(&is_so);
-        if !containers.is_empty() {
-            setters.push(list("container", &containers));
-        }
+        let mut setters = Vec::from_iter(is_so(self.spec).then(|| "pod".to_owned()));
+        setters.extend(self.list(is_so));
         (!setters.is_empty()).then(|| setters.join(" and "))
     }
 
     /// Collects findings of the Pod and its containers, without duplicates and in order.
-    pub(super) fn all<'b>(
-        &'b self,
-        find: impl Fn(&'a Value) -> Option<&'a str> + 'b,
-    ) -> BTreeSet<&'a str> {
+    pub(super) fn all(&self, find: impl Fn(&'a Value) -> Option<&'a str>) -> BTreeSet<&'a str> {
         let each = std::iter::once(self.spec).chain(self.containers());
         each.filter_map(find).collect()
     }
@@ -73,13 +66,10 @@ pub(super) fn quoted<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     format!("\"{}\"", names.join("\", \""))
 }
 
-/// Formats names as `container "a"` or `containers "a", "b"`.
-pub(super) fn list(word: &str, names: &[&str]) -> String {
-    format!(
-        "{} {}",
-        counted(word, names.len()),
-        quoted(names.iter().copied())
-    )
+/// Formats names as `container "a"` or `containers "a", "b"`; `None` without names.
+pub(super) fn list(word: &str, names: &[&str]) -> Option<String> {
+    let words = counted(word, names.len());
+    (!names.is_empty()).then(|| format!("{words} {}", quoted(names.iter().copied())))
 }
 
 pub(super) fn counted(word: &str, count: usize) -> String {
@@ -90,20 +80,17 @@ pub(super) fn uses(count: usize) -> &'static str {
     if count == 1 { "uses" } else { "use" }
 }
 
-/// Formats the values that containers use, as in `container "a" uses probe host "b"`.
+/// Formats the values that containers use, as in `container "a" uses probe host "b"`; `None` without containers.
 pub(super) fn used(
     (holder, names): (&str, &[&str]),
     (value, values): (&str, &BTreeSet<&str>),
-) -> String {
-    format!(
-        "{} {} {} {}",
-        list(holder, names),
-        uses(names.len()),
-        counted(value, values.len()),
-        quoted(values.iter().copied())
-    )
+) -> Option<String> {
+    let holders = list(holder, names)?;
+    let (uses, value) = (uses(names.len()), counted(value, values.len()));
+    let values = quoted(values.iter().copied());
+    Some(format!("{holders} {uses} {value} {values}"))
 }
 
-pub(super) fn violation(reason: &str, detail: String) -> Option<Violation> {
-    Some((reason.to_owned(), detail))
+pub(super) fn violation(reason: &'static str, detail: String) -> Option<Violation> {
+    Some((reason, detail))
 }

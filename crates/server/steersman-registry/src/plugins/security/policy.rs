@@ -12,7 +12,6 @@ pub(super) const LEVELS: [&str; 3] = [
     "pod-security.kubernetes.io/warn",
 ];
 
-/// The level of a standard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(super) enum StandardLevel {
     #[default]
@@ -20,6 +19,13 @@ pub(super) enum StandardLevel {
     Baseline,
     Restricted,
 }
+
+/// The names of the levels, in their order.
+const NAMES: [(&str, StandardLevel); 3] = [
+    ("privileged", StandardLevel::Privileged),
+    ("baseline", StandardLevel::Baseline),
+    ("restricted", StandardLevel::Restricted),
+];
 
 /// A level in one version of Kubernetes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,16 +63,12 @@ impl NamespacePolicy {
             let mut standard = Standard::default();
             let key = format!("{PREFIX}{mode}");
             if let Some(value) = labels.get(&key) {
-                standard.level = match value.as_str() {
-                    Some("privileged") => StandardLevel::Privileged,
-                    Some("baseline") => StandardLevel::Baseline,
-                    Some("restricted") => StandardLevel::Restricted,
-                    _ => {
-                        let detail = "must be one of privileged, baseline, restricted";
-                        refuse(&key, value, detail);
-                        fallback
-                    }
-                };
+                let known = NAMES.iter().find(|(name, _)| value == name);
+                standard.level = known.map_or(fallback, |(_, level)| *level);
+                if known.is_none() {
+                    let detail = "must be one of privileged, baseline, restricted";
+                    refuse(&key, value, detail);
+                }
             }
             let key = format!("{key}-version");
             if let Some(value) = labels.get(&key) {
@@ -94,11 +96,7 @@ impl NamespacePolicy {
 
 impl fmt::Display for Standard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let level = match self.level {
-            StandardLevel::Privileged => "privileged",
-            StandardLevel::Baseline => "baseline",
-            StandardLevel::Restricted => "restricted",
-        };
+        let (level, _) = NAMES[self.level as usize];
         match self.version {
             None => write!(f, "{level}:latest"),
             Some(minor) => write!(f, "{level}:v1.{minor}"),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::baseline::{adding, volumes_of};
-use super::pod::{Pod, Violation, list, used, violation};
+use super::pod::{Pod, Violation, used, violation};
 
 const VOLUMES: &[&str] = &[
     "configMap",
@@ -52,14 +52,9 @@ pub(super) fn dropped_capabilities(pod: &Pod<'_>) -> Option<Violation> {
         let dropped = container["securityContext"]["capabilities"]["drop"].as_array();
         !dropped.is_some_and(|dropped| dropped.iter().any(|one| one == "ALL"))
     };
-    let mut details = Vec::new();
-    let containers = pod.named(keeps);
-    if !containers.is_empty() {
-        let containers = list("container", &containers);
-        details.push(format!(
-            "{containers} must set securityContext.capabilities.drop=[\"ALL\"]"
-        ));
-    }
+    let mut details = Vec::from_iter(pod.list(keeps).map(|containers| {
+        format!("{containers} must set securityContext.capabilities.drop=[\"ALL\"]")
+    }));
     details.extend(adding(pod, &["NET_BIND_SERVICE"]));
     if details.is_empty() {
         return None;
@@ -68,11 +63,10 @@ pub(super) fn dropped_capabilities(pod: &Pod<'_>) -> Option<Violation> {
 }
 
 pub(super) fn escalation(pod: &Pod<'_>) -> Option<Violation> {
-    let containers = pod.named(|one| one["securityContext"]["allowPrivilegeEscalation"] != false);
-    if containers.is_empty() || pod.is_windows() {
+    if pod.is_windows() {
         return None;
     }
-    let containers = list("container", &containers);
+    let containers = pod.list(|one| one["securityContext"]["allowPrivilegeEscalation"] != false)?;
     let detail = format!("{containers} must set securityContext.allowPrivilegeEscalation=false");
     violation("allowPrivilegeEscalation != false", detail)
 }
@@ -81,17 +75,15 @@ pub(super) fn volumes(pod: &Pod<'_>) -> Option<Violation> {
     let bad: Vec<&Value> = volumes_of(pod)
         .filter(|volume| VOLUMES.iter().all(|kind| volume[*kind].is_null()))
         .collect();
-    if bad.is_empty() {
-        return None;
-    }
     let names: Vec<&str> = bad.iter().filter_map(|one| one["name"].as_str()).collect();
     let kind = |volume: &&Value| {
-        let mut known = OLD_VOLUMES.iter();
-        let found = known.find(|kind| !volume[**kind].is_null());
-        found.copied().unwrap_or("unknown")
+        let mut known = OLD_VOLUMES.iter().copied();
+        known
+            .find(|kind| !volume[*kind].is_null())
+            .unwrap_or("unknown")
     };
     let kinds: BTreeSet<&str> = bad.iter().map(kind).collect();
-    let detail = used(("volume", &names), ("restricted volume type", &kinds));
+    let detail = used(("volume", &names), ("restricted volume type", &kinds))?;
     violation("restricted volume types", detail)
 }
 
@@ -104,11 +96,10 @@ pub(super) fn non_root(pod: &Pod<'_>) -> Option<Violation> {
         let detail = format!("{setters} must not set securityContext.runAsNonRoot=false");
         return violation(REASON, detail);
     }
-    let silent = pod.named(|one| one["securityContext"]["runAsNonRoot"].is_null());
-    if silent.is_empty() || *pod.context("runAsNonRoot") == true {
+    if *pod.context("runAsNonRoot") == true {
         return None;
     }
-    let silent = list("container", &silent);
+    let silent = pod.list(|one| one["securityContext"]["runAsNonRoot"].is_null())?;
     let detail = format!("pod or {silent} must set securityContext.runAsNonRoot=true");
     violation(REASON, detail)
 }
